@@ -1,0 +1,79 @@
+"""From what a trial left behind to its Record: outcome, reason, and every number."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from testbed.kernel.protocol import RawResult
+from testbed.model import LabReading, Outcome, PageLoad, Proof, Record, Trial
+from testbed.trial import CAPTURE_FILE
+from testbed.wire.proof import prove
+
+ARTEFACTS = (CAPTURE_FILE, "load.har")
+
+_LAB = TypeAdapter(LabReading)
+_LOAD = TypeAdapter(PageLoad)
+
+
+def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt: int) -> Record:
+    """Decide the outcome of ``trial`` and gather its Record; never raises for a bad trial."""
+    lab: LabReading | None = None
+    load: PageLoad | None = None
+    proof: Proof | None = None
+    outcome: Outcome
+    reason: str | None
+    if raw.status != "ended" or raw.observation is None:
+        outcome = "timeout" if raw.status == "timeout" else "failed"
+        reason = "\n".join(part for part in (raw.message, raw.console_tail) if part)
+    else:
+        try:
+            observed: dict[str, Any] = json.loads(raw.observation.read_text())
+            lab = _LAB.validate_python(observed["lab"]) if "lab" in observed else None
+            load = _LOAD.validate_python(observed["load"]) if "load" in observed else None
+            if load is not None and (out / CAPTURE_FILE).exists():
+                proof = prove(out / CAPTURE_FILE, observed["counters"], trial.condition.tcp)
+            outcome, reason = _judge(observed.get("error"), lab, load, proof)
+        except (OSError, ValueError, KeyError, ValidationError) as error:
+            outcome, reason = "failed", f"the observation cannot be read: {error}"
+    return Record(
+        trial_id=trial.id,
+        trial=trial,
+        outcome=outcome,
+        environment=environment,
+        reason=reason,
+        lab=lab,
+        load=load,
+        proof=proof,
+        cost=raw.cost,
+        artefacts=_hash_artefacts(out),
+        attempt=attempt,
+    )
+
+
+def _judge(
+    error: str | None, lab: LabReading | None, load: PageLoad | None, proof: Proof | None
+) -> tuple[Outcome, str | None]:
+    if lab is not None and lab.problems:
+        return "lab_mismatch", "; ".join(lab.problems)
+    if error is not None:
+        return "failed", error
+    if lab is None or load is None:
+        return "failed", "the trial left no measurement"
+    if proof is None:
+        return "unproven", "there is no capture"
+    if not proof.proven:
+        return "unproven", "; ".join(proof.problems)
+    return "ok", None
+
+
+def _hash_artefacts(out: Path) -> dict[str, str]:
+    return {
+        name: hashlib.sha256((out / name).read_bytes()).hexdigest()
+        for name in ARTEFACTS
+        if (out / name).exists()
+    }

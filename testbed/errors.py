@@ -1,0 +1,53 @@
+"""Every error that a user can meet, each with what was tried, where, and the remedy.
+
+One place (``cli.main``) turns ``TestbedError.exit_code`` into the process's exit code.
+"""
+
+from __future__ import annotations
+
+EXIT_OK = 0
+EXIT_OUT_OF_TOLERANCE = 1
+EXIT_CONFIGURATION = 2
+EXIT_MISSING = 3
+EXIT_INCOMPLETE = 4
+EXIT_INCONCLUSIVE = 5
+EXIT_INTERRUPTED = 130
+
+
+class TestbedError(Exception):
+    """Base class: a message for people and an exit code for programs."""
+
+    exit_code = EXIT_INCOMPLETE
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+
+class ConfigurationError(TestbedError):
+    """The request makes no sense; ``problems`` holds all of them, not only the first."""
+
+    exit_code = EXIT_CONFIGURATION
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+class MissingError(TestbedError):
+    """A tool, a kernel feature or a privilege is missing."""
+
+    exit_code = EXIT_MISSING
+
+
+class LabError(TestbedError):
+    """The lab could not be built or does not hold what was asked."""
+
+    exit_code = EXIT_OUT_OF_TOLERANCE
+
+
+class StorageError(TestbedError):
+    """Results could not be written; what was written before is intact."""
+
+    exit_code = EXIT_INCOMPLETE
+
+
+class TrialError(TestbedError):
+    """One trial ended badly; becomes a Record with this reason, never a crash of the run."""

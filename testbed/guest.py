@@ -1,0 +1,20 @@
+"""What a guest runs: the trial in /ff/out with the bundle that this file stands in."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Perform the trial; paths are those that ``native/init.c`` laid out."""
+    sys.path.insert(0, "/ff/bundle")
+    from testbed.trial import Site, main as perform
+
+    scratch = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs
+    scratch.mkdir()
+    perform(Site(Path("/ff/page"), Path("/ff/out"), Path("/ff/bundle"), scratch))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""On which kernel and clock a trial runs; ``KERNELS`` is the registry.
+
+To add a kernel: one module with a ``Kernel``, and one line here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from testbed import log
+from testbed.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from testbed.kernel.protocol import Kernel
+
+Progress = Callable[[str], None]
+Opener = Callable[[str, Path, Path, Progress], "Kernel"]
+_log = log.logger(__name__)
+
+
+def open_kernel(name: str, version: str, cache: Path, bundle: Path, progress: Progress) -> Kernel:
+    """The kernel ``name`` in ``version``, built into ``cache`` first if it is not there.
+
+    ``bundle`` is what its guests are given; ``progress`` is told what a build does.
+
+    Raises:
+        ConfigurationError: no such kernel or version.
+        MissingError: this machine cannot build or run it.
+    """
+    if name not in KERNELS:
+        raise ConfigurationError([f"kernel {name!r}: no such kernel; one of {', '.join(KERNELS)}"])
+    return KERNELS[name](version, cache, bundle, progress)
+
+
+def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -> Kernel:
+    # Imported when it is opened: another kernel does not need any of it.
+    from testbed.kernel.build import ensure_kernel, find_kernel
+    from testbed.kernel.jail import read_jail_problem
+    from testbed.kernel.pin import read_pin
+    from testbed.kernel.virtual import VirtualKernel
+
+    pin = read_pin(version)
+    # Another Debian revision is used only if somebody built it on purpose; its identity says so.
+    build = find_kernel(pin, cache, allow_revision=True) or ensure_kernel(
+        pin, cache, len(os.sched_getaffinity(0)), progress
+    )
+    problem = read_jail_problem()
+    if problem is not None:
+        _log.warning("guests run without a jail (%s); see docs/security.md", problem)
+    identity = {
+        key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        for key, value in asdict(build.identity).items()
+    }
+    return VirtualKernel(
+        version=version,
+        binary=build.binary,
+        build=identity,
+        boot_options=build.boot,
+        bundle=bundle,
+        jailed=problem is None,
+    )
+
+
+KERNELS: dict[str, Opener] = {
+    "virtual": _open_virtual,
+}
+"""Kernel name to the function that opens it."""

@@ -1,0 +1,69 @@
+"""What the hallway asks of a kernel: run one trial in it and say how the guest ended."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from testbed.errors import EXIT_INTERRUPTED, TestbedError
+from testbed.model import Cost, Trial
+
+Status = Literal["ended", "timeout", "panicked", "failed"]
+
+
+class InterruptedTrial(TestbedError):  # noqa: N818 - an event, not a fault
+    """The trial was stopped from outside before its end; it leaves no record."""
+
+    exit_code = EXIT_INTERRUPTED
+
+
+@dataclass(frozen=True, slots=True)
+class RawResult:
+    """How a guest ended, before anybody judged what it measured.
+
+    ``ended`` means that the guest halted by itself and wrote ``observation``; ``message`` is one
+    sentence for the other states.  ``console_tail`` is the last lines of the guest's console.
+    """
+
+    status: Status
+    message: str
+    console_tail: str
+    cost: Cost | None
+    observation: Path | None
+
+
+class Kernel(Protocol):
+    """One kernel of one version, on one clock; every method may be called from any thread."""
+
+    @property
+    def name(self) -> str:
+        """The kind of kernel: ``virtual`` or ``host``."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Which kernel version runs, as the experiment names it."""
+        ...
+
+    def identity(self) -> dict[str, str]:
+        """Everything about the kernel that can influence a result (source, build, arguments)."""
+        ...
+
+    def run(
+        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+    ) -> RawResult:
+        """Run ``trial`` with the built page in folder ``page`` and return how it ended.
+
+        ``out`` is an existing, empty directory; the guest's ``observation.json`` and artefacts
+        go there.  ``slot`` is 0..jobs-1 and belongs to the caller alone while this runs (a core,
+        an address range).  When ``cancel`` is set the guest is stopped at once.  Nothing that
+        was started may outlive this call, nor this process, whatever kills it.
+
+        Raises:
+            InterruptedTrial: ``cancel`` was set before the guest ended.
+            MissingError: this machine cannot run the kernel at all.
+            TrialError: this trial could not be run.
+        """
+        ...

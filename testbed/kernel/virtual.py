@@ -1,0 +1,146 @@
+"""The virtual kernel: a User-Mode Linux guest in virtual time, one boot for each trial.
+
+``time-travel=inf-cpu`` (Documentation/virt/uml): idle time is skipped and computing costs no time.
+Nothing of the machine, the user or the path reaches the guest: command line, environment, memory
+and file tree are the same everywhere, so equal seeds give equal packets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from testbed import proc
+from testbed.errors import TestbedError
+from testbed.kernel.jail import Contents, Stage, open_stage
+from testbed.kernel.protocol import InterruptedTrial, RawResult, Status
+from testbed.model import Cost, Trial
+
+# 2023-11-14 22:13:20 UTC: an arbitrary, round start of the guest's real-time clock.
+START_NS = 1_700_000_000_000_000_000
+MEMORY = "1G"
+CONSOLE_FILE = "console.log"
+TRIAL_FILE = "trial.json"
+OBSERVATION_FILE = "observation.json"
+CONSOLE_TAIL_LINES = 15
+CONSOLE_TAIL_BYTES = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualKernel:
+    """One built User-Mode Linux kernel.
+
+    Attributes:
+        version: the pin's name, such as ``7.3``.
+        binary: the kernel's executable.
+        build: what it was built from, for the manifest.
+        boot_options: words that this kernel's command line needs, such as ``seccomp=on``.
+        bundle: harness, native helpers and browser driver for the guest.
+        jailed: whether bubblewrap holds the guest.
+    """
+
+    version: str
+    binary: Path
+    build: dict[str, str]
+    boot_options: tuple[str, ...]
+    bundle: Path
+    jailed: bool
+    name: str = "virtual"
+
+    def identity(self) -> dict[str, str]:
+        """What can influence a result; the jail cannot, and is told elsewhere."""
+        return {**self.build, "command_line": " ".join(command_line(0, self.boot_options))}
+
+    def run(
+        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+    ) -> RawResult:
+        """Boot a guest for ``trial`` and wait until it halts (see ``protocol.Kernel.run``)."""
+        (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
+        contents = Contents(self.binary, self.bundle, page, out)
+        started = time.monotonic()
+        with open_stage(contents, self.jailed) as stage:
+            ending, console = self._boot(stage, trial, out, slot, cancel)
+        wall_s = time.monotonic() - started
+        if ending is None and cancel.is_set():
+            raise InterruptedTrial(f"trial {trial.id} was interrupted")
+        observation = out / OBSERVATION_FILE
+        status: Status
+        if ending is None:
+            status, message = "timeout", f"the guest did not end within {trial.timeout_s:g} s"
+        elif "Kernel panic" in console:
+            status, message = "panicked", "the guest's kernel panicked"
+        elif not observation.exists():
+            status, message = "failed", f"the guest left no observation (status {ending.status})"
+        else:
+            status, message = "ended", ""
+        return RawResult(
+            status=status,
+            message=message,
+            console_tail="" if status == "ended" else _tail(console),
+            cost=None
+            if ending is None
+            else Cost(ending.cpu_s, wall_s, _virtual_s(observation) if status == "ended" else 0.0),
+            observation=observation if status == "ended" else None,
+        )
+
+    def _boot(
+        self, stage: Stage, trial: Trial, out: Path, slot: int, cancel: threading.Event
+    ) -> tuple[proc.Ending | None, str]:
+        argv = (
+            *("taskset", "--cpu-list", str(core_of(slot))),
+            *stage.prefix,
+            stage.kernel,
+            *command_line(trial.seed, self.boot_options),
+        )
+        console = out / CONSOLE_FILE
+        with (
+            console.open("wb") as log,
+            proc.started(
+                argv,
+                cwd=stage.directory,
+                env={"PATH": "/usr/bin:/bin", **stage.environment},
+                stdout=log,
+                stderr=log,
+            ) as guest,
+        ):
+            ending = proc.wait(guest, trial.timeout_s, cancel)
+        return ending, _read_end(console)
+
+
+def command_line(seed: int, boot_options: tuple[str, ...]) -> tuple[str, ...]:
+    """The guest kernel's command line: a function of the seed and the pinned options alone."""
+    return (
+        f"mem={MEMORY}",
+        *("root=/dev/root", "rootfstype=hostfs", "rootflags=/proc/self/cwd/bundle/native", "ro"),
+        *("quiet", "time-travel=inf-cpu", f"time-travel-start={START_NS}", f"tt-seed={seed + 1}"),
+        *boot_options,
+        *("ipv6.disable=1", "con=null", "con0=null,fd:1"),
+        *("uml_dir=/proc/self/cwd/uml/", "umid=guest", "init=/init"),
+    )
+
+
+def core_of(slot: int) -> int:
+    """The core that guests of ``slot`` are pinned to: one guest, one core."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[slot % len(cores)]
+
+
+def _read_end(console: Path) -> str:
+    with console.open("rb") as file:
+        file.seek(max(0, console.stat().st_size - CONSOLE_TAIL_BYTES))
+        return file.read().decode(errors="replace")
+
+
+def _tail(console: str) -> str:
+    return "\n".join(console.splitlines()[-CONSOLE_TAIL_LINES:])
+
+
+def _virtual_s(observation: Path) -> float:
+    try:
+        return float(json.loads(observation.read_text())["virtual_s"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TestbedError(f"{observation}: {error}") from error

@@ -1,0 +1,87 @@
+"""The access link: per direction a byte-sized drop-tail buffer, then rate and delay.
+
+Downlink: ``far`` holds the buffer (tbf), ``near`` serialises and delays (netem); uplink the other
+way round.  tbf lets a lone packet pass at once and paces a train; netem serialises every packet.
+Together: one FIFO with a byte limit, exact serialisation, exact delay (tc-tbf(8), tc-netem(8)).
+
+netem and tbf on veth count the 14 bytes of an Ethernet header with each packet; dummynet, the
+paper's emulator, counted IP bytes.  ``stab overhead`` and ``packetoverhead`` take them off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from testbed import proc
+from testbed.lab.topology import Topology
+from testbed.model import LinkSpec
+
+ETHERNET_HEADER_BYTES = 14
+NETEM_LIMIT_PACKETS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """One direction of the link: who buffers and paces, who serialises and delays."""
+
+    name: str
+    rate_kbit: int
+    buffer_role: str
+    buffer_device: str
+    delay_role: str
+    delay_device: str
+
+
+def directions(spec: LinkSpec) -> tuple[Direction, Direction]:
+    """The downlink (server to client) and the uplink of ``spec``."""
+    return (
+        Direction("down", spec.down_kbit, "far", "f0", "near", "n0"),
+        Direction("up", spec.up_kbit, "near", "n1", "far", "f1"),
+    )
+
+
+def buffer_argv(direction: Direction, spec: LinkSpec, namespace: str) -> tuple[str, ...]:
+    """Command that sets the byte-limited drop-tail buffer of one direction."""
+    # One packet's worth of bucket: the smallest that tbf can work with.
+    burst = spec.mtu_bytes + 40
+    return (
+        *("tc", "-n", namespace, "qdisc", "replace", "dev", direction.buffer_device, "root"),
+        *("stab", "overhead", str(spec.framing_bytes - ETHERNET_HEADER_BYTES)),
+        *("linklayer", "ethernet", "tbf", "rate", f"{direction.rate_kbit}kbit"),
+        *("burst", str(burst), "limit", str(spec.buffer_bytes)),
+    )
+
+
+def delay_argv(
+    direction: Direction, spec: LinkSpec, namespace: str, loss_pct: float
+) -> tuple[str, ...]:
+    """Command that sets serialisation, one-way delay and random loss of one direction."""
+    loss = ("loss", f"{loss_pct}%") if loss_pct else ()
+    return (
+        *("tc", "-n", namespace, "qdisc", "replace", "dev", direction.delay_device, "root"),
+        *("netem", "limit", str(NETEM_LIMIT_PACKETS)),
+        *("delay", f"{spec.rtt_ms * 500:g}us", *loss),
+        *("rate", f"{direction.rate_kbit}kbit"),
+        str(spec.framing_bytes - ETHERNET_HEADER_BYTES),
+    )
+
+
+def shape(topology: Topology, spec: LinkSpec) -> None:
+    """Put the link between client and server, without loss (calibration comes first)."""
+    for direction in directions(spec):
+        buffer_in = topology.role(direction.buffer_role).name
+        delay_in = topology.role(direction.delay_role).name
+        proc.run(buffer_argv(direction, spec, buffer_in))
+        proc.run(delay_argv(direction, spec, delay_in, loss_pct=0.0))
+
+
+def add_loss(topology: Topology, spec: LinkSpec) -> None:
+    """Switch the random loss on, after the link was measured without it."""
+    for direction in directions(spec):
+        delay_in = topology.role(direction.delay_role).name
+        proc.run(delay_argv(direction, spec, delay_in, loss_pct=spec.loss_pct))
+
+
+def serialisation_ms(ip_bytes: int, rate_kbit: float, framing_bytes: int) -> float:
+    """Time that one packet of ``ip_bytes`` occupies the link, in ms."""
+    return (ip_bytes + framing_bytes) * 8 / rate_kbit

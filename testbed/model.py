@@ -1,0 +1,236 @@
+"""The words of the testbed: what was asked, what was measured, what was proven (no I/O here).
+
+Standard library only, so that the same types exist inside a guest and on the host.
+Units are in the names; a missing value is ``None``; raw values are never rounded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+SCHEMA_VERSION = 1
+
+Outcome = Literal["ok", "failed", "timeout", "unsupported", "lab_mismatch", "unproven"]
+Cookies = Literal["cached", "not-required", "cold"]
+Dns = Literal["resolver", "hosts"]
+ThinkTime = Literal["recorded", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSpec:
+    """The emulated access link (TFO paper section 6.1; slides: 4 Mbit/s, 256 kbit/s, 128 KB).
+
+    ``rtt_ms`` is the two-way propagation delay, half of it each way.  ``framing_bytes`` is what
+    each packet costs on the link beyond its IP length: 0 counts as dummynet did, 14 as Ethernet.
+    ``loss_pct`` is random loss in each direction.
+    """
+
+    rtt_ms: float = 20.0
+    down_kbit: int = 4000
+    up_kbit: int = 256
+    buffer_bytes: int = 131072
+    mtu_bytes: int = 1500
+    framing_bytes: int = 0
+    loss_pct: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TcpSpec:
+    """The TCP mechanisms under test, set in both ends' network namespaces and read back.
+
+    ``initcwnd_segments`` is the server's initial window.  ``requests_per_connection`` of ``None``
+    means that nginx never closes a connection because of a count.
+    """
+
+    tfo: bool = False
+    cookies: Cookies = "cached"
+    initcwnd_segments: int = 10
+    congestion_control: str = "cubic"
+    requests_per_connection: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One point of a sweep: which page, which client, over which link, with which TCP."""
+
+    page: str
+    client: str
+    link: LinkSpec = field(default_factory=LinkSpec)
+    tcp: TcpSpec = field(default_factory=TcpSpec)
+    dns: Dns = "resolver"
+    think_time: ThinkTime = "recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One condition, one repetition, one seed, on one kernel; ``id`` names it for ever."""
+
+    condition: Condition
+    repetition: int
+    seed: int
+    kernel: str
+    kernel_version: str
+    timeout_s: float = 120.0
+
+    @property
+    def id(self) -> str:
+        """First 16 hex digits of the SHA-256 of everything that decides the result."""
+        identity = asdict(self)
+        identity.pop("timeout_s")
+        return digest(identity)[:16]
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Trial:
+        """The inverse of ``dataclasses.asdict``."""
+        condition = dict(value["condition"])
+        condition["link"] = LinkSpec(**condition["link"])
+        condition["tcp"] = TcpSpec(**condition["tcp"])
+        return cls(**{**value, "condition": Condition(**condition)})
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What was asked: a title, the conditions in order, how often, and on which kernel."""
+
+    name: str
+    title: str
+    conditions: tuple[Condition, ...]
+    repetitions: int = 1
+    seed: int = 0
+    kernel: str = "virtual"
+    kernel_version: str = "7.3"
+    timeout_s: float = 120.0
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One measured property of the lab beside its closed-form value, both in ``unit``."""
+
+    name: str
+    unit: str
+    measured: float
+    theory: float
+    tolerance_pct: float
+
+    @property
+    def error_pct(self) -> float:
+        """Signed relative error in percent (0 when both are 0)."""
+        if self.theory == 0:
+            return 0.0 if self.measured == 0 else float("inf")
+        return (self.measured / self.theory - 1.0) * 100.0
+
+    @property
+    def within(self) -> bool:
+        """Whether the error is inside the tolerance."""
+        return abs(self.error_pct) <= self.tolerance_pct
+
+
+@dataclass(frozen=True, slots=True)
+class LabReading:
+    """What the running lab measured of itself, and the knobs as read back from the kernel."""
+
+    measurements: tuple[Measurement, ...]
+    knobs: dict[str, str]
+    knob_errors: tuple[str, ...] = ()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One sentence for each measurement out of tolerance and each knob that did not take."""
+        wrong = [
+            f"{m.name}: measured {m.measured:.6g} {m.unit}, theory {m.theory:.6g} {m.unit} "
+            f"({m.error_pct:+.3f} %, tolerance {m.tolerance_pct} %)"
+            for m in self.measurements
+            if not m.within
+        ]
+        return (*wrong, *self.knob_errors)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTiming:
+    """One request as the client saw it; times in ms since the start of the load."""
+
+    url: str
+    status: int
+    start_ms: float
+    end_ms: float
+    transfer_bytes: int | None = None
+    connection: str | None = None
+    initiator: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageLoad:
+    """Raw observations of one client: PLT (loadEventEnd - navigationStart) and its requests."""
+
+    client: str
+    client_version: str
+    plt_ms: float
+    requests: tuple[RequestTiming, ...]
+    missing: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What the wire and both ends' counters say about the mechanism under test (RFC 7413)."""
+
+    connections: int
+    syns: int
+    syns_with_payload: int
+    syn_payload_bytes: int
+    cookie_requests: int
+    syn_data_acked: int
+    retransmits: int
+    client_counters: dict[str, int]
+    server_counters: dict[str, int]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def proven(self) -> bool:
+        """Whether capture and counters agree that the mechanism happened (or did not)."""
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a trial took: host CPU, host wall clock, and the guest's virtual clock, in seconds."""
+
+    cpu_s: float
+    wall_s: float
+    virtual_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The end of a trial, whatever it was; one line of ``records.jsonl``.
+
+    ``artefacts`` maps a file name in ``trials/<trial_id>/`` to the SHA-256 of its content.
+    """
+
+    trial_id: str
+    trial: Trial
+    outcome: Outcome
+    environment: str
+    reason: str | None = None
+    lab: LabReading | None = None
+    load: PageLoad | None = None
+    proof: Proof | None = None
+    cost: Cost | None = None
+    artefacts: dict[str, str] = field(default_factory=dict)
+    attempt: int = 1
+    schema: int = SCHEMA_VERSION
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 hex of the canonical JSON of ``value``."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+/*
+ * init - process 1 of a guest: assemble a private root, run one program, power off.
+ *
+ * The kernel is started in a stage directory; hostfs resolves /proc/self/cwd on the host, so the
+ * kernel command line is the same whoever starts it and from wherever.  What the guest sees:
+ *
+ *   /usr           the host's, read-only (bin, sbin, lib, lib64 as the host links them)
+ *   /etc           a small tmpfs of our own, with the few host files that programs need
+ *   /ff/bundle     harness, native helpers, browser driver, read-only
+ *   /ff/page       the built page, read-only
+ *   /ff/out        the trial's folder: the only place that outlives the guest
+ *   /tmp /run /var /dev/shm   tmpfs
+ *
+ * Sources: pivot_root(2), mount(2), reboot(2), Documentation/filesystems/hostfs.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NEW "/mnt"
+#define STAGE "/proc/self/cwd/"
+
+static void halt(void)
+{
+	sync();
+	reboot(RB_POWER_OFF);
+	_exit(1);
+}
+
+static void die(const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "guest init: ");
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, ": %s\n", strerror(errno));
+	halt();
+}
+
+static void make_dir(const char *path, mode_t mode)
+{
+	if (mkdir(path, mode) && errno != EEXIST)
+		die("mkdir %s", path);
+	if (chmod(path, mode))
+		die("chmod %s", path);
+}
+
+static void mount_new(const char *type, const char *target, unsigned long flags, const char *data)
+{
+	if (mount("none", target, type, flags, data))
+		die("mount %s on %s", type, target);
+}
+
+/* Mount a directory of the host; the mount point is made. */
+static void mount_host(const char *source, const char *target, unsigned long flags)
+{
+	make_dir(target, 0755);
+	mount_new("hostfs", target, flags | MS_NOSUID | MS_NODEV, source);
+}
+
+/* Debian's merged /usr: /bin and friends are links into /usr. */
+static void link_merged_usr(void)
+{
+	static const char *const names[] = { "bin", "sbin", "lib", "lib64" };
+	char target[32], path[64];
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		snprintf(target, sizeof target, "usr/%s", names[i]);
+		snprintf(path, sizeof path, NEW "/%s", names[i]);
+		if (symlink(target, path))
+			die("symlink %s", path);
+	}
+}
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || close(fd))
+		die("write %s", path);
+}
+
+/* An /etc of our own: nothing of the host's users, names or resolvers reaches the guest. */
+static void make_etc(void)
+{
+	make_dir(NEW "/etc", 0755);
+	mount_new("tmpfs", NEW "/etc", 0, "mode=0755");
+	write_file(NEW "/etc/passwd",
+		   "root:x:0:0:root:/root:/bin/sh\n"
+		   "browser:x:1000:1000:browser:/tmp:/bin/sh\n"
+		   "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
+	write_file(NEW "/etc/group", "root:x:0:\nbrowser:x:1000:\nnogroup:x:65534:\n");
+	write_file(NEW "/etc/nsswitch.conf",
+		   "passwd: files\ngroup: files\nhosts: files dns\nservices: files\n");
+	write_file(NEW "/etc/hosts", "127.0.0.1 localhost\n");
+	write_file(NEW "/etc/hostname", "guest\n");
+	write_file(NEW "/etc/machine-id", "00000000000000000000000000000001\n");
+	write_file(NEW "/etc/services", "domain 53/udp\ndomain 53/tcp\nhttp 80/tcp\n");
+	write_file(NEW "/etc/resolv.conf", "");
+	mount_host(STAGE "bundle/etc/fonts", NEW "/etc/fonts", MS_RDONLY);
+}
+
+static void copy_file(const char *source, const char *target)
+{
+	char buffer[65536];
+	ssize_t n;
+	int in = open(source, O_RDONLY | O_CLOEXEC);
+	int out = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	if (in < 0 || out < 0)
+		die("copy %s to %s", source, target);
+	while ((n = read(in, buffer, sizeof buffer)) > 0)
+		if (write(out, buffer, n) != n)
+			die("write %s", target);
+	if (n < 0)
+		die("read %s", source);
+	close(in);
+	close(out);
+}
+
+static void make_dev(void)
+{
+	make_dir(NEW "/dev", 0755);
+	mount_new("devtmpfs", NEW "/dev", 0, NULL);
+	make_dir(NEW "/dev/pts", 0755);
+	make_dir(NEW "/dev/shm", 01777);
+	mount_new("devpts", NEW "/dev/pts", 0, "newinstance,ptmxmode=0666");
+	mount_new("tmpfs", NEW "/dev/shm", 0, "mode=1777");
+	if (symlink("/proc/self/fd", NEW "/dev/fd") && errno != EEXIST)
+		die("symlink /dev/fd");
+}
+
+static void make_root(void)
+{
+	static const char *const volatile_dirs[] = { "tmp", "run", "var" };
+	char path[64];
+
+	mount_new("tmpfs", NEW, 0, "mode=0755");
+	mount_host("/usr", NEW "/usr", MS_RDONLY);
+	link_merged_usr();
+	make_etc();
+	make_dev();
+	make_dir(NEW "/proc", 0555);
+	mount_new("proc", NEW "/proc", 0, NULL);
+	make_dir(NEW "/sys", 0555);
+	mount_new("sysfs", NEW "/sys", 0, NULL);
+	for (size_t i = 0; i < sizeof volatile_dirs / sizeof *volatile_dirs; i++) {
+		snprintf(path, sizeof path, NEW "/%s", volatile_dirs[i]);
+		make_dir(path, 0755);
+		mount_new("tmpfs", path, 0, i == 0 ? "mode=1777" : "mode=0755");
+	}
+	make_dir(NEW "/root", 0700);
+	make_dir(NEW "/run/netns", 0755);
+	make_dir(NEW "/var/log", 0755);
+	make_dir(NEW "/var/lib", 0755);
+	make_dir(NEW "/ff", 0755);
+	mount_host(STAGE "bundle", NEW "/ff/bundle", MS_RDONLY);
+	mount_host(STAGE "page", NEW "/ff/page", MS_RDONLY);
+	mount_host(STAGE "out", NEW "/ff/out", 0);
+	mount_host(STAGE "etc", NEW "/old", MS_RDONLY);
+	copy_file(NEW "/old/ld.so.cache", NEW "/etc/ld.so.cache");
+	if (umount(NEW "/old"))
+		die("umount /old");
+}
+
+static void enter_root(void)
+{
+	make_dir(NEW "/old", 0700);
+	if (syscall(SYS_pivot_root, NEW, NEW "/old") || chdir("/"))
+		die("pivot_root");
+	if (umount2("/old", MNT_DETACH) || rmdir("/old"))
+		die("leave the old root");
+}
+
+static int run(char *const argv[])
+{
+	static char *const environment[] = {
+		"PATH=/usr/sbin:/usr/bin", "HOME=/root", "LC_ALL=C.UTF-8", "TZ=UTC",
+		"PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", NULL,
+	};
+	int status;
+	pid_t child = fork(), ended;
+
+	if (child < 0)
+		die("fork");
+	if (child == 0) {
+		setsid();
+		execve(argv[0], argv, environment);
+		die("exec %s", argv[0]);
+	}
+	do
+		ended = wait(&status);
+	while (ended != child && (ended > 0 || errno == EINTR));
+	return status;
+}
+
+int main(int argc, char *argv[])
+{
+	static char *const guest[] = {
+		"/usr/bin/python3", "-I", "-S", "/ff/bundle/guest.py", NULL,
+	};
+	static char *const shell[] = { "/bin/sh", "/ff/out/script.sh", NULL };
+
+	int status;
+
+	make_root();
+	enter_root();
+	status = run(argc > 1 && !strcmp(argv[1], "script") ? shell : guest);
+	if (WIFSIGNALED(status))
+		printf("guest init: the program was ended by signal %d\n", WTERMSIG(status));
+	else if (WEXITSTATUS(status))
+		printf("guest init: the program ended with status %d\n", WEXITSTATUS(status));
+	fflush(stdout);
+	halt();
+}

@@ -1,0 +1,75 @@
+"""The lab's name server (dnsmasq) or, on request, a hosts file (dnsmasq(8), resolv.conf(5)).
+
+``ip netns exec`` binds the files in /etc/netns/NAME over those in /etc, so what is written here
+is seen inside the client's namespace only.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from testbed import proc
+from testbed.errors import LabError
+from testbed.namespace import Namespace
+
+ETC_NETNS = Path("/etc/netns")
+READY_S = 10.0
+TTL_S = 3600
+
+
+def resolver_argv(addresses: dict[str, str], listen: str, pid_file: Path) -> tuple[str, ...]:
+    """Command of an authoritative dnsmasq that knows ``addresses`` and nothing else."""
+    records = [f"--host-record={host},{address},{TTL_S}" for host, address in addresses.items()]
+    return (
+        *("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"),
+        *("--no-daemon", "--no-poll", "--local=/#/", "--user=root", "--bind-interfaces"),
+        *("--listen-address=" + listen, f"--pid-file={pid_file}", *records),
+    )
+
+
+@contextmanager
+def resolve(
+    client: Namespace,
+    server: Namespace,
+    addresses: dict[str, str],
+    listen: str,
+    mode: str,
+    scratch: Path,
+) -> Iterator[None]:
+    """Make every host of ``addresses`` resolvable for the client.
+
+    Args:
+        client: the namespace whose programs will resolve names.
+        server: the namespace in which the name server runs, behind the link.
+        addresses: host name to IPv4 address.
+        listen: address of the name server.
+        mode: ``resolver`` (names cost round trips on the link) or ``hosts`` (they are free).
+        scratch: a writable directory.
+    """
+    folder = ETC_NETNS / client.name
+    with ExitStack() as undo:
+        folder.mkdir(parents=True)
+        undo.callback(shutil.rmtree, folder)
+        hosts = ["127.0.0.1 localhost"]
+        if mode == "hosts":
+            hosts += [f"{address} {host}" for host, address in addresses.items()]
+        (folder / "hosts").write_text("".join(f"{line}\n" for line in hosts))
+        (folder / "resolv.conf").write_text(f"nameserver {listen}\noptions timeout:30\n")
+        if mode == "resolver":
+            log = undo.enter_context((scratch / "dnsmasq.log").open("wb"))
+            argv = (*server.prefix, *resolver_argv(addresses, listen, scratch / "dnsmasq.pid"))
+            child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))
+            _await_ready(child, scratch / "dnsmasq.log")
+        yield
+
+
+def _await_ready(child: proc.Process, log: Path) -> None:
+    deadline = time.monotonic() + READY_S
+    while b":0035 " not in Path(f"/proc/{child.pid}/net/udp").read_bytes():
+        if child.poll() is not None or time.monotonic() > deadline:
+            raise LabError(f"the name server is not ready: {log.read_text(errors='replace')}")
+        time.sleep(0.01)

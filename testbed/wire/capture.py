@@ -1,0 +1,51 @@
+"""Capture packets at the client's end of the link with tcpdump(8), times in nanoseconds."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from testbed import proc
+from testbed.errors import LabError
+from testbed.namespace import Namespace
+
+# Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
+SNAP_BYTES = 256
+READY_S = 10.0
+
+
+def capture_argv(device: str, pcap: Path) -> tuple[str, ...]:
+    """Command that writes every packet on ``device`` to ``pcap`` until it is interrupted."""
+    return (
+        *("tcpdump", "-i", device, "-n", "-w", str(pcap), "--time-stamp-precision=nano"),
+        *("-s", str(SNAP_BYTES), "-B", "16384", "-Z", "root", "--immediate-mode"),
+    )
+
+
+@contextmanager
+def capture(namespace: Namespace, device: str, pcap: Path, log: Path) -> Iterator[None]:
+    """Capture while the block runs; afterwards the file is complete.
+
+    Raises:
+        LabError: tcpdump did not start, or dropped packets.
+    """
+    with ExitStack() as undo:
+        output = undo.enter_context(log.open("wb"))
+        argv = (*namespace.prefix, *capture_argv(device, pcap))
+        child = undo.enter_context(proc.started(argv, stdout=output, stderr=output))
+        deadline = time.monotonic() + READY_S
+        while b"listening on" not in log.read_bytes():
+            if child.poll() is not None or time.monotonic() > deadline:
+                raise LabError(f"tcpdump did not start: {log.read_text(errors='replace')}")
+            time.sleep(0.01)
+        try:
+            yield
+        finally:
+            child.send_signal(signal.SIGINT)
+            child.wait(READY_S)
+    said = log.read_text(errors="replace")
+    if "\n0 packets dropped by kernel" not in said:
+        raise LabError(f"the capture is not complete: {said.strip()}")

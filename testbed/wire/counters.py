@@ -1,0 +1,50 @@
+"""TCP counters of a network namespace (nstat(8); /proc/net/snmp and /proc/net/netstat)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from testbed.namespace import Namespace
+
+WANTED = (
+    "TcpActiveOpens",
+    "TcpPassiveOpens",
+    "TcpAttemptFails",
+    "TcpRetransSegs",
+    "TcpExtTCPFastOpenActive",
+    "TcpExtTCPFastOpenActiveFail",
+    "TcpExtTCPFastOpenPassive",
+    "TcpExtTCPFastOpenPassiveFail",
+    "TcpExtTCPFastOpenListenOverflow",
+    "TcpExtTCPFastOpenCookieReqd",
+    "TcpExtTCPFastOpenBlackhole",
+    "TcpExtTCPFastOpenPassiveAltKey",
+    "TcpExtTCPSynRetrans",
+    "TcpExtTCPTimeouts",
+)
+
+
+def parse_counters(text: str) -> dict[str, int]:
+    """Counters from the two-line tables of /proc/net/snmp and netstat, named as nstat does."""
+    counters: dict[str, int] = {}
+    lines = text.splitlines()
+    for names, values in zip(lines[::2], lines[1::2], strict=True):
+        prefix, _, header = names.partition(":")
+        row = values.partition(":")[2]
+        for name, value in zip(header.split(), row.split(), strict=True):
+            counters[prefix + name] = int(value)
+    return counters
+
+
+def read_counters(namespace: Namespace) -> dict[str, int]:
+    """The wanted counters of ``namespace``; one that the kernel does not have is left out."""
+    with namespace.entered():
+        text = Path("/proc/thread-self/net/snmp").read_text()
+        text += Path("/proc/thread-self/net/netstat").read_text()
+    counters = parse_counters(text)
+    return {name: counters[name] for name in WANTED if name in counters}
+
+
+def difference(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    """What each counter grew by."""
+    return {name: after[name] - before.get(name, 0) for name in after}

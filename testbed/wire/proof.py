@@ -1,0 +1,187 @@
+"""The proof: did the mechanism under test happen on the wire, in every connection? (RFC 7413)
+
+From the client's capture: each connection's SYN, its payload, its Fast Open option, and how much
+of it the SYN-ACK acknowledged.  From both ends' counters: what the kernels say of the same.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import dpkt
+
+from testbed.model import Proof, TcpSpec
+
+FASTOPEN_OPTION = 34
+REQUEST_STARTS = (b"GET ", b"HEAD ", b"POST ", b"\x16\x03")
+
+
+@dataclass(slots=True)
+class Connection:
+    """What the capture shows of one TCP connection that the client opened."""
+
+    server: str
+    syn_time_ns: int
+    sequence: int
+    syns: int = 1
+    payload: int = 0
+    carries_request: bool = False
+    cookie_request: bool = False
+    synack_time_ns: int | None = None
+    syn_data_acked: bool = False
+    new_cookie: bool = False
+    sent: set[tuple[str, int, int]] = field(default_factory=set)
+    retransmits: int = 0
+
+
+def read_connections(pcap: Path) -> list[Connection]:
+    """Connections in the order of their first SYN.
+
+    Raises:
+        OSError, ValueError: the capture cannot be read.
+    """
+    connections: dict[tuple[bytes, int, bytes, int], Connection] = {}
+    for time_ns, packet in _read_tcp(pcap):
+        tcp = packet.data
+        if tcp.flags & dpkt.tcp.TH_SYN and not tcp.flags & dpkt.tcp.TH_ACK:
+            _note_syn(connections, time_ns, packet)
+            continue
+        backward = (packet.dst, tcp.dport, packet.src, tcp.sport)
+        forward = (packet.src, tcp.sport, packet.dst, tcp.dport)
+        if tcp.flags & dpkt.tcp.TH_SYN and backward in connections:
+            _note_synack(connections[backward], time_ns, tcp)
+        elif forward in connections:
+            _note_data(connections[forward], "client", packet)
+        elif backward in connections:
+            _note_data(connections[backward], "server", packet)
+    return list(connections.values())
+
+
+def prove(pcap: Path, counters: dict[str, dict[str, int]], spec: TcpSpec) -> Proof:
+    """Hold the wire and the counters against what ``spec`` asked for.
+
+    Fast Open arm: every connection's SYN carries the request and the server took it (``cold``:
+    except connections opened before the origin's new cookie arrived).  Control arm: no SYN
+    carries anything, and no cookie is asked for.
+    """
+    connections = read_connections(pcap)
+    client, server = counters["client"], counters["server"]
+    problems = [*_check_arm(connections, spec), *_check_counters(connections, client, server)]
+    return Proof(
+        connections=len(connections),
+        syns=sum(c.syns for c in connections),
+        syns_with_payload=sum(1 for c in connections if c.payload),
+        syn_payload_bytes=sum(c.payload for c in connections),
+        cookie_requests=sum(1 for c in connections if c.cookie_request),
+        syn_data_acked=sum(1 for c in connections if c.syn_data_acked),
+        retransmits=sum(c.retransmits + c.syns - 1 for c in connections),
+        client_counters=client,
+        server_counters=server,
+        problems=tuple(problems),
+    )
+
+
+def _check_arm(connections: list[Connection], spec: TcpSpec) -> Iterator[str]:
+    if not connections:
+        yield "the capture shows no connection"
+    if not spec.tfo:
+        loaded = [c for c in connections if c.payload or c.cookie_request]
+        if loaded:
+            yield f"control arm: {len(loaded)} of {len(connections)} SYNs use Fast Open"
+        return
+    exempt = _first_contacts(connections) if spec.cookies == "cold" else set()
+    for what, wrong in (
+        ("carry no request", [c for c in connections if not c.carries_request]),
+        ("had their data refused", [c for c in connections if c.payload and not c.syn_data_acked]),
+    ):
+        counted = [c for c in wrong if id(c) not in exempt]
+        if counted:
+            yield (
+                f"Fast Open arm: {len(counted)} of {len(connections)} SYNs {what}, "
+                f"the first to {counted[0].server}"
+            )
+
+
+def _first_contacts(connections: list[Connection]) -> set[int]:
+    """Connections to an origin opened before its first SYN-ACK with a new cookie came back."""
+    arrived: dict[str, int] = {}
+    for c in connections:
+        if c.new_cookie and c.synack_time_ns is not None:
+            arrived[c.server] = min(arrived.get(c.server, c.synack_time_ns), c.synack_time_ns)
+    return {id(c) for c in connections if c.syn_time_ns <= arrived.get(c.server, -1)}
+
+
+def _check_counters(
+    connections: list[Connection], client: dict[str, int], server: dict[str, int]
+) -> Iterator[str]:
+    acked = sum(1 for c in connections if c.syn_data_acked)
+    for end, counter, seen in (
+        ("client", "TcpActiveOpens", len(connections)),
+        ("client", "TcpExtTCPFastOpenActive", acked),
+        ("server", "TcpExtTCPFastOpenPassive", acked),
+    ):
+        said = (client if end == "client" else server).get(counter)
+        if said != seen:
+            yield f"the {end}'s {counter} grew by {said}, the capture shows {seen}"
+
+
+def _read_tcp(pcap: Path) -> Iterator[tuple[int, dpkt.ip.IP]]:
+    with pcap.open("rb") as file:
+        # dpkt gives Decimal seconds for nanosecond captures: exact.
+        for seconds, frame in dpkt.pcap.Reader(file):
+            packet = dpkt.ethernet.Ethernet(frame).data
+            if isinstance(packet, dpkt.ip.IP) and isinstance(packet.data, dpkt.tcp.TCP):
+                yield int(seconds * 1_000_000_000), packet
+
+
+def _payload_bytes(packet: dpkt.ip.IP) -> int:
+    """TCP payload by the lengths in the headers: the capture may hold less of it."""
+    return int(packet.len - packet.hl * 4 - packet.data.off * 4)
+
+
+def _fastopen_option(tcp: dpkt.tcp.TCP) -> bytes | None:
+    for kind, value in dpkt.tcp.parse_opts(tcp.opts):
+        if kind == FASTOPEN_OPTION:
+            return bytes(value)
+    return None
+
+
+def _note_syn(
+    connections: dict[tuple[bytes, int, bytes, int], Connection], time_ns: int, packet: dpkt.ip.IP
+) -> None:
+    tcp = packet.data
+    key = (packet.src, tcp.sport, packet.dst, tcp.dport)
+    known = connections.get(key)
+    if known is not None and known.sequence == tcp.seq:
+        known.syns += 1
+        return
+    payload = _payload_bytes(packet)
+    connections[key] = Connection(
+        server=f"{socket.inet_ntoa(packet.dst)}:{tcp.dport}",
+        syn_time_ns=time_ns,
+        sequence=tcp.seq,
+        payload=payload,
+        carries_request=payload > 0 and bytes(tcp.data).startswith(REQUEST_STARTS),
+        cookie_request=_fastopen_option(tcp) == b"",
+    )
+
+
+def _note_synack(connection: Connection, time_ns: int, tcp: dpkt.tcp.TCP) -> None:
+    if connection.synack_time_ns is not None:
+        return
+    connection.synack_time_ns = time_ns
+    acknowledged = (tcp.ack - connection.sequence - 1) & 0xFFFFFFFF
+    connection.syn_data_acked = connection.payload > 0 and acknowledged == connection.payload
+    connection.new_cookie = bool(_fastopen_option(tcp))
+
+
+def _note_data(connection: Connection, sender: str, packet: dpkt.ip.IP) -> None:
+    size = _payload_bytes(packet)
+    if size:
+        segment = (sender, packet.data.seq, size)
+        if segment in connection.sent:
+            connection.retransmits += 1
+        connection.sent.add(segment)
