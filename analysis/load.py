@@ -1,0 +1,137 @@
+"""Read a results folder: one counted record per trial, and one identity for all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import ConfigurationError
+from testbed.model import Outcome, Record, canonical
+from testbed.store import read_manifest, read_records
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What must be equal before two numbers may stand in one statistic."""
+
+    environment: str | None
+    kernel: str | None
+    kernel_version: str | None
+    clients: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A results folder in memory: the counted records in a fixed order, and its manifest."""
+
+    folder: Path
+    records: tuple[Record, ...]
+    manifest: dict[str, Any]
+    identity: Identity
+
+
+def read_results(folder: Path) -> Results:
+    """Read ``folder``, settle attempts and check that its records may be pooled.
+
+    Raises:
+        ConfigurationError: the records come from different environments, kernels or clients.
+        StorageError: the folder cannot be read.
+    """
+    records = settle_attempts(read_records(folder))
+    return Results(folder, records, dict(read_manifest(folder)), check_identity(records))
+
+
+def settle_attempts(records: Iterable[Record]) -> tuple[Record, ...]:
+    """Choose for each trial the last ``ok`` attempt, else the last; ordered by trial id."""
+    chosen: dict[str, Record] = {}
+    for record in records:
+        best = chosen.get(record.trial_id)
+        if best is None or _supersedes(record, best):
+            chosen[record.trial_id] = record
+    return tuple(chosen[trial_id] for trial_id in sorted(chosen))
+
+
+def check_identity(records: Iterable[Record]) -> Identity:
+    """Return what all records share: kernel, environment id, and each client's version.
+
+    Kernels must agree among all records; environment and client version among those with a
+    number, because a failed attempt on another machine disturbs nothing.
+
+    Raises:
+        ConfigurationError: one sentence for each thing that differs, with the values.
+    """
+    everything = tuple(records)
+    measured = [r for r in everything if r.outcome == "ok"] or list(everything)
+    versions: dict[str, dict[str, int]] = {}
+    for record in measured:
+        if record.load is not None:
+            _count(versions.setdefault(record.load.client, {}), record.load.client_version)
+    facts = {
+        "kernel": _tally(r.trial.kernel for r in everything),
+        "kernel version": _tally(r.trial.kernel_version for r in everything),
+        "environment id": _tally(r.environment for r in measured),
+        **{f"version of client {name}": counts for name, counts in sorted(versions.items())},
+    }
+    problems = [_refusal(what, counts) for what, counts in facts.items() if len(counts) > 1]
+    if problems:
+        raise ConfigurationError(problems)
+    return Identity(
+        environment=_only(facts["environment id"]),
+        kernel=_only(facts["kernel"]),
+        kernel_version=_only(facts["kernel version"]),
+        clients={name: next(iter(counts)) for name, counts in sorted(versions.items())},
+    )
+
+
+def judge(record: Record) -> tuple[Outcome, str | None]:
+    """Return the outcome that counts and its reason: ``ok`` needs a number and its proof.
+
+    A record that calls itself ``ok`` without proof, with an unsettled lab or without a finite
+    page load time is judged ``unproven``, ``lab_mismatch`` or ``failed`` instead.
+    """
+    if record.outcome != "ok":
+        return record.outcome, record.reason
+    if record.lab is not None and record.lab.problems:
+        return "lab_mismatch", "; ".join(record.lab.problems)
+    if record.load is None or not math.isfinite(record.load.plt_ms):
+        return "failed", "the record is ok but holds no page load time"
+    if record.proof is None:
+        return "unproven", "the record is ok but holds no wire proof"
+    if not record.proof.proven:
+        return "unproven", "; ".join(record.proof.problems)
+    return "ok", None
+
+
+def _supersedes(record: Record, best: Record) -> bool:
+    ours, theirs = ((r.outcome == "ok", r.attempt) for r in (record, best))
+    if ours != theirs:
+        return ours > theirs
+    # Two records of one attempt: their text decides, so that their order in the file never does.
+    return canonical(asdict(record)) > canonical(asdict(best))
+
+
+def _tally(values: Iterable[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for value in values:
+        _count(counts, value)
+    return counts
+
+
+def _count(counts: dict[str, int], value: str) -> None:
+    counts[value] = counts.get(value, 0) + 1
+
+
+def _only(counts: dict[str, int]) -> str | None:
+    return next(iter(counts), None)
+
+
+def _refusal(what: str, counts: dict[str, int]) -> str:
+    found = ", ".join(f"{value!r} ({counts[value]} of the trials)" for value in sorted(counts))
+    return (
+        f"the results mix more than one {what}: {found}; they are never pooled: "
+        "run each into a results folder of its own and put them side by side with "
+        "./run.sh compare"
+    )

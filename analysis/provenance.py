@@ -1,0 +1,63 @@
+"""Where results come from, for people: the manifest as titled lists, and the command line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from analysis.words import MISSING, clean, count
+
+Section = tuple[str, list[tuple[str, str]]]
+
+MAX_ROWS = 400
+MAX_LISTED = 8
+TITLES = {
+    ("environment",): "Environment",
+    ("environment", "parts"): "Kernel, programs and code (decide the environment id)",
+    ("environment", "pages"): "Pages, by digest (decide the environment id)",
+    ("environment", "facts"): "Machine and work tree (told, but not part of the id)",
+    ("experiment",): "What was asked",
+    (): "The run",
+}
+
+
+def manifest_sections(manifest: Mapping[str, Any]) -> list[Section]:
+    """Return everything in the manifest as titled lists of (name, value).
+
+    Known parts come first and under their names, unknown ones after them under their own.
+    """
+    found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    _collect((), manifest, found)
+    order = {path: place for place, path in enumerate(TITLES)}
+    paths = sorted(found, key=lambda path: (order.get(path, len(order)), path))
+    return [(TITLES.get(path, clean(": ".join(path))), found[path][:MAX_ROWS]) for path in paths]
+
+
+def command_of(manifest: Mapping[str, Any]) -> str | None:
+    """Return the command line that made the results, if the manifest holds its arguments."""
+    arguments = manifest.get("arguments")
+    if not isinstance(arguments, (list, tuple)):
+        return None
+    return clean(shlex.join(["./run.sh", *map(str, arguments)]))
+
+
+def _collect(
+    path: tuple[str, ...], value: Mapping[str, Any], found: dict[tuple[str, ...], Any]
+) -> None:
+    for name in sorted(value, key=str):
+        inner = value[name]
+        if isinstance(inner, Mapping):
+            _collect((*path, str(name)), inner, found)
+        else:
+            found.setdefault(path, []).append((clean(str(name)), _text(inner)))
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return MISSING
+    if not isinstance(value, (list, tuple)):
+        return clean(str(value))
+    if len(value) > MAX_LISTED or any(isinstance(item, (Mapping, list, tuple)) for item in value):
+        return count(len(value), "entry", "entries")
+    return ", ".join(clean(str(item)) for item in value)

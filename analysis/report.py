@@ -1,0 +1,136 @@
+"""Write table.csv, summary.json and report.html into a results folder."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from analysis import words
+from analysis.calibration import calibrations
+from analysis.cells import NOT_RUN, cells_of, experiment_of
+from analysis.charts import draw_table
+from analysis.load import Results, read_results
+from analysis.provenance import command_of, manifest_sections
+from analysis.reference import Reference, read_reference
+from analysis.summary import render_summary, summarise
+from analysis.table import Table, make_table, render_csv
+from analysis.trials import cost_lines, trial_lines
+from analysis.verdict import findings
+from analysis.waterfall import Waterfalls, gather_waterfalls
+from testbed.errors import StorageError
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def write_reports(results_dir: Path) -> None:
+    """Write the three files, each one whole or not at all.
+
+    Raises:
+        ConfigurationError: the records must not be pooled, or the manifest is not a run's.
+        StorageError: the folder cannot be read or written.
+    """
+    results = read_results(results_dir)
+    reference = find_reference(results)
+    table = make_table(cells_of(results), reference)
+    falls = gather_waterfalls(results_dir, table.cells)
+    _write_whole(results_dir / "table.csv", render_csv(table))
+    _write_whole(results_dir / "summary.json", render_summary(summarise(results, table)))
+    _write_whole(results_dir / "report.html", render_html(results, table, reference, falls))
+
+
+def find_reference(results: Results) -> Reference | None:
+    """Return the published table that the experiment names, if it names one.
+
+    Raises:
+        ConfigurationError: it names one that does not exist.
+    """
+    name = experiment_of(results.manifest).get("reference")
+    return read_reference(str(name)) if name else None
+
+
+def render_html(
+    results: Results, table: Table, reference: Reference | None, falls: Waterfalls
+) -> str:
+    """Return the report as one page without external resources."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
+    environment.filters |= {
+        name: getattr(words, name)
+        for name in ("axis_name", "axis_value", "number", "signed", "seconds", "significant")
+    }
+    environment.filters |= {"clean": words.clean, "count": words.count}
+    script = (TEMPLATES / "waterfall.js").read_text(encoding="utf-8")
+    lines = trial_lines(table)
+    experiment = experiment_of(results.manifest)
+    return environment.get_template("report.html.jinja").render(
+        title=words.clean(str(experiment.get("title") or experiment.get("name") or "Results")),
+        experiment=experiment,
+        identity=results.identity,
+        table=table,
+        reference=reference,
+        findings=findings(table),
+        chart=draw_table(table),
+        calibrations=calibrations(results.records),
+        trials=lines,
+        not_counted=[line for line in lines if line.outcome != "ok"],
+        not_run=sum(cell.outcomes.get(NOT_RUN, 0) for cell in table.cells),
+        costs=cost_lines(table.cells),
+        waterfalls=falls,
+        waterfall_data=_waterfall_data(falls, table),
+        manifest=manifest_sections(results.manifest),
+        command=command_of(results.manifest),
+        folder=words.clean(results.folder.resolve().name),
+        style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _waterfall_data(falls: Waterfalls, table: Table) -> dict[str, Any]:
+    lines = {line.trial_id: (place, line) for place, line in enumerate(trial_lines(table))}
+    loads = []
+    for load in falls.loads:
+        place, line = lines[load["id"]]
+        arm = {None: "", "off": "without Fast Open", "on": "with Fast Open"}.get(line.arm, "")
+        verdict = "" if line.outcome == "ok" else f" ({line.outcome}: does not count)"
+        loads.append(
+            {
+                **load,
+                "pair": f"{line.name}, seed {line.seed}",
+                "arm": f"{arm}{verdict}".strip(),
+                "place": place,
+            }
+        )
+    return {"urls": falls.urls, "loads": loads}
+
+
+def _write_whole(path: Path, text: str) -> None:
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
+            temporary = Path(file.name)
+            try:
+                file.write(text.encode("utf-8", "replace"))
+                file.flush()
+                os.fsync(file.fileno())
+                temporary.chmod(0o644)
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {error.strerror}; the records are intact: "
+            f"make room or check the permissions, then run ./run.sh report {path.parent}"
+        ) from None

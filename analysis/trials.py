@@ -1,0 +1,113 @@
+"""Trials one by one, for the report: the wire proof, the cost, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.cells import Cell, Spread, spread_of
+from analysis.load import judge
+from analysis.summary import captures_of
+from analysis.table import PAIR_AXIS, Table
+from analysis.words import axis_name, axis_value, clean, lines
+from testbed.model import Cost, Proof, Record
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLine:
+    """One trial as a line of the proof table."""
+
+    trial_id: str
+    name: str
+    arm: str | None
+    seed: int
+    outcome: str
+    reason: str | None
+    proof: Proof | None
+    cost: Cost | None
+    requests: int | None
+    missing: int
+    extra: int
+    failed: int
+    captures: dict[str, str]
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """What the trials of one client took; seconds, and virtual seconds per wall second."""
+
+    client: str
+    trials: int
+    cpu_s: Spread
+    wall_s: Spread
+    virtual_s: Spread
+    speed: float | None
+    total_cpu_s: float
+
+
+def trial_lines(table: Table) -> list[TrialLine]:
+    """Return every counted trial in the table's order."""
+    return [_line(record, cell, table) for cell in table.cells for record in cell.records]
+
+
+def cost_lines(cells: Sequence[Cell]) -> list[CostLine]:
+    """Return the cost of the trials that ended with a load, by client."""
+    costs: dict[str, list[Cost]] = {}
+    for cell in cells:
+        for record in cell.proven:
+            if record.cost is not None:
+                costs.setdefault(record.trial.condition.client, []).append(record.cost)
+    return [_cost(client, costs[client]) for client in sorted(costs)]
+
+
+def name_cell(cell: Cell, table: Table) -> str:
+    """Return a cell's name without its arm, as ``amazon, 20 ms``."""
+    first = [axis_value(n, cell.axes.get(n)) for n in table.axes[:2]]
+    rest = [f"{axis_name(n).lower()} {axis_value(n, cell.axes.get(n))}" for n in table.axes[2:]]
+    return ", ".join(first + rest)
+
+
+def _line(record: Record, cell: Cell, table: Table) -> TrialLine:
+    outcome, reason = judge(record)
+    load = record.load
+    return TrialLine(
+        trial_id=clean(record.trial_id),
+        name=name_cell(cell, table),
+        arm=axis_value(PAIR_AXIS, cell.axes.get(PAIR_AXIS)) if table.paired else None,
+        seed=record.trial.seed,
+        outcome=outcome,
+        reason=lines(reason) if reason else None,
+        proof=record.proof,
+        cost=record.cost,
+        requests=len(load.requests) if load else None,
+        missing=len(load.missing) if load else 0,
+        extra=len(load.extra) if load else 0,
+        failed=len(load.failed) if load else 0,
+        captures=captures_of(record),
+        attempt=record.attempt,
+    )
+
+
+def _cost(client: str, costs: list[Cost]) -> CostLine:
+    cpu, wall, virtual = (
+        spread_of(values)
+        for values in (
+            [c.cpu_s for c in costs],
+            [c.wall_s for c in costs],
+            [c.virtual_s for c in costs],
+        )
+    )
+    assert cpu and wall and virtual  # noqa: S101 - there is at least one cost
+    # Sums are rounded before they are shown, so the order of addition does not matter.
+    wall_total = sum(sorted(c.wall_s for c in costs))
+    virtual_total = sum(sorted(c.virtual_s for c in costs))
+    return CostLine(
+        client=clean(client),
+        trials=len(costs),
+        cpu_s=cpu,
+        wall_s=wall,
+        virtual_s=virtual,
+        speed=virtual_total / wall_total if wall_total > 0 else None,
+        total_cpu_s=sum(sorted(c.cpu_s for c in costs)),
+    )

@@ -1,0 +1,242 @@
+"""A results folder as a run leaves it, with invented but plausible numbers, for the tests.
+
+``python -m tests.analysis.sample DIR [SEEDS]`` writes one to look at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from analysis.report import write_reports
+from testbed.environment import Environment
+from testbed.manifest import Manifest, write_manifest
+from testbed.model import (
+    Condition,
+    Cost,
+    Experiment,
+    LabReading,
+    LinkSpec,
+    Measurement,
+    PageLoad,
+    Proof,
+    Record,
+    RequestTiming,
+    TcpSpec,
+    Trial,
+    canonical,
+)
+
+PAGES = {"amazon": (1400.0, 6, 62), "nytimes": (3300.0, 9, 118), "wsj": (3900.0, 12, 140),
+         "wikipedia": (1700.0, 5, 31)}  # fmt: skip
+RTTS = (20.0, 100.0, 200.0)
+VERSION = "HeadlessChrome/156.0.8000.1"
+ENVIRONMENT = Environment(
+    parts={
+        "architecture": "x86_64",
+        "code.native": "5d" * 32,
+        "code.testbed": "ab" * 32,
+        "kernel.build": "0f" * 32,
+        "kernel.source": "linux-source-7.3 7.3.4-1~bpo13+1",
+        "package.chromium-headless-shell": "156.0.8000.1-1~deb12u1",
+        "package.nginx": "1.22.1-9+deb12u2",
+        "program.nginx": "nginx version: nginx/1.22.1",
+        "program.node": "v18.20.4",
+    },
+    pages={name: hashlib.sha256(name.encode()).hexdigest() for name in PAGES},
+    facts={"git_revision": "12" * 20, "git_dirty": "no", "cores": "2", "user": "root"},
+)
+
+
+def conditions(
+    pages: Iterable[str] = PAGES, rtts: Iterable[float] = RTTS, tfos: Sequence[bool] = (False, True)
+) -> tuple[Condition, ...]:
+    """The sweep of Table 1."""
+    return tuple(
+        Condition(page, "chromium", LinkSpec(rtt_ms=rtt), TcpSpec(tfo=tfo, initcwnd_segments=3))
+        for page in pages
+        for rtt in rtts
+        for tfo in tfos
+    )
+
+
+def experiment(seeds: int = 1, **changes: Any) -> Experiment:
+    """Table 1 with ``seeds`` repetitions."""
+    asked = Experiment(
+        name="paper-table1",
+        title="Table 1 of the TCP Fast Open paper",
+        conditions=conditions(),
+        repetitions=seeds,
+        reference="fastopen-table1",
+    )
+    return replace(asked, **changes)
+
+
+def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> Record:
+    """A proven record; its load time is ``plt_ms`` or follows from the condition and the seed."""
+    trial = Trial(condition, seed, seed, "virtual", "7.3")
+    base, turns, number = PAGES.get(condition.page, (1000.0, 4, 20))
+    noise = random.Random(f"{condition.page} {condition.link.rtt_ms} {seed}")  # noqa: S311
+    rtt = condition.link.rtt_ms
+    if plt_ms is None:
+        saved = 0.8 * turns if condition.tcp.tfo else 0.0
+        plt_ms = base + rtt * (2.2 * turns - saved) + noise.choice((0.0, 0.0, 0.3, 16.6))
+    tfo = condition.tcp.tfo
+    made = number // 3
+    return Record(
+        trial_id=trial.id,
+        trial=trial,
+        outcome="ok",
+        environment=ENVIRONMENT.id,
+        lab=LabReading(
+            (
+                Measurement("rtt", "ms", rtt + 1.0037, rtt + 1.0035, 0.1),
+                Measurement("down_rate", "kbit/s", 3999.87, 4000.0, 0.1),
+                Measurement("up_rate", "kbit/s", 256.002, 256.0, 0.1),
+                Measurement("down_buffer", "packets", 87.0, 87.0, 0.0),
+            ),
+            {"client.net.ipv4.tcp_fastopen": "1" if tfo else "0", "offloads": "off"},
+        ),
+        load=PageLoad("chromium", VERSION, plt_ms, requests(condition.page, number, plt_ms, noise)),
+        proof=Proof(
+            connections=made,
+            syns=made,
+            syns_with_payload=made if tfo else 0,
+            syn_payload_bytes=made * 471 if tfo else 0,
+            cookie_requests=0,
+            syn_data_acked=made if tfo else 0,
+            retransmits=0,
+            client_counters={"TCPFastOpenActive": made if tfo else 0},
+            server_counters={"TCPFastOpenPassive": made if tfo else 0},
+        ),
+        cost=Cost(2.1 + noise.random(), 3.2 + noise.random(), plt_ms / 1000 + 9.0),
+        artefacts={"client.pcap": hashlib.sha256(trial.id.encode()).hexdigest()},
+    )
+
+
+def requests(
+    page: str, number: int, plt_ms: float, noise: random.Random
+) -> tuple[RequestTiming, ...]:
+    """A root document, then the rest in bunches."""
+    root = RequestTiming(f"http://www.{page}.test/", 200, 31.5, plt_ms * 0.22, 41838, "1")
+    rest = []
+    for i in range(1, number):
+        start = plt_ms * (0.12 + 0.7 * i / number) + noise.random() * 20
+        end = min(start + plt_ms * (0.05 + 0.12 * noise.random()), plt_ms - 1)
+        kind = noise.choice(("css/site", "js/app", "img/photo", "img/icon"))
+        url = f"http://static{i % 5}.{page}.test/{kind}-{i}.dat"
+        size = noise.randrange(600, 30000)
+        rest.append(RequestTiming(url, 200, start, max(end, start + 1), size, str(2 + i % 7)))
+    return (root, *rest)
+
+
+def broken(good: Record, outcome: str) -> Record:
+    """What ``good`` would be had it ended with ``outcome``."""
+    if outcome == "unproven":
+        assert good.proof is not None
+        problem = "3 of 20 SYNs carry no request (cs-server 10.0.0.7: no cookie)"
+        proof = replace(good.proof, syns_with_payload=17, problems=(problem,))
+        return replace(good, outcome="unproven", reason=problem, proof=proof)
+    if outcome == "lab_mismatch":
+        assert good.lab is not None
+        first = replace(good.lab.measurements[0], measured=250.0)
+        lab = replace(good.lab, measurements=(first, *good.lab.measurements[1:]))
+        reason = "; ".join(lab.problems)
+        return replace(
+            good, outcome="lab_mismatch", reason=reason, lab=lab, load=None, proof=None,
+            artefacts={},
+        )  # fmt: skip
+    reason = "no end after 120 s of wall time; the console's last lines:\n[  12.3] nginx: <up>"
+    return replace(
+        good, outcome="timeout", reason=reason, lab=None, load=None, proof=None, artefacts={}
+    )
+
+
+def har(load: PageLoad) -> dict[str, Any]:
+    """The HAR 1.2 of ``load``."""
+    entries = []
+    for i, request in enumerate(load.requests):
+        whole = request.end_ms - request.start_ms
+        first = i < 14
+        shares = (0.05, 0.05 if i < 5 else -1, 0.3 if first else -1, 0.02, 0.35, 0.23)
+        names = ("blocked", "dns", "connect", "send", "wait", "receive")
+        entries.append(
+            {
+                "pageref": "page_1",
+                "startedDateTime": _stamp(request.start_ms),
+                "time": whole,
+                "request": {"method": "GET", "url": request.url, "headersSize": 400},
+                "response": {
+                    "status": request.status,
+                    "headersSize": 480,
+                    "bodySize": request.transfer_bytes,
+                    "_transferSize": request.transfer_bytes,
+                },
+                "cache": {},
+                "timings": {
+                    name: share * whole if share >= 0 else -1
+                    for name, share in zip(names, shares, strict=True)
+                },
+            }
+        )
+    page = {"id": "page_1", "startedDateTime": _stamp(0.0), "pageTimings": {"onLoad": load.plt_ms}}
+    return {"log": {"version": "1.2", "pages": [page], "entries": entries}}
+
+
+def write_results(
+    folder: Path,
+    records: Iterable[Record],
+    asked: Experiment,
+    environment: Environment = ENVIRONMENT,
+) -> Path:
+    """Write records, HAR files and the manifest as a run does; returns ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for one in records:
+        if one.load is not None and "load.har" not in one.artefacts:
+            content = json.dumps(har(one.load)).encode()
+            place = folder / "trials" / one.trial_id / "load.har"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+            sha256 = hashlib.sha256(content).hexdigest()
+            one = replace(one, artefacts={**one.artefacts, "load.har": sha256})
+        written.append(one)
+    write_records(folder, written)
+    trials = tuple(one.trial_id for one in written)
+    manifest = Manifest(
+        asked, environment, trials, "2026-11-20T23:59:00Z",
+        ("run", "configs/paper-table1.toml", "-n", str(asked.repetitions)),
+    )  # fmt: skip
+    write_manifest(folder, manifest)
+    return folder
+
+
+def write_records(folder: Path, records: Iterable[Record]) -> None:
+    """Write ``records.jsonl`` in the given order."""
+    lines = "".join(canonical(asdict(one)) + "\n" for one in records)
+    (folder / "records.jsonl").write_text(lines, encoding="utf-8")
+
+
+def write_sample(folder: Path, seeds: int = 1) -> Path:
+    """24 cells of which three did not go well and one did not run."""
+    asked = experiment(seeds)
+    records = [record(c, seed) for c in asked.conditions for seed in range(seeds)]
+    bad = {7 * seeds: "unproven", 12 * seeds: "timeout", 17 * seeds: "lab_mismatch"}
+    records = [broken(r, bad[i]) if i in bad else r for i, r in enumerate(records)]
+    return write_results(folder, records[:-1], asked)
+
+
+def _stamp(ms: float) -> str:
+    whole, rest = divmod(ms / 1000.0, 60)
+    return f"2026-01-01T00:{int(whole):02d}:{rest:09.6f}Z"
+
+
+if __name__ == "__main__":
+    target = write_sample(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    write_reports(target)

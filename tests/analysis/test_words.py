@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.cells import Spread
+from analysis.charts import Row, draw
+from analysis.words import axis_value, clean, count, lines, number, seconds, signed
+
+
+def test_numbers() -> None:
+    assert number(None, 1) == "\u2013"
+    assert number(-2.25, 1) == "\u22122.2"
+    assert number(-0.04, 1) == "0.0"
+    assert signed(0.04, 1) == "0.0"
+    assert signed(1.96, 1) == "+2.0"
+    assert signed(-1.0, 0) == "\u22121"
+    assert seconds(1680.6) == "1.681"
+    assert count(1, "load") == "1 load"
+    assert count(1200, "load") == "1,200 loads"
+
+
+def test_axes_have_units() -> None:
+    assert axis_value("rtt_ms", 20.0) == "20 ms"
+    assert axis_value("tfo", True) == "on"
+    assert axis_value("requests_per_connection", None) == "any"
+    assert axis_value("loss_pct", 0.5) == "0.5 %"
+    assert axis_value("page", "a\x1b[31m") == "a\ufffd[31m"
+
+
+@given(st.text())
+def test_clean_text_has_no_control_characters(text: str) -> None:
+    assert not any(unicodedata.category(c) in ("Cc", "Cf", "Cs") for c in clean(text))
+    assert clean(clean(text)) == clean(text)
+    assert len(lines(text).splitlines()) <= len(text.splitlines())
+
+
+@given(st.lists(st.floats(-500, 5000) | st.none(), min_size=1, max_size=12))
+def test_bars_stay_inside_the_drawing(values: list[float | None]) -> None:
+    rows = [
+        Row(
+            "page", f"{i} ms", (("ours", None if v is None else Spread(v, v - 1, v + 1, 3)),), "why"
+        )
+        for i, v in enumerate(values)
+    ]
+    chart = draw(rows, "title", "%", (("ours", "this run"),))
+    if all(v is None for v in values):
+        assert chart is None
+        return
+    assert chart is not None
+    assert len(chart.bars) == sum(v is not None for v in values)
+    assert sum(m.kind == "note" for m in chart.marks) == sum(v is None for v in values)
+    assert len(chart.ticks) <= 12
+    for bar in chart.bars:
+        assert bar.x >= 0 and bar.width >= 0 and bar.x + bar.width <= 100
+        assert bar.y + 15 <= chart.height
+        assert bar.low is not None and bar.high is not None and 0 <= bar.low <= bar.high <= 100
+
+
+def test_bar_lengths_are_proportional() -> None:
+    rows = [Row("p", "20 ms", (("ours", Spread(v, v, v, 1)),), None) for v in (10.0, 40.0)]
+    chart = draw(rows, "title", "%", (("ours", "this run"),))
+    assert chart is not None
+    short, long = chart.bars
+    assert abs(long.width - 4 * short.width) < 0.01
+    assert (short.text, long.text) == ("10.0 %", "40.0 %")
+    assert short.low is None
