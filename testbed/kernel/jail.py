@@ -8,6 +8,8 @@ trial's own folder (bwrap(1); docs/security.md).
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,9 +17,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from testbed import proc
+from testbed.errors import MissingError
 
 STAGE = "/stage"
 LD_CACHE = Path("/etc/ld.so.cache")
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  only asked for its room; UML unlinks its file
+MEMORY_FILE_BYTES = 1 << 30
+ST_NOEXEC = 8  # statvfs(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +51,8 @@ def jail_argv(contents: Contents) -> tuple[str, ...]:
     merged = [("--symlink", f"usr/{name}", f"/{name}") for name in ("bin", "sbin", "lib", "lib64")]
     return (
         *("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"),
+        # For root bwrap keeps all capabilities, and /usr could be mounted writable again.
+        *("--cap-drop", "ALL"),
         *("--hostname", "guest", "--ro-bind", "/usr", "/usr"),
         *(word for words in merged for word in words),
         *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--setenv", "TMPDIR", "/tmp"),
@@ -72,12 +80,25 @@ def open_stage(contents: Contents, jailed: bool) -> Iterator[Stage]:
             ("bundle", contents.bundle),
             ("page", contents.page),
             ("out", contents.out),
-            ("etc/ld.so.cache", LD_CACHE),
         ):
             (stage / link).symlink_to(target.resolve())
+        # A copy: hostfs resolves links on the way to its root, but not those below it.
+        shutil.copyfile(LD_CACHE, stage / "etc" / LD_CACHE.name)
         # Ends the guest with this process, as --die-with-parent does in the jail.
         prefix = ("setpriv", "--pdeathsig", "KILL")
-        yield Stage(prefix, stage, {"TMPDIR": str(stage)}, str(contents.kernel))
+        memory = str(memory_directory(stage))
+        yield Stage(prefix, stage, {"TMPDIR": memory}, str(contents.kernel.resolve()))
+
+
+def memory_directory(otherwise: Path) -> Path:
+    """Where an unjailed guest's memory file goes: shared memory if it has room and may execute."""
+    try:
+        found = os.statvfs(SHARED_MEMORY)
+    except OSError:
+        return otherwise
+    roomy = found.f_bavail * found.f_frsize >= MEMORY_FILE_BYTES
+    usable = roomy and not found.f_flag & ST_NOEXEC and os.access(SHARED_MEMORY, os.W_OK)
+    return SHARED_MEMORY if usable else otherwise
 
 
 def read_jail_problem() -> str | None:
@@ -91,6 +112,6 @@ def read_jail_problem() -> str | None:
             check=False,
             timeout_s=10,
         )
-    except proc.MissingError as error:
+    except MissingError as error:
         return str(error)
     return None if done.returncode == 0 else done.stderr.strip() or f"status {done.returncode}"

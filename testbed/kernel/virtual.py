@@ -26,6 +26,8 @@ MEMORY = "1G"
 CONSOLE_FILE = "console.log"
 TRIAL_FILE = "trial.json"
 OBSERVATION_FILE = "observation.json"
+TRACE_FILE = "syscalls.trace"
+TRACE_OPTION = f"tt-trace=/proc/self/cwd/out/{TRACE_FILE}"
 CONSOLE_TAIL_LINES = 15
 CONSOLE_TAIL_BYTES = 16384
 
@@ -41,6 +43,7 @@ class VirtualKernel:
         boot_options: words that this kernel's command line needs, such as ``seccomp=on``.
         bundle: harness, native helpers and browser driver for the guest.
         jailed: whether bubblewrap holds the guest.
+        traced: whether the guest's system calls are written to ``TRACE_FILE``.
     """
 
     version: str
@@ -49,6 +52,7 @@ class VirtualKernel:
     boot_options: tuple[str, ...]
     bundle: Path
     jailed: bool
+    traced: bool = False
     name: str = "virtual"
 
     def identity(self) -> dict[str, str]:
@@ -95,6 +99,7 @@ class VirtualKernel:
             *stage.prefix,
             stage.kernel,
             *command_line(trial.seed, self.boot_options),
+            *((TRACE_OPTION,) if self.traced else ()),
         )
         console = out / CONSOLE_FILE
         with (

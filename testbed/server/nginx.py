@@ -118,6 +118,8 @@ http {{
   if_modified_since off;
   max_ranges 0;
   sendfile on;
+  # Otherwise each head leaves in a segment of its own and takes a place in the initial window.
+  tcp_nopush on;
   tcp_nodelay on;
   keepalive_timeout 300s;
   keepalive_requests {keepalive_requests};

@@ -63,13 +63,18 @@ def resolve(
             log = undo.enter_context((scratch / "dnsmasq.log").open("wb"))
             argv = (*server.prefix, *resolver_argv(addresses, listen, scratch / "dnsmasq.pid"))
             child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))
-            _await_ready(child, scratch / "dnsmasq.log")
+            _await_ready(child, server, scratch / "dnsmasq.log")
         yield
 
 
-def _await_ready(child: proc.Process, log: Path) -> None:
+def _await_ready(child: proc.Process, server: Namespace, log: Path) -> None:
     deadline = time.monotonic() + READY_S
-    while b":0035 " not in Path(f"/proc/{child.pid}/net/udp").read_bytes():
+    while not _listening(server):
         if child.poll() is not None or time.monotonic() > deadline:
             raise LabError(f"the name server is not ready: {log.read_text(errors='replace')}")
         time.sleep(0.01)
+
+
+def _listening(server: Namespace) -> bool:
+    with server.entered():
+        return b":0035 " in Path("/proc/thread-self/net/udp").read_bytes()

@@ -1,4 +1,4 @@
-"""The proof: did the mechanism under test happen on the wire, in every connection? (RFC 7413)
+"""The proof: did the mechanism under test happen on the wire, in every connection (RFC 7413)?
 
 From the client's capture: each connection's SYN, its payload, its Fast Open option, and how much
 of it the SYN-ACK acknowledged.  From both ends' counters: what the kernels say of the same.
@@ -7,6 +7,7 @@ of it the SYN-ACK acknowledged.  From both ends' counters: what the kernels say 
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,10 @@ import dpkt
 from testbed.model import Proof, TcpSpec
 
 FASTOPEN_OPTION = 34
+# pcap-savefile(5), nanosecond times, little-endian: what the capture room writes.
+PCAP_MAGIC = b"\x4d\x3c\xb2\xa1"
+PCAP_HEADER_BYTES = 24
+RECORD_HEADER = struct.Struct("<IIII")
 REQUEST_STARTS = (b"GET ", b"HEAD ", b"POST ", b"\x16\x03")
 
 
@@ -29,6 +34,7 @@ class Connection:
     syns: int = 1
     payload: int = 0
     carries_request: bool = False
+    fastopen_option: bool = False
     cookie_request: bool = False
     synack_time_ns: int | None = None
     syn_data_acked: bool = False
@@ -43,21 +49,27 @@ def read_connections(pcap: Path) -> list[Connection]:
     Raises:
         OSError, ValueError: the capture cannot be read.
     """
+    found: list[Connection] = []
     connections: dict[tuple[bytes, int, bytes, int], Connection] = {}
     for time_ns, packet in _read_tcp(pcap):
         tcp = packet.data
-        if tcp.flags & dpkt.tcp.TH_SYN and not tcp.flags & dpkt.tcp.TH_ACK:
-            _note_syn(connections, time_ns, packet)
-            continue
-        backward = (packet.dst, tcp.dport, packet.src, tcp.sport)
         forward = (packet.src, tcp.sport, packet.dst, tcp.dport)
+        backward = (packet.dst, tcp.dport, packet.src, tcp.sport)
+        if tcp.flags & dpkt.tcp.TH_SYN and not tcp.flags & dpkt.tcp.TH_ACK:
+            known = connections.get(forward)
+            if known is not None and known.sequence == tcp.seq:
+                known.syns += 1
+                continue
+            found.append(_open_connection(time_ns, packet))
+            connections[forward] = found[-1]
+            continue
         if tcp.flags & dpkt.tcp.TH_SYN and backward in connections:
             _note_synack(connections[backward], time_ns, tcp)
         elif forward in connections:
             _note_data(connections[forward], "client", packet)
         elif backward in connections:
             _note_data(connections[backward], "server", packet)
-    return list(connections.values())
+    return found
 
 
 def prove(pcap: Path, counters: dict[str, dict[str, int]], spec: TcpSpec) -> Proof:
@@ -88,7 +100,7 @@ def _check_arm(connections: list[Connection], spec: TcpSpec) -> Iterator[str]:
     if not connections:
         yield "the capture shows no connection"
     if not spec.tfo:
-        loaded = [c for c in connections if c.payload or c.cookie_request]
+        loaded = [c for c in connections if c.payload or c.fastopen_option]
         if loaded:
             yield f"control arm: {len(loaded)} of {len(connections)} SYNs use Fast Open"
         return
@@ -129,12 +141,30 @@ def _check_counters(
 
 
 def _read_tcp(pcap: Path) -> Iterator[tuple[int, dpkt.ip.IP]]:
-    with pcap.open("rb") as file:
-        # dpkt gives Decimal seconds for nanosecond captures: exact.
-        for seconds, frame in dpkt.pcap.Reader(file):
+    for time_ns, frame in _read_frames(pcap):
+        try:
             packet = dpkt.ethernet.Ethernet(frame).data
-            if isinstance(packet, dpkt.ip.IP) and isinstance(packet.data, dpkt.tcp.TCP):
-                yield int(seconds * 1_000_000_000), packet
+        except dpkt.Error as error:
+            raise ValueError(f"{pcap}: a frame cannot be read: {error}") from error
+        if isinstance(packet, dpkt.ip.IP) and isinstance(packet.data, dpkt.tcp.TCP):
+            yield time_ns, packet
+
+
+def _read_frames(pcap: Path) -> Iterator[tuple[int, bytes]]:
+    """Time and captured bytes of each frame (dpkt's own reader does not see a cut file)."""
+    content = pcap.read_bytes()
+    if content[:4] != PCAP_MAGIC or len(content) < PCAP_HEADER_BYTES:
+        raise ValueError(f"{pcap}: not a capture with nanosecond times")
+    position = PCAP_HEADER_BYTES
+    while position < len(content):
+        start = position + RECORD_HEADER.size
+        if start > len(content):
+            raise ValueError(f"{pcap}: the capture is cut off")
+        seconds, nanoseconds, captured, _ = RECORD_HEADER.unpack_from(content, position)
+        position = start + captured
+        if position > len(content):
+            raise ValueError(f"{pcap}: the capture is cut off")
+        yield seconds * 1_000_000_000 + nanoseconds, content[start:position]
 
 
 def _payload_bytes(packet: dpkt.ip.IP) -> int:
@@ -149,23 +179,18 @@ def _fastopen_option(tcp: dpkt.tcp.TCP) -> bytes | None:
     return None
 
 
-def _note_syn(
-    connections: dict[tuple[bytes, int, bytes, int], Connection], time_ns: int, packet: dpkt.ip.IP
-) -> None:
+def _open_connection(time_ns: int, packet: dpkt.ip.IP) -> Connection:
     tcp = packet.data
-    key = (packet.src, tcp.sport, packet.dst, tcp.dport)
-    known = connections.get(key)
-    if known is not None and known.sequence == tcp.seq:
-        known.syns += 1
-        return
     payload = _payload_bytes(packet)
-    connections[key] = Connection(
+    option = _fastopen_option(tcp)
+    return Connection(
         server=f"{socket.inet_ntoa(packet.dst)}:{tcp.dport}",
         syn_time_ns=time_ns,
         sequence=tcp.seq,
         payload=payload,
         carries_request=payload > 0 and bytes(tcp.data).startswith(REQUEST_STARTS),
-        cookie_request=_fastopen_option(tcp) == b"",
+        fastopen_option=option is not None,
+        cookie_request=option == b"",
     )
 
 

@@ -1,0 +1,41 @@
+"""For all tests: in continuous integration (``CI`` is set) a skipped test is a failed one.
+
+A skip there means that the machine was not set up as it should be, and that nobody would notice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+
+def is_ci() -> bool:
+    """Whether this runs in continuous integration."""
+    return os.environ.get("CI", "").lower() in {"1", "true"}
+
+
+def fail_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip into a failure that keeps the skip's reason; expected failures stay."""
+    if report.outcome != "skipped" or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+    report.outcome = "failed"
+    report.longrepr = f"skipped in continuous integration: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if is_ci():
+        fail_skipped(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if is_ci():
+        fail_skipped(report)
+    return report

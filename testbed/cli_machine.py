@@ -1,0 +1,86 @@
+"""The verbs about this machine: ``doctor`` and ``clean``."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+
+import click
+
+from testbed.clean import find_leftovers, remove
+from testbed.doctor import Check, examine, healthy
+from testbed.doors import Doors
+from testbed.errors import EXIT_MISSING, EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from testbed.places import emptying_cache
+from testbed.units import format_bytes
+
+pass_doors = click.make_pass_decorator(Doors)
+
+
+def doctor_command(doors: Doors) -> click.Command:
+    """The ``doctor`` verb; it offers ``--determinism`` where ``doors`` lead to such a check."""
+
+    def doctor(as_json: bool, jobs: int | None, determinism: int | None = None) -> int:
+        """Say whether this machine can run trials, and what is missing."""
+        checks = examine(jobs or len(os.sched_getaffinity(0)))
+        parted: tuple[str, ...] = ()
+        if determinism is not None and doors.check_determinism is not None and healthy(checks):
+            parted = doors.check_determinism(determinism)
+        _show(checks, parted, determinism, as_json)
+        if not healthy(checks):
+            return EXIT_MISSING
+        return EXIT_OUT_OF_TOLERANCE if parted else EXIT_OK
+
+    command = click.command("doctor")(doctor)
+    command.params += [
+        click.Option(["--json", "as_json"], is_flag=True, help="Write the checks as JSON."),
+        click.Option(["--jobs"], type=click.IntRange(1, 1024), help="Trials at once to have room "
+                     "for; default: one a core."),
+    ]  # fmt: skip
+    if doors.check_determinism is not None:
+        command.params.append(
+            click.Option(["--determinism"], type=click.IntRange(min=2), metavar="N",
+                         help="Boot N times and show where two runs part, if they do.")
+        )  # fmt: skip
+    return command
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
+@pass_doors
+def clean(doors: Doors, /, dry_run: bool) -> int:
+    """Remove what was built or left behind outside the work tree; results stay."""
+    with emptying_cache(doors.cache()):
+        leftovers = find_leftovers(doors.cache())
+        for leftover in leftovers:
+            verb = "would remove" if dry_run else "removing"
+            word = f"keeping ({leftover.kept})" if leftover.kept else verb
+            click.echo(f"{word} {leftover.path} ({format_bytes(leftover.size_bytes)})")
+        if not leftovers:
+            click.echo("nothing to remove")
+        if not dry_run:
+            remove(leftovers)
+    return EXIT_OK
+
+
+def _show(
+    checks: list[Check], parted: tuple[str, ...], determinism: int | None, as_json: bool
+) -> None:
+    if as_json:
+        document = {
+            "healthy": healthy(checks),
+            "checks": [asdict(check) for check in checks],
+            "determinism": None if determinism is None else list(parted),
+        }
+        click.echo(json.dumps(document, indent=2))
+        return
+    for check in checks:
+        state = "ok     " if check.ok else "MISSING" if check.needed else "warning"
+        click.echo(f"{state}  {check.name}: {check.found}")
+        if not check.ok and check.remedy:
+            click.echo(f"         remedy: {check.remedy}")
+    for difference in parted:
+        click.echo(f"differs  {difference}")
+    if determinism is not None and healthy(checks) and not parted:
+        click.echo(f"ok       determinism: {determinism} boots are identical")

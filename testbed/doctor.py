@@ -1,0 +1,160 @@
+"""Can this machine run trials?  Each check says what it found and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed import places
+from testbed.errors import TestbedError
+from testbed.kernel.build import find_kernel
+from testbed.kernel.jail import read_jail_problem
+from testbed.kernel.pin import DEFAULT_VERSION, pins, read_pin
+from testbed.units import format_bytes
+
+TOOLS: dict[str, str] = {
+    "bwrap": "bubblewrap",
+    "chromium-headless-shell": "chromium-headless-shell",
+    "dnsmasq": "dnsmasq-base",
+    "ethtool": "ethtool",
+    "ip": "iproute2",
+    "nginx": "nginx",
+    "node": "nodejs",
+    "setpriv": "util-linux",
+    "taskset": "util-linux",
+    "tc": "iproute2",
+    "tcpdump": "tcpdump",
+    "wget2": "wget2",
+}
+"""Programs that a trial runs, and the Debian package of each."""
+
+GUEST_MEMORY = 1 << 30
+"""What one guest may use: its ``mem=``."""
+
+LEAST_DISK = 2 << 30
+SHM = Path("/dev/shm")  # noqa: S108 - looked at, not written
+_SBIN = "/usr/sbin:/sbin"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at.  ``needed`` is false for what only costs safety or comfort."""
+
+    name: str
+    ok: bool
+    found: str
+    remedy: str = ""
+    needed: bool = True
+
+
+def examine(jobs: int) -> list[Check]:
+    """Look at everything that ``jobs`` guests at once need; changes nothing."""
+    checks = [_machine(), *_tools(), *_kernels(), _jail(), _memory(jobs), _shm(), _disk()]
+    return [*checks, *_parts()]
+
+
+def healthy(checks: list[Check]) -> bool:
+    """Whether nothing that is needed is missing."""
+    return all(check.ok for check in checks if check.needed)
+
+
+def _machine() -> Check:
+    found = f"{platform.system()} {platform.machine()}"
+    return Check("machine", found == "Linux x86_64", found, "the virtual kernel needs Linux x86-64")
+
+
+def _tools() -> Iterator[Check]:
+    path = f"{os.environ.get('PATH', os.defpath)}:{_SBIN}"
+    for tool, package in TOOLS.items():
+        where = shutil.which(tool, path=path)
+        yield Check(f"tool {tool}", where is not None, where or "not found",
+                    f"apt-get install {package}")  # fmt: skip
+
+
+def _kernels() -> Iterator[Check]:
+    for version in pins():
+        try:
+            build = find_kernel(read_pin(version), places.cache(), allow_revision=True)
+        except TestbedError as error:
+            yield Check(f"kernel {version}", False, str(error), "see the message",
+                        needed=version == DEFAULT_VERSION)  # fmt: skip
+            continue
+        found = str(build.binary) if build else "not built"
+        yield Check(f"kernel {version}", build is not None, found,
+                    "make kernel, or just run with it: a run builds what it needs",
+                    needed=version == DEFAULT_VERSION)  # fmt: skip
+
+
+def _jail() -> Check:
+    problem = read_jail_problem()
+    return Check(
+        "jail (user namespaces)",
+        problem is None,
+        problem or "bubblewrap can make one",
+        "guests then run without a jail: load only pages that you trust (docs/security.md); "
+        "to allow it: sysctl kernel.unprivileged_userns_clone=1, or another container runtime",
+        needed=False,
+    )
+
+
+def _memory(jobs: int) -> Check:
+    available = parse_meminfo(Path("/proc/meminfo").read_text()).get("MemAvailable", 0)
+    return Check(
+        "memory",
+        available >= jobs * GUEST_MEMORY,
+        f"{format_bytes(available)} available, {format_bytes(jobs * GUEST_MEMORY)} for {jobs} jobs",
+        "use fewer --jobs, or end other programs",
+    )
+
+
+def parse_meminfo(text: str) -> dict[str, int]:
+    """The fields of ``/proc/meminfo`` in bytes (proc_meminfo(5)); those without kB are left out."""
+    fields = (line.split() for line in text.splitlines())
+    return {
+        words[0].rstrip(":"): int(words[1]) * 1024
+        for words in fields
+        if len(words) == 3 and words[2] == "kB" and words[1].isdigit()
+    }
+
+
+def _shm() -> Check:
+    """User-Mode Linux maps its memory from a file there, if it may execute from it."""
+    if not SHM.is_dir():
+        return Check(str(SHM), False, "missing", f"mount -t tmpfs tmpfs {SHM}", needed=False)
+    state = os.statvfs(SHM)
+    free = state.f_bavail * state.f_frsize
+    executable = not state.f_flag & os.ST_NOEXEC
+    found = f"{format_bytes(free)} free, {'' if executable else 'not '}executable"
+    return Check(
+        str(SHM),
+        executable and free >= GUEST_MEMORY,
+        found,
+        "guests keep their memory in TMPDIR instead: in a container give --shm-size=2g or "
+        "have room in /tmp",
+        needed=False,
+    )
+
+
+def _disk() -> Check:
+    place = places.RESULTS if places.RESULTS.exists() else places.ROOT
+    free = shutil.disk_usage(place).free
+    remedy = f"have {format_bytes(LEAST_DISK)} free, or choose another place with -o DIR"
+    found = f"{format_bytes(free)} free at {place}"
+    return Check("disk", free >= LEAST_DISK, found, remedy)
+
+
+def _parts() -> Iterator[Check]:
+    for name in ("native", "js"):
+        try:
+            folder = places.built_part(name)
+        except TestbedError as error:
+            yield Check(f"part {name}", False, str(error), "start with ./run.sh")
+            continue
+        yield Check(f"part {name}", folder.is_dir(), str(folder), "start with ./run.sh")
+
+
+Examine = Callable[[int], list[Check]]

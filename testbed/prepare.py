@@ -1,0 +1,68 @@
+"""All that a run needs before its first trial: names that exist, built parts, the environment."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from testbed import log, places
+from testbed.bundle import make_bundle
+from testbed.client import CLIENTS
+from testbed.conclude import conclude
+from testbed.config import Catalogue
+from testbed.environment import Environment, hash_tree, read_environment
+from testbed.kernel import KERNELS, open_kernel
+from testbed.kernel.pin import pins
+from testbed.model import Experiment
+from testbed.page.archive import read_archive
+from testbed.page.build import build_page
+from testbed.page.catalogue import find_page, list_pages
+from testbed.run import Means
+
+_log = log.logger(__name__)
+
+
+def read_catalogue() -> Catalogue:
+    """What an experiment may name here."""
+    return Catalogue(
+        pages=frozenset(folder.name for folder in list_pages(places.PAGES)),
+        clients=frozenset(CLIENTS),
+        references=frozenset(path.stem for path in places.REFERENCES.glob("*.csv")),
+        kernels={name: pins() for name in KERNELS},
+    )
+
+
+def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
+    """Build or find pages, bundle and kernel for ``experiment``, and say what they are.
+
+    Raises:
+        ConfigurationError: a page is wrong.
+        MissingError: a part cannot be had on this machine.
+        StorageError: the cache cannot be written.
+    """
+    cache = places.cache()
+    names = dict.fromkeys(condition.page for condition in experiment.conditions)
+    pages = {name: built_page(name, cache) for name in names}
+    bundle = make_bundle(cache, places.built_part("native"), places.built_part("js"))
+    kernel = open_kernel(
+        experiment.kernel, experiment.kernel_version, cache, bundle.path, _log.info
+    )
+    environment = read_environment(
+        kernel=kernel.identity(),
+        code={"bundle": bundle.digest, "judge": _judge_digest()},
+        pages={name: read_archive(folder).digest for name, folder in pages.items()},
+        root=places.ROOT,
+    )
+    return Means(kernel, pages, conclude, jobs), environment
+
+
+def built_page(name: str, cache: Path) -> Path:
+    """The folder of the built page, built now if need be."""
+    return build_page(find_page(places.PAGES, name), cache / "pages")
+
+
+def _judge_digest() -> str:
+    """The code that turns captures and counters into proofs on the host: part of the results."""
+    package = Path(__file__).parent
+    judge = (package / "conclude.py").read_bytes() + hash_tree(package / "wire").encode()
+    return hashlib.sha256(judge).hexdigest()

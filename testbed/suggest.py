@@ -1,0 +1,42 @@
+"""The nearest valid name for a wrong one, also when only the unit is wrong (``rtt_s``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+UNIT_SUFFIXES = frozenset({
+    "s", "sec", "seconds", "ms", "us", "ns", "min",
+    "bit", "bits", "kbit", "kbits", "kbps", "mbit", "mbits", "mbps", "gbit",
+    "byte", "bytes", "kb", "kib", "mb", "mib",
+    "pct", "percent", "segments", "packets", "pkts",
+})  # fmt: skip
+
+
+def stem(name: str) -> str:
+    """``name`` without its unit: ``rtt_ms`` gives ``rtt``; a name that has none is unchanged."""
+    head, _, tail = name.rpartition("_")
+    return head if head and tail.lower() in UNIT_SUFFIXES else name
+
+
+def nearest(wrong: str, valid: Iterable[str]) -> str | None:
+    """The name in ``valid`` that ``wrong`` most likely meant, or None when nothing is near."""
+    names = sorted(valid)
+    folded = {name.lower().replace("-", "_"): name for name in names}
+    asked = wrong.lower().replace("-", "_")
+    if asked in folded:
+        return folded[asked]
+    same_stem = [name for key, name in folded.items() if stem(key) == stem(asked)]
+    if same_stem:
+        return same_stem[0]
+    close = get_close_matches(asked, folded, n=1, cutoff=0.6)
+    if close:
+        return folded[close[0]]
+    extended = [name for key, name in folded.items() if len(asked) >= 3 and key.startswith(asked)]
+    return extended[0] if extended else None
+
+
+def did_you_mean(wrong: str, valid: Iterable[str]) -> str:
+    """A trailing `` (did you mean ...?)``, or nothing when no valid name is near."""
+    name = nearest(wrong, valid)
+    return f" (did you mean {name!r}?)" if name is not None else ""

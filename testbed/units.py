@@ -1,0 +1,38 @@
+"""Quantities as people read them; values keep their unit in their name everywhere else."""
+
+from __future__ import annotations
+
+
+def format_duration(seconds: float) -> str:
+    """``seconds`` in the two largest units that matter: ``4.2 s``, ``1 min 05 s``, ``2 h 03 min``.
+
+    Raises:
+        ValueError: ``seconds`` is negative or not a number.
+    """
+    if not seconds >= 0:
+        raise ValueError(f"a duration cannot be {seconds!r} s")
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def format_bytes(count: int) -> str:
+    """``count`` bytes in binary units with one decimal: ``512 B``, ``1.5 KiB``, ``2.0 GiB``.
+
+    Raises:
+        ValueError: ``count`` is negative.
+    """
+    if count < 0:
+        raise ValueError(f"a size cannot be {count} bytes")
+    if count < 1024:
+        return f"{count} B"
+    size = float(count)
+    for unit in ("KiB", "MiB", "GiB"):
+        size /= 1024
+        if size < 1024:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1024:.1f} TiB"

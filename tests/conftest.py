@@ -1,0 +1,46 @@
+"""A hallway with a fake kernel behind its doors: no root, no kernel build, no browser."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from testbed.config import Catalogue
+from testbed.environment import Environment
+from testbed.model import Experiment, Trial
+from testbed.plan import plan_trials
+from tests.hallway import CATALOGUE, ENVIRONMENT, make_experiment
+
+
+@pytest.fixture
+def catalogue() -> Catalogue:
+    return CATALOGUE
+
+
+@pytest.fixture
+def environment() -> Environment:
+    return ENVIRONMENT
+
+
+@pytest.fixture
+def experiment() -> Experiment:
+    return make_experiment()
+
+
+@pytest.fixture
+def trials(experiment: Experiment) -> tuple[Trial, ...]:
+    return plan_trials(experiment)
+
+
+@pytest.fixture
+def now() -> datetime:
+    return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    return folder

@@ -1,0 +1,83 @@
+"""The command line with a fake kernel: ``python -m tests.hallway BASE SECONDS ARGS``.
+
+``BASE`` holds results and cache; each trial takes ``SECONDS``.  With ``HALLWAY_SLEEP`` set, every
+trial also holds a process of its own (``sleep $HALLWAY_SLEEP``), as a guest would.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from testbed import proc
+from testbed.cli import main
+from testbed.config import Catalogue
+from testbed.doors import Analysis, Doors
+from testbed.environment import Environment
+from testbed.kernel.fake import FakeKernel, conclude
+from testbed.kernel.protocol import Kernel, RawResult
+from testbed.model import Condition, Experiment, LinkSpec, Outcome, TcpSpec, Trial
+from testbed.run import Means
+from testbed.store import read_records
+
+CATALOGUE = Catalogue(
+    pages=frozenset({"amazon", "nytimes", "wikipedia", "wsj"}),
+    clients=frozenset({"chromium", "graph", "wget2"}),
+    references=frozenset({"fastopen-table1"}),
+    kernels={"virtual": ("7.3", "6.1")},
+)
+ENVIRONMENT = Environment({"kernel.name": "fake"}, {"amazon": "0" * 64}, {"user": "anybody"})
+
+
+class SleepingKernel(FakeKernel):
+    """A fake kernel whose trials hold a process."""
+
+    def run(
+        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+    ) -> RawResult:
+        with proc.started(["sleep", os.environ["HALLWAY_SLEEP"]]):
+            return FakeKernel.run(self, trial, page, out, slot, cancel)
+
+
+def make_experiment(repetitions: int = 1) -> Experiment:
+    """Two pages at two round-trip times, with and without Fast Open: 8 conditions."""
+    conditions = tuple(
+        Condition(page, "graph", LinkSpec(rtt_ms=rtt_ms), TcpSpec(tfo=tfo))
+        for page in ("amazon", "wsj")
+        for rtt_ms in (20.0, 100.0)
+        for tfo in (False, True)
+    )
+    return Experiment("small", "A small experiment", conditions, repetitions)
+
+
+def make_means(kernel: Kernel, jobs: int = 1) -> Means:
+    """A kernel with pages that nobody reads."""
+    return Means(kernel, dict.fromkeys(CATALOGUE.pages, Path("page")), conclude, jobs)
+
+
+def make_doors(
+    base: Path,
+    seconds: float = 0.0,
+    plan: Mapping[str, Outcome] | None = None,
+    environment: Environment = ENVIRONMENT,
+) -> Doors:
+    """Doors into a house without rooms: the table is the number of records."""
+    kind = SleepingKernel if "HALLWAY_SLEEP" in os.environ else FakeKernel
+    kernel = kind(seconds=seconds, plan=plan or {})
+    return Doors(
+        analysis=Analysis(
+            lambda folder: (folder / "report.html").touch(),
+            lambda folder: f"table of {len(read_records(folder))} records",
+        ),
+        catalogue=lambda: CATALOGUE,
+        prepare=lambda _experiment, jobs: (make_means(kernel, jobs), environment),
+        results=base / "results",
+        cache=lambda: base / "cache",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[3:], make_doors(Path(sys.argv[1]), float(sys.argv[2]))))

@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from testbed import cli_machine
+from testbed.cli import main
+from testbed.config import load_experiment
+from testbed.doctor import Check
+from testbed.environment import Environment
+from testbed.model import Outcome
+from testbed.places import CONFIGS
+from testbed.plan import plan_trials
+from testbed.records import read_records
+from testbed.store import open_store
+from tests.hallway import CATALOGUE, ENVIRONMENT, make_doors
+
+QUICK = str(CONFIGS / "quick.toml")
+IDS = [trial.id for trial in plan_trials(load_experiment(Path(QUICK), CATALOGUE))]
+
+
+def latest(base: Path) -> Path:
+    return (base / "results" / "latest").resolve()
+
+
+def test_run_prints_the_table_and_leaves_a_whole_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", QUICK], make_doors(tmp_path)) == 0
+    folder = latest(tmp_path)
+    assert {p.name for p in folder.iterdir()} == {
+        "manifest.json", "records.jsonl", "report.html", "trials"
+    }  # fmt: skip
+    out, err = capsys.readouterr()
+    assert out == "table of 2 records\n"
+    assert "[2/2] ok" in err
+    assert f"2 ok; results in {folder}" in err
+
+
+def test_no_arguments_rebuild_the_papers_table(tmp_path: Path) -> None:
+    assert main([], make_doors(tmp_path)) == 0
+    assert latest(tmp_path).name.endswith("Z-paper-table1")
+    assert len(read_records(latest(tmp_path))) == 24
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [("failed", 4), ("timeout", 4), ("unproven", 1), ("lab_mismatch", 1), ("unsupported", 3)],
+)
+def test_the_exit_code_and_the_json_agree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], outcome: Outcome, code: int
+) -> None:
+    doors = make_doors(tmp_path, plan={IDS[1]: outcome})
+    assert main(["run", QUICK, "--json"], doors) == code
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert told["exit_code"] == code
+    assert told["outcomes"] == {**dict.fromkeys(told["outcomes"], 0), "ok": 1, outcome: 1}
+    assert told["results"] == str(latest(tmp_path))
+    assert f"--resume {latest(tmp_path)}" in err
+
+
+def test_resume_mends_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", QUICK], make_doors(tmp_path, plan={IDS[0]: "failed"})) == 4
+    folder = latest(tmp_path)
+    assert main(["run", "--resume", str(folder)], make_doors(tmp_path)) == 0
+    assert [(r.outcome, r.attempt) for r in read_records(folder)] == [
+        ("failed", 1), ("ok", 1), ("ok", 2)
+    ]  # fmt: skip
+    assert "1 trial to run, 1 already done" in capsys.readouterr().err
+    assert latest(tmp_path) == folder
+
+
+def test_resume_refuses_another_environment_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", QUICK], make_doors(tmp_path, plan={IDS[0]: "failed"})) == 4
+    before = (latest(tmp_path) / "records.jsonl").read_bytes()
+    parts = {"kernel.name": "other", "program.nginx": "1.2"}
+    other = Environment(parts, {"amazon": "1" * 64})
+    capsys.readouterr()
+    resume = ["run", "--resume", str(latest(tmp_path))]
+    assert main(resume, make_doors(tmp_path, environment=other)) == 2
+    err = capsys.readouterr().err
+    assert "differs: kernel.name: fake then, other now" in err
+    assert "differs: program.nginx: absent then, 1.2 now" in err
+    assert f"differs: page amazon: {'0' * 64} then, {'1' * 64} now" in err
+    assert (latest(tmp_path) / "records.jsonl").read_bytes() == before
+    same = replace(ENVIRONMENT, facts={"user": "somebody else"})
+    assert main(resume, make_doors(tmp_path, environment=same)) == 0
+
+
+def test_resume_takes_no_other_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", QUICK, "--resume", "x", "-n", "3", "--set", "a=b", "--only", "c=d", "-o", "e"]
+    assert main(words, make_doors(tmp_path)) == 2
+    assert "leave out CONFIG, -n, --only, --set, -o" in capsys.readouterr().err
+    assert main(["run", "--resume", str(tmp_path)], make_doors(tmp_path)) == 4
+    assert "is a results folder?" in capsys.readouterr().err.replace(str(tmp_path), "is")
+
+
+def test_a_wrong_experiment_starts_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", QUICK, "--set", "rtt=3", "--client", "nobody", "-n", "0", "--set", "x"]
+    assert main(words, make_doors(tmp_path)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line.split(": ")[1] for line in err.splitlines()] == [
+        "--set x", "--set rtt=3", "--client nobody", "-n 0"
+    ]  # fmt: skip
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words", [["rum"], ["run", "--bogus"], ["run", "--jobs", "0"], ["report"], ["run", "no.toml"]]
+)
+def test_wrong_usage_is_2_on_standard_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    assert main(words, make_doors(tmp_path)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err
+
+
+def test_options_choose_the_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", QUICK, "--json", "--client", "wget2", "-n", "2", "--seed", "7"]
+    words += ["--kernel", "virtual", "--kernel-version", "6.1", "--only", "tfo=true"]
+    words += ["--set", "rtt_ms=[1, 2]"]
+    assert main(words, make_doors(tmp_path)) == 0
+    trials = json.loads(capsys.readouterr().out)
+    seen = [(t["condition"]["link"]["rtt_ms"], t["seed"], t["repetition"]) for t in trials]
+    assert seen == [(1.0, 7, 0), (1.0, 8, 1), (2.0, 7, 0), (2.0, 8, 1)]
+    assert {t["condition"]["client"] for t in trials} == {"wget2"}
+    assert {t["kernel_version"] for t in trials} == {"6.1"}
+    assert {t["condition"]["tcp"]["tfo"] for t in trials} == {True}
+    assert len({t["id"] for t in trials}) == 4
+
+
+def test_a_dry_run_shows_the_plan_and_runs_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", QUICK, "--dry-run"], make_doors(tmp_path)) == 0
+    dry = capsys.readouterr().out
+    assert main(["plan", QUICK], make_doors(tmp_path)) == 0
+    assert dry == capsys.readouterr().out
+    assert [line.split()[0] for line in dry.splitlines()] == IDS
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_output_goes_to_a_new_folder_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", QUICK, "-o", str(tmp_path / "mine")]
+    assert main(words, make_doors(tmp_path)) == 0
+    assert len(read_records(tmp_path / "mine")) == 2
+    assert not (tmp_path / "results").exists()
+    assert main(words, make_doors(tmp_path)) == 2
+    assert "never overwritten" in capsys.readouterr().err
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", QUICK], make_doors(tmp_path, plan={IDS[0]: "failed"})) == 4
+    with open_store(latest(tmp_path)):
+        assert main(["run", "--resume", str(latest(tmp_path))], make_doors(tmp_path)) == 4
+    assert "another run writes" in capsys.readouterr().err
+
+
+def test_report_writes_the_report_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", QUICK], make_doors(tmp_path)) == 0
+    folder = latest(tmp_path)
+    (folder / "report.html").unlink()
+    capsys.readouterr()
+    assert main(["report", str(folder)], make_doors(tmp_path)) == 0
+    assert (folder / "report.html").exists()
+    assert capsys.readouterr().out == "table of 2 records\n"
+
+
+def test_clean_says_what_goes_and_keeps_the_rest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    cache = tmp_path / "cache"
+    for name in ("pages/x", "kernels/7.3", "somebody-elses"):
+        (cache / name).mkdir(parents=True)
+        (cache / name / "file").write_text("1234")
+    assert main(["clean", "--dry-run"], make_doors(tmp_path)) == 0
+    dry = capsys.readouterr().out.splitlines()
+    assert dry == [
+        f"would remove {cache}/kernels (4 B)",
+        f"would remove {cache}/pages (4 B)",
+    ]
+    assert (cache / "pages/x/file").exists()
+    assert main(["clean"], make_doors(tmp_path)) == 0
+    assert [p.name for p in cache.iterdir()] == ["somebody-elses"]
+    capsys.readouterr()
+    assert main(["clean"], make_doors(tmp_path)) == 0
+    assert capsys.readouterr().out == "nothing to remove\n"
+
+
+def test_clean_waits_for_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cache = tmp_path / "cache"
+    (cache / "pages").mkdir(parents=True)
+    descriptor = os.open(cache, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        assert main(["clean"], make_doors(tmp_path)) == 4
+        assert main(["run", QUICK], make_doors(tmp_path)) == 0
+    finally:
+        os.close(descriptor)
+    assert "a run is using it" in capsys.readouterr().err
+    assert (cache / "pages").exists()
+
+
+@pytest.mark.parametrize(
+    ("checks", "differences", "code"),
+    [
+        ([Check("a", True, "here")], (), 0),
+        ([Check("a", True, "here"), Check("b", False, "gone", "get it", needed=False)], (), 0),
+        ([Check("a", False, "gone", "get it")], ("never asked",), 3),
+        ([Check("a", True, "here")], ("packet 7",), 1),
+    ],
+)
+def test_doctor(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    checks: list[Check],
+    differences: tuple[str, ...],
+    code: int,
+) -> None:
+    boots: list[int] = []
+
+    def check(count: int) -> tuple[str, ...]:
+        boots.append(count)
+        return differences
+
+    monkeypatch.setattr(cli_machine, "examine", lambda _jobs: checks)
+    doors = replace(make_doors(tmp_path), check_determinism=check)
+    assert main(["doctor", "--determinism", "3"], doors) == code
+    out = capsys.readouterr().out
+    assert boots == ([] if code == 3 else [3])
+    assert ("remedy: get it" in out) == any(not c.ok for c in checks)
+    assert ("determinism: 3 boots are identical" in out) == (code == 0)
+    assert main(["doctor", "--json", "--determinism", "3"], doors) == code
+    told = json.loads(capsys.readouterr().out)
+    assert told["healthy"] == (code != 3)
+    assert len(told["checks"]) == len(checks)
+
+
+def test_doctor_offers_determinism_only_where_there_is_a_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", "--determinism", "3"], make_doors(tmp_path)) == 2
+    assert "--determinism" in capsys.readouterr().err
+
+
+def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"], make_doors(tmp_path)) == 0
+    out = capsys.readouterr().out
+    verbs = {line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line}
+    assert verbs == {"run", "plan", "doctor", "pages", "report", "clean"}

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.doctor import TOOLS, examine, healthy, parse_meminfo
+
+
+@pytest.fixture(autouse=True)
+def nothing_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name in ("FIRSTFLIGHT_NATIVE", "FIRSTFLIGHT_JS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_what_is_not_built_is_named_with_a_remedy(tmp_path: Path) -> None:
+    checks = {check.name: check for check in examine(1)}
+    for name in ("kernel 7.3", "part native", "part js"):
+        assert not checks[name].ok
+        assert checks[name].remedy
+    assert not healthy(list(checks.values()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_tool_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("testbed.doctor._SBIN", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    checks = {check.name: check for check in examine(1)}
+    for tool, package in TOOLS.items():
+        assert not checks[f"tool {tool}"].ok
+        assert package in checks[f"tool {tool}"].remedy
+    assert not checks["jail (user namespaces)"].ok
+    assert not checks["jail (user namespaces)"].needed
+    assert not checks["kernel 7.3"].ok
+
+
+def test_more_jobs_need_more_memory() -> None:
+    few, many = ({c.name: c for c in examine(jobs)}["memory"] for jobs in (1, 100_000))
+    assert few.ok
+    assert not many.ok
+    assert "--jobs" in many.remedy
+
+
+def test_meminfo() -> None:
+    text = "MemTotal:       1000 kB\nMemAvailable:    500 kB\nHugePages_Total:   3\n"
+    assert parse_meminfo(text) == {"MemTotal": 1_024_000, "MemAvailable": 512_000}

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from testbed import proc
+from testbed.environment import (
+    ABSENT,
+    Environment,
+    differences,
+    hash_tree,
+    read_environment,
+    read_facts,
+    read_packages,
+    read_version,
+)
+
+
+def test_the_id_depends_on_parts_and_pages_but_not_on_facts() -> None:
+    one = Environment({"a": "1"}, {"p": "2"}, {"user": "root"})
+    assert one.id == replace(one, facts={}).id
+    others = [replace(one, parts={"a": "2"}), replace(one, pages={}), Environment({"p": "2"}, {})]
+    assert len({one.id, *(other.id for other in others)}) == 4
+    assert len(one.id) == 16
+
+
+def test_what_the_caller_knows_is_part_of_it(tmp_path: Path) -> None:
+    kernel = {"name": "fake"}
+    environment = read_environment(kernel, {"bundle": "b"}, {"y": "2", "x": "1"}, tmp_path)
+    assert environment.parts["kernel.name"] == "fake"
+    assert environment.parts["code.bundle"] == "b"
+    assert environment.pages == {"x": "1", "y": "2"}
+    again = read_environment(kernel, {"bundle": "b"}, {"x": "1", "y": "2"}, tmp_path)
+    assert again.id == environment.id
+    assert read_environment(kernel, {"bundle": "c"}, environment.pages, tmp_path).id != again.id
+
+
+def test_versions_come_from_the_programs_themselves() -> None:
+    ours = f"Python {sys.version.split()[0]}"
+    assert read_version((sys.executable, "--version")) == ours
+    assert read_version(("no-such-program-here", "--version")) == ABSENT
+    assert read_version((sys.executable, "-c", "import sys; sys.exit(3)")) == "no answer (status 3)"
+
+
+def test_packages_come_from_dpkg() -> None:
+    found = read_packages(("libc6", "no-such-package-here"))
+    status = proc.run(["dpkg-query", "-W", "-f", "${Version}", "libc6"]).stdout
+    assert found == {"libc6": status, "no-such-package-here": ABSENT}
+
+
+def test_a_tree_is_its_names_contents_and_execute_bits(tmp_path: Path) -> None:
+    folder = tmp_path / "tree"
+    (folder / "a").mkdir(parents=True)
+    (folder / "a" / "file").write_text("one")
+    seen = [hash_tree(folder)]
+    (folder / "a" / "__pycache__").mkdir()
+    (folder / "a" / "__pycache__" / "x.pyc").touch()
+    assert hash_tree(folder) == seen[0]
+    (folder / "a" / "file").write_text("two")
+    seen.append(hash_tree(folder))
+    (folder / "a" / "file").chmod(0o755)
+    seen.append(hash_tree(folder))
+    (folder / "a" / "file").rename(folder / "file")
+    seen.append(hash_tree(folder))
+    assert len(set(seen)) == 4
+    folder.rename(tmp_path / "elsewhere")
+    assert hash_tree(tmp_path / "elsewhere") == seen[-1]
+
+
+def test_facts_tell_revision_and_changes(tmp_path: Path) -> None:
+    assert read_facts(tmp_path)["git_revision"] == "unknown"
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b")
+    proc.run((*git, "init", "-q"))
+    assert read_facts(tmp_path)["git_revision"] == "unknown"
+    proc.run((*git, "commit", "-q", "--allow-empty", "-m", "x"))
+    facts = read_facts(tmp_path)
+    assert facts["git_revision"] == proc.run((*git, "rev-parse", "HEAD")).stdout.strip()
+    assert facts["git_dirty"] == "no"
+    (tmp_path / "new").touch()
+    assert read_facts(tmp_path)["git_dirty"] == "yes"
+    assert int(facts["cores"]) >= 1
+    assert int(facts["memory_bytes"]) > 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("parts", "pages", "told"),
+    [
+        ({"a": "1"}, {"p": "1"}, []),
+        ({"a": "2"}, {"p": "1"}, ["a: 1 then, 2 now"]),
+        ({}, {"p": "1", "q": "1"}, ["a: 1 then, absent now", "page q: absent then, 1 now"]),
+    ],
+)
+def test_differences_are_named(
+    parts: dict[str, str], pages: dict[str, str], told: list[str]
+) -> None:
+    assert differences(Environment(parts, pages), Environment({"a": "1"}, {"p": "1"})) == told

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import MissingError, StorageError
+from testbed.kernel.fake import FakeKernel
+from testbed.kernel.protocol import Kernel, RawResult
+from testbed.manifest import Manifest, make_manifest
+from testbed.model import Experiment, Outcome, Record, Trial
+from testbed.records import read_records
+from testbed.run import run_experiment
+from testbed.tally import Tally, tally
+from tests.hallway import ENVIRONMENT, make_means
+
+
+class Quiet:
+    """A display that remembers."""
+
+    def __init__(self) -> None:
+        self.todo: Sequence[Trial] = ()
+        self.skipped = 0
+        self.seen: list[Record] = []
+
+    @contextmanager
+    def showing(self, todo: Sequence[Trial], skipped: int) -> Iterator[None]:
+        self.todo, self.skipped = todo, skipped
+        yield
+
+    def ended(self, record: Record) -> None:
+        self.seen.append(record)
+
+
+@pytest.fixture
+def manifest(experiment: Experiment, trials: tuple[Trial, ...], now: datetime) -> Manifest:
+    return make_manifest(experiment, ENVIRONMENT, trials, now, ())
+
+
+def go(
+    folder: Path, manifest: Manifest, kernel: Kernel, jobs: int = 1, resume: bool = False
+) -> tuple[Tally, Quiet]:
+    display = Quiet()
+    return run_experiment(
+        folder, manifest, make_means(kernel, jobs), display, resume=resume
+    ), display
+
+
+def test_every_trial_ends_as_a_record(
+    results: Path, manifest: Manifest, trials: tuple[Trial, ...]
+) -> None:
+    outcomes: tuple[Outcome, ...] = (
+        "ok", "failed", "timeout", "unsupported", "lab_mismatch", "unproven"
+    )  # fmt: skip
+    planned = {trial.id: outcome for trial, outcome in zip(trials, outcomes, strict=False)}
+    total, display = go(results, manifest, FakeKernel(plan=planned))
+    records = read_records(results)
+    assert [r.trial_id for r in records] == list(manifest.trials)
+    assert [r.outcome for r in records] == [*outcomes, "ok", "ok"]
+    assert display.seen == list(records)
+    assert all(r.reason for r in records if r.outcome != "ok")
+    assert {r.environment for r in records} == {ENVIRONMENT.id}
+    assert total.outcomes == {**dict.fromkeys(outcomes, 1), "ok": 3}
+    assert (total.not_run, total.interrupted) == (0, False)
+
+
+def test_one_and_two_jobs_give_the_same_records(tmp_path: Path, manifest: Manifest) -> None:
+    found = []
+    for jobs in (1, 2, 5):
+        folder = tmp_path / str(jobs)
+        folder.mkdir()
+        go(folder, manifest, FakeKernel(seconds=0.005), jobs)
+        found.append({r.trial_id: (r.load, r.proof, r.lab) for r in read_records(folder)})
+        assert len(found[-1]) == len(read_records(folder)) == len(manifest.trials)
+    assert found[0] == found[1] == found[2]
+
+
+def test_slots_are_used_by_one_trial_at_a_time(results: Path, manifest: Manifest) -> None:
+    lock, busy, most = threading.Lock(), set[int](), 0
+
+    class Watching(FakeKernel):
+        def run(
+            self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        ) -> RawResult:
+            nonlocal most
+            with lock:
+                assert slot not in busy
+                busy.add(slot)
+                most = max(most, len(busy))
+            try:
+                return FakeKernel.run(self, trial, page, out, slot, cancel)
+            finally:
+                with lock:
+                    busy.remove(slot)
+
+    total, _ = go(results, manifest, Watching(seconds=0.02), jobs=3)
+    assert total.outcomes["ok"] == len(manifest.trials)
+    assert most == 3
+
+
+def test_resume_runs_what_is_not_ok_and_counts_attempts(
+    results: Path, manifest: Manifest, trials: tuple[Trial, ...]
+) -> None:
+    planned: dict[str, Outcome] = {trials[1].id: "failed", trials[4].id: "timeout"}
+    go(results, manifest, FakeKernel(plan=planned))
+    total, display = go(results, manifest, FakeKernel(plan={trials[4].id: "timeout"}), resume=True)
+    assert [trial.id for trial in display.todo] == [trials[1].id, trials[4].id]
+    assert display.skipped == 6
+    assert total.outcomes["timeout"] == 1
+    total, display = go(results, manifest, FakeKernel(), resume=True)
+    assert total.outcomes["ok"] == len(trials)
+    attempts = [(r.trial_id, r.attempt) for r in read_records(results)]
+    assert len(set(attempts)) == len(attempts) == 11
+    assert {a for i, a in attempts if i == trials[1].id} == {1, 2}
+    assert {a for i, a in attempts if i == trials[4].id} == {1, 2, 3}
+    total, display = go(results, manifest, FakeKernel(), resume=True)
+    assert display.todo == []
+    assert total.exit_code == 0
+
+
+class Failing(FakeKernel):
+    """Raises ``error`` in the third trial."""
+
+    def __init__(self, error: Exception, third: str) -> None:
+        FakeKernel.__init__(self)
+        object.__setattr__(self, "error", error)
+        object.__setattr__(self, "third", third)
+
+    __slots__ = ("error", "third")
+    error: Exception
+    third: str
+
+    def run(
+        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+    ) -> RawResult:
+        if trial.id == self.third:
+            raise self.error
+        return FakeKernel.run(self, trial, page, out, slot, cancel)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "message"),
+    [
+        (MissingError("no such kernel"), MissingError, "no such kernel"),
+        (OSError(errno.ENOSPC, "No space left on device"), StorageError, "--resume"),
+        (ZeroDivisionError("a bug"), ZeroDivisionError, "a bug"),
+    ],
+)
+def test_what_no_trial_can_help_ends_the_run_with_the_records_so_far(
+    results: Path,
+    manifest: Manifest,
+    trials: tuple[Trial, ...],
+    error: Exception,
+    raised: type[Exception],
+    message: str,
+) -> None:
+    with pytest.raises(raised, match=message):
+        go(results, manifest, Failing(error, trials[2].id))
+    assert [r.trial_id for r in read_records(results)] == [t.id for t in trials[:2]]
+    total, _ = go(results, manifest, FakeKernel(), resume=True)
+    assert total.outcomes["ok"] == len(trials)
+
+
+def test_a_full_disk_stops_the_workers(
+    results: Path, manifest: Manifest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int, _data: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    class Slow(FakeKernel):
+        """The first trial is quick, the others take a minute unless they are stopped."""
+
+        def run(
+            self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        ) -> RawResult:
+            if trial.id == manifest.trials[0]:
+                monkeypatch.setattr(os, "write", full)
+            elif cancel.wait(60):
+                pass
+            return FakeKernel.run(self, trial, page, out, slot, cancel)
+
+    with pytest.raises(StorageError, match="No space left"):
+        go(results, manifest, Slow(), jobs=2)
+    monkeypatch.undo()
+    assert read_records(results) == ()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_keeps_what_ended_and_leaves_nothing_of_the_rest(
+    results: Path, manifest: Manifest, number: signal.Signals
+) -> None:
+    before = signal.getsignal(number)
+
+    class Interrupted(FakeKernel):
+        def run(
+            self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        ) -> RawResult:
+            if trial.id == manifest.trials[2]:
+                os.kill(os.getpid(), number)
+                assert cancel.wait(30)
+            return FakeKernel.run(self, trial, page, out, slot, cancel)
+
+    total, _ = go(results, manifest, Interrupted())
+    assert (total.interrupted, total.exit_code) == (True, 130)
+    assert [r.trial_id for r in read_records(results)] == list(manifest.trials[:2])
+    assert sorted(p.name for p in (results / "trials").iterdir()) == sorted(manifest.trials[:2])
+    assert signal.getsignal(number) == before
+    assert not [t for t in threading.enumerate() if t.name.startswith("trial")]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        (["ok"], 0),
+        (["ok", "lab_mismatch"], 1),
+        (["ok", "unproven"], 1),
+        (["unproven", "unsupported"], 3),
+        (["ok", "failed"], 4),
+        (["unproven", "timeout"], 4),
+        (["unsupported", "failed"], 4),
+        (["ok"] * 7, 4),
+    ],
+)
+def test_the_exit_code_says_the_worst(
+    trials: tuple[Trial, ...], outcomes: list[Outcome], code: int
+) -> None:
+    some = trials[: len(outcomes)]
+    records = [
+        Record(trial.id, trial, outcome, "e") for trial, outcome in zip(some, outcomes, strict=True)
+    ]
+    planned = trials if len(outcomes) == 7 else some
+    assert tally(planned, records).exit_code == code
+    assert tally(planned, records, interrupted=True).exit_code == 130
+
+
+def test_an_ok_attempt_stays_ok(trials: tuple[Trial, ...]) -> None:
+    attempts: list[Outcome] = ["failed", "ok", "failed"]
+    records = [
+        Record(trials[0].id, trials[0], o, "e", attempt=i) for i, o in enumerate(attempts, 1)
+    ]
+    assert tally(trials[:1], records).outcomes["ok"] == 1
+    assert tally(trials[:2], records[:1]).sentence() == "1 failed, 1 not run"

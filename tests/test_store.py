@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from testbed import proc
+from testbed.environment import Environment
+from testbed.errors import ConfigurationError, StorageError
+from testbed.kernel.fake import observe
+from testbed.manifest import load_manifest, make_manifest, read_manifest
+from testbed.model import Experiment, Record, Trial, canonical
+from testbed.plan import plan_trials
+from testbed.records import read_records
+from testbed.store import create_results, open_store
+from tests.hallway import ENVIRONMENT
+
+
+def record(trial: Trial, attempt: int = 1) -> Record:
+    return Record(trial.id, trial, "failed", ENVIRONMENT.id, "no reason", attempt=attempt)
+
+
+def fill(folder: Path, trials: tuple[Trial, ...]) -> None:
+    with open_store(folder) as store:
+        for trial in trials:
+            store.append(record(trial))
+
+
+def test_a_folder_is_named_by_time_and_experiment(results: Path, now: datetime) -> None:
+    first = create_results(results, "quick", now)
+    assert first.name == "20260102T030405Z-quick"
+    assert (results / "latest").resolve() == first
+    second = create_results(results, "quick", now)
+    assert second.name == "20260102T030405Z-quick-2"
+    later = create_results(results, "quick", now + timedelta(seconds=1))
+    assert (results / "latest").resolve() == later
+    assert sorted(path.name for path in results.iterdir()) == sorted(
+        [first.name, second.name, later.name, "latest"]
+    )
+
+
+def test_an_explicit_folder_is_never_overwritten(tmp_path: Path, now: datetime) -> None:
+    folder = tmp_path / "a" / "b"
+    assert create_results(tmp_path, "quick", now, folder) == folder
+    (folder / "something").touch()
+    with pytest.raises(ConfigurationError, match="never overwritten"):
+        create_results(tmp_path, "quick", now, folder)
+    assert [path.name for path in folder.iterdir()] == ["something"]
+
+
+def test_a_place_that_cannot_hold_results(tmp_path: Path, now: datetime) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="-o DIR"):
+        create_results(tmp_path / "file", "quick", now)
+    with pytest.raises(StorageError, match="cannot make"):
+        create_results(tmp_path, "quick", now, tmp_path / "file")
+
+
+def test_records_come_back_equal(results: Path, trials: tuple[Trial, ...]) -> None:
+    from testbed.kernel.fake import conclude
+    from testbed.kernel.protocol import RawResult
+
+    observation = results / "observation.json"
+    written = []
+    with open_store(results) as store:
+        for trial in trials:
+            observation.write_text(json.dumps(observe(trial)))
+            raw = RawResult("ended", "", "", None, observation)
+            written.append(conclude(trial, raw, results, ENVIRONMENT.id, 1))
+            store.append(written[-1])
+            assert read_records(results) == tuple(written)
+    assert {r.outcome for r in written} == {"ok"}
+    assert store.done() == {trial.id for trial in trials}
+
+
+def test_a_half_written_line_is_reported_skipped_and_moved_aside(
+    results: Path, trials: tuple[Trial, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(results, trials[:3])
+    path = results / "records.jsonl"
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for cut in (1, len(lines[2]) // 2, len(lines[2]) - 1):
+        path.write_bytes(lines[0] + lines[1] + lines[2][:cut])
+        caplog.clear()
+        assert [r.trial_id for r in read_records(results)] == [t.id for t in trials[:2]]
+        assert "records.jsonl:3: the last record is half-written" in caplog.text
+        with open_store(results) as store:
+            store.append(record(trials[2]))
+        assert path.read_bytes() == whole
+    aside = sorted(results.glob("records.jsonl.torn-*"))
+    assert sorted(p.stat().st_size for p in aside) == [
+        1,
+        len(lines[2]) // 2,
+        len(lines[2]) - 1,
+    ]
+
+
+def test_a_block_of_zeros_at_the_end_is_torn_too(results: Path, trials: tuple[Trial, ...]) -> None:
+    fill(results, trials[:1])
+    with (results / "records.jsonl").open("ab") as stream:
+        stream.write(b"\0" * 50 + b"\n")
+    assert len(read_records(results)) == 1
+    with open_store(results) as store:
+        store.append(record(trials[1]))
+    assert len(read_records(results)) == 2
+
+
+def test_a_broken_line_in_the_middle_is_an_error(results: Path, trials: tuple[Trial, ...]) -> None:
+    fill(results, trials[:3])
+    path = results / "records.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + lines[1][:40] + b"\n" + lines[2])
+    with pytest.raises(StorageError, match=r"records\.jsonl:2"):
+        read_records(results)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"schema": 2}, "schema 2, but this testbed reads schema 1"),
+        ({"schema": None}, "schema None"),
+        ({"outcome": "splendid"}, "outcome"),
+        ({"attempt": "1"}, "attempt"),
+        ({"trial_id": "0" * 16}, "it says trial_id 0000000000000000"),
+    ],
+)
+def test_a_record_of_another_kind_is_named(
+    results: Path, trials: tuple[Trial, ...], change: dict[str, object], complaint: str
+) -> None:
+    fill(results, trials[:1])
+    path = results / "records.jsonl"
+    path.write_text(canonical(json.loads(path.read_text()) | change) + "\n")
+    with pytest.raises(StorageError, match=r"records\.jsonl:1: ") as caught:
+        read_records(results)
+    assert complaint in str(caught.value)
+
+
+def test_no_records_yet_is_no_error_but_no_folder_is(results: Path) -> None:
+    assert read_records(results) == ()
+    with pytest.raises(StorageError, match="cannot read"):
+        read_records(results / "nowhere")
+
+
+def test_two_runs_never_write_the_same_folder(results: Path) -> None:
+    with open_store(results), pytest.raises(StorageError, match="another run"), open_store(results):
+        pass
+    with open_store(results):
+        pass
+    assert [path.name for path in results.iterdir()] == ["records.jsonl"]
+
+
+@contextmanager
+def no_file_beyond(size: int) -> Iterator[None]:
+    """The kernel writes up to ``size`` bytes of a file, then refuses with EFBIG."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_record_that_does_not_fit_leaves_those_before_it(
+    results: Path, trials: tuple[Trial, ...]
+) -> None:
+    with open_store(results) as store:
+        store.append(record(trials[0]))
+        size = (results / "records.jsonl").stat().st_size
+        with no_file_beyond(size + 100), pytest.raises(StorageError) as caught:
+            store.append(record(trials[1]))
+        assert "File too large; the 1 records before it are intact" in str(caught.value)
+        assert f"--resume {results}" in str(caught.value)
+        assert (results / "records.jsonl").stat().st_size == size
+        store.append(record(trials[1]))
+    assert [r.trial_id for r in read_records(results)] == [t.id for t in trials[:2]]
+
+
+@pytest.mark.root
+def test_a_full_disk_leaves_the_records_before_it(
+    tmp_path: Path, trials: tuple[Trial, ...]
+) -> None:
+    proc.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(tmp_path)])
+    try:
+        written = 0
+        with open_store(tmp_path) as store, pytest.raises(StorageError, match="No space left"):
+            for attempt in range(1, 100):
+                store.append(record(trials[0], attempt))
+                written = attempt
+        assert written > 3
+        assert [r.attempt for r in read_records(tmp_path)] == list(range(1, written + 1))
+    finally:
+        proc.run(["umount", str(tmp_path)])
+
+
+def test_a_failing_flush_is_an_error_and_takes_the_record_back(
+    results: Path, trials: tuple[Trial, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(results) as store:
+        store.append(record(trials[0]))
+
+        def fail(_descriptor: int) -> None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", fail)
+            with pytest.raises(StorageError, match="Input/output error"):
+                store.append(record(trials[1]))
+    assert [r.trial_id for r in read_records(results)] == [trials[0].id]
+
+
+def test_each_attempt_has_a_fresh_folder_and_keeps_the_old(
+    results: Path, trials: tuple[Trial, ...]
+) -> None:
+    trial = trials[0]
+    with open_store(results) as store:
+        out = store.fresh_trial(trial.id)
+        (out / "left-by-a-killed-run").touch()
+        assert list(store.fresh_trial(trial.id).iterdir()) == []
+        (out / "console.log").write_text("first")
+        store.append(record(trial))
+        assert list(store.fresh_trial(trial.id).iterdir()) == []
+        (out / "console.log").write_text("second")
+        store.append(record(trial, 2))
+        store.fresh_trial(trial.id)
+    kept = {p.parent.name: p.read_text() for p in (results / "trials").glob("*/console.log")}
+    assert kept == {f"{trial.id}.attempt1": "first", f"{trial.id}.attempt2": "second"}
+
+
+def test_the_manifest_comes_back_equal(
+    results: Path, experiment: Experiment, environment: Environment, now: datetime
+) -> None:
+    trials = plan_trials(experiment)
+    manifest = make_manifest(experiment, environment, trials, now, ("run", "x.toml"))
+    with open_store(results, manifest):
+        assert load_manifest(results) == manifest
+    plain = read_manifest(results)
+    assert plain["environment"]["id"] == environment.id
+    assert plain["trials"] == [trial.id for trial in trials]
+    assert plain["created_utc"] == "2026-01-02T03:04:05+00:00"
+    assert not list(results.glob(".manifest*"))
+
+
+def test_a_manifest_that_does_not_fit_on_the_disk(
+    results: Path, experiment: Experiment, environment: Environment, now: datetime
+) -> None:
+    manifest = make_manifest(experiment, environment, plan_trials(experiment), now, ())
+    with (
+        no_file_beyond(100),
+        pytest.raises(StorageError, match="File too large"),
+        open_store(results, manifest),
+    ):
+        pass
+    assert not (results / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "not JSON"),
+        ("[]", "schema None"),
+        ('{"schema": 2}', "schema 2, this testbed reads schema 1"),
+        ('{"schema": 1}', "does not hold a manifest"),
+    ],
+)
+def test_a_manifest_of_another_kind_is_named(results: Path, text: str, complaint: str) -> None:
+    (results / "manifest.json").write_text(text)
+    with pytest.raises(StorageError, match=complaint):
+        load_manifest(results)
+
+
+def test_no_manifest(results: Path) -> None:
+    with pytest.raises(StorageError, match=r"is .* a results folder"):
+        read_manifest(results)
+
+
+def test_a_record_with_every_field_survives(results: Path, trials: tuple[Trial, ...]) -> None:
+    full = replace(record(trials[0]), artefacts={"load.har": "0" * 64}, reason="ü\n\u2028")
+    with open_store(results) as store:
+        store.append(full)
+    assert read_records(results) == (full,)

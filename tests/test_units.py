@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from testbed.units import format_bytes, format_duration
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.0 s"),
+        (4.24, "4.2 s"),
+        (59.94, "59.9 s"),
+        (59.96, "1 min 00 s"),
+        (65, "1 min 05 s"),
+        (3599.6, "1 h 00 min"),
+        (7380, "2 h 03 min"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (2 << 30, "2.0 GiB"), (3 << 40, "3.0 TiB")],
+)
+def test_sizes(count: int, text: str) -> None:
+    assert format_bytes(count) == text
+
+
+def test_impossible_quantities_are_refused() -> None:
+    with pytest.raises(ValueError, match="-1"):
+        format_duration(-1)
+    with pytest.raises(ValueError, match="nan"):
+        format_duration(float("nan"))
+    with pytest.raises(ValueError, match="-1"):
+        format_bytes(-1)
