@@ -1,0 +1,35 @@
+"""Clients that load a page, by name; a client's module is imported when it is first asked for.
+
+To add one: its module, and a line in ``_FACTORIES``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+TYPE_CHECKING = False  # not from typing, whose import costs every start of a client
+if TYPE_CHECKING:
+    from testbed.client.protocol import Client
+
+_FACTORIES = {
+    "chromium": ("testbed.client.chromium", "Chromium"),
+    "wget2": ("testbed.client.wget2", "Wget2"),
+    "graph": ("testbed.client.graph", "Graph"),
+}
+
+
+class _Registry(Mapping[str, "Client"]):
+    def __getitem__(self, name: str) -> Client:
+        module, factory = _FACTORIES[name]
+        client: Client = getattr(import_module(module), factory)()
+        return client
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_FACTORIES)
+
+    def __len__(self) -> int:
+        return len(_FACTORIES)
+
+
+CLIENTS: Mapping[str, Client] = _Registry()

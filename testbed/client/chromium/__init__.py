@@ -1,0 +1,128 @@
+"""The Chromium client: headless Chromium driven by Puppeteer over a pipe, one load per process.
+
+``driver/`` is the other half, in JavaScript; built, it is one file, ``bundle/js/load.cjs``.
+headless-shell reads no managed policies and has no loading predictor, so nothing preconnects for
+it but what a page itself asks for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from testbed.client.chromium.browser import find_browser, find_node, sandbox_obstacle
+from testbed.client.coverage import compare
+from testbed.client.process import run_logged
+from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError, client_environment
+from testbed.errors import MissingError
+from testbed.model import PageLoad, RequestTiming
+
+DRIVER = Path("js") / "load.cjs"
+SHIM = Path("native") / "tfo.so"
+TIMED_OUT = 3  # the driver's exit status
+START_GRACE_S = 60.0  # for starting and closing the browser, beyond the load itself
+
+
+class Chromium:
+    """PLT is loadEventEnd - navigationStart, as the page's own navigation timing has it."""
+
+    name = "chromium"
+
+    def __init__(self, executable: Path | None = None, sandbox: bool | None = None) -> None:
+        """Use ``executable``, or the browser that is found.
+
+        Args:
+            executable: a headless-shell or chrome binary.
+            sandbox: whether the browser keeps its own sandbox; ``None``: when it can.
+        """
+        self._executable = executable
+        self._sandbox = sandbox
+
+    def load(self, order: LoadOrder) -> PageLoad:
+        """Load the page; see ``protocol.Client.load``."""
+        request, result = order.scratch / "order.json", order.scratch / "load.json"
+        request.write_text(json.dumps(self._describe(order, result)), "utf-8")
+        log = order.out / "client.log"
+        status = run_logged(
+            (*order.prefix, str(find_node()), str(_part(order, DRIVER)), str(request)),
+            log=log,
+            env=client_environment(order),
+            cwd=order.scratch,
+            timeout_s=order.timeout_s + START_GRACE_S,
+            good=(0, TIMED_OUT),
+        )
+        if status == TIMED_OUT:
+            raise LoadTimeoutError(
+                f"chromium: {order.archive.root_url} had no load event in {order.timeout_s:g} s; "
+                f"see {log.name}"
+            )
+        return read_load(json.loads(result.read_text("utf-8")), order)
+
+    def _describe(self, order: LoadOrder, result: Path) -> dict[str, Any]:
+        profile = order.scratch / "profile"
+        profile.mkdir()
+        sandbox = sandbox_obstacle() is None if self._sandbox is None else self._sandbox
+        nowhere = f"unix:path={order.scratch / 'no-bus'}"
+        environment = client_environment(order) | {
+            "LD_PRELOAD": str(_part(order, SHIM)),
+            # The browser asks the desktop's services; what it finds must not depend on the machine.
+            "DBUS_SESSION_BUS_ADDRESS": nowhere,
+            "DBUS_SYSTEM_BUS_ADDRESS": nowhere,
+        }
+        wait_ms = None if order.wait_until_ns is None else order.wait_until_ns / 1e6
+        return {
+            "url": order.archive.root_url,
+            "executable": str(find_browser() if self._executable is None else self._executable),
+            "profile": str(profile),
+            "environment": environment,
+            "sandbox": sandbox,
+            "timeout_ms": order.timeout_s * 1000.0,
+            "wait_until_ms": wait_ms,
+            "result": str(result),
+            "har": str(order.out / "load.har"),
+        }
+
+
+def read_load(seen: dict[str, Any], order: LoadOrder) -> PageLoad:
+    """The driver's result as the model has it.
+
+    Raises:
+        LoadError: the load event came, but there is no request in the result.
+    """
+    plt_ms = float(seen["timing"]["plt_ms"])
+    requests = tuple(_read_request(item, plt_ms) for item in seen["requests"])
+    if not requests:
+        raise LoadError("chromium: the browser reported no request at all")
+    coverage = compare(order.archive, requests)
+    return PageLoad(
+        client=Chromium.name,
+        client_version=seen["browser"],
+        plt_ms=plt_ms,
+        requests=requests,
+        missing=coverage.missing,
+        extra=coverage.extra,
+        failed=coverage.failed,
+    )
+
+
+def _read_request(item: dict[str, Any], plt_ms: float) -> RequestTiming:
+    # A request that had not ended when the load event had is counted as failed by its status 0.
+    ended = item["end_ms"] is not None
+    return RequestTiming(
+        url=item["url"],
+        status=item["status"] if ended else 0,
+        start_ms=item["start_ms"],
+        end_ms=item["end_ms"] if ended else plt_ms,
+        transfer_bytes=item["transfer_bytes"],
+        connection=item["connection"],
+        initiator=item["initiator"],
+    )
+
+
+def _part(order: LoadOrder, part: Path) -> Path:
+    path = order.bundle / part
+    if not os.access(path, os.R_OK):
+        raise MissingError(f"{path} is missing: the bundle has not been built; run ./run.sh doctor")
+    return path

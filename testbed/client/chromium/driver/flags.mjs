@@ -1,0 +1,71 @@
+/**
+ * The browser's command line, with the reason for each flag.
+ *
+ * Puppeteer's own default flags are not used: what decides a result stands here.
+ */
+
+const FLAGS = [
+  // A full browser's binary needs to be told; headless-shell is always headless.
+  ['--headless', 'no window system'],
+  ['--disable-gpu', 'software drawing: the result must not depend on a graphics card'],
+  ['--in-process-gpu', 'one process less to start; it would draw nothing'],
+  ['--window-size=1366,768', 'the page lays out alike everywhere; the commonest screen of 2013'],
+  ['--lang=en-US', 'Accept-Language, and with it the size of requests, must not vary'],
+  ['--no-proxy-server', 'no proxy from the environment or the desktop'],
+  ['--no-first-run', 'no first-run page'],
+  ['--no-default-browser-check', 'nor this one'],
+  ['--disable-quic', 'TCP is under test'],
+  ['--disable-background-networking', 'no requests of the browser itself'],
+  ['--disable-component-update', 'no requests of the browser itself'],
+  ['--disable-sync', 'no requests of the browser itself'],
+  ['--disable-default-apps', 'no requests of the browser itself'],
+  ['--disable-extensions', 'nothing between page and network'],
+  ['--disable-domain-reliability', 'no reports to anybody'],
+  ['--disable-breakpad', 'no crash handler process, no reports'],
+  ['--metrics-recording-only', 'no reports to anybody'],
+  ['--disable-field-trial-config', 'no experiments: every installation behaves alike'],
+  ['--enable-benchmarking', 'no experiments: nor any chosen at random'],
+  ['--password-store=basic', 'no key ring service'],
+  ['--mute-audio', 'no sound device'],
+  ['--js-flags=--random-seed=1', 'scripts that put Math.random() into URLs ask for the same ones'],
+];
+
+const DISABLED_FEATURES = [
+  ['UseDnsHttpsSvcb', 'an HTTPS-record question per host: one more packet each way'],
+  ['AsyncDns', "the C library's resolver, as the lab's files configure it"],
+  ['DnsOverHttpsUpgrade', 'no other resolver than the lab has'],
+  ['HttpsUpgrades', 'pages are http only: no try on port 443 first'],
+  ['HttpsFirstBalancedMode', 'the same'],
+  ['HttpsFirstBalancedModeAutoEnable', 'the same'],
+  ['OptimizationHints', 'no requests of the browser itself'],
+  ['MediaRouter', 'no multicast search for screens'],
+  ['Translate', 'no requests of the browser itself'],
+  ['TcpSocketPoolLimitRandomization', 'a random limit of connections'],
+];
+
+const ENABLED_FEATURES = [
+  // With the line on the GPU process a quarter of a load's CPU time.
+  ['NetworkServiceInProcess2', 'one process less to start; the same network stack'],
+];
+
+// For a user or a kernel that cannot give the browser its sandbox.
+const WITHOUT_SANDBOX = [
+  ['--no-sandbox', 'the order says that the browser cannot have its sandbox'],
+  ['--no-zygote', 'then the forking helper is of no use'],
+];
+
+/**
+ * @param {{sandbox: boolean, profile: string}} order
+ * @returns {string[]} arguments for the browser
+ */
+export function browserArguments(order) {
+  const flags = [...FLAGS, ...(order.sandbox ? [] : WITHOUT_SANDBOX)].map(([flag]) => flag);
+  const names = (features) => features.map(([name]) => name).join(',');
+  return [
+    ...flags,
+    `--enable-features=${names(ENABLED_FEATURES)}`,
+    `--disable-features=${names(DISABLED_FEATURES)}`,
+    `--user-data-dir=${order.profile}`,
+    'about:blank',
+  ];
+}

@@ -1,0 +1,151 @@
+"""The graph client: walks the recorded dependency graph with Chrome's rules, without a browser.
+
+This half runs in the trial's process; ``testbed/client/walk`` is the other, which loads the page
+from inside the client's network namespace.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from testbed.client.coverage import compare
+from testbed.client.har import UNKNOWN, Exchange, write_har
+from testbed.client.process import run_logged
+from testbed.client.protocol import (
+    LoadError,
+    LoadOrder,
+    LoadTimeoutError,
+    Page,
+    client_environment,
+)
+from testbed.model import PageLoad, RequestTiming
+
+WALK = Path(__file__).parent / "walk" / "main.py"
+START_GRACE_S = 30.0  # for starting and writing, beyond the load itself
+
+
+class Graph:
+    """PLT is the end of the last response; there is no parsing, layout or script in it."""
+
+    name = "graph"
+    version = "1"
+
+    def load(self, order: LoadOrder) -> PageLoad:
+        """Load the page; see ``protocol.Client.load``."""
+        request, result = order.scratch / "order.json", order.scratch / "load.json"
+        request.write_text(json.dumps(_describe(order, result)), "utf-8")
+        # -I: no user's settings; -S: no installed packages. Both make it start faster, too.
+        run_logged(
+            (*order.prefix, sys.executable, "-I", "-S", str(WALK), str(request)),
+            log=order.out / "client.log",
+            env=client_environment(order),
+            cwd=order.scratch,
+            timeout_s=order.timeout_s + START_GRACE_S,
+        )
+        seen = json.loads(result.read_text("utf-8"))
+        if seen["timed_out"]:
+            raise LoadTimeoutError(
+                f"graph: {_unfinished(seen)} requests were not complete in {order.timeout_s:g} s"
+            )
+        exchanges = [read_exchange(item) for item in seen["requests"]]
+        load = summarise(order.archive, exchanges, self.version)
+        write_har(order.out / "load.har", load, order.archive.root_url, seen["started"], exchanges)
+        return load
+
+
+def summarise(page: Page, exchanges: list[Exchange], version: str) -> PageLoad:
+    """The load as the model has it.
+
+    Raises:
+        LoadError: not even the root was asked for.
+    """
+    timings = tuple(exchange.timing for exchange in exchanges)
+    if not timings:
+        raise LoadError(f"{page.name}: no entry of the page has how = root, so nothing to load")
+    coverage = compare(page, timings)
+    return PageLoad(
+        client=Graph.name,
+        client_version=version,
+        plt_ms=max(timing.end_ms for timing in timings),
+        requests=timings,
+        missing=coverage.missing,
+        extra=coverage.extra,
+        failed=coverage.failed,
+    )
+
+
+def read_exchange(item: dict[str, Any]) -> Exchange:
+    """One request of the result file."""
+    headers = tuple((name, value) for name, value in item["headers"])
+    head, body = item["header_bytes"], item["body_bytes"]
+    encoded = any(name.lower() == "content-encoding" for name, _ in headers)
+    types = [value for name, value in headers if name.lower() == "content-type"]
+    return Exchange(
+        timing=RequestTiming(
+            url=item["url"],
+            status=item["status"],
+            start_ms=item["known_ms"],
+            end_ms=item["end_ms"],
+            transfer_bytes=None if head is None else head + body,
+            connection=None if item["connection"] is None else str(item["connection"]),
+            initiator=item["initiator"],
+        ),
+        method=item["method"],
+        request_headers=_read_headers(item["request"]),
+        request_header_bytes=len(item["request"]),
+        reason=item["reason"],
+        response_headers=headers,
+        response_header_bytes=UNKNOWN if head is None else head,
+        body_bytes=UNKNOWN if body is None else body,
+        decoded_bytes=UNKNOWN if body is None or encoded else body,
+        mime=types[0] if types else "",
+        server=item["server"] or "",
+        phases=_phases(item),
+    )
+
+
+def _describe(order: LoadOrder, result: Path) -> dict[str, Any]:
+    return {
+        "entries": [
+            {
+                "url": entry.url,
+                "method": entry.method,
+                "mime": entry.mime,
+                "body_size": entry.body_size,
+                "parent": entry.parent,
+                "how": entry.how,
+                "gap_ms": entry.gap_ms,
+                "dur_ms": entry.dur_ms,
+            }
+            for entry in order.archive.entries
+        ],
+        "think_time": order.think_time,
+        "fast_open": order.tfo,
+        "timeout_s": order.timeout_s,
+        "wait_until_ns": order.wait_until_ns,
+        "result": str(result),
+    }
+
+
+def _phases(item: dict[str, Any]) -> dict[str, float]:
+    """HAR's phases; name lookup and connection set-up are in the time blocked."""
+    known, sent, first, end = (
+        item[name] for name in ("known_ms", "sent_ms", "first_byte_ms", "end_ms")
+    )
+    if sent is None:
+        return {"blocked": end - known}
+    if first is None:
+        return {"blocked": sent - known, "wait": end - sent}
+    return {"blocked": sent - known, "wait": first - sent, "receive": end - first}
+
+
+def _read_headers(request: str) -> tuple[tuple[str, str], ...]:
+    lines = request.split("\r\n")[1:-2]
+    return tuple((name, value) for name, _, value in (line.partition(": ") for line in lines))
+
+
+def _unfinished(seen: dict[str, Any]) -> int:
+    return sum(1 for item in seen["requests"] if item["error"] == "not complete in time")

@@ -1,0 +1,88 @@
+"""One request from the moment at which it becomes known, and what was seen of it."""
+
+from __future__ import annotations
+
+from testbed.client.walk.connection import request_bytes
+
+TYPE_CHECKING = False  # not from typing, whose import costs every start
+if TYPE_CHECKING:
+    from typing import Any
+
+    from testbed.client.walk.discovery import Node
+    from testbed.client.walk.response import Response
+
+
+class Fetch:
+    """Times are in s on the loader's clock; ``None`` for what has not happened."""
+
+    __slots__ = (
+        "connection",
+        "ended",
+        "error",
+        "first_byte",
+        "known",
+        "next_child",
+        "node",
+        "request",
+        "response",
+        "retried",
+        "sent",
+        "server",
+    )
+
+    def __init__(self, node: Node, known: float) -> None:
+        self.node = node
+        self.known = known
+        self.request = request_bytes(node.method, node.target, node.host, node.port, node.parent)
+        self.sent: float | None = None
+        self.first_byte: float | None = None
+        self.ended: float | None = None
+        self.error: str | None = None
+        self.response: Response | None = None
+        self.connection: int | None = None
+        self.server: str | None = None
+        self.retried = False
+        self.next_child = 0  # index in node.on_body
+
+    def take_known(self) -> list[tuple[float, Node]]:
+        """Children that the response so far makes known, each once, with their think time in s."""
+        response, node = self.response, self.node
+        if response is None or not response.status:
+            return []
+        known = [(0.0, child) for child in node.on_headers]
+        node.on_headers = []
+        whole = response.length or node.body_size or 1
+        share = 1.0 if response.done else response.body_bytes / whole
+        while self.next_child < len(node.on_body) and node.on_body[self.next_child][0] <= share:
+            known.append((0.0, node.on_body[self.next_child][1]))
+            self.next_child += 1
+        if response.done:
+            known += node.on_end
+            node.on_end = []
+        return known
+
+    def report(self, start: float) -> dict[str, Any]:
+        """What was seen, for the result file; times in ms since ``start``, never rounded."""
+        response = self.response
+        return {
+            "url": self.node.url,
+            "method": self.node.method,
+            "initiator": self.node.parent,
+            "known_ms": _since(start, self.known),
+            "sent_ms": _since(start, self.sent),
+            "first_byte_ms": _since(start, self.first_byte),
+            "end_ms": _since(start, self.ended),
+            "error": self.error,
+            "status": response.status if response and not self.error else 0,
+            "reason": response.reason if response else "",
+            "headers": response.headers if response else [],
+            "header_bytes": response.header_bytes if response else None,
+            "body_bytes": response.body_bytes if response else None,
+            "connection": self.connection,
+            "server": self.server,
+            "request": self.request.decode("latin-1"),
+        }
+
+
+def _since(start: float, moment: float | None) -> float | None:
+    return None if moment is None else (moment - start) * 1000.0

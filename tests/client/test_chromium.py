@@ -1,0 +1,84 @@
+"""Which browser, with which sandbox, and what is read from the driver's result."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.client.chromium import browser, read_load
+from testbed.client.protocol import LoadError, LoadOrder
+from testbed.errors import MissingError
+from tests.client.conftest import Site
+
+
+@pytest.fixture
+def order(site: Site, tmp_path: Path) -> LoadOrder:
+    return LoadOrder(
+        archive=site.archive(),
+        prefix=(),
+        tfo=True,
+        think_time="none",
+        bundle=tmp_path,
+        scratch=tmp_path,
+        out=tmp_path,
+        timeout_s=1.0,
+    )
+
+
+def request(url: str, **more: Any) -> dict[str, Any]:
+    plain = {"url": url, "status": 200, "start_ms": 1.0, "end_ms": 2.0, "transfer_bytes": 9}
+    return plain | {"connection": "1", "initiator": "parser"} | more
+
+
+def result(*requests: dict[str, Any]) -> dict[str, Any]:
+    timing = {"plt_ms": 50.5, "plt_rounded_ms": 51}
+    return {"browser": "HeadlessChrome/1", "timing": timing, "requests": list(requests)}
+
+
+def test_a_request_that_had_not_ended_has_failed(order: LoadOrder) -> None:
+    late = "http://www.page.test/s.js"
+    load = read_load(result(request("http://www.page.test/"), request(late, end_ms=None)), order)
+    assert load.plt_ms == 50.5
+    assert load.failed == (late,)
+    assert load.requests[1].end_ms == 50.5
+    assert "http://www.page.test/s.css" in load.missing
+
+
+def test_no_request_at_all(order: LoadOrder) -> None:
+    with pytest.raises(LoadError, match="no request"):
+        read_load(result(), order)
+
+
+def test_the_named_browser_must_exist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(browser.BROWSER_VARIABLE, str(tmp_path / "none"))
+    with pytest.raises(MissingError, match=browser.BROWSER_VARIABLE):
+        browser.find_browser()
+    program = tmp_path / "shell"
+    program.touch(mode=0o755)
+    monkeypatch.setenv(browser.BROWSER_VARIABLE, str(program))
+    assert browser.find_browser() == program
+
+
+def test_no_browser_names_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(browser.BROWSER_VARIABLE, raising=False)
+    monkeypatch.setattr(browser, "KNOWN_PATHS", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingError, match="chromium-headless-shell"):
+        browser.find_browser()
+
+
+def test_what_forbids_the_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    namespaces, forbidding = tmp_path / "namespaces", tmp_path / "forbidding"
+    monkeypatch.setattr(browser, "USER_NAMESPACES", namespaces)
+    monkeypatch.setattr(browser, "FORBIDDING", ((forbidding, "1"),))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert "root" in str(browser.sandbox_obstacle())
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "no user namespaces" in str(browser.sandbox_obstacle())
+    namespaces.write_text("100\n")
+    assert browser.sandbox_obstacle() is None
+    forbidding.write_text("1\n")
+    assert "forbidding is 1" in str(browser.sandbox_obstacle())

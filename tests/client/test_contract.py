@@ -1,0 +1,167 @@
+"""One contract for every client: what is asked, what is reported, what is on the wire."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.client import CLIENTS
+from testbed.client.protocol import LoadOrder, LoadTimeoutError
+from testbed.model import PageLoad
+from tests.client.conftest import FAST_OPEN_WITHOUT_COOKIES, Replay, Site, TwoEnds
+from tests.client.har_model import Har
+
+pytestmark = [pytest.mark.root, pytest.mark.browser, pytest.mark.timeout(60)]
+
+LOCAL_MS = 15_000.0  # any load over a link without delay ends within this
+
+
+@pytest.fixture(params=sorted(CLIENTS))
+def name(request: pytest.FixtureRequest) -> str:
+    """Each client's name."""
+    return str(request.param)
+
+
+@pytest.fixture
+def load(two_ends: TwoEnds, bundle: Path, tmp_path: Path) -> Callable[..., tuple[PageLoad, Har]]:
+    """Load a site by a client, with a fresh scratch folder; gives the load and its HAR."""
+
+    def once(name: str, site: Site, *, tfo: bool, timeout_s: float = 30.0) -> tuple[PageLoad, Har]:
+        two_ends.set_fast_open(FAST_OPEN_WITHOUT_COOKIES if tfo else "0")
+        scratch, out = tmp_path / "scratch", tmp_path / "out"
+        scratch.mkdir()
+        out.mkdir()
+        order = LoadOrder(
+            archive=site.archive(),
+            prefix=two_ends.client.prefix,
+            tfo=tfo,
+            think_time="recorded",
+            bundle=bundle,
+            scratch=scratch,
+            out=out,
+            timeout_s=timeout_s,
+        )
+        loaded = CLIENTS[name].load(order)
+        return loaded, Har.model_validate_json((out / "load.har").read_text("utf-8"))
+
+    return once
+
+
+@pytest.mark.parametrize("tfo", [True, False], ids=["tfo", "control"])
+def test_loads_the_whole_page(
+    name: str,
+    tfo: bool,
+    site: Site,
+    serve: Callable[[Site], Replay],
+    load: Callable[..., tuple[PageLoad, Har]],
+) -> None:
+    replay = serve(site)
+    loaded, har = load(name, site, tfo=tfo)
+    urls = sorted(entry.url for entry in site.entries)
+    assert (loaded.missing, loaded.extra, loaded.failed) == ((), (), ())
+    assert sorted(replay.asked) == urls
+    assert sorted(request.url for request in loaded.requests) == urls
+    assert sorted(entry.request.url for entry in har.log.entries) == urls
+    statuses = {entry.url: entry.status for entry in site.entries}
+    assert {request.url: request.status for request in loaded.requests} == statuses
+    assert {e.request.url: e.response.status for e in har.log.entries} == statuses
+    assert loaded.client == name
+    assert loaded.client_version
+    assert 0.0 < loaded.plt_ms < LOCAL_MS
+    for request in loaded.requests:
+        assert 0.0 <= request.start_ms <= request.end_ms <= loaded.plt_ms + 1.0, request
+    payloads = replay.syns.payloads
+    assert len(payloads) >= 2
+    if tfo:
+        assert all(payload > 0 for payload in payloads)
+    else:
+        assert not any(payloads)
+
+
+def test_reports_refused_requests(
+    name: str,
+    site: Site,
+    serve: Callable[[Site], Replay],
+    load: Callable[..., tuple[PageLoad, Har]],
+) -> None:
+    replay = serve(site)
+    refused = "http://img.page.test/3.png"
+    replay.refused.add(refused)
+    loaded, har = load(name, site, tfo=False)
+    assert (loaded.missing, loaded.extra, loaded.failed) == ((), (), (refused,))
+    assert {request.url: request.status for request in loaded.requests}[refused] == 404
+    assert {e.request.url: e.response.status for e in har.log.entries}[refused] == 404
+
+
+def test_reports_broken_connections(
+    name: str,
+    site: Site,
+    serve: Callable[[Site], Replay],
+    load: Callable[..., tuple[PageLoad, Har]],
+) -> None:
+    """A client may try again, and fail again; wget2 then gives the whole host up."""
+    replay = serve(site)
+    cut = "http://img.page.test/5.png"
+    replay.cut.add(cut)
+    loaded, har = load(name, site, tfo=False)
+    assert cut in loaded.failed
+    assert {request.url: request.status for request in loaded.requests}[cut] == 0
+    assert {e.request.url: e.response.status for e in har.log.entries}[cut] == 0
+
+
+@pytest.mark.parametrize("name", ["chromium", "graph"])
+def test_reports_what_was_never_asked(
+    name: str,
+    site: Site,
+    serve: Callable[[Site], Replay],
+    load: Callable[..., tuple[PageLoad, Har]],
+) -> None:
+    orphan = "http://www.page.test/orphan.png"
+    site.add(orphan, b"", "image/png", parent="http://www.page.test/nowhere.html")
+    serve(site)
+    loaded, _ = load(name, site, tfo=False)
+    assert (loaded.missing, loaded.extra, loaded.failed) == ((orphan,), (), ())
+
+
+def test_reports_what_the_archive_does_not_hold(
+    site: Site,
+    serve: Callable[[Site], Replay],
+    load: Callable[..., tuple[PageLoad, Har]],
+) -> None:
+    """Only a browser reads the page; the other two ask for what the archive lists."""
+    serve(site)
+    unlisted = "http://img.page.test/4.png"
+    listed = [entry for entry in site.entries if entry.url != unlisted]
+    loaded, _ = load("chromium", dataclasses.replace(site, entries=listed), tfo=False)
+    assert (loaded.missing, loaded.extra, loaded.failed) == ((), (unlisted,), ())
+
+
+def test_a_stalled_server_is_a_timeout(
+    name: str,
+    site: Site,
+    serve: Callable[[Site], Replay],
+    load: Callable[..., tuple[PageLoad, Har]],
+) -> None:
+    replay = serve(site)
+    replay.stalled.add("http://img.page.test/2.png")
+    with pytest.raises(LoadTimeoutError):
+        load(name, site, tfo=False, timeout_s=3.0)
+
+
+@pytest.mark.parametrize("trait", ["closing", "chunked"])
+def test_server_traits(
+    name: str,
+    trait: str,
+    site: Site,
+    serve: Callable[[Site], Replay],
+    load: Callable[..., tuple[PageLoad, Har]],
+) -> None:
+    replay = serve(site)
+    setattr(replay, trait, True)
+    loaded, _ = load(name, site, tfo=True)
+    assert (loaded.missing, loaded.extra, loaded.failed) == ((), (), ())
+    if trait == "closing":
+        assert len(replay.syns.payloads) == len(site.entries)

@@ -1,0 +1,32 @@
+"""Comparison of what was asked with what the page holds."""
+
+from __future__ import annotations
+
+from testbed.client.coverage import compare
+from testbed.model import RequestTiming
+from tests.client.conftest import Site
+
+
+def asked(url: str, status: int = 200) -> RequestTiming:
+    return RequestTiming(url=url, status=status, start_ms=0.0, end_ms=1.0)
+
+
+def test_repetitions_count() -> None:
+    site = Site()
+    for url in ("http://a.test/", "http://a.test/x", "http://a.test/x", "http://a.test/y"):
+        site.add(url, b"", "text/html")
+    page = site.archive()
+    seen = [asked("http://a.test/#top"), asked("http://a.test/x"), asked("http://a.test/z")]
+    coverage = compare(page, [*seen, asked("http://a.test/")])
+    assert coverage.missing == ("http://a.test/x", "http://a.test/y")
+    assert coverage.extra == ("http://a.test/z", "http://a.test/")
+    assert coverage.failed == ()
+
+
+def test_a_recorded_error_is_no_failure() -> None:
+    site = Site()
+    site.add("http://a.test/", b"", "text/html")
+    site.add("http://a.test/gone", b"", "text/html", status=404)
+    seen = [asked("http://a.test/", 500), asked("http://a.test/gone", 404)]
+    assert compare(site.archive(), seen).failed == ("http://a.test/",)
+    assert compare(site.archive(), [asked("http://a.test/", 0)]).failed == ("http://a.test/",)

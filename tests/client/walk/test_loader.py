@@ -1,0 +1,202 @@
+"""The event loop against servers on the loopback interface."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from testbed.client.walk.discovery import build_graph
+from testbed.client.walk.loader import Loader
+
+pytestmark = pytest.mark.timeout(20)
+
+Speak = Callable[[socket.socket, int], None]
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Server:
+    """Calls ``speak(connection, number)`` in a thread for each connection."""
+
+    def __init__(self, speak: Speak) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port: int = self.listener.getsockname()[1]
+        self.connections = 0
+        self._speak = speak
+
+    def run(self) -> None:
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            arguments = (connection, self.connections)
+            threading.Thread(target=self._answer, args=arguments, daemon=True).start()
+
+    def _answer(self, connection: socket.socket, number: int) -> None:
+        with connection:
+            try:
+                self._speak(connection, number)
+            except OSError:
+                return
+
+
+@contextmanager
+def serving(speak: Speak) -> Iterator[Server]:
+    server = Server(speak)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        server.listener.close()
+
+
+def always(connection: socket.socket, _: int) -> None:
+    while connection.recv(4096):
+        connection.sendall(OK)
+
+
+def page(port: int, *children: str, how: str = "script", mime: str = "image/png") -> list[Any]:
+    base = f"http://127.0.0.1:{port}"
+    common = {"method": "GET", "body_size": 2, "gap_ms": None, "dur_ms": None}
+    root = {"url": f"{base}/", "how": "root", "parent": None, "mime": "text/html"} | common
+    rest = [{"url": base + c, "how": how, "parent": f"{base}/", "mime": mime} for c in children]
+    return [root, *(entry | common for entry in rest)]
+
+
+def load(entries: list[Any], timeout_s: float = 5.0) -> Loader:
+    loader = Loader(fast_open=False, timeout_s=timeout_s)
+    loader.load(build_graph(entries, "none"))
+    return loader
+
+
+def statuses(loader: Loader) -> list[int]:
+    return [fetch.report(loader.start)["status"] for fetch in loader.fetches]
+
+
+def test_at_most_six_connections_and_they_are_used_again() -> None:
+    with serving(always) as server:
+        loader = load(page(server.port, *(f"/{n}" for n in range(40))))
+        assert statuses(loader) == [200] * 41
+        assert 1 < server.connections <= 6
+        used = {fetch.connection for fetch in loader.fetches}
+        assert len(used) <= 6
+
+
+def test_requests_have_the_size_of_real_ones() -> None:
+    sizes: list[int] = []
+
+    def measure(connection: socket.socket, _: int) -> None:
+        while request := connection.recv(4096):
+            sizes.append(len(request))
+            connection.sendall(OK)
+
+    with serving(measure) as server:
+        load(page(server.port, "/a"))
+    assert sizes == [490, 490]
+
+
+def test_stylesheets_overtake_waiting_pictures() -> None:
+    order: list[str] = []
+    lock = threading.Lock()
+
+    def note(connection: socket.socket, _: int) -> None:
+        while request := connection.recv(4096):
+            with lock:
+                order.append(request.split()[1].decode())
+            threading.Event().wait(0.03)
+            connection.sendall(OK)
+
+    with serving(note) as server:
+        entries = page(server.port, *(f"/{n}.png" for n in range(20)))
+        style = page(server.port, "/s.css", how="script", mime="text/css")[1]
+        load([*entries, style])
+    assert order.index("/s.css") <= 12  # behind those already sent, before the rest
+
+
+def test_a_connection_that_went_stale_is_replaced_once() -> None:
+    def once(connection: socket.socket, number: int) -> None:
+        connection.recv(4096)
+        connection.sendall(OK)
+        if number == 1:
+            connection.recv(4096)  # the second request is not answered
+        else:
+            always(connection, number)
+
+    with serving(once) as server:
+        loader = load(page(server.port, "/a"))
+        assert statuses(loader) == [200, 200]
+        assert server.connections == 2
+        assert loader.fetches[1].retried
+
+
+def test_a_server_that_never_answers_in_full_fails_the_request() -> None:
+    def cut(connection: socket.socket, _: int) -> None:
+        connection.recv(4096)
+        connection.sendall(OK[:-1])
+
+    with serving(cut) as server:
+        loader = load(page(server.port, "/a"))
+        assert statuses(loader) == [0]
+        assert "inside a response" in str(loader.fetches[0].error)
+
+
+def test_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    loader = load(page(port))
+    assert statuses(loader) == [0]
+    assert "refused" in str(loader.fetches[0].error)
+
+
+def test_a_name_that_cannot_be_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("testbed.client.walk.lookup.ETC_RESOLV_CONF", "/nonexistent")
+    entries = page(1)
+    entries[0]["url"] = "http://no-such-host.test/"
+    loader = load(entries)
+    assert statuses(loader) == [0]
+    assert "cannot resolve no-such-host.test" in str(loader.fetches[0].error)
+
+
+def test_time_is_up() -> None:
+    def stall(connection: socket.socket, _: int) -> None:
+        connection.recv(4096)
+        connection.recv(4096)
+
+    with serving(stall) as server:
+        loader = load(page(server.port), timeout_s=0.2)
+        assert loader.timed_out
+        assert statuses(loader) == [0]
+
+
+def test_children_in_a_document_are_found_while_it_arrives() -> None:
+    second_half = threading.Event()
+
+    def speak(connection: socket.socket, number: int) -> None:
+        request = connection.recv(4096)
+        if request.startswith(b"GET / "):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 50)
+            assert second_half.wait(5)
+            connection.sendall(b"x" * 50)
+        else:
+            connection.sendall(OK)
+            second_half.set()
+        always(connection, number)
+
+    with serving(speak) as server:
+        entries = page(server.port, "/early", how="parser")
+        entries[0]["dur_ms"], entries[1]["gap_ms"] = 100.0, -60.0
+        loader = load(entries)
+        assert statuses(loader) == [200, 200]
+        root, early = loader.fetches
+        assert root.ended is not None
+        assert early.ended is not None
+        assert early.ended <= root.ended
