@@ -15,7 +15,7 @@ import click
 
 from testbed import log, places
 from testbed.choice import Choice, choice_options
-from testbed.cli_machine import clean, doctor_command
+from testbed.cli_machine import clean, doctor
 from testbed.cli_pages import pages
 from testbed.doors import Doors
 from testbed.environment import differences
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str], doors: Doors) -> int:
     """Do what ``arguments`` say and return the process's exit code; none rebuild Table 1."""
     log.configure()
     try:
-        result = _group(doors).main(
+        result = testbed.main(
             args=list(arguments) or ["run"], prog_name="testbed", standalone_mode=False, obj=doors
         )
     except ConfigurationError as error:
@@ -66,17 +66,12 @@ def main(arguments: Sequence[str], doors: Doors) -> int:
     return result if isinstance(result, int) else EXIT_OK
 
 
-def _group(doors: Doors) -> click.Group:
-    @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-    def testbed() -> None:
-        """Reproducible page loads: real TCP, real browsers, virtual time.
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def testbed() -> None:
+    """Reproducible page loads: real TCP, real browsers, virtual time.
 
-        Without a verb: `run configs/paper-table1.toml`, Table 1 of the TCP Fast Open paper.
-        """
-
-    for command in (run, plan, report, pages, clean, doctor_command(doors)):
-        testbed.add_command(command)
-    return testbed
+    Without a verb: `run configs/paper-table1.toml`, Table 1 of the TCP Fast Open paper.
+    """
 
 
 @click.command()
@@ -179,3 +174,7 @@ def _same_environment(resume: Path | None, old: Manifest, differing: list[str]) 
                 *(f"differs: {difference}" for difference in differing),
             ]
         )
+
+
+for _command in (run, plan, report, pages, clean, doctor):
+    testbed.add_command(_command)

@@ -12,38 +12,43 @@ from testbed.clean import find_leftovers, remove
 from testbed.doctor import Check, examine, healthy
 from testbed.doors import Doors
 from testbed.errors import EXIT_MISSING, EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from testbed.kernel.pin import DEFAULT_VERSION
 from testbed.places import emptying_cache
 from testbed.units import format_bytes
 
 pass_doors = click.make_pass_decorator(Doors)
 
 
-def doctor_command(doors: Doors) -> click.Command:
-    """The ``doctor`` verb; it offers ``--determinism`` where ``doors`` lead to such a check."""
-
-    def doctor(as_json: bool, jobs: int | None, determinism: int | None = None) -> int:
-        """Say whether this machine can run trials, and what is missing."""
-        checks = examine(jobs or len(os.sched_getaffinity(0)))
-        parted: tuple[str, ...] = ()
-        if determinism is not None and doors.check_determinism is not None and healthy(checks):
-            parted = doors.check_determinism(determinism)
-        _show(checks, parted, determinism, as_json)
-        if not healthy(checks):
-            return EXIT_MISSING
-        return EXIT_OUT_OF_TOLERANCE if parted else EXIT_OK
-
-    command = click.command("doctor")(doctor)
-    command.params += [
-        click.Option(["--json", "as_json"], is_flag=True, help="Write the checks as JSON."),
-        click.Option(["--jobs"], type=click.IntRange(1, 1024), help="Trials at once to have room "
-                     "for; default: one a core."),
-    ]  # fmt: skip
-    if doors.check_determinism is not None:
-        command.params.append(
-            click.Option(["--determinism"], type=click.IntRange(min=2), metavar="N",
-                         help="Boot N times and show where two runs part, if they do.")
-        )  # fmt: skip
-    return command
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Write the checks as JSON.")
+@click.option("--jobs", type=click.IntRange(1, 1024),
+              help="Trials at once to have room for; default: one a core.")  # fmt: skip
+@click.option("--determinism", type=click.IntRange(min=2), metavar="N",
+              help="Boot N times and show where two runs part, if they do.")  # fmt: skip
+@click.option("--client", default="chromium", show_default=True,
+              help="The client that --determinism boots with.")  # fmt: skip
+@click.option("--kernel-version", default=DEFAULT_VERSION, show_default=True,
+              help="The kernel that --determinism boots.")  # fmt: skip
+@pass_doors
+def doctor(
+    doors: Doors,
+    /,
+    as_json: bool,
+    jobs: int | None,
+    determinism: int | None,
+    client: str,
+    kernel_version: str,
+) -> int:
+    """Say whether this machine can run trials, and what is missing."""
+    jobs = jobs or len(os.sched_getaffinity(0))
+    checks = examine(jobs)
+    parted: tuple[str, ...] = ()
+    if determinism is not None and healthy(checks):
+        parted = doors.check_determinism(determinism, client, kernel_version, jobs)
+    _show(checks, parted, determinism, as_json)
+    if not healthy(checks):
+        return EXIT_MISSING
+    return EXIT_OUT_OF_TOLERANCE if parted else EXIT_OK
 
 
 @click.command()

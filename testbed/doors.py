@@ -31,24 +31,22 @@ class Doors:
     """Everything that the command line reaches.
 
     ``prepare`` takes an experiment and the number of jobs.  ``check_determinism`` takes a number
-    of boots and returns a description of each difference between them; ``doctor`` has the option
-    only where there is such a check.
+    of boots, a client, a kernel version and the number of jobs, and returns a description of each
+    boot that differs from the first.
     """
 
     analysis: Analysis
     catalogue: Callable[[], Catalogue]
     prepare: Callable[[Experiment, int], tuple[Means, Environment]]
-    check_determinism: Callable[[int], tuple[str, ...]] | None = None
+    check_determinism: Callable[[int, str, str, int], tuple[str, ...]]
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     results: Path = places.RESULTS
     cache: Callable[[], Path] = places.cache
 
 
-def open_doors(
-    analysis: Analysis, check_determinism: Callable[[int], tuple[str, ...]] | None = None
-) -> Doors:
+def open_doors(analysis: Analysis) -> Doors:
     """The real doors, with the analysis that the caller brings."""
     # Imported here: a test with other doors needs neither kernels nor pages.
-    from testbed.prepare import prepare, read_catalogue
+    from testbed.prepare import prepare, prepare_determinism, read_catalogue
 
-    return Doors(analysis, read_catalogue, prepare, check_determinism)
+    return Doors(analysis, read_catalogue, prepare, prepare_determinism)

@@ -1,4 +1,4 @@
-"""Network namespaces by name: a command prefix, and a way to step inside (ip-netns(8), setns(2))."""
+"""Network namespaces by name: a command prefix, a way to step inside (ip-netns(8), setns(2))."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Namespace:
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Put this thread inside: sockets made here stay here; the undo steps out again."""
-        outside = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        outside = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             inside = os.open(NETNS_DIRECTORY / self.name, os.O_RDONLY | os.O_CLOEXEC)
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 from testbed import log, places
@@ -10,13 +11,17 @@ from testbed.bundle import make_bundle
 from testbed.client import CLIENTS
 from testbed.conclude import conclude
 from testbed.config import Catalogue
+from testbed.determinism import check_determinism
 from testbed.environment import Environment, hash_tree, read_environment
+from testbed.errors import ConfigurationError
 from testbed.kernel import KERNELS, open_kernel
 from testbed.kernel.pin import pins
-from testbed.model import Experiment
+from testbed.kernel.virtual import VirtualKernel
+from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
 from testbed.page.archive import read_archive
 from testbed.page.build import build_page
 from testbed.page.catalogue import find_page, list_pages
+from testbed.plan import plan_trials
 from testbed.run import Means
 
 _log = log.logger(__name__)
@@ -54,6 +59,33 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
         root=places.ROOT,
     )
     return Means(kernel, pages, conclude, jobs), environment
+
+
+def prepare_determinism(boots: int, client: str, version: str, jobs: int) -> tuple[str, ...]:
+    """Boot one condition of Table 1 ``boots`` times and describe each boot that differs.
+
+    Raises:
+        ConfigurationError: no such client or kernel version.
+        MissingError: a part cannot be had on this machine.
+    """
+    condition = Condition(
+        page="wikipedia",
+        client=client,
+        link=LinkSpec(rtt_ms=100.0),
+        tcp=TcpSpec(tfo=True, initcwnd_segments=3),
+    )
+    experiment = Experiment("determinism", "", (condition,), kernel_version=version)
+    means, _ = prepare(experiment, jobs)
+    if not isinstance(means.kernel, VirtualKernel):
+        raise ConfigurationError([f"kernel {means.kernel.name}: its runs are not meant to be equal"])
+    return check_determinism(
+        replace(means.kernel, traced=True),
+        plan_trials(experiment)[0],
+        means.pages[condition.page],
+        conclude,
+        boots,
+        jobs,
+    )
 
 
 def built_page(name: str, cache: Path) -> Path:

@@ -79,7 +79,7 @@ def started(
     """Start ``argv`` in its own process group; its undo ends the whole group.
 
     Raises:
-        MissingError: the program does not exist.
+        MissingError: the program does not exist, or may not be run.
     """
     try:
         child = subprocess.Popen(
@@ -92,7 +92,7 @@ def started(
             pass_fds=tuple(pass_fds),
             start_new_session=True,
         )
-    except FileNotFoundError as error:
+    except (FileNotFoundError, PermissionError) as error:
         raise MissingError(
             f"cannot start `{argv[0]}`: {error.strerror} ({error.filename}); "
             "run ./run.sh doctor to see what is missing"

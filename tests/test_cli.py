@@ -236,28 +236,23 @@ def test_doctor(
 ) -> None:
     boots: list[int] = []
 
-    def check(count: int) -> tuple[str, ...]:
+    def check(count: int, client: str, version: str, jobs: int) -> tuple[str, ...]:
+        assert (client, version, jobs) == ("graph", "6.1", 2)
         boots.append(count)
         return differences
 
     monkeypatch.setattr(cli_machine, "examine", lambda _jobs: checks)
     doors = replace(make_doors(tmp_path), check_determinism=check)
-    assert main(["doctor", "--determinism", "3"], doors) == code
+    asked = ["--determinism", "3", "--client", "graph", "--kernel-version", "6.1", "--jobs", "2"]
+    assert main(["doctor", *asked], doors) == code
     out = capsys.readouterr().out
     assert boots == ([] if code == 3 else [3])
     assert ("remedy: get it" in out) == any(not c.ok for c in checks)
     assert ("determinism: 3 boots are identical" in out) == (code == 0)
-    assert main(["doctor", "--json", "--determinism", "3"], doors) == code
+    assert main(["doctor", "--json", *asked], doors) == code
     told = json.loads(capsys.readouterr().out)
     assert told["healthy"] == (code != 3)
     assert len(told["checks"]) == len(checks)
-
-
-def test_doctor_offers_determinism_only_where_there_is_a_check(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["doctor", "--determinism", "3"], make_doors(tmp_path)) == 2
-    assert "--determinism" in capsys.readouterr().err
 
 
 def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 from testbed import proc
 from testbed.errors import MissingError
+from testbed.errors import MissingError
 
 STAGE = "/stage"
 LD_CACHE = Path("/etc/ld.so.cache")

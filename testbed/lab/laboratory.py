@@ -1,4 +1,4 @@
-"""Open the lab of one condition: topology, link, knobs; measured and read back before it is used."""
+"""Open the lab of one condition: topology, link, knobs; measured and read back before use."""
 
 from __future__ import annotations
 
