@@ -1,0 +1,1 @@
+"""Pages: resource tables, bodies built from them, and the archives that server and clients read."""

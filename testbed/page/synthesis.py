@@ -1,0 +1,140 @@
+"""Bodies for every row of a resource table, of exactly the recorded sizes.
+
+The rules for sizes are listed in docs/pages.md under "Sizes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from testbed.errors import ConfigurationError
+from testbed.page.discovery import Discovery
+from testbed.page.document import document_template
+from testbed.page.gif import make_gif
+from testbed.page.jpeg import make_jpeg
+from testbed.page.png import make_png
+from testbed.page.script import script_template
+from testbed.page.stylesheet import stylesheet_template
+from testbed.page.table import HEADER_BYTES, MIN_HEADER_BYTES, REDIRECTS, Row
+from testbed.page.text import (
+    BLOCK,
+    HTML,
+    JSON,
+    Body,
+    Fill,
+    Syntax,
+    Template,
+    TooSmallError,
+    filler,
+    write_gzipped,
+    write_identity,
+)
+
+_IMAGES: dict[str, Callable[[int, bytes], bytes]] = {
+    "image/png": make_png,
+    "image/jpeg": make_jpeg,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One row with the response that was made for it."""
+
+    row: Row
+    headers_size: int
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesis:
+    """A whole page: how its objects are found and what their responses are."""
+
+    discovery: Discovery
+    exchanges: tuple[Exchange, ...]
+
+
+def synthesise(name: str, title: str, rows: Sequence[Row]) -> Synthesis:
+    """Make every body of a page; the same input gives the same bytes on every machine.
+
+    Raises:
+        ConfigurationError: the page's own document is too small for what it must ask for.
+    """
+    bare: set[str] = set()
+    while True:
+        page = Discovery(rows, bare)
+        exchanges, too_small = [], []
+        for row in rows:
+            try:
+                exchanges.append(_exchange(page, row, name, title))
+            except TooSmallError as error:
+                if row is page.root:
+                    raise ConfigurationError(
+                        [f"{name}: row {row.id}: the page cannot hold its references: {error}"]
+                    ) from None
+                too_small.append(row.id)
+        if not too_small:
+            return Synthesis(page, tuple(exchanges))
+        # Their references move to the element that loads them; see docs/pages.md.
+        bare.update(too_small)
+
+
+def _exchange(page: Discovery, row: Row, name: str, title: str) -> Exchange:
+    head = min(HEADER_BYTES, row.transfer_bytes)
+    seed = f"{name}/{row.id}"
+    if row.status == 204:
+        return Exchange(row, row.transfer_bytes, Body(b"", 0))
+    text = _text(page, row, title)
+    if text is None:
+        return Exchange(row, head, _image(row.mime, row.transfer_bytes - head, seed))
+    template, syntax = text
+    body = _fit_text(row, head, template, syntax, seed)
+    return Exchange(row, row.transfer_bytes - len(body.data), body)
+
+
+def _text(page: Discovery, row: Row, title: str) -> tuple[Template, Syntax] | None:
+    """The template of a row that is text, ``None`` for binary ones."""
+    role = page.role(row)
+    if row.status in REDIRECTS or page.is_bare(row):
+        is_html = row.mime == "text/html" or row.status in REDIRECTS
+        return [Fill()], JSON if role == "data" else HTML if is_html else BLOCK
+    if role == "document":
+        return document_template(page, row, title), HTML
+    if role == "style":
+        return stylesheet_template(page, row), BLOCK
+    if role == "script":
+        return script_template(page, row), BLOCK
+    if role == "data":
+        return [Fill()], JSON
+    if row.mime == "image/svg+xml":
+        svg = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1">'
+        return [svg, Fill(), b"</svg>"], HTML
+    return None
+
+
+def _fit_text(row: Row, head: int, template: Template, syntax: Syntax, seed: str) -> Body:
+    """The text in the recorded sizes, with as few bytes taken from the head as possible."""
+    recorded = row.transfer_bytes - head
+    fixed = sum(len(part) for part in template if isinstance(part, bytes))
+    spare = range(max(head - MIN_HEADER_BYTES, 0) + 1)
+    if recorded and row.body_bytes is not None and row.body_bytes != recorded:
+        decoded = max(row.body_bytes, fixed)
+        for taken in spare:
+            try:
+                return write_gzipped(template, syntax, decoded, recorded + taken, seed)
+            except TooSmallError:
+                continue
+    shortage = max(fixed - recorded, 0)
+    if shortage not in spare:
+        raise TooSmallError(f"{fixed} bytes of fixed text, {recorded} recorded")
+    return write_identity(template, syntax, recorded + shortage, seed)
+
+
+def _image(mime: str, size: int, seed: str) -> Body:
+    """An image; one that is too small for its format is left without content that decodes."""
+    noise = filler(seed, size)
+    try:
+        data = _IMAGES.get(mime, make_gif)(size, noise) if size else b""
+    except ValueError:
+        data = noise
+    return Body(data, size)

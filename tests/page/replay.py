@@ -1,0 +1,185 @@
+"""A small replay server and a browser for tests: serves an archive on loopback and keeps a log."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from testbed.page.archive import Archive, Entry
+from testbed.proc import started
+
+LOADED = "/__loaded__"
+# Said by the page after its load event: whatever is asked for too late comes later in the log.
+# With it go the names of all resources of the document in the order in which it found them, and
+# of the pictures that did not decode.
+PROBE = b"""<script>onload=function(){setTimeout(function(){fetch("/__loaded__",{method:"POST",body:
+JSON.stringify({found:performance.getEntriesByType("resource").map(function(e){return e.name}),
+broken:[].filter.call(document.images,function(i){return !i.naturalWidth}).map(function(i){
+return i.src})})})})}</script>"""
+CHUNK_BYTES = 8192
+CHUNK_S = 0.004
+
+
+@dataclass
+class Visit:
+    """One request: when it came and when the response started, in seconds of one clock."""
+
+    url: str
+    came: float
+    answered: float | None = None
+
+
+@dataclass
+class Replay:
+    """A running server: what was asked of it so far in order, what broke, and the page's report."""
+
+    port: int
+    visits: list[Visit] = field(default_factory=list)
+    cut: list[str] = field(default_factory=list)
+    loaded: threading.Event = field(default_factory=threading.Event)
+    report: dict[str, list[str]] = field(default_factory=dict)
+    late: int = 0
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers from an archive, slowly enough that a large body takes several packets' time."""
+
+    protocol_version = "HTTP/1.1"
+    log: Replay
+    entries: dict[str, Entry]
+    document: str
+
+    def log_message(self, *_: object) -> None:
+        """Keep standard error quiet."""
+
+    def do_GET(self) -> None:
+        """Serve one object of the archive, or 404."""
+        visit = Visit(f"http://{self.headers['Host']}{self.path}", time.monotonic())
+        self.log.visits.append(visit)
+        entry = self.entries.get(visit.url)
+        if entry is None:
+            self.send_error(404)
+            return
+        body, headers = response(entry, probe=visit.url == self.document)
+        self.send_response(entry.status)
+        for name, value in headers:
+            self.send_header(name, value)
+        if entry.status != 204:
+            self.send_header("Content-Length", str(len(body)))
+        visit.answered = time.monotonic()
+        self.end_headers()
+        try:
+            for start in range(0, len(body), CHUNK_BYTES):
+                if start:
+                    time.sleep(CHUNK_S)
+                self.wfile.write(body[start : start + CHUNK_BYTES])
+        except OSError:
+            self.log.cut.append(visit.url)
+            raise
+
+    def do_POST(self) -> None:
+        """Take the page's report."""
+        self.log.report.update(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.log.late = len(self.log.visits)
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        self.log.loaded.set()
+
+
+class Server(ThreadingHTTPServer):
+    """One thread for each connection."""
+
+    request_queue_size = 256
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: the browser was stopped in the middle of a response."""
+
+
+@contextmanager
+def replay(archive: Archive) -> Iterator[Replay]:
+    """Serve every host of the archive on one loopback port."""
+    document = root_document(archive)
+
+    class Bound(Handler):
+        entries = {entry.url: entry for entry in archive.entries}  # noqa: RUF012
+
+    Bound.document = document.url
+    server = Server(("127.0.0.1", 0), Bound)
+    Bound.log = log = Replay(server.server_address[1])
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield log
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def root_document(archive: Archive) -> Entry:
+    """The page's own document, at the end of the redirects from the root."""
+    by_url = {entry.url: entry for entry in archive.entries}
+    entry = archive.entries[0]
+    while entry.location is not None:
+        entry = by_url[entry.location]
+    return entry
+
+
+def response(entry: Entry, *, probe: bool) -> tuple[bytes, list[tuple[str, str]]]:
+    """Body and headers of an entry; the page's own document gets the probe at its end."""
+    body = entry.body.read_bytes() if entry.body else b""
+    if probe:
+        if ("Content-Encoding", "gzip") not in entry.headers:
+            return body + PROBE, list(entry.headers)
+        packer = zlib.compressobj(wbits=31)
+        body = packer.compress(zlib.decompress(body, 31) + PROBE) + packer.flush()
+    return body, list(entry.headers)
+
+
+def browse(archive: Archive, browser: Path, *, settle_s: float = 0.7) -> Replay:
+    """Load the page in a fresh browser, and wait ``settle_s`` after its load event.
+
+    ``visits[late:]`` of the result are the requests that came after the load event.
+    """
+    with replay(archive) as log, tempfile.TemporaryDirectory() as profile:
+        argv = [
+            str(browser),
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--remote-debugging-port=0",
+            f"--user-data-dir={profile}",
+            f"--host-resolver-rules=MAP * 127.0.0.1:{log.port}",
+        ]
+        with started(argv):
+            _open_tab(Path(profile) / "DevToolsActivePort", archive.root_url)
+            assert log.loaded.wait(60), f"no load event; asked for {len(log.visits)} objects"
+            time.sleep(settle_s)
+            cut = list(log.cut)
+        log.cut = cut
+        return log
+
+
+def _open_tab(port_file: Path, url: str) -> None:
+    """Open ``url`` by the browser's debugging port, which it writes down once it listens."""
+    deadline = time.monotonic() + 30
+    while not (port_file.exists() and port_file.read_text().strip()):
+        assert time.monotonic() < deadline, "the browser does not listen"
+        time.sleep(0.02)
+    port = int(port_file.read_text().split()[0])
+    link = HTTPConnection("127.0.0.1", port, timeout=30)
+    link.request("PUT", f"/json/new?{url}")
+    assert link.getresponse().status == 200
+    link.close()
