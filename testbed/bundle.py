@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import compileall
 import hashlib
-import os
 import py_compile
 import shutil
 import sys
@@ -81,8 +80,7 @@ def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
         building = Path(mkdtemp(prefix=".new-", dir=folder.parent))
         try:
             _fill(building, sources)
-            building.chmod(0o755)
-            os.rename(building, folder)
+            building.rename(folder)
         except OSError:
             # Another run was faster: its bundle has the same content.
             if not folder.is_dir():
@@ -109,7 +107,6 @@ def _fill(folder: Path, sources: dict[str, Path]) -> None:
     for name, path in sources.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / name)
-    (folder / "native" / "init").chmod(0o755)
     (folder / "native" / "mnt").mkdir()  # where init assembles the guest's root
     (folder / "etc" / "fonts").mkdir(parents=True)
     (folder / "etc" / "fonts" / "fonts.conf").write_text(FONTS_CONF)
@@ -121,6 +118,9 @@ def _fill(folder: Path, sources: dict[str, Path]) -> None:
         prependdir="/ff/bundle",
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
     )
+    # Whatever the caller's umask: clients in the guest are another user.
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.name == "init" else 0o644)
 
 
 def _hash(path: Path) -> str:

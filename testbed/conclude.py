@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -16,8 +16,18 @@ from testbed.wire.proof import prove
 
 ARTEFACTS = (CAPTURE_FILE, "load.har")
 
-_LAB = TypeAdapter(LabReading)
-_LOAD = TypeAdapter(PageLoad)
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a trial wrote down about itself; see ``testbed.trial``."""
+
+    lab: LabReading | None = None
+    load: PageLoad | None = None
+    counters: dict[str, dict[str, int]] | None = None
+    error: str | None = None
+
+
+_OBSERVATION = TypeAdapter(Observation)
 
 
 def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt: int) -> Record:
@@ -32,12 +42,11 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         reason = "\n".join(part for part in (raw.message, raw.console_tail) if part)
     else:
         try:
-            observed: dict[str, Any] = json.loads(raw.observation.read_text())
-            lab = _LAB.validate_python(observed["lab"]) if "lab" in observed else None
-            load = _LOAD.validate_python(observed["load"]) if "load" in observed else None
-            if load is not None and (out / CAPTURE_FILE).exists():
-                proof = prove(out / CAPTURE_FILE, observed["counters"], trial.condition.tcp)
-            outcome, reason = _judge(observed.get("error"), lab, load, proof)
+            observed = _OBSERVATION.validate_python(json.loads(raw.observation.read_text()))
+            lab, load = observed.lab, observed.load
+            if observed.counters is not None and (out / CAPTURE_FILE).exists():
+                proof = prove(out / CAPTURE_FILE, observed.counters, trial.condition.tcp)
+            outcome, reason = _judge(observed.error, lab, load, proof)
         except (OSError, ValueError, KeyError, ValidationError) as error:
             outcome, reason = "failed", f"the observation cannot be read: {error}"
     return Record(
@@ -65,7 +74,7 @@ def _judge(
     if lab is None or load is None:
         return "failed", "the trial left no measurement"
     if proof is None:
-        return "unproven", "there is no capture"
+        return "unproven", "there is no capture, or there are no counters"
     if not proof.proven:
         return "unproven", "; ".join(proof.problems)
     return "ok", None

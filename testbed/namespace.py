@@ -54,7 +54,11 @@ class Namespace:
         """
         with self.entered():
             for name, value in values.items():
-                _sysctl_path(name).write_text(value)
+                try:
+                    _sysctl_path(name).write_text(value)
+                except OSError as error:
+                    what = f"cannot set {name} to {value!r} in namespace {self.name}"
+                    raise OSError(error.errno, f"{what}: {error.strerror}") from error
 
 
 def _sysctl_path(name: str) -> Path:

@@ -28,6 +28,12 @@ CAPTURE_FILE = "client.pcap"
 OBSERVATION_FILE = "observation.json"
 TRIAL_FILE = "trial.json"
 DRAIN_S = 2.0
+# A client handles what pages send: it has no privileges, and a browser then has its sandbox.
+CLIENT_USER = 1000
+UNPRIVILEGED = (
+    *("setpriv", f"--reuid={CLIENT_USER}", f"--regid={CLIENT_USER}", "--clear-groups"),
+    "--no-new-privs",
+)
 ALIGN_NS = 10_000_000_000
 LAUNCH_NS = 5_000_000_000
 
@@ -92,15 +98,17 @@ def _measure(
     ):
         lab.prime_cookies(len(addresses))
         before = {end: read_counters(namespace) for end, namespace in ends.items()}
+        order = _order(trial, site, archive, lab)
         try:
             with capture(topology.client, "c0", pcap, site.scratch / "tcpdump.log"):
-                load = CLIENTS[trial.condition.client].load(_order(trial, site, archive, lab))
+                load = CLIENTS[trial.condition.client].load(order)
                 # The last FINs and ACKs belong to the trial.
                 time.sleep(DRAIN_S)
         finally:
-            # A failed load's packets are what explains it.
-            if pcap.exists():
-                shutil.copyfile(pcap, site.out / CAPTURE_FILE)
+            # Of a failed load, too: its log and its packets are what explains it.
+            for file in (pcap, *sorted(order.out.iterdir())):
+                if file.is_file() and not file.is_symlink():
+                    shutil.copyfile(file, site.out / file.name)
         after = {end: read_counters(namespace) for end, namespace in ends.items()}
     observation["load"] = asdict(load)
     observation["counters"] = {end: difference(before[end], after[end]) for end in ends}
@@ -108,17 +116,20 @@ def _measure(
 
 
 def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:
-    scratch = site.scratch / "client"
-    scratch.mkdir(mode=0o777)
+    scratch, out = site.scratch / "client", site.scratch / "client-out"
+    for folder in (scratch, out):
+        folder.mkdir()
+        folder.chmod(0o777)
     return LoadOrder(
         archive=archive,
-        prefix=lab.topology.client.prefix,
+        prefix=(*lab.topology.client.prefix, *UNPRIVILEGED),
         tfo=trial.condition.tcp.tfo,
         think_time=trial.condition.think_time,
         bundle=site.bundle,
         scratch=scratch,
-        out=site.out,
+        out=out,
         timeout_s=trial.timeout_s,
+        user=CLIENT_USER,
         wait_until_ns=_next_start(time.time_ns()) if site.aligned else None,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -92,18 +93,25 @@ def test_other_threads_stay_outside(inner: Namespace) -> None:
     assert seen == [outside]
 
 
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 @pytest.mark.root
 def test_descriptors_are_closed(inner: Namespace) -> None:
-    before = os.listdir("/proc/self/fd")
+    before = open_descriptors()
     for _ in range(3):
         with inner.entered():
             pass
-    assert os.listdir("/proc/self/fd") == before
+    assert open_descriptors() == before
 
 
 def test_a_namespace_that_does_not_exist() -> None:
     outside = here()
-    with pytest.raises(FileNotFoundError, match="/run/netns/fft-none"), Namespace("fft-none").entered():
+    with (
+        pytest.raises(FileNotFoundError, match="/run/netns/fft-none"),
+        Namespace("fft-none").entered(),
+    ):
         pytest.fail("it cannot be entered")
     assert here() == outside
 
@@ -121,11 +129,11 @@ def test_sysctls_are_those_of_the_namespace(inner: Namespace) -> None:
 
 @pytest.mark.root
 def test_a_sysctl_that_does_not_exist(inner: Namespace) -> None:
-    with pytest.raises(OSError, match="tcp_no_such_thing"):
+    with pytest.raises(FileNotFoundError, match="tcp_no_such_thing to '1' in namespace fft"):
         inner.write_sysctls({"net.ipv4.tcp_no_such_thing": "1"})
 
 
 @pytest.mark.root
 def test_a_value_that_the_kernel_refuses(inner: Namespace) -> None:
-    with pytest.raises(OSError, match="Invalid argument|No such file"):
+    with pytest.raises(OSError, match="tcp_congestion_control to 'nonsense'"):
         inner.write_sysctls({"net.ipv4.tcp_congestion_control": "nonsense"})

@@ -87,7 +87,8 @@ class LoadOrder:
     Open is under test.  ``think_time`` is "recorded" or "none" (graph client).  ``bundle`` holds
     ``native/`` and ``js/``; ``scratch`` is private, writable and empty; ``out`` keeps the
     client's files.  ``wait_until_ns`` is the CLOCK_REALTIME at which the load starts, ``None`` for
-    at once; what can be started before that moment is.
+    at once; what can be started before that moment is.  ``user`` is the user id that ``prefix``
+    switches to, ``None`` when it does not.
     """
 
     archive: Page
@@ -99,6 +100,7 @@ class LoadOrder:
     out: Path
     timeout_s: float
     wait_until_ns: int | None = None
+    user: int | None = None
 
 
 class Client(Protocol):

@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 
 from testbed import proc
 from testbed.errors import MissingError
-from testbed.errors import MissingError
 
 STAGE = "/stage"
 LD_CACHE = Path("/etc/ld.so.cache")
@@ -51,19 +50,22 @@ def jail_argv(contents: Contents) -> tuple[str, ...]:
     """The bubblewrap command that a guest's kernel is started with."""
     merged = [("--symlink", f"usr/{name}", f"/{name}") for name in ("bin", "sbin", "lib", "lib64")]
     return (
-        *("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1", "--clearenv"),
+        *("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1"),
         # For root bwrap keeps all capabilities, and /usr could be mounted writable again.
-        *("--cap-drop", "ALL"),
+        *("--cap-drop", "ALL", "--clearenv"),
         *("--hostname", "guest", "--ro-bind", "/usr", "/usr"),
         *(word for words in merged for word in words),
-        *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--setenv", "TMPDIR", "/tmp"),
+        *("--proc", "/proc", "--dev", "/dev"),
+        *("--tmpfs", "/tmp", "--setenv", "TMPDIR", "/tmp"),  # noqa: S108  the jail's own
         *("--dir", STAGE, "--dir", f"{STAGE}/etc", "--dir", f"{STAGE}/uml"),
         *("--ro-bind", str(contents.kernel), f"{STAGE}/linux"),
         *("--ro-bind", str(contents.bundle), f"{STAGE}/bundle"),
         *("--ro-bind", str(contents.page), f"{STAGE}/page"),
         *("--bind", str(contents.out), f"{STAGE}/out"),
         *("--ro-bind", str(LD_CACHE), f"{STAGE}/etc/ld.so.cache"),
-        *("--chdir", STAGE, "--"),
+        # A parent that waits, so that the guest's CPU time is told; not the kernel itself: as
+        # process 1 it could not abort, and a panic would hang.
+        *("--chdir", STAGE, "--", "/usr/bin/setsid", "--fork", "--wait"),
     )
 
 

@@ -58,7 +58,7 @@ def calibrate(topology: Topology, spec: LinkSpec, tolerance_pct: float) -> tuple
 
 
 def train_theory(spec: LinkSpec) -> int:
-    """Datagrams of one MTU that survive of a train sent at once: one in service, the rest queued."""
+    """Datagrams of one MTU that survive of a train sent at once: one in service, others queued."""
     return 1 + spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)
 
 

@@ -14,8 +14,11 @@ SETTLE_S = 2.0
 
 
 def _limit(connection: socket.socket, timeout_s: float) -> None:
-    """Bound send and receive in the kernel: Python's own time-outs make the socket non-blocking,
-    and a first Fast Open send without a cookie then fails instead of falling back."""
+    """Bound send and receive in the kernel.
+
+    Python's own time-outs make the socket non-blocking, and a first Fast Open send without a
+    cookie then fails instead of falling back.
+    """
     limit = struct.pack("@qq", int(timeout_s), 0)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from testbed import proc
+from testbed.errors import MissingError
 from testbed.lab.topology import Topology
 from testbed.model import LinkSpec
 
@@ -60,19 +61,23 @@ def delay_argv(
     return (
         *("tc", "-n", namespace, "qdisc", "replace", "dev", direction.delay_device, "root"),
         *("netem", "limit", str(NETEM_LIMIT_PACKETS)),
-        *("delay", f"{spec.rtt_ms * 500:g}us", *loss),
+        *("delay", f"{round(spec.rtt_ms * 500)}us", *loss),
         *("rate", f"{direction.rate_kbit}kbit"),
         str(spec.framing_bytes - ETHERNET_HEADER_BYTES),
     )
 
 
 def shape(topology: Topology, spec: LinkSpec) -> None:
-    """Put the link between client and server, without loss (calibration comes first)."""
+    """Put the link between client and server, without loss (calibration comes first).
+
+    Raises:
+        MissingError: the kernel has no tbf or no netem.
+    """
     for direction in directions(spec):
         buffer_in = topology.role(direction.buffer_role).name
         delay_in = topology.role(direction.delay_role).name
-        proc.run(buffer_argv(direction, spec, buffer_in))
-        proc.run(delay_argv(direction, spec, delay_in, loss_pct=0.0))
+        _apply(buffer_argv(direction, spec, buffer_in))
+        _apply(delay_argv(direction, spec, delay_in, loss_pct=0.0))
 
 
 def add_loss(topology: Topology, spec: LinkSpec) -> None:
@@ -80,6 +85,18 @@ def add_loss(topology: Topology, spec: LinkSpec) -> None:
     for direction in directions(spec):
         delay_in = topology.role(direction.delay_role).name
         proc.run(delay_argv(direction, spec, delay_in, loss_pct=spec.loss_pct))
+
+
+def _apply(argv: tuple[str, ...]) -> None:
+    try:
+        proc.run(argv)
+    except proc.CommandError as error:
+        if "qdisc kind is unknown" not in str(error):
+            raise
+        raise MissingError(
+            f"this kernel cannot emulate the link, it has no tbf or no netem (`{' '.join(argv)}`); "
+            "run on the virtual kernel (--kernel virtual)"
+        ) from error
 
 
 def serialisation_ms(ip_bytes: int, rate_kbit: float, framing_bytes: int) -> float:

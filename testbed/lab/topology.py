@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from testbed import proc
 from testbed.namespace import Namespace
@@ -19,6 +20,7 @@ SERVER_ADDRESS = "10.0.2.2"
 ORIGIN_NETWORK = "10.10.0.0/16"
 RESOLVER_ADDRESS = "10.10.255.53"
 MAX_ORIGINS = 250
+IPV6_SYSCTLS = Path("/proc/sys/net/ipv6")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,9 @@ def open_topology(tag: str, mtu_bytes: int, origins: int) -> Iterator[Topology]:
             name = topology.role(role).name
             proc.run(("ip", "netns", "add", name))
             undo.callback(proc.run, ("ip", "netns", "delete", name), check=False)
+            # Before there is a device: none may announce itself.  Guests have no IPv6 at all.
+            if IPV6_SYSCTLS.exists():
+                topology.role(role).write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
         _batch(("ip", "-batch", "-"), _wire_lines(topology, mtu_bytes))
         for role in ROLES:
             name = topology.role(role).name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from testbed.namespace import Namespace
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256
 READY_S = 10.0
+COUNT = re.compile(r"^(\d+) packets? (captured|received|dropped) ?", re.MULTILINE)
 
 
 def capture_argv(device: str, pcap: Path) -> tuple[str, ...]:
@@ -47,5 +49,7 @@ def capture(namespace: Namespace, device: str, pcap: Path, log: Path) -> Iterato
             child.send_signal(signal.SIGINT)
             child.wait(READY_S)
     said = log.read_text(errors="replace")
-    if "\n0 packets dropped by kernel" not in said:
+    # Captured: what tcpdump wrote.  Received: what passed its filter, whether it was read or not.
+    counts = {what: int(count) for count, what in COUNT.findall(said)}
+    if counts.get("captured") != counts.get("received", -1) or counts.get("dropped") != 0:
         raise LabError(f"the capture is not complete: {said.strip()}")

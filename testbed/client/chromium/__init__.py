@@ -12,7 +12,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from testbed.client.chromium.browser import find_browser, find_node, sandbox_obstacle
+from testbed.client.chromium.browser import (
+    filters_calls,
+    find_browser,
+    find_node,
+    sandbox_obstacle,
+)
 from testbed.client.coverage import compare
 from testbed.client.process import run_logged
 from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError, client_environment
@@ -63,7 +68,9 @@ class Chromium:
     def _describe(self, order: LoadOrder, result: Path) -> dict[str, Any]:
         profile = order.scratch / "profile"
         profile.mkdir()
-        sandbox = sandbox_obstacle() is None if self._sandbox is None else self._sandbox
+        profile.chmod(0o777)  # the browser may be another user than this one
+        user = os.geteuid() if order.user is None else order.user
+        sandbox = sandbox_obstacle(user) is None if self._sandbox is None else self._sandbox
         nowhere = f"unix:path={order.scratch / 'no-bus'}"
         environment = client_environment(order) | {
             "LD_PRELOAD": str(_part(order, SHIM)),
@@ -78,6 +85,7 @@ class Chromium:
             "profile": str(profile),
             "environment": environment,
             "sandbox": sandbox,
+            "filter_calls": filters_calls(),
             "timeout_ms": order.timeout_s * 1000.0,
             "wait_until_ms": wait_ms,
             "result": str(result),

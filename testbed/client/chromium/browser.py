@@ -15,6 +15,8 @@ KNOWN_PATHS = (
     Path("/usr/bin/chromium-headless-shell"),
 )
 KNOWN_NAMES = ("chromium-headless-shell", "chrome-headless-shell")
+CPUINFO = Path("/proc/cpuinfo")
+USER_MODE_LINUX = "User Mode Linux"
 USER_NAMESPACES = Path("/proc/sys/user/max_user_namespaces")
 # Debian's and Ubuntu's own switches; a kernel without them has nothing to forbid.
 FORBIDDING = (
@@ -59,9 +61,14 @@ def find_node() -> Path:
     return Path(found)
 
 
-def sandbox_obstacle() -> str | None:
-    """Why Chromium cannot have its own sandbox here; ``None`` when it can."""
-    if os.geteuid() == 0:
+def filters_calls(cpuinfo: Path = CPUINFO) -> bool:
+    """Whether the browser's system call filter can work: User-Mode Linux loses its SIGSYS traps."""
+    return USER_MODE_LINUX not in cpuinfo.read_text("ascii")
+
+
+def sandbox_obstacle(user: int) -> str | None:
+    """Why Chromium run by ``user`` cannot have its own sandbox here; ``None`` when it can."""
+    if user == 0:
         return "Chromium refuses its sandbox to root"
     if not USER_NAMESPACES.exists() or _read(USER_NAMESPACES) == "0":
         return "this kernel gives no user namespaces"
