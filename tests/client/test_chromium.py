@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +73,17 @@ def test_what_forbids_the_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     namespaces, forbidding = tmp_path / "namespaces", tmp_path / "forbidding"
     monkeypatch.setattr(browser, "USER_NAMESPACES", namespaces)
     monkeypatch.setattr(browser, "FORBIDDING", ((forbidding, "1"),))
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert "root" in str(browser.sandbox_obstacle())
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert "no user namespaces" in str(browser.sandbox_obstacle())
+    assert "root" in str(browser.sandbox_obstacle(0))
+    assert "no user namespaces" in str(browser.sandbox_obstacle(1000))
     namespaces.write_text("100\n")
-    assert browser.sandbox_obstacle() is None
+    assert browser.sandbox_obstacle(1000) is None
     forbidding.write_text("1\n")
-    assert "forbidding is 1" in str(browser.sandbox_obstacle())
+    assert "forbidding is 1" in str(browser.sandbox_obstacle(1000))
+
+
+def test_user_mode_linux_cannot_filter_calls(tmp_path: Path) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("vendor_id\t: User Mode Linux\n")
+    assert not browser.filters_calls(cpuinfo)
+    cpuinfo.write_text("vendor_id\t: GenuineIntel\n")
+    assert browser.filters_calls(cpuinfo)

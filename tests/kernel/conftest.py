@@ -1,0 +1,39 @@
+"""The virtual kernel for tests that boot guests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from testbed.kernel.build import find_kernel
+from testbed.kernel.pin import read_pin
+from testbed.places import cache
+from tests.kernel.guests import Guests, compile_init
+
+KERNEL_VARIABLE = "FIRSTFLIGHT_TEST_KERNEL"
+
+
+@pytest.fixture(scope="session")
+def kernel_binary() -> Path:
+    """The default kernel: the one that the variable names, or the one that is built."""
+    named = os.environ.get(KERNEL_VARIABLE)
+    if named:
+        return Path(named)
+    found = find_kernel(read_pin("7.3"), cache())
+    if found is None:
+        pytest.skip("the virtual kernel is not built; run `make kernel`")
+    return found.binary
+
+
+@pytest.fixture(scope="session")
+def guest_init(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The guest's process 1."""
+    return compile_init(tmp_path_factory.mktemp("init"))
+
+
+@pytest.fixture
+def guests(kernel_binary: Path, guest_init: Path, tmp_path: Path) -> Guests:
+    """Runs programs in guests."""
+    return Guests(kernel_binary, guest_init, read_pin("7.3").boot, tmp_path)

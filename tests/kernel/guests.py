@@ -1,0 +1,76 @@
+"""Bundles whose ``guest.py`` is whatever a test wants to run inside a guest."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+from testbed import proc
+from testbed.bundle import FONTS_CONF, GUEST_MODULES, PACKAGE
+from testbed.kernel.protocol import RawResult
+from testbed.kernel.virtual import VirtualKernel
+from testbed.model import Condition, Trial
+
+PRELUDE = """\
+import json, sys
+sys.path.insert(0, "/ff/bundle")
+from pathlib import Path
+
+def leave(**observation):
+    Path("/ff/out/observation.json").write_text(json.dumps({"virtual_s": 1.5, **observation}))
+
+"""
+
+
+def compile_init(folder: Path) -> Path:
+    """The guest's process 1, compiled from its source."""
+    program = folder / "init"
+    source = PACKAGE / "native" / "init.c"
+    proc.run(("gcc", "-O2", "-static", "-o", str(program), str(source)), timeout_s=120)
+    return program
+
+
+@dataclass(frozen=True)
+class Guests:
+    """Runs programs in guests of one kernel, each in folders of its own below ``folder``."""
+
+    binary: Path
+    init: Path
+    boot_options: tuple[str, ...]
+    folder: Path
+
+    def bundle(self, program: str) -> Path:
+        """A bundle that runs ``program``, after ``PRELUDE``."""
+        made = self.folder / "bundle"
+        for part in GUEST_MODULES:
+            source, target = PACKAGE / part, made / "testbed" / part
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target)
+            else:
+                shutil.copyfile(source, target)
+        (made / "native" / "mnt").mkdir(parents=True)
+        shutil.copy(self.init, made / "native" / "init")
+        (made / "etc" / "fonts").mkdir(parents=True)
+        (made / "etc" / "fonts" / "fonts.conf").write_text(FONTS_CONF)
+        (made / "guest.py").write_text(PRELUDE + dedent(program))
+        return made
+
+    def kernel(self, program: str, *, jailed: bool = True) -> VirtualKernel:
+        """A kernel whose guests run ``program``."""
+        bundle = self.bundle(program)
+        return VirtualKernel("7.3", self.binary, {}, self.boot_options, bundle, jailed)
+
+    def run(
+        self, program: str, *, seed: int = 0, timeout_s: float = 60.0, jailed: bool = True
+    ) -> tuple[RawResult, Path]:
+        """Boot a guest that runs ``program``; how it ended, and its folder."""
+        page, out = self.folder / "page", self.folder / "out"
+        page.mkdir()
+        out.mkdir()
+        trial = Trial(Condition("p", "c"), 0, seed, "virtual", "7.3", timeout_s)
+        kernel = self.kernel(program, jailed=jailed)
+        return kernel.run(trial, page, out, 0, threading.Event()), out

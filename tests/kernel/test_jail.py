@@ -1,0 +1,207 @@
+"""The jail: what its command says, and what a program inside can see, change and outlive."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed import proc
+from testbed.kernel.jail import Contents, jail_argv, open_stage, read_jail_problem
+from testbed.places import ROOT
+
+DEADLINE_S = 10.0
+PARENT = """\
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from testbed import proc
+from testbed.kernel.jail import Contents, open_stage
+contents = Contents(*(Path(word) for word in sys.argv[2:6]))
+with open_stage(contents, sys.argv[1] == "jailed") as stage:
+    with proc.started((*stage.prefix, "/usr/bin/sleep", sys.argv[6]), cwd=stage.directory) as child:
+        child.wait()
+"""
+
+
+@pytest.fixture
+def contents(tmp_path: Path) -> Contents:
+    """A shell in place of the kernel, and folders with a file in each."""
+    kernel = tmp_path / "kernel"
+    shutil.copy("/bin/sh", kernel)
+    folders = [tmp_path / name for name in ("bundle", "page", "out")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "file").write_text(f"{folder.name}\n")
+    return Contents(kernel, *folders)
+
+
+@pytest.fixture
+def jail() -> None:
+    """Skip where the machine has no jail."""
+    problem = read_jail_problem()
+    if problem is not None:
+        pytest.skip(f"no jail here: {problem}")
+
+
+def inside(contents: Contents, script: str, *, jailed: bool = True) -> str:
+    """What ``script`` prints, errors included, when it runs in place of the guest's kernel."""
+    with open_stage(contents, jailed) as stage:
+        argv = (*stage.prefix, stage.kernel, "-c", f"exec 2>&1; {script}")
+        return proc.run(argv, cwd=stage.directory, check=False, env=stage.environment).stdout
+
+
+def test_the_command(contents: Contents) -> None:
+    argv = jail_argv(contents)
+    assert argv[0] == "bwrap"
+    assert argv[-4:] == ("--", "/usr/bin/setsid", "--fork", "--wait")
+    for word in ("--unshare-all", "--die-with-parent", "--new-session", "--clearenv"):
+        assert word in argv
+    writable = [argv[i + 1 : i + 3] for i, word in enumerate(argv) if word == "--bind"]
+    assert writable == [(str(contents.out), "/stage/out")]
+    read_only = {argv[i + 2]: argv[i + 1] for i, word in enumerate(argv) if word == "--ro-bind"}
+    assert read_only == {
+        "/usr": "/usr",
+        "/stage/linux": str(contents.kernel),
+        "/stage/bundle": str(contents.bundle),
+        "/stage/page": str(contents.page),
+        "/stage/etc/ld.so.cache": "/etc/ld.so.cache",
+    }
+
+
+@pytest.mark.usefixtures("jail")
+@pytest.mark.parametrize("path", ["/home", "/root", "/etc/passwd", "/etc/hosts", "/run", "/var"])
+def test_the_hosts_files_are_not_there(contents: Contents, path: str) -> None:
+    assert "No such file" in inside(contents, f"ls {path}")
+
+
+@pytest.mark.usefixtures("jail")
+def test_what_is_there(contents: Contents) -> None:
+    listed = inside(contents, "ls -A / /stage /tmp; ls -A /home | wc -l").split("\n\n")
+    assert listed[0].split()[1:] == [
+        "bin",
+        "dev",
+        "lib",
+        "lib64",
+        "proc",
+        "sbin",
+        "stage",
+        "tmp",
+        "usr",
+    ]
+    assert listed[1].split()[1:] == ["bundle", "etc", "linux", "out", "page", "uml"]
+    assert listed[2].splitlines()[0] == "/tmp:"
+    assert inside(contents, "cat bundle/file page/file out/file") == "bundle\npage\nout\n"
+
+
+@pytest.mark.usefixtures("jail")
+def test_no_network_but_its_own_loopback(contents: Contents) -> None:
+    lines = inside(contents, "cat /proc/net/dev").splitlines()[2:]
+    assert [line.split(":")[0].strip() for line in lines] == ["lo"]
+    assert len(inside(contents, "cat /proc/net/route").splitlines()) == 1
+
+
+@pytest.mark.usefixtures("jail")
+def test_no_environment_and_no_other_process(
+    contents: Contents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_SECRET", "x")
+    names = {line.split("=")[0] for line in inside(contents, "env").splitlines()}
+    assert names == {"TMPDIR", "PWD"}
+    commands = inside(contents, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    assert str(os.getpid()) not in inside(contents, "echo /proc/[0-9]*")
+    assert "pytest" not in commands
+
+
+@pytest.mark.usefixtures("jail")
+def test_only_out_can_be_written(contents: Contents) -> None:
+    assert inside(contents, "echo new > out/made; mkdir out/folder; rm out/file") == ""
+    assert (contents.out / "made").read_text() == "new\n"
+    assert sorted(path.name for path in contents.out.iterdir()) == ["folder", "made"]
+    for path in ("bundle/file", "page/file", "etc/ld.so.cache", "/usr/bin/env"):
+        assert "Read-only file system" in inside(contents, f"echo x >> {path}"), path
+    for path in ("bundle/new", "page/new", "/usr/new"):
+        assert "Read-only file system" in inside(contents, f"mkdir {path}"), path
+
+
+@pytest.mark.usefixtures("jail")
+@pytest.mark.parametrize("place", ["/usr", "/stage/bundle", "/stage/page"])
+def test_not_even_root_can_make_it_writable_again(contents: Contents, place: str) -> None:
+    said = inside(contents, f"mount -o remount,bind,rw {place} && mkdir {place}/new; id -u")
+    assert "permission denied" in said.lower() or "must be superuser" in said
+    assert "CapEff:\t0000000000000000" in inside(contents, "cat /proc/self/status")
+
+
+@pytest.mark.parametrize("kind", ["jailed", "plain"])
+def test_it_ends_with_its_parent(
+    contents: Contents, kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    if kind == "jailed":
+        request.getfixturevalue("jail")
+    mark = f"86400.{os.getpid()}{kind == 'jailed':d}"
+    paths = (contents.kernel, contents.bundle, contents.page, contents.out)
+    argv = (sys.executable, "-c", PARENT, kind, *map(str, paths), mark)
+    env = {**os.environ, "TMPDIR": str(tmp_path)}  # a killed parent leaves its stage
+    with proc.started(argv, cwd=ROOT, env=env) as parent:
+        await_that(lambda: bool(sleeping(mark)))
+        os.kill(parent.pid, signal.SIGKILL)
+        parent.wait(DEADLINE_S)
+        # Not by the group: the child leads one of its own.
+        await_that(lambda: not sleeping(mark))
+
+
+def test_without_a_jail_the_stage_looks_the_same(contents: Contents) -> None:
+    listed = inside(contents, "ls -A; ls -A etc; cat bundle/file page/file out/file", jailed=False)
+    folders = ["bundle", "etc", "out", "page", "uml"]
+    assert listed.split() == [*folders, "ld.so.cache", "bundle", "page", "out"]
+
+
+def test_without_a_jail_the_stage_is_removed(contents: Contents) -> None:
+    with pytest.raises(KeyError), open_stage(contents, jailed=False) as stage:
+        assert stage.directory is not None
+        assert stage.directory.is_dir()
+        folder = stage.directory
+        (folder / "uml" / "left").write_text("x")
+        raise KeyError
+    assert not folder.exists()
+    assert (contents.out / "file").read_text() == "out\n"
+
+
+def test_a_machine_without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "bwrap" in (read_jail_problem() or "")
+
+
+def test_a_machine_that_refuses_the_jail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert read_jail_problem() == "bwrap: No permissions to create new namespace"
+
+
+def sleeping(mark: str) -> list[int]:
+    """Processes of this machine that sleep for ``mark`` seconds."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[:2] == [b"/usr/bin/sleep", mark.encode()]:
+            found.append(int(path.parent.name))
+    return found
+
+
+def await_that(happens: Callable[[], bool]) -> None:
+    """Poll until it does."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,205 @@
+"""Guests of the virtual kernel: their command line, and the ways in which they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from testbed.kernel.protocol import InterruptedTrial
+from testbed.kernel.virtual import VirtualKernel, command_line, core_of
+from testbed.model import Condition, Trial
+from tests.kernel.guests import Guests
+
+LEAVE = "leave(seen=1)"
+GONE_S = 1.0
+
+
+def test_the_command_line_depends_on_seed_and_options_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = command_line(3, ("seccomp=on",))
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CACHE_HOME", "PATH"):
+        monkeypatch.setenv(name, "/elsewhere")
+    assert command_line(3, ("seccomp=on",)) == first
+    assert command_line(4, ("seccomp=on",)) != first
+    assert "seccomp=on" in first
+    assert "seccomp=on" not in command_line(3, ())
+
+
+def test_no_path_of_the_host_is_on_the_command_line() -> None:
+    words = command_line(0, ())
+    assert not [word for word in words if " " in word]
+    paths = [word.partition("=")[2] for word in words if "=/" in word]
+    assert paths == ["/dev/root", "/proc/self/cwd/bundle/native", "/proc/self/cwd/uml/", "/init"]
+
+
+def test_every_seed_is_one_of_the_kernels() -> None:
+    # 0 would mean no seed at all.
+    assert "tt-seed=1" in command_line(0, ())
+    assert "tt-seed=20" in command_line(19, ())
+
+
+def test_slots_are_spread_over_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5, 1, 3})
+    assert [core_of(slot) for slot in range(4)] == [1, 3, 5, 1]
+
+
+def test_identity_is_that_of_the_build_and_the_command_line() -> None:
+    kernel = VirtualKernel("7.3", Path("/a"), {"source": "x"}, ("seccomp=on",), Path("/b"), True)
+    other = VirtualKernel("7.3", Path("/c"), {"source": "x"}, ("seccomp=on",), Path("/d"), False)
+    line = " ".join(command_line(0, ("seccomp=on",)))
+    assert kernel.identity() == other.identity() == {"source": "x", "command_line": line}
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("jailed", [True, False])
+def test_a_guest_that_ends(guests: Guests, jailed: bool) -> None:
+    raw, out = guests.run(LEAVE, jailed=jailed)
+    assert (raw.status, raw.message, raw.console_tail) == ("ended", "", ""), raw
+    assert raw.observation == out / "observation.json"
+    assert json.loads(raw.observation.read_text()) == {"virtual_s": 1.5, "seen": 1}
+    assert raw.cost is not None
+    assert raw.cost.virtual_s == 1.5
+    assert 0 < raw.cost.cpu_s < 20
+    assert raw.cost.wall_s > 0
+    assert still_running(guests.binary) == []
+
+
+@pytest.mark.guest
+def test_what_a_guest_sees_is_the_same_jailed_or_not(guests: Guests, tmp_path: Path) -> None:
+    program = """\
+    import os, platform, time
+    commands = Path("/proc/cmdline").read_text()
+    leave(
+        root=sorted(os.listdir("/")), ff=sorted(os.listdir("/ff")), etc=sorted(os.listdir("/etc")),
+        environment=dict(os.environ), commands=commands, now=time.time_ns(), pid=os.getpid(),
+        random=os.urandom(16).hex(), memory=Path("/proc/meminfo").read_text().split()[1],
+    )
+    """
+    seen = []
+    for number, jailed in enumerate((True, False, True)):
+        each = Guests(guests.binary, guests.init, guests.boot_options, tmp_path / str(number))
+        each.folder.mkdir()
+        raw, _ = each.run(program, jailed=jailed)
+        assert raw.observation is not None, raw
+        seen.append(json.loads(raw.observation.read_text()))
+    assert seen[0] == seen[1] == seen[2]
+    assert seen[0]["ff"] == ["bundle", "out", "page"]
+    assert "HOME" in seen[0]["environment"]
+    assert "home" not in seen[0]["root"]
+
+
+@pytest.mark.guest
+def test_only_out_can_be_written(guests: Guests) -> None:
+    program = """\
+    said = {}
+    for place in ("/usr", "/ff/bundle", "/ff/page", "/etc/fonts", "/ff/out", "/tmp"):
+        try:
+            Path(place, "new").write_text("x")
+            said[place] = "written"
+        except OSError as error:
+            said[place] = error.strerror
+    leave(said=said)
+    """
+    raw, out = guests.run(program)
+    assert raw.observation is not None, raw
+    read_only = dict.fromkeys(
+        ("/usr", "/ff/bundle", "/ff/page", "/etc/fonts"), "Read-only file system"
+    )
+    said = json.loads(raw.observation.read_text())["said"]
+    assert said == {**read_only, "/ff/out": "written", "/tmp": "written"}
+    assert (out / "new").read_text() == "x"
+    assert not Path("/usr/new").exists()
+
+
+@pytest.mark.guest
+def test_idle_time_is_skipped(guests: Guests) -> None:
+    program = """\
+    import time
+    before = time.monotonic_ns()
+    time.sleep(3600)
+    leave(slept_ns=time.monotonic_ns() - before)
+    """
+    raw, _ = guests.run(program, timeout_s=30)
+    assert raw.observation is not None, raw
+    assert abs(json.loads(raw.observation.read_text())["slept_ns"] - 3600 * 10**9) < 1_000_000
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("jailed", [True, False])
+def test_a_busy_loop_is_a_timeout(guests: Guests, jailed: bool) -> None:
+    started = time.monotonic()
+    raw, _ = guests.run("print('before', flush=True)\nwhile True: pass", timeout_s=3, jailed=jailed)
+    assert time.monotonic() - started < 10
+    assert (raw.status, raw.message) == ("timeout", "the guest did not end within 3 s")
+    assert raw.console_tail.splitlines()[-1] == "before"
+    assert (raw.cost, raw.observation) == (None, None)
+    assert still_running(guests.binary) == []
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("jailed", [True, False])
+def test_a_panicking_guest(guests: Guests, jailed: bool) -> None:
+    program = """\
+    leave(seen=1)
+    Path("/proc/sysrq-trigger").write_text("c")
+    """
+    raw, _ = guests.run(program, jailed=jailed)
+    assert (raw.status, raw.message) == ("panicked", "the guest's kernel panicked")
+    assert "Kernel panic" in raw.console_tail
+    assert raw.observation is None
+    assert still_running(guests.binary) == []
+
+
+@pytest.mark.guest
+def test_a_guest_that_fails(guests: Guests) -> None:
+    raw, _ = guests.run("raise KeyError('what went wrong')")
+    assert raw.status == "failed"
+    assert raw.message.startswith("the guest left no observation")
+    assert "KeyError: 'what went wrong'" in raw.console_tail
+    assert "the program ended with status 1" in raw.console_tail
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("jailed", [True, False])
+def test_a_cancelled_guest(guests: Guests, jailed: bool) -> None:
+    kernel = guests.kernel("while True: pass", jailed=jailed)
+    page, out, cancel = guests.folder / "page", guests.folder / "out", threading.Event()
+    page.mkdir()
+    out.mkdir()
+    trial = Trial(Condition("p", "c"), 0, 0, "virtual", "7.3", 60.0)
+    timer = threading.Timer(1.0, cancel.set)
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(InterruptedTrial, match=trial.id):
+        kernel.run(trial, page, out, 0, cancel)
+    assert 1.0 <= time.monotonic() - started < 6.0
+    assert still_running(guests.binary) == []
+
+
+def still_running(binary: Path) -> list[str]:
+    """Processes that run ``binary`` a moment later (what is killed needs one to be gone)."""
+    deadline = time.monotonic() + GONE_S
+    while found := running(binary):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+    return found
+
+
+def running(binary: Path) -> list[str]:
+    """Processes that run ``binary``, in a jail or not."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/exe"):
+        try:
+            if os.path.samestat(path.stat(), binary.stat()):
+                found.append(path.parent.name)
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,24 @@
+"""What the lab's tests share: a name for this run's namespaces, and what the kernel can do."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from testbed import proc
+from tests.lab.wires import namespace
+
+
+@pytest.fixture
+def tag() -> str:
+    """Begins the names of a lab of this test run."""
+    return f"fft{os.getpid()}"
+
+
+@pytest.fixture(scope="session")
+def has_netem() -> bool:
+    """Whether the kernel that runs the tests can shape."""
+    with namespace("t") as made:
+        argv = ("tc", "-n", made.name, "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+        return proc.run(argv, check=False).returncode == 0

@@ -1,0 +1,38 @@
+"""What the calibration expects, and what a reading says of a link that is not as asked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.lab.calibration import train_theory
+from testbed.model import LabReading, LinkSpec, Measurement
+
+
+@pytest.mark.parametrize(
+    ("buffer", "mtu", "framing", "packets"),
+    [
+        (131072, 1500, 0, 1 + 87),
+        (131072, 1500, 14, 1 + 86),
+        (3000, 1500, 0, 3),
+        (2999, 1500, 0, 2),
+        (1499, 1500, 0, 1),
+    ],
+)
+def test_train_theory(buffer: int, mtu: int, framing: int, packets: int) -> None:
+    spec = LinkSpec(buffer_bytes=buffer, mtu_bytes=mtu, framing_bytes=framing)
+    assert train_theory(spec) == packets
+
+
+@given(buffer=st.integers(0, 10**6), mtu=st.integers(68, 9000), framing=st.integers(0, 64))
+def test_the_buffer_holds_what_survives_and_no_more(buffer: int, mtu: int, framing: int) -> None:
+    spec = LinkSpec(buffer_bytes=buffer, mtu_bytes=mtu, framing_bytes=framing)
+    queued = train_theory(spec) - 1
+    assert queued * (mtu + framing) <= buffer < (queued + 1) * (mtu + framing)
+
+
+def test_a_buffer_of_one_packet_more_is_a_problem() -> None:
+    reading = LabReading((Measurement("down_buffer", "packets", 89.0, 88.0, 0.0),), {})
+    assert len(reading.problems) == 1
+    assert reading.problems[0].startswith("down_buffer: measured 89 packets, theory 88 packets")

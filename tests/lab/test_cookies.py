@@ -1,0 +1,111 @@
+"""Cookies before the measurement: cached, stale, or nothing to do (RFC 7413 section 4.1)."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from testbed.errors import LabError
+from testbed.lab import cookies
+from testbed.lab.knobs import set_knobs
+from testbed.lab.laboratory import Lab
+from testbed.lab.topology import Topology, open_topology, origin_address
+from testbed.model import Condition, Cookies, LabReading, TcpSpec
+from testbed.wire.counters import difference, read_counters
+
+ORIGINS = 3
+TCP_FASTOPEN_CONNECT = 30  # tcp(7); Python 3.11 has no name for it
+RENO = TcpSpec(tfo=True, congestion_control="reno")
+
+
+@pytest.fixture(autouse=True)
+def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cookies, "SETTLE_S", 0.0)
+
+
+@contextmanager
+def answering(topology: Topology) -> Iterator[None]:
+    """A server on every origin that answers once and closes."""
+    with topology.server.entered():
+        listener = socket.create_server(("0.0.0.0", 80), backlog=16)  # noqa: S104
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 16)
+
+    def answer() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        yield
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        listener.close()
+
+
+def visit(topology: Topology, tfo: bool) -> dict[str, int]:
+    """What the client's counters grew by while it fetched from each origin once."""
+    before = read_counters(topology.client)
+    with topology.client.entered():
+        for index in range(ORIGINS):
+            with socket.socket() as connection:
+                if tfo:
+                    connection.setsockopt(socket.IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1)
+                connection.connect((origin_address(index), 80))
+                connection.sendall(b"GET /")
+                assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+    return difference(before, read_counters(topology.client))
+
+
+def primed(tag: str, spec: TcpSpec) -> tuple[dict[str, int], dict[str, int]]:
+    """Counters of the priming, and of a visit to each origin after it, at the client."""
+    with open_topology(tag, 1500, ORIGINS) as topology, answering(topology):
+        set_knobs(topology, spec)
+        before = read_counters(topology.client)
+        Lab(topology, LabReading((), {}), Condition("p", "c", tcp=spec)).prime_cookies(ORIGINS)
+        return difference(before, read_counters(topology.client)), visit(topology, spec.tfo)
+
+
+@pytest.mark.root
+def test_cached_cookies_work_at_every_origin(tag: str) -> None:
+    priming, visits = primed(tag, RENO)
+    assert (priming["TcpActiveOpens"], priming["TcpExtTCPFastOpenActive"]) == (ORIGINS, 0)
+    assert visits["TcpExtTCPFastOpenActive"] == ORIGINS
+
+
+@pytest.mark.root
+def test_cold_cookies_are_stale_at_every_origin(tag: str) -> None:
+    priming, visits = primed(tag, replace(RENO, cookies="cold"))
+    assert priming["TcpActiveOpens"] == ORIGINS
+    assert visits["TcpExtTCPFastOpenActive"] == 0
+    assert visits["TcpExtTCPFastOpenActiveFail"] == ORIGINS
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    ("tfo", "kind", "active"), [(True, "not-required", ORIGINS), (False, "cached", 0)]
+)
+def test_nothing_to_prime(tag: str, tfo: bool, kind: Cookies, active: int) -> None:
+    priming, visits = primed(tag, replace(RENO, tfo=tfo, cookies=kind))
+    assert set(priming.values()) == {0}
+    assert visits["TcpExtTCPFastOpenActive"] == active
+
+
+@pytest.mark.root
+def test_an_origin_that_does_not_answer(tag: str) -> None:
+    with open_topology(tag, 1500, 1) as topology:
+        set_knobs(topology, RENO)
+        with pytest.raises(LabError, match=r"no Fast Open cookie from 10\.10\.0\.1: .*refused"):
+            cookies.prime(topology, 1)

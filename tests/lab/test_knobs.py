@@ -1,0 +1,133 @@
+"""TCP knobs: their values, and what the kernel has after they were set."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from testbed import proc
+from testbed.lab.knobs import (
+    fastopen_key,
+    fastopen_value,
+    read_knobs,
+    rotate_key,
+    set_knobs,
+    wanted_sysctls,
+)
+from testbed.lab.topology import open_topology
+from testbed.model import Cookies, TcpSpec
+from tests.lab.test_topology import sysctls
+
+# Every kernel lets a namespace have this one, whatever its own default is.
+RENO = TcpSpec(congestion_control="reno")
+
+
+@pytest.mark.parametrize(
+    ("tfo", "cookies", "value"),
+    [
+        (False, "cached", 0),
+        (False, "not-required", 0),
+        (False, "cold", 0),
+        (True, "cached", 3),
+        (True, "cold", 3),
+        (True, "not-required", 519),
+    ],
+)
+def test_fastopen_value(tfo: bool, cookies: Cookies, value: int) -> None:
+    assert fastopen_value(TcpSpec(tfo=tfo, cookies=cookies)) == value
+
+
+def test_fastopen_keys() -> None:
+    first, again, other = (fastopen_key(purpose) for purpose in ("first", "first", "rotated"))
+    assert first == again != other
+    for key in (first, other):
+        assert re.fullmatch(r"([0-9a-f]{8}-){3}[0-9a-f]{8}", key)
+
+
+def test_wanted_sysctls() -> None:
+    assert wanted_sysctls(TcpSpec(tfo=True, congestion_control="reno")) == {
+        "net.ipv4.tcp_fastopen": "3",
+        "net.ipv4.tcp_congestion_control": "reno",
+        "net.ipv4.tcp_rmem": "4096 131072 6291456",
+        "net.ipv4.tcp_wmem": "4096 16384 4194304",
+        "net.ipv4.tcp_no_metrics_save": "1",
+        "net.ipv4.tcp_fastopen_blackhole_timeout_sec": "0",
+    }
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    "spec",
+    [
+        RENO,
+        replace(RENO, tfo=True, initcwnd_segments=3),
+        replace(RENO, tfo=True, cookies="not-required", initcwnd_segments=1),
+    ],
+)
+def test_set_and_read_back(tag: str, spec: TcpSpec) -> None:
+    with open_topology(tag, 1500, 1) as topology:
+        set_knobs(topology, spec)
+        values, errors = read_knobs(topology, spec)
+    assert errors == ()
+    assert values == {
+        **{
+            f"{end}.{n}": v for end in ("client", "server") for n, v in wanted_sysctls(spec).items()
+        },
+        "server.initcwnd_segments": str(spec.initcwnd_segments),
+    }
+
+
+@pytest.mark.root
+def test_what_did_not_take_is_named(tag: str) -> None:
+    asked = replace(RENO, tfo=True, initcwnd_segments=3)
+    with open_topology(tag, 1500, 1) as topology:
+        set_knobs(topology, replace(asked, initcwnd_segments=10))
+        topology.client.write_sysctls({"net.ipv4.tcp_fastopen": "1"})
+        values, errors = read_knobs(topology, asked)
+    assert errors == (
+        "client: net.ipv4.tcp_fastopen is '1', asked was '3'",
+        "server: initcwnd is 10, asked was 3 segments",
+    )
+    assert (values["client.net.ipv4.tcp_fastopen"], values["server.initcwnd_segments"]) == (
+        "1",
+        "10",
+    )
+
+
+@pytest.mark.root
+def test_a_lab_without_knobs_is_not_as_asked(tag: str) -> None:
+    with open_topology(tag, 1500, 1) as topology:
+        _, errors = read_knobs(topology, TcpSpec())
+    assert "server: initcwnd is None, asked was 10 segments" in errors
+
+
+@pytest.mark.root
+def test_an_unknown_congestion_control(tag: str) -> None:
+    with (
+        pytest.raises(OSError, match="tcp_congestion_control to 'nonsense'"),
+        open_topology(tag, 1500, 1) as topology,
+    ):
+        set_knobs(topology, TcpSpec(congestion_control="nonsense"))
+
+
+@pytest.mark.root
+def test_the_key_is_rotated(tag: str) -> None:
+    name = "net.ipv4.tcp_fastopen_key"
+    with open_topology(tag, 1500, 1) as topology:
+        set_knobs(topology, replace(RENO, tfo=True))
+        assert topology.server.read_sysctl(name) == fastopen_key("first")
+        rotate_key(topology)
+        assert topology.server.read_sysctl(name) == fastopen_key("rotated")
+
+
+@pytest.mark.root
+def test_no_sysctl_of_the_host_is_changed(tag: str) -> None:
+    before = sysctls()
+    with open_topology(tag, 1500, 1) as topology:
+        set_knobs(topology, replace(RENO, tfo=True, cookies="not-required"))
+        rotate_key(topology)
+        during = sysctls()
+    assert {path for path in before if path in during and during[path] != before[path]} == set()
+    assert proc.run(("ip", "route", "show", "default")).stdout.count("initcwnd") == 0

@@ -1,0 +1,166 @@
+"""The lab's hosts and wires on the kernel that runs the tests; afterwards nothing is left."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed import proc
+from testbed.lab.topology import (
+    MAX_ORIGINS,
+    RESOLVER_ADDRESS,
+    ROLES,
+    Topology,
+    open_topology,
+    origin_address,
+)
+from testbed.namespace import Namespace
+
+# ip(7); Python has no names for them.
+IP_RECVTTL, IP_MTU_DISCOVER, IP_PMTUDISC_DO = 12, 10, 2
+SYSCTLS = Path("/proc/sys/net")
+# The kernel itself counts in these.
+VOLATILE = ("nf_conntrack_count",)
+
+
+def test_origin_addresses() -> None:
+    assert [origin_address(i) for i in (0, 1, 249)] == ["10.10.0.1", "10.10.0.2", "10.10.0.250"]
+    every = {origin_address(i) for i in range(MAX_ORIGINS)}
+    assert len(every) == MAX_ORIGINS
+    assert RESOLVER_ADDRESS not in every
+
+
+@pytest.mark.parametrize("index", [-1, MAX_ORIGINS, 10**6])
+def test_there_are_no_more_origins(index: int) -> None:
+    with pytest.raises(ValueError, match="250 origins at the most"):
+        origin_address(index)
+
+
+def test_roles() -> None:
+    topology = Topology(*(Namespace(f"x{role}") for role in ROLES))
+    assert [topology.role(role).name for role in ROLES] == ["xclient", "xnear", "xfar", "xserver"]
+
+
+def namespaces(tag: str) -> list[str]:
+    """Names that begin with ``tag``."""
+    listed = json.loads(proc.run(("ip", "-j", "netns", "list")).stdout or "[]")
+    return sorted(row["name"] for row in listed if row["name"].startswith(tag))
+
+
+def devices() -> set[str]:
+    """Network devices of the host."""
+    return {row["ifname"] for row in json.loads(proc.run(("ip", "-j", "link")).stdout)}
+
+
+def sysctls() -> dict[Path, bytes]:
+    """Every network sysctl of the host that can be read."""
+    found = {}
+    for path in SYSCTLS.rglob("*"):
+        if path.is_file() and path.name not in VOLATILE:
+            try:
+                found[path] = path.read_bytes()
+            except OSError:
+                continue
+    return found
+
+
+def send(topology: Topology, address: str, size: int = 10) -> int | None:
+    """Send one datagram from the client; its time to live on arrival, None if it is lost."""
+    with topology.server.entered():
+        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with topology.client.entered():
+        client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with server, client:
+        server.setsockopt(socket.IPPROTO_IP, IP_RECVTTL, 1)
+        server.bind(("0.0.0.0", 0))  # noqa: S104  inside the server's namespace
+        server.settimeout(0.5)
+        client.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
+        client.sendto(bytes(size), (address, server.getsockname()[1]))
+        try:
+            _, ancillary, _, _ = server.recvmsg(2000, 100)
+        except TimeoutError:
+            return None
+        return int.from_bytes(ancillary[0][2], sys.byteorder)
+
+
+@pytest.mark.root
+def test_packets_go_over_two_routers(tag: str) -> None:
+    with open_topology(tag, 1500, 3) as topology:
+        for address in ("10.0.2.2", origin_address(2), RESOLVER_ADDRESS):
+            assert send(topology, address, size=1472) == 62
+        assert send(topology, origin_address(3)) is None
+        with pytest.raises(OSError, match="Message too long"):
+            send(topology, origin_address(0), size=1473)
+
+
+@pytest.mark.root
+def test_what_is_set_on_the_wires(tag: str) -> None:
+    with open_topology(tag, 1400, 1) as topology:
+        for role, device in (("client", "c0"), ("near", "n1"), ("server", "s0")):
+            name = topology.role(role).name
+            (link,) = json.loads(proc.run(("ip", "-j", "-n", name, "link", "show", device)).stdout)
+            assert link["mtu"] == 1400
+            neighbours = json.loads(proc.run(("ip", "-j", "-n", name, "neighbour")).stdout)
+            assert {row["state"][0] for row in neighbours} == {"PERMANENT"}
+            assert "inet6" not in proc.run(("ip", "-n", name, "address", "show", device)).stdout
+        for role, device in (("client", "c0"), ("server", "s0")):
+            prefix = topology.role(role).prefix
+            said = proc.run((*prefix, "ethtool", "-k", device)).stdout.splitlines()
+            for offload in ("tcp-segmentation", "generic-segmentation", "generic-receive"):
+                assert f"{offload}-offload: off" in [line.strip() for line in said]
+        forwards = {role: topology.role(role).read_sysctl("net.ipv4.ip_forward") for role in ROLES}
+        assert forwards == {"client": "0", "near": "1", "far": "1", "server": "0"}
+
+
+@pytest.mark.root
+def test_nothing_is_left(tag: str) -> None:
+    before = devices()
+    with open_topology(tag, 1500, 1):
+        assert namespaces(tag) == sorted(f"{tag}{role}" for role in ROLES)
+        assert {"c0", "n0", "n1", "f0", "f1", "s0"}.isdisjoint(devices() - before)
+    assert namespaces(tag) == []
+
+
+@pytest.mark.root
+def test_nothing_is_left_after_an_error(tag: str) -> None:
+    with pytest.raises(KeyError), open_topology(tag, 1500, 1):
+        raise KeyError
+    assert namespaces(tag) == []
+    with pytest.raises(ValueError, match="origins at the most"), open_topology(tag, 1500, 251):
+        pytest.fail("it has no address for the last one")
+    assert namespaces(tag) == []
+
+
+@pytest.mark.root
+def test_a_namespace_of_somebody_else_stays(tag: str) -> None:
+    other = f"{tag}far"
+    proc.run(("ip", "netns", "add", other))
+    try:
+        with pytest.raises(proc.CommandError, match=other), open_topology(tag, 1500, 1):
+            pytest.fail("the name is taken")
+        assert namespaces(tag) == [other]
+    finally:
+        proc.run(("ip", "netns", "delete", other))
+
+
+@pytest.mark.root
+def test_two_labs_side_by_side(tag: str) -> None:
+    with open_topology(f"{tag}x", 1500, 1) as one, open_topology(f"{tag}y", 1500, 1) as two:
+        for topology in (one, two):
+            assert send(topology, origin_address(0)) == 62
+    assert namespaces(tag) == []
+
+
+@pytest.mark.root
+def test_no_sysctl_of_the_host_is_changed(tag: str) -> None:
+    before = sysctls()
+    with open_topology(tag, 1500, 1):
+        during = sysctls()
+    after = sysctls()
+    assert len(before) > 100
+    for found in (during, after):
+        assert {path for path in before if path in found and found[path] != before[path]} == set()

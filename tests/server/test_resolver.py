@@ -1,0 +1,149 @@
+"""The name server: what its command says, and what the real dnsmasq answers."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from testbed import proc
+from testbed.errors import LabError
+from testbed.namespace import Namespace
+from testbed.server.resolver import resolve, resolver_argv
+from tests.lab.wires import RIGHT_ADDRESS, joined
+
+ADDRESSES = {"www.page.test": "10.10.0.1", "img.page.test": "10.10.0.2"}
+A, AAAA, HTTPS = 1, 28, 65
+NO_ERROR, NO_SUCH_NAME = 0, 3
+# An answer that takes this long came from a time-out somewhere.
+QUICK_S = 1.0
+
+
+def test_the_command_knows_the_hosts_and_nothing_else() -> None:
+    argv = resolver_argv(ADDRESSES, "10.10.255.53", Path("/scratch/pid"))
+    assert argv[0] == "dnsmasq"
+    assert [word for word in argv if word.startswith("--host-record")] == [
+        "--host-record=www.page.test,10.10.0.1,3600",
+        "--host-record=img.page.test,10.10.0.2,3600",
+    ]
+    for word in (
+        *("--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--local=/#/"),
+        *("--listen-address=10.10.255.53", "--bind-interfaces", "--pid-file=/scratch/pid"),
+    ):
+        assert word in argv
+
+
+@pytest.fixture(scope="module")
+def ends() -> Iterator[tuple[Namespace, Namespace]]:
+    """A client's and a server's namespace."""
+    with joined("d") as pair:
+        yield pair
+
+
+@contextmanager
+def resolving(ends: tuple[Namespace, Namespace], mode: str, scratch: Path) -> Iterator[Namespace]:
+    """The name server of ``mode``; yields the client's namespace."""
+    client, server = ends
+    with resolve(client, server, ADDRESSES, RIGHT_ADDRESS, mode, scratch):
+        yield client
+
+
+def ask(client: Namespace, name: str, kind: int) -> tuple[int, list[str]]:
+    """Response code and IPv4 addresses; fails when the answer takes long or does not come."""
+    labels = b"".join(bytes([len(x)]) + x.encode() for x in name.split("."))
+    question = labels + b"\0" + struct.pack(">HH", kind, 1)
+    with client.entered():
+        end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with end:
+        end.settimeout(QUICK_S)
+        end.sendto(struct.pack(">6H", 7, 0x0100, 1, 0, 0, 0) + question, (RIGHT_ADDRESS, 53))
+        answer = end.recv(4096)
+    number, flags, _, answers, _, _ = struct.unpack(">6H", answer[:12])
+    assert number == 7
+    position, found = 12 + len(question), []
+    for _ in range(answers):
+        answered, _, _, size = struct.unpack(">HHIH", answer[position + 2 : position + 12])
+        data = answer[position + 12 : position + 12 + size]
+        found.append(socket.inet_ntoa(data) if answered == A else f"type {answered}")
+        position += 12 + size
+    return flags & 15, found
+
+
+@pytest.mark.root
+def test_known_hosts_have_their_address(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    with resolving(ends, "resolver", tmp_path) as client:
+        for host, address in ADDRESSES.items():
+            assert ask(client, host, A) == (NO_ERROR, [address])
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", [AAAA, HTTPS])
+def test_known_hosts_have_nothing_else(
+    ends: tuple[Namespace, Namespace], tmp_path: Path, kind: int
+) -> None:
+    with resolving(ends, "resolver", tmp_path) as client:
+        assert ask(client, "www.page.test", kind) == (NO_ERROR, [])
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("kind", [A, AAAA, HTTPS])
+def test_other_names_do_not_exist(
+    ends: tuple[Namespace, Namespace], tmp_path: Path, kind: int
+) -> None:
+    with resolving(ends, "resolver", tmp_path) as client:
+        for name in ("www.example.com", "page.example", "x.www.page.test", "localhost.test"):
+            assert ask(client, name, kind) == (NO_SUCH_NAME, []), name
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("mode", ["resolver", "hosts"])
+def test_programs_in_the_client_find_the_hosts(
+    ends: tuple[Namespace, Namespace], tmp_path: Path, mode: str
+) -> None:
+    with resolving(ends, mode, tmp_path) as client:
+        started = time.monotonic()
+        for host, address in ADDRESSES.items():
+            said = proc.run((*client.prefix, "getent", "ahostsv4", host)).stdout
+            assert said.split()[0] == address
+        unknown = proc.run((*client.prefix, "getent", "ahosts", "other.test"), check=False)
+        assert unknown.returncode == 2
+        assert time.monotonic() - started < 4 * QUICK_S
+
+
+@pytest.mark.root
+def test_hosts_mode_runs_no_name_server(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    with resolving(ends, "hosts", tmp_path):
+        assert proc.run(("ip", "netns", "pids", ends[1].name)).stdout == ""
+
+
+@pytest.mark.root
+def test_the_host_keeps_its_own_files(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    before = [Path(name).read_bytes() for name in ("/etc/hosts", "/etc/resolv.conf")]
+    with resolving(ends, "hosts", tmp_path):
+        assert [Path(p).read_bytes() for p in ("/etc/hosts", "/etc/resolv.conf")] == before
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("mode", ["resolver", "hosts"])
+def test_nothing_is_left(ends: tuple[Namespace, Namespace], tmp_path: Path, mode: str) -> None:
+    with pytest.raises(KeyError), resolving(ends, mode, tmp_path):
+        assert (Path("/etc/netns") / ends[0].name / "resolv.conf").exists()
+        raise KeyError
+    assert not (Path("/etc/netns") / ends[0].name).exists()
+    assert proc.run(("ip", "netns", "pids", ends[1].name)).stdout == ""
+
+
+@pytest.mark.root
+def test_an_address_that_it_cannot_have(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    client, server = ends
+    with (
+        pytest.raises(LabError, match=r"not ready: [^\0]*10\.99\.0\.9"),
+        resolve(client, server, ADDRESSES, "10.99.0.9", "resolver", tmp_path),
+    ):
+        pytest.fail("it cannot listen there")
+    assert not (Path("/etc/netns") / client.name).exists()

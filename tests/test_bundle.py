@@ -1,0 +1,146 @@
+"""The bundle: what is in it, what its name depends on, and what happens when parts are missing."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from testbed import bundle as bundles
+from testbed.bundle import Bundle, make_bundle
+from testbed.errors import MissingError
+
+
+class Parts:
+    """Built parts as bootstrap leaves them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cache, self.native, self.js = (folder / n for n in ("cache", "native", "js"))
+        (self.js / "dist").mkdir(parents=True)
+        self.native.mkdir()
+        for path in (self.native / "init", self.native / "tfo.so", self.js / "dist" / "load.cjs"):
+            path.write_text(path.name)
+
+    def make(self) -> Bundle:
+        return make_bundle(self.cache, self.native, self.js)
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Parts:
+    return Parts(tmp_path)
+
+
+def test_what_is_in_it(parts: Parts) -> None:
+    made = parts.make()
+    assert made.path == parts.cache / "bundles" / made.digest[:16]
+    for name in (
+        *("guest.py", "native/init", "native/tfo.so", "js/load.cjs", "etc/fonts/fonts.conf"),
+        *("testbed/trial.py", "testbed/lab/link.py", "testbed/server/nginx.py"),
+    ):
+        assert (made.path / name).is_file(), name
+    assert (made.path / "native" / "mnt").is_dir()
+    assert (made.path / "testbed/trial.py").read_bytes() == Path(
+        bundles.PACKAGE, "trial.py"
+    ).read_bytes()
+    assert not (made.path / "testbed/store.py").exists()
+    assert not (made.path / "testbed/wire/proof.py").exists()
+
+
+def test_any_user_may_read_it(parts: Parts) -> None:
+    before = os.umask(0o077)
+    try:
+        made = parts.make()
+    finally:
+        os.umask(before)
+    for path in (made.path, *made.path.rglob("*")):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        executable = path.is_dir() or path.name == "init"
+        assert mode == (0o755 if executable else 0o644), path
+
+
+def test_it_is_compiled_and_knows_no_path_of_this_machine(parts: Parts) -> None:
+    made = parts.make()
+    compiled = list(made.path.rglob("*.pyc"))
+    assert len(compiled) == len(list(made.path.rglob("*.py")))
+    (trial,) = (path for path in compiled if path.name.startswith("trial."))
+    content = trial.read_bytes()
+    assert marshal.loads(content[16:]).co_filename == "/ff/bundle/testbed/trial.py"  # noqa: S302
+    # PEP 552: based on a hash that is never checked.
+    assert content[4:8] == b"\x01\0\0\0"
+    assert str(parts.cache).encode() not in content
+
+
+def test_the_same_content_is_found_again(parts: Parts) -> None:
+    first = parts.make()
+    (first.path / "mark").touch()
+    assert parts.make() == first
+    assert (first.path / "mark").exists()
+
+
+def test_two_machines_make_the_same(parts: Parts, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    assert parts.make().digest == Parts(other).make().digest
+
+
+@pytest.mark.parametrize("part", ["native/init", "native/tfo.so", "js/dist/load.cjs"])
+def test_every_part_decides_the_name(parts: Parts, tmp_path: Path, part: str) -> None:
+    first = parts.make()
+    (tmp_path / part).write_text("changed")
+    second = parts.make()
+    assert second.digest != first.digest
+    assert second.path != first.path
+    assert first.path.is_dir()
+
+
+def test_a_module_decides_the_name(
+    parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = parts.make()
+    package = tmp_path / "package"
+    for name in bundles.GUEST_MODULES:
+        source = bundles.PACKAGE / name
+        for file in source.rglob("*.py") if source.is_dir() else (source,):
+            target = package / file.relative_to(bundles.PACKAGE)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.read_bytes())
+    monkeypatch.setattr(bundles, "PACKAGE", package)
+    assert parts.make() == first
+    with (package / "trial.py").open("a") as module:
+        module.write("\n")
+    assert parts.make().digest != first.digest
+
+
+def test_every_missing_part_is_named(parts: Parts, tmp_path: Path) -> None:
+    for part in ("native/init", "js/dist/load.cjs"):
+        (tmp_path / part).unlink()
+    with pytest.raises(MissingError) as caught:
+        parts.make()
+    for words in ("native/init", "js/dist/load.cjs", "./run.sh"):
+        assert words in str(caught.value)
+    assert "tfo.so" not in str(caught.value)
+    assert not parts.cache.exists()
+
+
+def test_two_at_once_make_one(parts: Parts) -> None:
+    made: list[Bundle] = []
+    threads = [threading.Thread(target=lambda: made.append(parts.make())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made[0] == made[1]
+    assert [path.name for path in (parts.cache / "bundles").iterdir()] == [made[0].digest[:16]]
+
+
+def test_a_failure_leaves_nothing(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(bundles, "_fill", fail)
+    with pytest.raises(OSError, match="no space left"):
+        parts.make()
+    assert list((parts.cache / "bundles").iterdir()) == []

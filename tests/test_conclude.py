@@ -1,0 +1,178 @@
+"""From what a guest left behind to a record: every outcome, and observations that make no sense."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.conclude import conclude
+from testbed.kernel.protocol import RawResult, Status
+from testbed.model import (
+    Condition,
+    Cost,
+    LabReading,
+    Measurement,
+    PageLoad,
+    Record,
+    RequestTiming,
+    TcpSpec,
+    Trial,
+)
+from tests.wire.packets import REQUEST, Capture, Visit
+
+COST = Cost(cpu_s=0.5, wall_s=0.75, virtual_s=31.0)
+TRIAL = Trial(Condition("p", "graph", tcp=TcpSpec(tfo=True)), 0, 7, "virtual", "7.3")
+LAB = LabReading((Measurement("rtt", "ms", 20.001, 20.0, 0.1),), {"client.x": "1"})
+LOAD = PageLoad("graph", "1", 123.456, (RequestTiming("http://a/", 200, 0.0, 100.25, 300, "1"),))
+COUNTERS = {
+    "client": {"TcpActiveOpens": 1, "TcpExtTCPFastOpenActive": 1},
+    "server": {"TcpExtTCPFastOpenPassive": 1},
+}
+
+
+def good() -> dict[str, Any]:
+    """The observation of a trial that went well."""
+    return {"lab": asdict(LAB), "load": asdict(LOAD), "counters": COUNTERS, "virtual_s": 31.0}
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """The folder of a trial whose capture proves Fast Open."""
+    capture = Capture()
+    Visit(capture, 2000).open(REQUEST)
+    capture.write(tmp_path / "client.pcap")
+    return tmp_path
+
+
+def judge(out: Path, observation: object) -> Record:
+    """The record of a guest that ended by itself and left ``observation``."""
+    path = out / "observation.json"
+    path.write_text(observation if isinstance(observation, str) else json.dumps(observation))
+    return conclude(TRIAL, RawResult("ended", "", "", COST, path), out, "env", 2)
+
+
+def test_ok(out: Path) -> None:
+    (out / "load.har").write_text("{}")
+    record = judge(out, good())
+    assert (record.outcome, record.reason) == ("ok", None)
+    assert (record.trial_id, record.trial, record.attempt) == (TRIAL.id, TRIAL, 2)
+    assert (record.lab, record.load, record.cost) == (LAB, LOAD, COST)
+    assert record.environment == "env"
+    assert record.proof is not None
+    assert (record.proof.connections, record.proof.syn_data_acked) == (1, 1)
+    assert record.proof.client_counters == COUNTERS["client"]
+    assert record.artefacts == {
+        name: hashlib.sha256((out / name).read_bytes()).hexdigest()
+        for name in ("client.pcap", "load.har")
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"), [("timeout", "timeout"), ("panicked", "failed"), ("failed", "failed")]
+)
+def test_a_guest_that_did_not_end_well(out: Path, status: Status, outcome: str) -> None:
+    raw = RawResult(status, "what happened", "last line\nof all", None, None)
+    record = conclude(TRIAL, raw, out, "env", 1)
+    assert (record.outcome, record.reason) == (outcome, "what happened\nlast line\nof all")
+    assert (record.lab, record.load, record.proof, record.cost) == (None, None, None, None)
+
+
+def test_a_guest_that_said_nothing(out: Path) -> None:
+    record = conclude(TRIAL, RawResult("failed", "no observation", "", None, None), out, "env", 1)
+    assert (record.outcome, record.reason) == ("failed", "no observation")
+
+
+def test_a_lab_out_of_tolerance(out: Path) -> None:
+    lab = LabReading((Measurement("rtt", "ms", 21.0, 20.0, 0.1),), {}, ("a knob is wrong",))
+    record = judge(out, {"lab": asdict(lab)})
+    assert record.outcome == "lab_mismatch"
+    assert record.reason == (
+        "rtt: measured 21 ms, theory 20 ms (+5.000 %, tolerance 0.1 %); a knob is wrong"
+    )
+    assert record.lab == lab
+    assert record.load is None
+
+
+def test_a_mismatch_is_told_before_an_error(out: Path) -> None:
+    lab = LabReading((), {}, ("a knob is wrong",))
+    record = judge(out, {"lab": asdict(lab), "error": "later"})
+    assert (record.outcome, record.reason) == ("lab_mismatch", "a knob is wrong")
+
+
+def test_an_error_keeps_what_was_measured(out: Path) -> None:
+    record = judge(out, {**good(), "error": "2 requests failed: http://a/"})
+    assert (record.outcome, record.reason) == ("failed", "2 requests failed: http://a/")
+    assert (record.lab, record.load) == (LAB, LOAD)
+
+
+@pytest.mark.parametrize("lost", ["lab", "load"])
+def test_half_a_measurement(out: Path, lost: str) -> None:
+    record = judge(out, {key: value for key, value in good().items() if key != lost})
+    assert (record.outcome, record.reason) == ("failed", "the trial left no measurement")
+
+
+def test_no_capture(out: Path) -> None:
+    (out / "client.pcap").unlink()
+    record = judge(out, good())
+    assert (record.outcome, record.reason, record.artefacts) == (
+        "unproven",
+        "there is no capture, or there are no counters",
+        {},
+    )
+
+
+def test_no_counters(out: Path) -> None:
+    record = judge(out, {**good(), "counters": None})
+    assert (record.outcome, record.proof) == ("unproven", None)
+
+
+def test_a_capture_that_proves_nothing(out: Path) -> None:
+    Capture().write(out / "client.pcap")
+    record = judge(out, good())
+    assert record.outcome == "unproven"
+    assert (record.reason or "").startswith("the capture shows no connection; the client's Tcp")
+    assert record.load == LOAD
+
+
+@pytest.mark.parametrize("cut", [3, 50, 100])
+def test_a_damaged_capture(out: Path, cut: int) -> None:
+    path = out / "client.pcap"
+    path.write_bytes(path.read_bytes()[:-cut])
+    record = judge(out, good())
+    assert record.outcome == "failed"
+    assert "client.pcap" in (record.reason or "")
+
+
+@pytest.mark.parametrize(
+    "observation",
+    [
+        "",
+        "{",
+        '"text"',
+        "3",
+        "null",
+        "[]",
+        '["lab"]',
+        {**good(), "lab": {}},
+        {**good(), "load": {**asdict(LOAD), "plt_ms": "soon"}},
+        {**good(), "counters": {"client": {}}},
+        {**good(), "counters": {"client": 1, "server": 2}},
+        {**good(), "error": 3},
+    ],
+)
+def test_an_observation_that_makes_no_sense(out: Path, observation: object) -> None:
+    record = judge(out, observation)
+    assert record.outcome == "failed"
+    assert (record.reason or "").startswith("the observation cannot be read: ")
+
+
+def test_an_observation_that_is_gone(out: Path) -> None:
+    raw = RawResult("ended", "", "", COST, out / "observation.json")
+    record = conclude(TRIAL, raw, out, "env", 1)
+    assert record.outcome == "failed"
+    assert "observation.json" in (record.reason or "")

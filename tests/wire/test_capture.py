@@ -1,0 +1,131 @@
+"""Captures of real packets, and what happens when there can be none."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed import proc
+from testbed.errors import LabError
+from testbed.namespace import Namespace
+from testbed.wire.capture import SNAP_BYTES, capture, capture_argv
+from testbed.wire.proof import read_connections
+from tests.lab.wires import RIGHT_ADDRESS, joined
+
+# As in a trial: tcpdump reads its packets a moment after they passed.
+DRAIN_S = 0.5
+REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def test_the_command() -> None:
+    argv = capture_argv("c0", Path("/scratch/client.pcap"))
+    assert argv[:5] == ("tcpdump", "-i", "c0", "-n", "-w")
+    assert argv[5] == "/scratch/client.pcap"
+    assert "--time-stamp-precision=nano" in argv
+    assert argv[argv.index("-s") + 1] == str(SNAP_BYTES)
+
+
+@pytest.fixture(scope="module")
+def ends() -> Iterator[tuple[Namespace, Namespace]]:
+    """Two namespaces with a wire, Fast Open without cookies at both ends."""
+    with joined("w") as pair:
+        for end in pair:
+            end.write_sysctls({"net.ipv4.tcp_fastopen": "519"})
+        yield pair
+
+
+def talk(ends: tuple[Namespace, Namespace], requests: list[bytes]) -> None:
+    """One Fast Open connection for each of ``requests``, to its very end."""
+    client, server = ends
+    with server.entered():
+        listener = socket.create_server((RIGHT_ADDRESS, 80))
+    with listener:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 16)
+        for request in requests:
+            with client.entered():
+                out = socket.socket()
+            with out:
+                out.sendto(request, socket.MSG_FASTOPEN, (RIGHT_ADDRESS, 80))
+                accepted, _ = listener.accept()
+                with accepted:
+                    assert accepted.recv(9999) == request
+                assert out.recv(1) == b""
+    time.sleep(DRAIN_S)
+
+
+@pytest.mark.root
+def test_every_packet_is_in_the_file(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    pcap = tmp_path / "client.pcap"
+    requests = [REQUEST, b"GET /" + b"x" * 900, REQUEST]
+    started = time.time_ns()
+    with capture(ends[0], "c0", pcap, tmp_path / "log"):
+        talk(ends, requests)
+    ended = time.time_ns()
+    found = read_connections(pcap)
+    assert [c.payload for c in found] == [len(request) for request in requests]
+    assert all(c.carries_request and c.syn_data_acked for c in found)
+    for connection in found:
+        assert connection.synack_time_ns is not None
+        assert started < connection.syn_time_ns < connection.synack_time_ns < ended
+    # Microseconds would all be multiples of 1000.
+    assert any(c.syn_time_ns % 1000 for c in found)
+
+
+@pytest.mark.root
+def test_frames_are_cut_at_the_snap_length(
+    ends: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    pcap = tmp_path / "client.pcap"
+    with capture(ends[0], "c0", pcap, tmp_path / "log"):
+        talk(ends, [b"GET /" + b"y" * 1000])
+    assert 100 < pcap.read_bytes().count(b"y") < SNAP_BYTES
+
+
+@pytest.mark.root
+def test_a_device_that_does_not_exist(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    with (
+        pytest.raises(LabError, match=r"tcpdump did not start: [^\0]*nosuch0"),
+        capture(ends[0], "nosuch0", tmp_path / "client.pcap", tmp_path / "log"),
+    ):
+        pytest.fail("there is nothing to capture on")
+
+
+@pytest.mark.root
+def test_packets_that_were_not_read_are_missed(
+    ends: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    with (
+        pytest.raises(LabError, match="the capture is not complete"),
+        capture(ends[0], "c0", tmp_path / "client.pcap", tmp_path / "log"),
+    ):
+        (tcpdump,) = proc.run(("ip", "netns", "pids", ends[0].name)).stdout.split()
+        proc.run(("kill", "-STOP", tcpdump))
+        talk(ends, [REQUEST])
+        proc.run(("kill", "-INT", tcpdump))  # before it may read on
+        proc.run(("kill", "-CONT", tcpdump))
+
+
+@pytest.mark.root
+def test_nothing_runs_after_an_error(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
+    pcap, log = tmp_path / "client.pcap", tmp_path / "log"
+    with pytest.raises(KeyError), capture(ends[0], "c0", pcap, log):
+        raise KeyError
+    assert proc.run(("ip", "netns", "pids", ends[0].name)).stdout == ""
+
+
+@pytest.mark.root
+def test_a_capture_that_ends_early_is_an_error(
+    ends: tuple[Namespace, Namespace], tmp_path: Path
+) -> None:
+    with (
+        pytest.raises(LabError, match="the capture is not complete"),
+        capture(ends[0], "c0", tmp_path / "client.pcap", tmp_path / "log"),
+    ):
+        (tcpdump,) = proc.run(("ip", "netns", "pids", ends[0].name)).stdout.split()
+        proc.run(("kill", "-KILL", tcpdump))
+        while proc.run(("ip", "netns", "pids", ends[0].name)).stdout:
+            time.sleep(0.01)

@@ -1,0 +1,126 @@
+"""Connections as the capture shows them: lengths, retransmissions, times, damaged files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.wire.proof import Connection, read_connections
+from tests.wire.packets import COOKIE, REQUEST, START_NS, Capture, Visit
+
+
+def only(capture: Capture, folder: Path) -> Connection:
+    """The one connection of ``capture``."""
+    (connection,) = read_connections(capture.write(folder / "client.pcap"))
+    return connection
+
+
+def test_times_are_exact_to_the_nanosecond(tmp_path: Path) -> None:
+    capture = Capture()
+    Visit(capture, 2000).open(REQUEST)
+    found = only(capture, tmp_path)
+    assert found.syn_time_ns == START_NS
+    assert found.synack_time_ns == START_NS + 1_000_000
+    assert found.server == "10.10.0.1:80"
+
+
+@given(size=st.integers(min_value=4, max_value=1460), snap=st.integers(min_value=66, max_value=400))
+def test_a_cut_frame_counts_its_whole_payload(
+    tmp_path_factory: pytest.TempPathFactory, size: int, snap: int
+) -> None:
+    capture = Capture(snap=70 + snap)
+    Visit(capture, 2000).open((b"GET /" + b"x" * size)[:size])
+    found = only(capture, tmp_path_factory.mktemp("cut"))
+    assert (found.payload, found.syn_data_acked, found.carries_request) == (size, True, True)
+
+
+def test_a_retransmitted_syn(tmp_path: Path) -> None:
+    capture = Capture()
+    visit = Visit(capture, 2000)
+    visit.syn(REQUEST, COOKIE, at_ms=0)
+    visit.syn(at_ms=1000)  # Linux leaves the data out of the second try
+    visit.synack(0, at_ms=1020)
+    found = only(capture, tmp_path)
+    assert (found.syns, found.payload, found.syn_data_acked) == (2, len(REQUEST), False)
+    assert found.syn_time_ns == START_NS
+
+
+def test_retransmitted_data(tmp_path: Path) -> None:
+    capture = Capture()
+    visit = Visit(capture, 2000)
+    visit.open()
+    visit.send(0, REQUEST)
+    visit.send(len(REQUEST), b"")
+    visit.send(len(REQUEST), b"")
+    visit.send(0, REQUEST)
+    visit.send(len(REQUEST), REQUEST)
+    assert only(capture, tmp_path).retransmits == 1
+
+
+def test_a_second_synack_changes_nothing(tmp_path: Path) -> None:
+    capture = Capture()
+    visit = Visit(capture, 2000)
+    visit.syn(REQUEST, COOKIE, at_ms=0)
+    visit.synack(len(REQUEST), at_ms=20)
+    visit.synack(0, COOKIE, at_ms=1020)
+    found = only(capture, tmp_path)
+    assert found.syn_data_acked
+    assert not found.new_cookie
+    assert found.synack_time_ns == START_NS + 20_000_000
+
+
+def test_one_address_and_port_used_twice(tmp_path: Path) -> None:
+    capture = Capture()
+    Visit(capture, 2000).open(REQUEST)
+    Visit(capture, 2000, isn=77).open(at_ms=10)
+    found = read_connections(capture.write(tmp_path / "client.pcap"))
+    assert [c.payload for c in found] == [len(REQUEST), 0]
+
+
+def test_connections_are_in_the_order_of_their_syns(tmp_path: Path) -> None:
+    capture = Capture()
+    ports = [2005, 2001, 2003]
+    for port in ports:
+        Visit(capture, port, isn=port).syn()
+    found = read_connections(capture.write(tmp_path / "client.pcap"))
+    assert [c.sequence for c in found] == ports
+
+
+def test_what_is_not_of_a_connection_is_left_out(tmp_path: Path) -> None:
+    capture = Capture()
+    Visit(capture, 2000).synack(0)
+    Visit(capture, 2001).send(0, REQUEST)
+    capture.packets.append((START_NS, b"\xff" * 12 + b"\x08\x06" + bytes(28)))  # ARP
+    assert read_connections(capture.write(tmp_path / "client.pcap")) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"no capture at all, but long enough for one"])
+def test_what_is_no_capture_is_a_value_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "client.pcap"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"client\.pcap"):
+        read_connections(path)
+
+
+@pytest.mark.parametrize("lost", [1, 20, 75, 80])
+def test_a_capture_that_ends_in_a_packet_is_a_value_error(tmp_path: Path, lost: int) -> None:
+    capture = Capture()
+    Visit(capture, 2000).open(REQUEST)
+    path = capture.write(tmp_path / "client.pcap")
+    path.write_bytes(path.read_bytes()[:-lost])
+    with pytest.raises(ValueError, match=r"client\.pcap"):
+        read_connections(path)
+
+
+def test_a_frame_without_an_ethernet_header_is_a_value_error(tmp_path: Path) -> None:
+    capture = Capture(packets=[(START_NS, bytes(5))])
+    with pytest.raises(ValueError, match=r"client\.pcap: a frame cannot be read"):
+        read_connections(capture.write(tmp_path / "client.pcap"))
+
+
+def test_a_capture_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_connections(tmp_path / "client.pcap")
