@@ -77,7 +77,9 @@ def prepare_determinism(boots: int, client: str, version: str, jobs: int) -> tup
     experiment = Experiment("determinism", "", (condition,), kernel_version=version)
     means, _ = prepare(experiment, jobs)
     if not isinstance(means.kernel, VirtualKernel):
-        raise ConfigurationError([f"kernel {means.kernel.name}: its runs are not meant to be equal"])
+        raise ConfigurationError(
+            [f"kernel {means.kernel.name}: its runs are not meant to be equal"]
+        )
     return check_determinism(
         replace(means.kernel, traced=True),
         plan_trials(experiment)[0],

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -131,10 +131,8 @@ def stop(child: Process) -> None:
     """Terminate, then kill, then wait for the child's whole process group."""
     if child.poll() is None:
         _signal_group(child, signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             child.wait(TERM_GRACE_S)
-        except subprocess.TimeoutExpired:
-            pass
     _signal_group(child, signal.SIGKILL)
     child.wait()
     for stream in (child.stdin, child.stdout, child.stderr):
@@ -143,7 +141,5 @@ def stop(child: Process) -> None:
 
 
 def _signal_group(child: Process, number: signal.Signals) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import stat
 import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from testbed import proc
-from testbed.errors import TestbedError
 from testbed.kernel.jail import Contents, Stage, open_stage
 from testbed.kernel.protocol import InterruptedTrial, RawResult, Status
 from testbed.model import Cost, Trial
@@ -71,13 +72,15 @@ class VirtualKernel:
         wall_s = time.monotonic() - started
         if ending is None and cancel.is_set():
             raise InterruptedTrial(f"trial {trial.id} was interrupted")
+        _keep_regular_files(out)
         observation = out / OBSERVATION_FILE
+        virtual_s = _read_virtual_s(observation)
         status: Status
         if ending is None:
             status, message = "timeout", f"the guest did not end within {trial.timeout_s:g} s"
         elif "Kernel panic" in console:
             status, message = "panicked", "the guest's kernel panicked"
-        elif not observation.exists():
+        elif virtual_s is None:
             status, message = "failed", f"the guest left no observation (status {ending.status})"
         else:
             status, message = "ended", ""
@@ -85,9 +88,7 @@ class VirtualKernel:
             status=status,
             message=message,
             console_tail="" if status == "ended" else _tail(console),
-            cost=None
-            if ending is None
-            else Cost(ending.cpu_s, wall_s, _virtual_s(observation) if status == "ended" else 0.0),
+            cost=None if ending is None else Cost(ending.cpu_s, wall_s, virtual_s or 0.0),
             observation=observation if status == "ended" else None,
         )
 
@@ -144,8 +145,16 @@ def _tail(console: str) -> str:
     return "\n".join(console.splitlines()[-CONSOLE_TAIL_LINES:])
 
 
-def _virtual_s(observation: Path) -> float:
+def _keep_regular_files(out: Path) -> None:
+    """Remove what a hostile guest may have left to lead readers elsewhere: links, devices, pipes."""
+    for path in out.iterdir():
+        if not stat.S_ISREG(path.lstat().st_mode):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _read_virtual_s(observation: Path) -> float | None:
+    """Seconds of virtual time that the trial took; ``None``: it left no observation to read."""
     try:
         return float(json.loads(observation.read_text())["virtual_s"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise TestbedError(f"{observation}: {error}") from error
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

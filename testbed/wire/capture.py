@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Event
 
 from testbed import proc
 from testbed.errors import LabError
@@ -47,7 +48,9 @@ def capture(namespace: Namespace, device: str, pcap: Path, log: Path) -> Iterato
             yield
         finally:
             child.send_signal(signal.SIGINT)
-            child.wait(READY_S)
+            ended = proc.wait(child, READY_S, Event())
+    if ended is None:
+        raise LabError(f"tcpdump did not end within {READY_S:g} s of its interrupt")
     said = log.read_text(errors="replace")
     # Captured: what tcpdump wrote.  Received: what passed its filter, whether it was read or not.
     counts = {what: int(count) for count, what in COUNT.findall(said)}
