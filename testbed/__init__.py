@@ -1,0 +1,1 @@
+"""The harness: from an experiment to its records."""

@@ -112,7 +112,7 @@ class Ending:
 
 
 def wait(child: Process, timeout_s: float, cancel: threading.Event) -> Ending | None:
-    """Wait for ``child``; ``None`` when the time is up or ``cancel`` is set (it then still runs)."""
+    """Wait for ``child``; ``None``: the time is up or ``cancel`` is set, and it still runs."""
     deadline = time.monotonic() + timeout_s
     descriptor = os.pidfd_open(child.pid)
     try:

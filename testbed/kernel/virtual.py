@@ -146,7 +146,7 @@ def _tail(console: str) -> str:
 
 
 def _keep_regular_files(out: Path) -> None:
-    """Remove what a hostile guest may have left to lead readers elsewhere: links, devices, pipes."""
+    """Remove what could lead readers elsewhere, left by a hostile guest: links, devices, pipes."""
     for path in out.iterdir():
         if not stat.S_ISREG(path.lstat().st_mode):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
