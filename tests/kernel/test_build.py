@@ -1,0 +1,215 @@
+"""The kernel cache: what is built once, found again, refused, and left behind by a failure."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from testbed import proc
+from testbed.errors import MissingError
+from testbed.kernel import build, compiler
+from testbed.kernel.pin import Pin, file_sha256, read_pin
+from testbed.kernel.source import kept_tarball
+
+MAKEFILE = """\
+ARCH ?= none
+allnoconfig:
+\tgrep -v LOST $(KCONFIG_ALLCONFIG) > .config
+linux: hello.c
+\t@echo '  CC      hello.o'
+\t$(CC) -o linux hello.c
+"""
+PROGRAM = "int main(void) { return 0; }\n"
+PATCH = """\
+SPDX-License-Identifier: GPL-2.0-only
+
+---
+--- a/hello.c
++++ b/hello.c
+@@ -1 +1 @@
+-int main(void) { return 0; }
++int main(void) { return 7; }
+"""
+
+
+def silent(message: str) -> None:
+    assert message
+
+
+def make_pin(folder: Path, config: str = "CONFIG_A=y\n", program: str = PROGRAM) -> Pin:
+    """A pin whose "kernel" is one C file, with its tarball already kept in ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config").write_text(config)
+    (folder / "0001.patch").write_text(PATCH)
+    tree = folder / "tree"
+    tree.mkdir(exist_ok=True)
+    (tree / "Makefile").write_text(MAKEFILE)
+    (tree / "hello.c").write_text(program)
+    tarball = folder / "linux.tar.xz"
+    with tarfile.open(tarball, "w:xz") as archive:
+        archive.add(tree, "linux-source")
+    pin = replace(
+        read_pin("7.3"),
+        version="9.9",
+        package_version="9.9.1-1",
+        tarball=tarball.name,
+        tarball_sha256=file_sha256(tarball),
+        config=folder / "config",
+        patches=(folder / "0001.patch",),
+    )
+    place = kept_tarball(pin, folder / "cache")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    tarball.replace(place)
+    return pin
+
+
+def test_built_once_and_found_again(tmp_path: Path) -> None:
+    pin, cache = make_pin(tmp_path), tmp_path / "cache"
+    assert build.find_kernel(pin, cache) is None
+    made = build.ensure_kernel(pin, cache, 1, silent)
+    again = build.ensure_kernel(pin, cache, 1, lambda message: pytest.fail(message))
+    assert again == made == build.find_kernel(pin, cache)
+    assert made.boot == pin.boot
+    assert made.binary.parent == build.build_folder(pin, compiler.read_compiler(), cache)
+    assert made.identity.binary_sha256 == file_sha256(made.binary)
+    assert made.identity.patches == {"0001.patch": file_sha256(tmp_path / "0001.patch")}
+    assert made.identity.source_sha256 == pin.tarball_sha256
+    left = sorted(path.name for path in made.binary.parent.iterdir())
+    assert left == ["build.json", "build.log", "linux"]
+
+
+def test_the_patch_is_in_the_binary(tmp_path: Path) -> None:
+    made = build.ensure_kernel(make_pin(tmp_path), tmp_path / "cache", 1, silent)
+    assert proc.run([str(made.binary)], check=False).returncode == 7
+
+
+def test_a_patch_that_does_not_fit_stops_the_build(tmp_path: Path) -> None:
+    pin = make_pin(tmp_path, program="int main(void) { return 1; }\n")
+    with pytest.raises(proc.CommandError, match=r"patch .*0001\.patch"):
+        build.ensure_kernel(pin, tmp_path / "cache", 1, silent)
+    assert build.find_kernel(pin, tmp_path / "cache") is None
+
+
+def test_a_damaged_binary_is_built_again(tmp_path: Path) -> None:
+    pin, cache = make_pin(tmp_path), tmp_path / "cache"
+    made = build.ensure_kernel(pin, cache, 1, silent)
+    made.binary.write_bytes(b"cut short")
+    assert build.find_kernel(pin, cache) is None
+    assert build.ensure_kernel(pin, cache, 1, silent).identity == made.identity
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
+    pin, cache = make_pin(tmp_path), tmp_path / "cache"
+    stale = cache / "kernels" / ".9.9-another" / "source"
+    stale.mkdir(parents=True)
+    build.ensure_kernel(pin, cache, 1, silent)
+    assert not stale.exists()
+
+
+def test_every_input_is_in_the_key(tmp_path: Path) -> None:
+    pin = make_pin(tmp_path)
+    keys = {build.build_key(pin, "gcc 1"), build.build_key(pin, "gcc 2")}
+    keys.add(build.build_key(replace(pin, tarball_sha256="0" * 64), "gcc 1"))
+    (tmp_path / "config").write_text("CONFIG_B=y\n")
+    keys.add(build.build_key(pin, "gcc 1"))
+    (tmp_path / "0001.patch").write_text("other\n")
+    keys.add(build.build_key(pin, "gcc 1"))
+    assert len(keys) == 5
+
+
+def test_lost_options_are_all_named(tmp_path: Path) -> None:
+    pin = make_pin(tmp_path, "CONFIG_A=y\nCONFIG_LOST_1=y\nCONFIG_LOST_2=1000\n")
+    with pytest.raises(MissingError) as caught:
+        build.ensure_kernel(pin, tmp_path / "cache", 1, silent)
+    assert "CONFIG_LOST_1=y (is not there), CONFIG_LOST_2=1000 (is not there)" in str(caught.value)
+
+
+def test_a_failed_build_shows_and_keeps_its_log(tmp_path: Path) -> None:
+    pin, cache = make_pin(tmp_path), tmp_path / "cache"
+    (tmp_path / "0001.patch").write_text(PATCH.replace("return 7; }", "return nonsense; }"))
+    with pytest.raises(compiler.BuildError, match="nonsense"):
+        build.ensure_kernel(pin, cache, 1, silent)
+    logs = list((cache / "kernels").glob("9.9-*.failed.log"))
+    assert len(logs) == 1
+    assert "nonsense" in logs[0].read_text()
+    assert not list((cache / "kernels").glob(".9.9-*/"))
+
+
+def test_two_runs_build_once(tmp_path: Path) -> None:
+    pin, cache = make_pin(tmp_path), tmp_path / "cache"
+    said: list[str] = []
+    runs = [
+        threading.Thread(target=build.ensure_kernel, args=(pin, cache, 1, said.append))
+        for _ in range(2)
+    ]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert sum("unpacking" in message for message in said) == 1
+    assert build.find_kernel(pin, cache) is not None
+
+
+def test_another_revision_is_found_only_when_allowed(tmp_path: Path) -> None:
+    pin, cache = make_pin(tmp_path), tmp_path / "cache"
+    build.ensure_kernel(pin, cache, 1, silent)
+    moved = replace(pin, package_version="9.9.1-2", tarball_sha256="0" * 64)
+    assert build.find_kernel(moved, cache) is None
+    found = build.find_kernel(moved, cache, allow_revision=True)
+    assert found is not None
+    assert found.identity.package_version == "9.9.1-1"
+    upstream_moved = replace(moved, package_version="9.9.2-1")
+    assert build.find_kernel(upstream_moved, cache, allow_revision=True) is None
+
+
+def test_without_a_compiler_a_kept_build_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pin, cache = make_pin(tmp_path), tmp_path / "cache"
+    made = build.ensure_kernel(pin, cache, 1, silent)
+    record = made.binary.parent / "build.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "compiler": "another"}))
+    assert build.find_kernel(pin, cache) is None
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = build.find_kernel(pin, cache)
+    assert found is not None
+    assert found.identity.compiler == "another"
+
+
+def test_missing_packages_are_named_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingError) as caught:
+        compiler.check_machine()
+    names = "bc bison build-essential dpkg flex patch tar xz-utils"
+    assert str(caught.value).endswith(f"install the missing packages: {names}")
+
+
+def test_config_is_parsed() -> None:
+    text = '# a comment\nCONFIG_A=y\nCONFIG_B="x=y"\n# CONFIG_C is not set\n\nCONFIG_D=1000\n'
+    assert compiler.parse_config(text) == {
+        "CONFIG_A": "y",
+        "CONFIG_B": '"x=y"',
+        "CONFIG_C": "n",
+        "CONFIG_D": "1000",
+    }
+
+
+def test_lost_options() -> None:
+    asked = {"CONFIG_A": "y", "CONFIG_B": "n", "CONFIG_C": "n", "CONFIG_D": "1000"}
+    got = {"CONFIG_A": "n", "CONFIG_C": "y", "CONFIG_D": "1000"}
+    assert compiler.lost_options(asked, got) == [
+        "CONFIG_A=y (is n)",
+        "CONFIG_C=n (is y)",
+    ]
+
+
+def test_command_line_reports_an_unknown_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert build.main(["1.0"]) == 2
+    assert "no kernel '1.0' is pinned" in capsys.readouterr().err

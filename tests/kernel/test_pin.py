@@ -1,0 +1,84 @@
+"""The pin folders that are committed, and what is said about a wrong one."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import ConfigurationError
+from testbed.kernel.pin import PINS, Pin, pins, read_pin, upstream
+
+
+@pytest.fixture(params=pins())
+def pin(request: pytest.FixtureRequest) -> Pin:
+    return read_pin(request.param)
+
+
+def test_default_comes_first() -> None:
+    assert pins() == ("7.3", "6.1")
+
+
+def test_committed_pin_is_complete(pin: Pin) -> None:
+    assert pin.package == f"linux-source-{pin.version}"
+    assert upstream(pin.package_version).startswith(f"{pin.version}.")
+    assert len(pin.tarball_sha256) == 64
+    assert pin.patches
+    assert "CONFIG_UML_TIME_TRAVEL_SUPPORT=y" in pin.config.read_text()
+
+
+def test_seccomp_is_asked_for_where_it_exists() -> None:
+    assert "seccomp=on" in read_pin("7.3").boot
+    assert read_pin("6.1").boot == ()
+
+
+def test_patches_are_licensed_explained_and_ordered(pin: Pin) -> None:
+    numbers = [patch.name.split("-um-")[0] for patch in pin.patches]
+    assert all(number.isdecimal() and len(number) == 4 for number in numbers)
+    assert len(set(numbers)) == len(numbers)
+    for patch in pin.patches:
+        head, _, diff = patch.read_text().partition("\n---\n")
+        assert head.splitlines()[0] == "SPDX-License-Identifier: GPL-2.0-only"
+        assert len(head.split()) > 30, "a patch says why it is there"
+        assert diff.startswith("--- a/")
+
+
+def test_hashes_are_those_of_the_files(pin: Pin) -> None:
+    assert pin.config_sha256 == hashlib.sha256(pin.config.read_bytes()).hexdigest()
+    assert list(pin.patch_sha256) == [patch.name for patch in pin.patches]
+    for patch in pin.patches:
+        assert pin.patch_sha256[patch.name] == hashlib.sha256(patch.read_bytes()).hexdigest()
+
+
+def test_unknown_version_names_the_nearest() -> None:
+    with pytest.raises(ConfigurationError, match=r"'7\.33'.*did you mean '7\.3'.*7\.3, 6\.1"):
+        read_pin("7.33")
+
+
+def test_every_problem_of_a_pin_is_told_at_once(tmp_path: Path) -> None:
+    shutil.copytree(PINS / "7.3", tmp_path / "7.3")
+    file = tmp_path / "7.3" / "pin.toml"
+    file.write_text(file.read_text().replace("suite =", "suit =").replace("seccomp=on", "a b"))
+    (tmp_path / "7.3" / "kernel.config").unlink()
+    with pytest.raises(ConfigurationError) as caught:
+        read_pin("7.3", tmp_path)
+    text = str(caught.value)
+    assert "suite: not a text" in text
+    assert "unknown key 'suit' (did you mean 'suite'?)" in text
+    assert "boot: not a list of words without spaces" in text
+    assert "kernel.config: missing" in text
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("7.3.4-1~bpo13+1", "7.3.4"),
+        ("6.1.176-1", "6.1.176"),
+        ("1:2.3-rc1-4", "2.3-rc1"),
+        ("2.3", "2.3"),
+    ],
+)
+def test_upstream_part(version: str, expected: str) -> None:
+    assert upstream(version) == expected
