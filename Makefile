@@ -1,0 +1,40 @@
+# Every target sets up what it needs; `make` alone lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/firstflight
+DEVELOP := bootstrap/develop.sh
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+.PHONY: help
+help: ## List the targets.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+.PHONY: setup
+setup: ## Install packages, tools and the default kernel, as far as they are missing.
+	@$(DEVELOP) true
+
+.PHONY: test
+test: ## Set up, then run all tests (PYTEST_ARGS='-k wire' for some of them).
+	@$(DEVELOP) python -m pytest -ra $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: ## Run every linter and type checker.
+	@$(DEVELOP) --without-kernel python -m pytest -ra -q tests/test_lint.py
+
+.PHONY: kernel
+kernel: ## Build every pinned virtual kernel.
+	@$(DEVELOP) --without-kernel python -P -m testbed.kernel.build $(notdir $(wildcard testbed/kernel/pins/*))
+
+.PHONY: bench
+bench: ## Measure speed, exactness and determinism; prints a table (BENCH_ARGS=--quick).
+	@$(DEVELOP) python -P -m bench $(BENCH_ARGS)
+
+.PHONY: lock
+lock: ## Rewrite the lock files (LOCK_ARGS=--upgrade takes newer versions).
+	@$(DEVELOP) --without-kernel bootstrap/lock.sh $(LOCK_ARGS)
+
+.PHONY: clean
+clean: ## Remove all that was built: the cache folder and tools' caches here. Results stay.
+	rm -rf -- "$(CACHE)" .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf -- {} +

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Installs Debian packages as root, asks nothing, and starts or enables no service.
+# Usage: install-packages.sh PACKAGE...
+set -euo pipefail
+
+readonly policy=/usr/sbin/policy-rc.d
+readonly mark='# firstflight: removed when the installation ends'
+work=$(mktemp -d)
+
+# A policy-rc.d that answers 101 keeps maintainer scripts from starting services (invoke-rc.d(8)).
+# One that is there already is the machine's own and stays; one with our mark is a killed run's.
+forbid_services() {
+  if [[ -e $policy ]] && ! grep -qF "$mark" "$policy"; then
+    return
+  fi
+  printf '#!/bin/sh\n%s\nexit 101\n' "$mark" >"$work/policy-rc.d"
+  chmod 755 "$work/policy-rc.d"
+  mv -- "$work/policy-rc.d" "$policy"
+}
+
+undo() {
+  if [[ -e $policy ]] && grep -qF "$mark" "$policy"; then
+    rm -f -- "$policy"
+  fi
+  rm -rf -- "$work"
+}
+trap undo EXIT
+
+nginx_is_installed() {
+  [[ $(dpkg-query --show --showformat='${db:Status-Status}' nginx 2>/dev/null) == installed ]]
+}
+
+install() {
+  DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 \
+    -o Dpkg::Options::=--force-confold install --no-install-recommends "$@"
+}
+
+main() {
+  local package first=() had_nginx=
+  nginx_is_installed && had_nginx=1
+  for package in "$@"; do
+    [[ $package == npm ]] || first+=("$package")
+  done
+  forbid_services
+  apt-get -q -o DPkg::Lock::Timeout=300 update
+  install "${first[@]}"
+  # Only now: where NodeSource's archive is configured, its nodejs brought npm and conflicts
+  # with Debian's.
+  if [[ " $* " == *' npm '* && ! -x /usr/bin/npm ]]; then
+    install npm
+  fi
+  # The lab starts its own nginx; one that nobody asked for must not come up with the machine.
+  if [[ -z $had_nginx ]] && nginx_is_installed; then
+    update-rc.d nginx disable
+  fi
+}
+
+main "$@" 1>&2

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Rewrites the lock files from requirements*.in and the driver's package.json: exact versions, each file's hash.
+# The hashes are those of all published files of a version, so one lock serves every Python that
+# the wheels are for. No server's address is written.
+# Usage: bootstrap/develop.sh bootstrap/lock.sh [PIP-COMPILE ARGS, such as --upgrade]
+set -euo pipefail
+
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
+export CUSTOM_COMPILE_COMMAND='make lock'
+for name in requirements requirements-dev; do
+  python -m piptools compile --quiet --no-config --generate-hashes --allow-unsafe --strip-extras \
+    --no-emit-options --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+    --output-file "$name.txt" "$@" "$name.in"
+done
+cd ../testbed/client/chromium
+npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund

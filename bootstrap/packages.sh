@@ -1,0 +1,63 @@
+# shellcheck shell=bash
+# Debian packages: what is missing, and its installation as root or through sudo.
+
+# read_packages FILE...: sets `packages` (names) and `least` (name -> least version).
+read_packages() {
+  local line name sign version
+  packages=()
+  declare -gA least=()
+  while IFS= read -r line; do
+    read -r name sign version <<<"${line%%#*}"
+    [[ -n $name ]] || continue
+    packages+=("$name")
+    [[ $sign != '>=' ]] || least[$name]=$version
+  done < <(cat -- "$@")
+}
+
+# brought_by_another PACKAGE: NodeSource's nodejs carries npm and conflicts with Debian's npm.
+brought_by_another() {
+  [[ $1 == npm && -x /usr/bin/npm ]]
+}
+
+# find_missing: sets `missing` to those of `packages` that are absent or too old.
+find_missing() {
+  local name state version
+  declare -A installed=()
+  missing=()
+  while read -r name state version; do
+    [[ $state != installed ]] || installed[$name]=$version
+  done < <(dpkg-query --show \
+    --showformat='${Package} ${db:Status-Status} ${Version}\n' "${packages[@]}" 2>/dev/null || true)
+  for name in "${packages[@]}"; do
+    version=${installed[$name]:-}
+    if [[ -n $version ]]; then
+      [[ -n ${least[$name]:-} ]] || continue
+      ! dpkg --compare-versions "$version" ge "${least[$name]}" || continue
+    fi
+    brought_by_another "$name" || missing+=("$name")
+  done
+}
+
+# ensure_packages FILE...: everything the lists name is installed afterwards, or it refuses.
+ensure_packages() {
+  local start=$SECONDS as_root=()
+  read_packages "$@"
+  find_missing
+  ((${#missing[@]})) || return 0
+  if (($(id -u) != 0)); then
+    if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+      as_root=(sudo -n)
+    elif command -v sudo >/dev/null && [[ -t 0 && -t 2 ]]; then
+      as_root=(sudo)
+    else
+      refuse "missing Debian packages: ${missing[*]}"$'\n'"As root, run this once:"$'\n' \
+        "  apt-get update && apt-get install --no-install-recommends ${missing[*]}"
+    fi
+  fi
+  say "installing Debian packages: ${missing[*]}"
+  "${as_root[@]}" "${bootstrap:?}/install-packages.sh" "${missing[@]}" ||
+    refuse "the packages could not be installed; the lines above say why."
+  find_missing
+  ((${#missing[@]} == 0)) || refuse "still missing after the installation: ${missing[*]}"
+  say "packages installed in $((SECONDS - start)) s"
+}

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Sets this machine up as far as need be, then runs `testbed ARGS` (firstflight/__main__.py); no ARGS rebuild Table 1.
+set -euo pipefail
+
+# shellcheck source=bootstrap/main.sh
+source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/bootstrap/main.sh"
+bootstrap runtime
+# -P: modules come from this tree and the locked environment, never from the working directory.
+PYTHONPATH=$root exec "$python" -P -m firstflight "$@"

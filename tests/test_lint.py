@@ -1,0 +1,68 @@
+"""The linters as tests: what `make lint` runs, and nothing else decides what clean means."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed import proc
+
+ROOT = Path(__file__).parent.parent
+TOOLS = Path(sys.executable).parent
+
+
+def check(*argv: str, cwd: Path = ROOT, timeout_s: float = 300) -> None:
+    done = proc.run(argv, cwd=cwd, check=False, timeout_s=timeout_s)
+    if done.returncode != 0:
+        pytest.fail(f"{' '.join(argv)}\n{done.stdout}{done.stderr}", pytrace=False)
+
+
+def shell_scripts() -> list[str]:
+    folders = [ROOT, ROOT / ".ci", ROOT / "bootstrap", ROOT / "docker"]
+    files = [path for folder in folders for path in folder.glob("*") if path.is_file()]
+    return sorted(str(path.relative_to(ROOT)) for path in files if is_shell(path))
+
+
+def is_shell(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.readline().startswith((b"#!/usr/bin/env bash", b"#!/bin/sh", b"#!/bin/bash"))
+
+
+def test_ruff_check() -> None:
+    check(sys.executable, "-m", "ruff", "check", ".")
+
+
+def test_ruff_format() -> None:
+    check(sys.executable, "-m", "ruff", "format", "--check", ".")
+
+
+def test_mypy() -> None:
+    check(sys.executable, "-m", "mypy")
+
+
+def test_imports_follow_the_house() -> None:
+    check(str(TOOLS / "lint-imports"))
+
+
+def test_shellcheck() -> None:
+    scripts = shell_scripts()
+    assert "run.sh" in scripts
+    check("shellcheck", "--check-sourced", "--external-sources", *scripts)
+
+
+def test_eslint() -> None:
+    driver = os.environ.get("FIRSTFLIGHT_JS")
+    if driver is None:
+        pytest.skip("no browser driver was built: run `make lint` or `make test`")
+    # In the cache: it has ESLint, and copies of the very files that are in the work tree.
+    check("npm", "run", "--silent", "lint", cwd=Path(driver))
+
+
+def test_c_warnings_are_errors(tmp_path: Path) -> None:
+    check("bootstrap/build-native.sh", "testbed/native", str(tmp_path))
+    sources = {path.stem for path in (ROOT / "testbed" / "native").glob("*.c")}
+    assert sources
+    assert {path.stem for path in tmp_path.iterdir()} == sources

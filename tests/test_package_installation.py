@@ -1,0 +1,96 @@
+"""The root half of bootstrap: apt asked in the right way, and no service started or left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.small_machine import ROOT, SmallMachine, make_small_machine
+
+POLICY = "/usr/sbin/policy-rc.d"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> SmallMachine:
+    """A machine whose installer keeps its policy file, and npm, below the test's folder."""
+    machine = make_small_machine(tmp_path)
+    text = (ROOT / "bootstrap" / "install-packages.sh").read_text()
+    assert text.count(POLICY) == 1
+    assert text.count("/usr/bin/npm") == 1
+    text = text.replace(POLICY, str(tmp_path / "policy")).replace(
+        "/usr/bin/npm", str(tmp_path / "npm")
+    )
+    (machine.tree / "bootstrap" / "install-packages.sh").write_text(text)
+    machine.fake("update-rc.d", f'echo "update-rc.d $*" >>{tmp_path}/log')
+    apt(machine, "")
+    machine.fake("dpkg-query", f"if [ -e {tmp_path}/nginx ]; then echo installed; fi")
+    return machine
+
+
+def apt(machine: SmallMachine, more: str) -> None:
+    home = machine.home
+    machine.fake(
+        "apt-get",
+        f'echo "apt-get $DEBIAN_FRONTEND $*" >>{home}/log\n'
+        f"cat {home}/policy >{home}/policy-during 2>/dev/null\n"
+        f'case "$*" in *install*nginx*) : >{home}/nginx ;; esac\n{more}',
+    )
+
+
+def install(machine: SmallMachine, *names: str) -> int:
+    return machine.run(str(machine.tree / "bootstrap" / "install-packages.sh"), *names).returncode
+
+
+def test_apt_asks_nothing_waits_for_its_lock_and_starts_no_service(machine: SmallMachine) -> None:
+    assert install(machine, "nginx", "wget2") == 0
+    update, command, disable = (machine.home / "log").read_text().splitlines()
+    assert update.endswith(" update")
+    assert command.startswith("apt-get noninteractive ")
+    assert "-y" in command.split()
+    assert "DPkg::Lock::Timeout=300" in command
+    assert command.endswith(" install --no-install-recommends nginx wget2")
+    assert (machine.home / "policy-during").read_text().endswith("\nexit 101\n")
+    assert not (machine.home / "policy").exists()
+    assert disable == "update-rc.d nginx disable"
+
+
+def test_the_policy_goes_when_apt_fails(machine: SmallMachine) -> None:
+    apt(machine, "exit 100")
+    assert install(machine, "nginx") == 100
+    assert (machine.home / "policy-during").read_text().endswith("\nexit 101\n")
+    assert not (machine.home / "policy").exists()
+
+
+def test_the_machines_own_policy_stays(machine: SmallMachine) -> None:
+    (machine.home / "policy").write_text("#!/bin/sh\nexit 0\n")
+    assert install(machine, "nginx") == 0
+    assert (machine.home / "policy").read_text() == "#!/bin/sh\nexit 0\n"
+    assert (machine.home / "policy-during").read_text() == "#!/bin/sh\nexit 0\n"
+
+
+def test_a_policy_left_by_a_killed_run_is_removed(machine: SmallMachine) -> None:
+    assert install(machine, "wget2") == 0
+    left = (machine.home / "policy-during").read_text()
+    (machine.home / "policy").write_text(left)
+    assert install(machine, "wget2") == 0
+    assert not (machine.home / "policy").exists()
+
+
+def test_an_nginx_that_was_there_stays_enabled(machine: SmallMachine) -> None:
+    (machine.home / "nginx").touch()
+    assert install(machine, "wget2") == 0
+    assert "update-rc.d" not in (machine.home / "log").read_text()
+
+
+@pytest.mark.parametrize("brought", [False, True])
+def test_npm_is_asked_for_only_when_nodejs_did_not_bring_it(
+    machine: SmallMachine, brought: bool
+) -> None:
+    if brought:
+        npm = machine.home / "npm"
+        apt(machine, f'case "$*" in *install*nodejs*) : >{npm}; chmod +x {npm} ;; esac')
+    assert install(machine, "nodejs", "npm") == 0
+    commands = (machine.home / "log").read_text().splitlines()
+    installs = [line.partition("recommends ")[2] for line in commands if " install " in line]
+    assert installs == (["nodejs"] if brought else ["nodejs", "npm"])

@@ -1,0 +1,126 @@
+"""What every committed file must keep to: nothing of one machine, nothing of a registry."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+NOT_OURS = {".git", "__pycache__", "node_modules", "results", "dist"}
+REQUIREMENTS = sorted((ROOT / "bootstrap").glob("requirements*.txt"))
+PACKAGE_LISTS = sorted((ROOT / "bootstrap").glob("packages-*.txt"))
+
+
+def committed() -> list[Path]:
+    """All text files of the work tree that git could hold."""
+    found = []
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [n for n in folders if n not in NOT_OURS and not n.endswith("_cache")]
+        folders[:] = [n for n in folders if n != ".hypothesis"]
+        found += [Path(folder) / name for name in files]
+    return sorted(path for path in found if b"\0" not in path.read_bytes())
+
+
+TEXTS = {path.relative_to(ROOT): path.read_text() for path in committed()}
+
+
+def lines_like(pattern: str) -> list[str]:
+    regex = re.compile(pattern)
+    return [
+        f"{name}:{number}: {line.strip()[:120]}"
+        for name, text in TEXTS.items()
+        for number, line in enumerate(text.splitlines(), 1)
+        if regex.search(line)
+    ]
+
+
+def test_no_path_of_one_machine() -> None:
+    folders = "|".join(("work", "root", "home/(?!somebody)[a-z]+"))
+    assert lines_like(rf"(^|[^\w.])/({folders})/") == []
+
+
+def test_no_registry_host() -> None:
+    # Without their endings, so that this file does not find itself.
+    names = ("pypi", "pythonhosted", "registry.npmjs", "deb.debian", "security.debian")
+    hosts = [re.escape(name) + r"\.(org|com)\b" for name in (*names, "nodesource")]
+    assert lines_like("|".join(hosts)) == []
+
+
+def test_text_files_end_with_a_newline_and_have_no_stray_blanks() -> None:
+    assert [str(name) for name, text in TEXTS.items() if text and not text.endswith("\n")] == []
+    assert [str(name) for name, text in TEXTS.items() if "\r" in text] == []
+    stray = lines_like(r"[ \t]$")
+    assert [line for line in stray if ".patch:" not in line] == []
+
+
+def test_scripts_can_be_run_and_nothing_else() -> None:
+    wrong = [
+        str(name)
+        for name, text in TEXTS.items()
+        if bool((ROOT / name).stat().st_mode & 0o100) != text.startswith("#!")
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", REQUIREMENTS, ids=lambda path: path.name)
+def test_requirements_are_pinned_and_hashed(path: Path) -> None:
+    logical = path.read_text().replace("\\\n", " ")
+    lines = [line for line in logical.splitlines() if line and not line.lstrip().startswith("#")]
+    assert lines
+    shape = re.compile(r"^[a-z0-9._-]+==\S+( ;[^-]*)?(\s+--hash=sha256:[0-9a-f]{64})+\s*$")
+    assert [line[:60] for line in lines if not shape.match(line)] == []
+
+
+def test_development_has_the_very_versions_of_a_run() -> None:
+    pins = [set(re.findall(r"^\S+==\S+", path.read_text(), re.MULTILINE)) for path in REQUIREMENTS]
+    development, runtime = pins
+    assert runtime
+    assert runtime <= development
+
+
+def test_node_packages_are_locked_by_hash_without_addresses() -> None:
+    locks = [path for path in TEXTS if path.name == "package-lock.json"]
+    assert locks
+    for path in locks:
+        packages = json.loads(TEXTS[path])["packages"]
+        external = {name: entry for name, entry in packages.items() if name}
+        assert [name for name, entry in external.items() if "integrity" not in entry] == []
+        assert [name for name, entry in external.items() if "resolved" in entry] == []
+
+
+@pytest.mark.parametrize("path", PACKAGE_LISTS, ids=lambda path: path.name)
+def test_every_debian_package_has_a_reason(path: Path) -> None:
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    shape = re.compile(r"^[a-z0-9.+-]+( >= [\d.]+)? +# \S.*$")
+    assert [line for line in lines if not shape.match(line)] == []
+    assert lines == sorted(lines)
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    broken = []
+    for name, text in TEXTS.items():
+        if name.suffix != ".md":
+            continue
+        for target in re.findall(r"\]\(([^)#\s]+)", text):
+            if "://" not in target and not (ROOT / name.parent / target).exists():
+                broken.append(f"{name}: {target}")
+    assert broken == []
+
+
+def test_decisions_are_half_a_page_and_say_why() -> None:
+    notes = {name: text for name, text in TEXTS.items() if name.parent == Path("docs/decisions")}
+    assert notes
+    assert [str(name) for name, text in notes.items() if not text.startswith("# ")] == []
+    assert [str(name) for name, text in notes.items() if len(text.splitlines()) > 60] == []
+
+
+def test_documents_that_files_point_to_exist() -> None:
+    pointed = {
+        target for text in TEXTS.values() for target in re.findall(r"\bdocs/[\w/.-]+\.md\b", text)
+    }
+    assert pointed
+    assert [target for target in sorted(pointed) if not (ROOT / target).is_file()] == []
