@@ -148,7 +148,10 @@ def test_a_busy_loop_is_a_timeout(guests: Guests, jailed: bool) -> None:
 def test_a_panicking_guest(guests: Guests, jailed: bool) -> None:
     program = """\
     leave(seen=1)
-    Path("/proc/sysrq-trigger").write_text("c")
+    Path("/proc/sys/vm/panic_on_oom").write_text("2")
+    hoard = []
+    while True:
+        hoard.append(b"x" * (64 << 20))
     """
     raw, _ = guests.run(program, jailed=jailed)
     assert (raw.status, raw.message) == ("panicked", "the guest's kernel panicked")

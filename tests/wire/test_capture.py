@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -103,10 +105,10 @@ def test_packets_that_were_not_read_are_missed(
         capture(ends[0], "c0", tmp_path / "client.pcap", tmp_path / "log"),
     ):
         (tcpdump,) = proc.run(("ip", "netns", "pids", ends[0].name)).stdout.split()
-        proc.run(("kill", "-STOP", tcpdump))
+        os.kill(int(tcpdump), signal.SIGSTOP)
         talk(ends, [REQUEST])
-        proc.run(("kill", "-INT", tcpdump))  # before it may read on
-        proc.run(("kill", "-CONT", tcpdump))
+        os.kill(int(tcpdump), signal.SIGINT)  # before it may read on
+        os.kill(int(tcpdump), signal.SIGCONT)
 
 
 @pytest.mark.root
@@ -126,6 +128,6 @@ def test_a_capture_that_ends_early_is_an_error(
         capture(ends[0], "c0", tmp_path / "client.pcap", tmp_path / "log"),
     ):
         (tcpdump,) = proc.run(("ip", "netns", "pids", ends[0].name)).stdout.split()
-        proc.run(("kill", "-KILL", tcpdump))
+        os.kill(int(tcpdump), signal.SIGKILL)
         while proc.run(("ip", "netns", "pids", ends[0].name)).stdout:
             time.sleep(0.01)
