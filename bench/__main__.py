@@ -1,0 +1,149 @@
+"""``python -m bench``: measure what was asked for, print the table, write the JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+from rich.console import Console
+
+from bench import bootstrap, cost, determinism, exactness, reporting, show, table1
+from bench.machine import read_machine
+from bench.result import Result, all_met
+from bench.work import Work
+from testbed import log, places
+from testbed.errors import (
+    EXIT_CONFIGURATION,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_OUT_OF_TOLERANCE,
+    ConfigurationError,
+    TestbedError,
+)
+from testbed.suggest import did_you_mean
+
+# Where standard output is no terminal.
+WIDTH = 150
+Measure = Callable[[Work], Result]
+
+MEASUREMENTS: dict[str, Measure] = {
+    "theory": exactness.measure,
+    "cost": cost.measure,
+    "table1-graph": table1.measure_graph,
+    "table1-chromium": table1.measure_chromium,
+    "table1-chromium-n20": table1.measure_seeds,
+    **determinism.measurements(),
+    "report": reporting.measure,
+    "bootstrap-again": bootstrap.measure_again,
+    "bootstrap-fresh": bootstrap.measure_fresh,
+}
+"""Every measurement by its name, in the order in which they are made."""
+
+_log = log.logger("testbed.bench")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--only", multiple=True, metavar="NAME",
+              help="Only this measurement, or all whose names begin so.  Repeatable.")  # fmt: skip
+@click.option("--quick", is_flag=True, help="Fewer repetitions; a third of the table.")
+@click.option("--full", is_flag=True, help="Run all 480 loads instead of extrapolating.")
+@click.option("--fresh", is_flag=True, help="Also bootstrap a clone into an empty cache.")
+@click.option("--list", "listing", is_flag=True, help="List the measurements' names.")
+@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="The JSON; default: results/bench-<UTC>.json.")  # fmt: skip
+def bench(
+    only: tuple[str, ...],
+    quick: bool,
+    full: bool,
+    fresh: bool,
+    listing: bool,
+    output: Path | None,
+) -> int:
+    """Measure the numbers to reach; exit status 1 when one is missed."""
+    if listing:
+        click.echo("\n".join(MEASUREMENTS))
+        return EXIT_OK
+    names = select(only, tuple(MEASUREMENTS))
+    machine, now = read_machine(), datetime.now(UTC)
+    if not machine.idle:
+        _log.warning("the machine is not idle (load %.2f): times will be high", machine.load)
+    results = []
+    with places.using_cache(places.cache()), TemporaryDirectory(prefix="firstflight-bench-") as tmp:
+        work = Work(
+            Path(tmp),
+            machine,
+            quick=quick,
+            # Who names the one long measurement wants it measured.
+            full=full or "table1-chromium-n20" in only,
+            fresh=fresh or "bootstrap-fresh" in only,
+        )
+        for name in names:
+            _log.info("bench: %s", name)
+            results.append(attempt(name, MEASUREMENTS[name], work))
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console.print(show.table(results, machine))
+    path = output or places.RESULTS / f"bench-{now:%Y%m%dT%H%M%SZ}.json"
+    show.write_json(path, results, machine, now, quick)
+    _log.info("written: %s", path)
+    return EXIT_OK if all_met(results) else EXIT_OUT_OF_TOLERANCE
+
+
+def attempt(name: str, measure: Measure, work: Work) -> Result:
+    """The result; a measurement that fails is a target missed, and the others go on."""
+    try:
+        return measure(work)
+    except TestbedError as error:
+        _log.error("bench: %s: %s", name, error)
+        first = str(error).partition("\n")[0][:200]
+        details = {"error": str(error)}
+        return Result(name, "to be measured", "failed", "missed", 0, first, details=details)
+
+
+def select(only: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """The names that ``only`` asks for, in their order; all for none.
+
+    Raises:
+        ConfigurationError: nothing has such a name.
+    """
+    problems = [
+        f"--only {asked}: no such measurement{did_you_mean(asked, names)}"
+        for asked in only
+        if not any(name.startswith(asked) for name in names)
+    ]
+    if problems:
+        raise ConfigurationError(problems)
+    # A name that is one itself means that one alone: table1-chromium is not its n20.
+    wanted = [
+        {asked} if asked in names else {name for name in names if name.startswith(asked)}
+        for asked in only
+    ]
+    return tuple(name for name in names if not only or any(name in some for some in wanted))
+
+
+def main() -> int:
+    """Run the command; return the exit code."""
+    log.configure()
+    try:
+        result = bench.main(prog_name="bench", standalone_mode=False)
+    except ConfigurationError as error:
+        for problem in error.problems:
+            _log.error("%s", problem)
+        return error.exit_code
+    except TestbedError as error:
+        _log.error("%s", error)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return EXIT_CONFIGURATION
+    except (KeyboardInterrupt, click.Abort):
+        _log.error("interrupted")
+        return EXIT_INTERRUPTED
+    return result if isinstance(result, int) else EXIT_OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

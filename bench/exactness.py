@@ -1,0 +1,152 @@
+"""A cold 10 KB fetch in the virtual kernel beside its closed form."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import dpkt
+
+from bench.result import Result, judge
+from bench.small_page import build_small_page
+from bench.theory import Fetch, Packets, fetch_ms, packets
+from bench.work import Work, bundle, virtual_kernel
+from testbed.client.walk.connection import request_bytes
+from testbed.conclude import conclude
+from testbed.errors import TrialError
+from testbed.kernel.pin import DEFAULT_VERSION
+from testbed.kernel.protocol import Kernel
+from testbed.lab.topology import CLIENT_ADDRESS
+from testbed.model import Condition, LinkSpec, TcpSpec, Trial
+from testbed.page.archive import Archive, read_archive
+from testbed.trial import CAPTURE_FILE
+
+ROUND_TRIPS_MS = (20.0, 100.0, 200.0)
+TOLERANCE_US = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One fetch: times in ms, and whether every packet had the size that theory says."""
+
+    fetch: Fetch
+    theory_ms: float
+    wire_ms: float
+    client_ms: float
+    sizes_agree: bool
+
+    @property
+    def error_us(self) -> float:
+        """What the client measured beyond the theory."""
+        return (self.client_ms - self.theory_ms) * 1000
+
+    @property
+    def wire_error_us(self) -> float:
+        """What the capture shows beyond the theory, from the first SYN to the last data."""
+        return (self.wire_ms - self.theory_ms) * 1000
+
+    @property
+    def within(self) -> bool:
+        """Whether the fetch is what theory says."""
+        return self.sizes_agree and abs(self.error_us) <= TOLERANCE_US
+
+
+def measure(work: Work) -> Result:
+    """RTT 20, 100, 200 ms, without and with Fast Open, by the way that every trial takes."""
+    page = build_small_page(work.folder("exactness"))
+    archive = read_archive(page)
+    kernel = virtual_kernel(DEFAULT_VERSION, bundle())
+    comparisons = [
+        _compare(kernel, page, archive, rtt_ms, tfo, work.folder(f"fetch-{rtt_ms:g}-{tfo}"))
+        for rtt_ms in ROUND_TRIPS_MS
+        for tfo in (False, True)
+    ]
+    worst = max(comparisons, key=lambda one: abs(one.error_us))
+    wire_us = [one.wire_error_us for one in comparisons]
+    return Result(
+        name="theory",
+        asked=f"within {TOLERANCE_US:g} us",
+        measured=f"at most {worst.error_us:+.3f} us; "
+        f"{sum(one.within for one in comparisons)} of {len(comparisons)} fetches within",
+        verdict=judge(all(one.within for one in comparisons)),
+        n=len(comparisons),
+        how="one-object page, graph client's own clock against the closed form from packet sizes "
+        "(bench/theory.py), which the capture confirms packet by packet. The rest is system calls, "
+        "which cost virtual time: on the wire, SYN to last byte, "
+        f"{min(wire_us):+.1f} to {max(wire_us):+.1f} us are left",
+        details={"fetches": [_describe(one) for one in comparisons]},
+    )
+
+
+def _compare(
+    kernel: Kernel, page: Path, archive: Archive, rtt_ms: float, tfo: bool, out: Path
+) -> Comparison:
+    link = LinkSpec(rtt_ms=rtt_ms)
+    condition = Condition(archive.name, "graph", link, TcpSpec(tfo=tfo), dns="hosts")
+    trial = Trial(condition, 0, 0, kernel.name, kernel.version)
+    raw = kernel.run(trial, page, out, 0, threading.Event())
+    record = conclude(trial, raw, out, "", 1)
+    if record.outcome != "ok" or record.load is None:
+        raise TrialError(f"fetch at {rtt_ms:g} ms, Fast Open {tfo}: {record.reason}")
+    root = archive.entries[0]
+    request = request_bytes(root.method, root.path, root.host, 80, None)
+    fetch = Fetch(link, len(request), root.transfer_bytes, tfo)
+    wire_ms, seen = read_exchange(out / CAPTURE_FILE)
+    asked = packets(fetch)
+    return Comparison(
+        fetch,
+        theory_ms=fetch_ms(fetch),
+        wire_ms=wire_ms,
+        client_ms=record.load.plt_ms,
+        # The client goes on to acknowledge the response; theory has no use for that.
+        sizes_agree=seen.up[: len(asked.up)] == asked.up and seen.down == asked.down,
+    )
+
+
+def read_exchange(pcap: Path) -> tuple[float, Packets]:
+    """Time from the first SYN to the server's last data, and the packets: the server's until then.
+
+    Sizes are IP bytes as the headers tell them; a capture may hold less of each packet.
+    """
+    up: list[int] = []
+    down: list[int] = []
+    started_ns = ended_ns = last = 0
+    for moment_ns, packet in _read_tcp(pcap):
+        if _address(packet.src) == CLIENT_ADDRESS:
+            started_ns = started_ns or moment_ns
+            up.append(packet.len)
+            continue
+        down.append(packet.len)
+        if packet.data.data:
+            ended_ns, last = moment_ns, len(down)
+    return (ended_ns - started_ns) / 1e6, Packets(tuple(up), tuple(down[:last]))
+
+
+def _read_tcp(pcap: Path) -> Iterator[tuple[int, dpkt.ip.IP]]:
+    """Times in ns, in whole numbers: a float cannot hold them since 1970."""
+    with pcap.open("rb") as file:
+        for moment, frame in dpkt.pcap.Reader(file):
+            packet = dpkt.ethernet.Ethernet(frame).data
+            if isinstance(packet, dpkt.ip.IP) and isinstance(packet.data, dpkt.tcp.TCP):
+                yield int(moment * 1_000_000_000), packet
+
+
+def _address(packed: bytes) -> str:
+    return ".".join(map(str, packed))
+
+
+def _describe(one: Comparison) -> dict[str, object]:
+    return {
+        "rtt_ms": one.fetch.link.rtt_ms,
+        "fast_open": one.fetch.fast_open,
+        "request_bytes": one.fetch.request_bytes,
+        "response_bytes": one.fetch.response_bytes,
+        "theory_ms": one.theory_ms,
+        "wire_ms": one.wire_ms,
+        "client_ms": one.client_ms,
+        "error_us": one.error_us,
+        "wire_error_us": one.wire_error_us,
+        "sizes_agree": one.sizes_agree,
+    }

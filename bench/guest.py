@@ -1,0 +1,59 @@
+"""What a guest runs to show where a trial's time goes: a trial that stops after a given stage.
+
+``cost`` puts this in a bundle in the place of the real ``guest.py``, with the stage's name beside
+it.  Each stage does all of the one before.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+BUNDLE = Path("/ff/bundle")
+OUT = Path("/ff/out")
+SCRATCH = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs
+
+
+def main(stage: str) -> None:
+    """Go as far as ``stage`` and leave an observation, which says that the guest came to an end."""
+    sys.path.insert(0, str(BUNDLE))
+    if stage != "boot":
+        _go_on(stage)
+    (OUT / "observation.json").write_text(json.dumps({"virtual_s": 0.0}))
+
+
+def _go_on(stage: str) -> None:
+    from testbed import proc, trial
+    from testbed.client.chromium import DRIVER
+    from testbed.client.protocol import LoadOrder
+    from testbed.lab.laboratory import open_lab
+    from testbed.model import PageLoad, Trial
+    from testbed.page.archive import read_archive
+
+    class Stopping:
+        """A client that goes no further than the driver's start."""
+
+        name = "stopping"
+
+        def load(self, order: LoadOrder) -> PageLoad:
+            if stage == "driver":
+                # It starts, loads its libraries, and finds no order.
+                argv = (*order.prefix, "node", str(order.bundle / DRIVER), "/nonexistent")
+                proc.run(argv, check=False)
+            return PageLoad(self.name, "", 0.0, ())
+
+    asked = Trial.from_dict(json.loads((OUT / trial.TRIAL_FILE).read_text()))
+    if stage == "imports":
+        return
+    if stage == "lab":
+        with open_lab(asked.condition, len(read_archive(BUNDLE.parent / "page").hosts)):
+            return
+    # The registry that the trial looks its client up in.
+    vars(trial)["CLIENTS"] = {asked.condition.client: Stopping()}
+    SCRATCH.mkdir()
+    trial.perform(asked, trial.Site(BUNDLE.parent / "page", OUT, BUNDLE, SCRATCH))
+
+
+if __name__ == "__main__":
+    main((BUNDLE / "stage").read_text())

@@ -1,0 +1,65 @@
+"""The bench's output: a table for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from bench.machine import Machine
+from bench.result import Result
+from testbed.errors import StorageError
+
+STYLES = {"met": "green", "missed": "bold red", "told": "dim"}
+
+
+def table(results: Sequence[Result], machine: Machine) -> Table:
+    """All results, asked beside measured."""
+    shown = Table(title="Numbers to reach", caption=caption(results, machine), show_lines=True)
+    for heading in ("what", "asked", "measured", "", "n", "how"):
+        shown.add_column(heading, justify="right" if heading == "n" else "left", overflow="fold")
+    for one in results:
+        shown.add_row(
+            *map(Text, (one.name, one.asked, one.measured)),
+            Text(one.verdict, STYLES[one.verdict]),
+            Text(str(one.n)),
+            Text(one.how),
+        )
+    return shown
+
+
+def caption(results: Sequence[Result], machine: Machine) -> str:
+    """What a reader must know of the machine."""
+    state = f"{machine.cores} cores, load {machine.load:.2f} before the start"
+    real_time = [one.name for one in results if one.real_time]
+    if machine.idle or not real_time:
+        return state
+    return f"{state}: NOT IDLE, so these are too high: {', '.join(real_time)}"
+
+
+def write_json(
+    path: Path, results: Sequence[Result], machine: Machine, now: datetime, quick: bool
+) -> None:
+    """Write everything, unrounded.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    document = {
+        "created": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "machine": machine.describe(),
+        "quick": quick,
+        "results": [asdict(one) for one in results],
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {error.strerror}; choose another file with -o FILE"
+        ) from error
