@@ -7,7 +7,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 
-import { launch } from 'puppeteer-core';
+import { launch, TimeoutError } from 'puppeteer-core';
 
 import { browserArguments } from './flags.mjs';
 import { harOf } from './har.mjs';
@@ -54,9 +54,43 @@ async function navigationStart(session) {
   return metric.value;
 }
 
+/** Go to the page and wait for its load event. */
+async function navigate(session, order) {
+  let timer;
+  const late = new Promise((_resolve, reject) => {
+    const complain = () => reject(new TimeoutError(`no load event in ${order.timeout_ms} ms`));
+    timer = setTimeout(complain, order.timeout_ms);
+  });
+  const loaded = new Promise((resolve) => {
+    session.once('Page.loadEventFired', resolve);
+  });
+  try {
+    const { errorText } = await session.send('Page.navigate', { url: order.url });
+    if (errorText) {
+      throw new Error(`${errorText} at ${order.url}`);
+    }
+    await Promise.race([loaded, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function evaluate(session, script) {
+  const { result, exceptionDetails } = await session.send('Runtime.evaluate', {
+    expression: `(${script})()`,
+    awaitPromise: true,
+    returnByValue: true,
+  });
+  if (exceptionDetails) {
+    throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+  }
+  return result.value;
+}
+
 async function load(browser, order) {
-  const [page] = await browser.pages();
-  const session = await page.createCDPSession();
+  // Not browser.pages(): Puppeteer's own Page would read every event a second time.
+  const target = browser.targets().find((one) => one.type() === 'page');
+  const session = await target.createCDPSession();
   const messages = record(session);
   await Promise.all([
     session.send('Network.enable'),
@@ -66,8 +100,8 @@ async function load(browser, order) {
   if (order.wait_until_ms !== null) {
     await sleepUntil(order.wait_until_ms);
   }
-  await page.goto(order.url, { waitUntil: 'load', timeout: order.timeout_ms });
-  const timing = await page.evaluate(readTiming);
+  await navigate(session, order);
+  const timing = await evaluate(session, readTiming);
   const start = await navigationStart(session);
   renumber(messages);
   const loaded = {
