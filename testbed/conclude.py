@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -25,6 +26,7 @@ class Observation:
     load: PageLoad | None = None
     counters: dict[str, dict[str, int]] | None = None
     error: str | None = None
+    outcome: Literal["failed", "timeout", "unsupported"] = "failed"
 
 
 _OBSERVATION = TypeAdapter(Observation)
@@ -46,7 +48,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
             lab, load = observed.lab, observed.load
             if observed.counters is not None and (out / CAPTURE_FILE).exists():
                 proof = prove(out / CAPTURE_FILE, observed.counters, trial.condition.tcp)
-            outcome, reason = _judge(observed.error, lab, load, proof)
+            outcome, reason = _judge(observed, proof)
         except (OSError, ValueError, KeyError, ValidationError) as error:
             outcome, reason = "failed", f"the observation cannot be read: {error}"
     return Record(
@@ -64,14 +66,12 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
     )
 
 
-def _judge(
-    error: str | None, lab: LabReading | None, load: PageLoad | None, proof: Proof | None
-) -> tuple[Outcome, str | None]:
-    if lab is not None and lab.problems:
-        return "lab_mismatch", "; ".join(lab.problems)
-    if error is not None:
-        return "failed", error
-    if lab is None or load is None:
+def _judge(observed: Observation, proof: Proof | None) -> tuple[Outcome, str | None]:
+    if observed.lab is not None and observed.lab.problems:
+        return "lab_mismatch", "; ".join(observed.lab.problems)
+    if observed.error is not None:
+        return observed.outcome, observed.error
+    if observed.lab is None or observed.load is None:
         return "failed", "the trial left no measurement"
     if proof is None:
         return "unproven", "there is no capture, or there are no counters"

@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from testbed.client import CLIENTS
-from testbed.client.protocol import LoadOrder
-from testbed.errors import LabError, TestbedError
+from testbed.client.protocol import LoadOrder, LoadTimeoutError
+from testbed.errors import LabError, MissingError, TestbedError
 from testbed.lab.laboratory import Lab, open_lab
 from testbed.lab.topology import RESOLVER_ADDRESS, origin_address
-from testbed.model import PageLoad, Trial
+from testbed.model import Outcome, PageLoad, Trial
 from testbed.page.archive import Archive, read_archive
 from testbed.server.nginx import serve
 from testbed.server.resolver import resolve
@@ -61,11 +61,17 @@ def perform(trial: Trial, site: Site) -> dict[str, object]:
             observation["lab"] = asdict(lab.reading)
             if not lab.reading.problems:
                 _measure(trial, site, archive, addresses, lab, observation)
-    except TestbedError as error:
+    except (TestbedError, OSError) as error:
         observation["error"] = str(error)
-    except OSError as error:
-        observation["error"] = f"{type(error).__name__}: {error}"
+        observation["outcome"] = _outcome(error)
     return observation
+
+
+def _outcome(error: Exception) -> Outcome:
+    """What an error means for the trial: this kernel or machine cannot, too slow, or a fault."""
+    if isinstance(error, LoadTimeoutError):
+        return "timeout"
+    return "unsupported" if isinstance(error, MissingError) else "failed"
 
 
 def _measure(

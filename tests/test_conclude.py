@@ -176,3 +176,10 @@ def test_an_observation_that_is_gone(out: Path) -> None:
     record = conclude(TRIAL, raw, out, "env", 1)
     assert record.outcome == "failed"
     assert "observation.json" in (record.reason or "")
+
+
+@pytest.mark.parametrize("outcome", ["failed", "timeout", "unsupported"])
+def test_an_error_keeps_the_outcome_that_the_trial_gave_it(out: Path, outcome: str) -> None:
+    record = judge(out, {"lab": asdict(LAB), "error": "what went wrong", "outcome": outcome})
+    assert (record.outcome, record.reason) == (outcome, "what went wrong")
+    assert record.load is None

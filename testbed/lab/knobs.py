@@ -10,6 +10,7 @@ import hashlib
 import json
 
 from testbed import proc
+from testbed.errors import MissingError
 from testbed.lab.topology import Topology
 from testbed.model import TcpSpec
 
@@ -56,10 +57,13 @@ def set_knobs(topology: Topology, spec: TcpSpec) -> None:
     """Set all knobs at both ends.
 
     Raises:
-        OSError: the kernel refuses a value (an unknown congestion control, for example).
+        MissingError: the kernel refuses a value (a congestion control that it does not have).
     """
-    for end in (topology.client, topology.server):
-        end.write_sysctls(wanted_sysctls(spec))
+    try:
+        for end in (topology.client, topology.server):
+            end.write_sysctls(wanted_sysctls(spec))
+    except OSError as error:
+        raise MissingError(f"this kernel does not have what the trial asks for: {error}") from error
     topology.server.write_sysctls({"net.ipv4.tcp_fastopen_key": fastopen_key("first")})
     proc.run(
         (

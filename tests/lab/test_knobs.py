@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from testbed import proc
+from testbed.errors import MissingError
 from testbed.lab.knobs import (
     fastopen_key,
     fastopen_value,
@@ -106,7 +107,7 @@ def test_a_lab_without_knobs_is_not_as_asked(tag: str) -> None:
 @pytest.mark.root
 def test_an_unknown_congestion_control(tag: str) -> None:
     with (
-        pytest.raises(OSError, match="tcp_congestion_control to 'nonsense'"),
+        pytest.raises(MissingError, match="tcp_congestion_control to 'nonsense'"),
         open_topology(tag, 1500, 1) as topology,
     ):
         set_knobs(topology, TcpSpec(congestion_control="nonsense"))
