@@ -17,13 +17,12 @@ from bench.result import Result, all_met
 from bench.work import Work
 from testbed import log, places
 from testbed.errors import (
-    EXIT_CONFIGURATION,
-    EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_OUT_OF_TOLERANCE,
     ConfigurationError,
     TestbedError,
 )
+from testbed.exits import run_command
 from testbed.suggest import did_you_mean
 
 # Where standard output is no terminal.
@@ -126,23 +125,7 @@ def select(only: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
 
 def main() -> int:
     """Run the command; return the exit code."""
-    log.configure()
-    try:
-        result = bench.main(prog_name="bench", standalone_mode=False)
-    except ConfigurationError as error:
-        for problem in error.problems:
-            _log.error("%s", problem)
-        return error.exit_code
-    except TestbedError as error:
-        _log.error("%s", error)
-        return error.exit_code
-    except click.ClickException as error:
-        error.show()
-        return EXIT_CONFIGURATION
-    except (KeyboardInterrupt, click.Abort):
-        _log.error("interrupted")
-        return EXIT_INTERRUPTED
-    return result if isinstance(result, int) else EXIT_OK
+    return run_command(bench, prog_name="bench")
 
 
 if __name__ == "__main__":

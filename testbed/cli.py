@@ -1,4 +1,4 @@
-"""The command line: what each verb does, and the one place that turns errors into exit codes."""
+"""The command line: what each verb does."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ from testbed.cli_pages import pages
 from testbed.doors import Doors
 from testbed.environment import differences
 from testbed.errors import (
-    EXIT_CONFIGURATION,
-    EXIT_INTERRUPTED,
     EXIT_OK,
     ConfigurationError,
-    TestbedError,
 )
+from testbed.exits import run_command
 from testbed.label import label, varying
 from testbed.manifest import Manifest, load_manifest, make_manifest
 from testbed.model import Trial
@@ -41,29 +39,7 @@ pass_doors = click.make_pass_decorator(Doors)
 
 def main(arguments: Sequence[str], doors: Doors) -> int:
     """Do what ``arguments`` say and return the process's exit code; none rebuild Table 1."""
-    log.configure()
-    try:
-        result = testbed.main(
-            args=list(arguments) or ["run"], prog_name="testbed", standalone_mode=False, obj=doors
-        )
-    except ConfigurationError as error:
-        for problem in error.problems:
-            _log.error("%s", problem)
-        return error.exit_code
-    except TestbedError as error:
-        _log.error("%s", error)
-        return error.exit_code
-    except click.ClickException as error:
-        error.show()
-        return EXIT_CONFIGURATION
-    except (KeyboardInterrupt, click.Abort):
-        _log.error("interrupted")
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output is gone, which is its right; say nothing more to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
-    return result if isinstance(result, int) else EXIT_OK
+    return run_command(testbed, args=list(arguments) or ["run"], prog_name="testbed", obj=doors)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

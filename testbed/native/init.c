@@ -207,18 +207,16 @@ static int run(char *const argv[])
 	return status;
 }
 
-int main(int argc, char *argv[])
+int main(void)
 {
 	static char *const guest[] = {
 		"/usr/bin/python3", "-I", "-S", "/ff/bundle/guest.py", NULL,
 	};
-	static char *const shell[] = { "/bin/sh", "/ff/out/script.sh", NULL };
-
 	int status;
 
 	make_root();
 	enter_root();
-	status = run(argc > 1 && !strcmp(argv[1], "script") ? shell : guest);
+	status = run(guest);
 	if (WIFSIGNALED(status))
 		printf("guest init: the program was ended by signal %d\n", WTERMSIG(status));
 	else if (WEXITSTATUS(status))
