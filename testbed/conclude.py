@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.kernel.protocol import RawResult
-from testbed.model import LabReading, Outcome, PageLoad, Proof, Record, Trial
+from testbed.model import Condition, LabReading, Outcome, PageLoad, Proof, Record, Trial
 from testbed.trial import CAPTURE_FILE
+from testbed.wire.conduct import check_conduct
 from testbed.wire.proof import prove
 
 ARTEFACTS = (CAPTURE_FILE, "load.har")
@@ -47,7 +48,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
             observed = _OBSERVATION.validate_python(json.loads(raw.observation.read_text()))
             lab, load = observed.lab, observed.load
             if observed.counters is not None and (out / CAPTURE_FILE).exists():
-                proof = prove(out / CAPTURE_FILE, observed.counters, trial.condition.tcp)
+                proof = _prove(out / CAPTURE_FILE, observed.counters, trial.condition)
             outcome, reason = _judge(observed, proof)
         except (OSError, ValueError, KeyError, ValidationError) as error:
             outcome, reason = "failed", f"the observation cannot be read: {error}"
@@ -64,6 +65,11 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         artefacts=_hash_artefacts(out),
         attempt=attempt,
     )
+
+
+def _prove(pcap: Path, counters: dict[str, dict[str, int]], condition: Condition) -> Proof:
+    proof = prove(pcap, counters, condition.tcp)
+    return replace(proof, problems=proof.problems + check_conduct(pcap, condition))
 
 
 def _judge(observed: Observation, proof: Proof | None) -> tuple[Outcome, str | None]:

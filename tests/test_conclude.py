@@ -26,7 +26,8 @@ from testbed.model import (
 from tests.wire.packets import REQUEST, Capture, Visit
 
 COST = Cost(cpu_s=0.5, wall_s=0.75, virtual_s=31.0)
-TRIAL = Trial(Condition("p", "graph", tcp=TcpSpec(tfo=True)), 0, 7, "virtual", "7.3")
+CONDITION = Condition("p", "graph", tcp=TcpSpec(tfo=True), dns="hosts")
+TRIAL = Trial(CONDITION, 0, 7, "virtual", "7.3")
 LAB = LabReading((Measurement("rtt", "ms", 20.001, 20.0, 0.1),), {"client.x": "1"})
 LOAD = PageLoad("graph", "1", 123.456, (RequestTiming("http://a/", 200, 0.0, 100.25, 300, "1"),))
 COUNTERS = {

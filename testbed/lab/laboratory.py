@@ -47,4 +47,6 @@ def open_lab(
         if condition.link.loss_pct:
             link.add_loss(topology, condition.link)
         values, errors = knobs.read_knobs(topology, condition.tcp)
-        yield Lab(topology, LabReading(measurements, values, errors), condition)
+        losses, loss_errors = link.read_loss(topology, condition.link)
+        reading = LabReading(measurements, values | losses, errors + loss_errors)
+        yield Lab(topology, reading, condition)

@@ -10,6 +10,7 @@ paper's emulator, counted IP bytes.  ``stab overhead`` and ``packetoverhead`` ta
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from testbed import proc
@@ -19,6 +20,7 @@ from testbed.model import LinkSpec
 
 ETHERNET_HEADER_BYTES = 14
 NETEM_LIMIT_PACKETS = 100_000
+LOSS_RESOLUTION_PCT = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,33 @@ def add_loss(topology: Topology, spec: LinkSpec) -> None:
     for direction in directions(spec):
         delay_in = topology.role(direction.delay_role).name
         proc.run(delay_argv(direction, spec, delay_in, loss_pct=spec.loss_pct))
+
+
+def read_loss(topology: Topology, spec: LinkSpec) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Read the random loss of both directions back from the kernel.
+
+    Returns:
+        The values in percent by name, and a sentence for each that is not as asked.
+    """
+    values: dict[str, str] = {}
+    errors: list[str] = []
+    for direction in directions(spec):
+        namespace = topology.role(direction.delay_role).name
+        argv = ("tc", "-j", "-n", namespace, "qdisc", "show", "dev", direction.delay_device, "root")
+        found_pct = parse_loss(proc.run(argv).stdout)
+        values[f"{direction.name}.loss_pct"] = f"{found_pct:g}"
+        # The kernel keeps a probability in 32 bits.
+        if abs(found_pct - spec.loss_pct) > LOSS_RESOLUTION_PCT:
+            errors.append(f"{direction.name}: loss is {found_pct:g} %, asked was {spec.loss_pct} %")
+    return values, tuple(errors)
+
+
+def parse_loss(text: str) -> float:
+    """Random loss in percent from ``tc -j qdisc show``; 0 where netem has none."""
+    for discipline in json.loads(text or "[]"):
+        if discipline.get("kind") == "netem":
+            return float(discipline["options"].get("loss-random", {}).get("loss", 0.0)) * 100.0
+    return 0.0
 
 
 def _apply(argv: tuple[str, ...]) -> None:

@@ -7,7 +7,6 @@ of it the SYN-ACK acknowledged.  From both ends' counters: what the kernels say 
 from __future__ import annotations
 
 import socket
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +14,9 @@ from pathlib import Path
 import dpkt
 
 from testbed.model import Proof, TcpSpec
+from testbed.wire.packets import payload_bytes, read_tcp
 
 FASTOPEN_OPTION = 34
-# pcap-savefile(5), nanosecond times, little-endian: what the capture room writes.
-PCAP_MAGIC = b"\x4d\x3c\xb2\xa1"
-PCAP_HEADER_BYTES = 24
-RECORD_HEADER = struct.Struct("<IIII")
 REQUEST_STARTS = (b"GET ", b"HEAD ", b"POST ", b"\x16\x03")
 
 
@@ -51,7 +47,7 @@ def read_connections(pcap: Path) -> list[Connection]:
     """
     found: list[Connection] = []
     connections: dict[tuple[bytes, int, bytes, int], Connection] = {}
-    for time_ns, packet in _read_tcp(pcap):
+    for time_ns, packet in read_tcp(pcap):
         tcp = packet.data
         forward = (packet.src, tcp.sport, packet.dst, tcp.dport)
         backward = (packet.dst, tcp.dport, packet.src, tcp.sport)
@@ -140,38 +136,6 @@ def _check_counters(
             yield f"the {end}'s {counter} grew by {said}, the capture shows {seen}"
 
 
-def _read_tcp(pcap: Path) -> Iterator[tuple[int, dpkt.ip.IP]]:
-    for time_ns, frame in _read_frames(pcap):
-        try:
-            packet = dpkt.ethernet.Ethernet(frame).data
-        except dpkt.Error as error:
-            raise ValueError(f"{pcap}: a frame cannot be read: {error}") from error
-        if isinstance(packet, dpkt.ip.IP) and isinstance(packet.data, dpkt.tcp.TCP):
-            yield time_ns, packet
-
-
-def _read_frames(pcap: Path) -> Iterator[tuple[int, bytes]]:
-    """Time and captured bytes of each frame (dpkt's own reader does not see a cut file)."""
-    content = pcap.read_bytes()
-    if content[:4] != PCAP_MAGIC or len(content) < PCAP_HEADER_BYTES:
-        raise ValueError(f"{pcap}: not a capture with nanosecond times")
-    position = PCAP_HEADER_BYTES
-    while position < len(content):
-        start = position + RECORD_HEADER.size
-        if start > len(content):
-            raise ValueError(f"{pcap}: the capture is cut off")
-        seconds, nanoseconds, captured, _ = RECORD_HEADER.unpack_from(content, position)
-        position = start + captured
-        if position > len(content):
-            raise ValueError(f"{pcap}: the capture is cut off")
-        yield seconds * 1_000_000_000 + nanoseconds, content[start:position]
-
-
-def _payload_bytes(packet: dpkt.ip.IP) -> int:
-    """TCP payload by the lengths in the headers: the capture may hold less of it."""
-    return int(packet.len - packet.hl * 4 - packet.data.off * 4)
-
-
 def _fastopen_option(tcp: dpkt.tcp.TCP) -> bytes | None:
     for kind, value in dpkt.tcp.parse_opts(tcp.opts):
         if kind == FASTOPEN_OPTION:
@@ -181,7 +145,7 @@ def _fastopen_option(tcp: dpkt.tcp.TCP) -> bytes | None:
 
 def _open_connection(time_ns: int, packet: dpkt.ip.IP) -> Connection:
     tcp = packet.data
-    payload = _payload_bytes(packet)
+    payload = payload_bytes(packet)
     option = _fastopen_option(tcp)
     return Connection(
         server=f"{socket.inet_ntoa(packet.dst)}:{tcp.dport}",
@@ -204,7 +168,7 @@ def _note_synack(connection: Connection, time_ns: int, tcp: dpkt.tcp.TCP) -> Non
 
 
 def _note_data(connection: Connection, sender: str, packet: dpkt.ip.IP) -> None:
-    size = _payload_bytes(packet)
+    size = payload_bytes(packet)
     if size:
         segment = (sender, packet.data.seq, size)
         if segment in connection.sent:

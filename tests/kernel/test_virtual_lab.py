@@ -112,6 +112,8 @@ def test_theory_is_what_was_summed_by_hand() -> None:
 def test_the_link_is_as_asked(guests: Guests, link: dict[str, Any]) -> None:
     lab = TypeAdapter(LabReading).validate_python(observe(guests, CALIBRATE, link=link)["lab"])
     assert lab.problems == ()
+    asked_pct = link.get("loss_pct", 0.0)
+    assert float(lab.knobs["up.loss_pct"]) == pytest.approx(asked_pct, abs=1e-4)
     names = ["rtt", "down_rate", "down_buffer", "up_rate", "up_buffer"]
     assert [m.name for m in lab.measurements] == names
     for measurement in lab.measurements:

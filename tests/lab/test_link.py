@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.errors import MissingError
-from testbed.lab.link import buffer_argv, delay_argv, directions, serialisation_ms, shape
+from testbed.lab.link import (
+    buffer_argv,
+    delay_argv,
+    directions,
+    parse_loss,
+    serialisation_ms,
+    shape,
+)
 from testbed.lab.topology import open_topology
 from testbed.model import LinkSpec
 
@@ -84,3 +91,17 @@ def test_a_kernel_that_cannot_shape_says_so(tag: str, has_netem: bool) -> None:
         open_topology(tag, SPEC.mtu_bytes, 1) as topology,
     ):
         shape(topology, SPEC)
+
+
+@pytest.mark.parametrize(
+    ("text", "loss_pct"),
+    [
+        ("", 0.0),
+        ("[]", 0.0),
+        ('[{"kind":"netem","options":{"limit":1000}}]', 0.0),
+        ('[{"kind":"netem","options":{"loss-random":{"loss":0.02,"correlation":0}}}]', 2.0),
+        ('[{"kind":"tbf","options":{}},{"kind":"netem","options":{}}]', 0.0),
+    ],
+)
+def test_loss_as_the_kernel_tells_it(text: str, loss_pct: float) -> None:
+    assert parse_loss(text) == pytest.approx(loss_pct)
