@@ -25,11 +25,13 @@ from testbed.kernel.protocol import Kernel, RawResult
 from testbed.kernel.virtual import TRACE_FILE
 from testbed.model import Record, Trial
 from testbed.trial import CAPTURE_FILE
+from testbed.wire.packets import read_ip
 
 # struct tt_trace_record: time, result, three arguments, thread, number, command.
 TRACE_RECORD = struct.Struct("<Qq3QII16s")
 UNISTD = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 CHUNK_RECORDS = 4096
+SHOWN_HEX_DIGITS = 96
 
 Conclude = Callable[[Trial, RawResult, Path, str, int], Record]
 
@@ -123,19 +125,15 @@ def first_difference(
 
 def read_packets(pcap: Path) -> Iterator[str]:
     """One line for each packet of a capture: time, addresses, flags, numbers, bytes."""
-    with pcap.open("rb") as file:
-        for seconds, frame in dpkt.pcap.Reader(file):
-            packet = dpkt.ethernet.Ethernet(frame).data
-            if not isinstance(packet, dpkt.ip.IP):
-                yield f"{seconds} {frame.hex()}"
-                continue
-            source, target = (".".join(map(str, end)) for end in (packet.src, packet.dst))
-            upper = packet.data
-            detail = f"protocol {packet.p}"
-            if isinstance(upper, dpkt.tcp.TCP):
-                detail = f"flags {upper.flags:#04x} seq {upper.seq} ack {upper.ack}"
-            ports = f"{getattr(upper, 'sport', '')} > {target}:{getattr(upper, 'dport', '')}"
-            yield f"{seconds} {source}:{ports} {detail} length {packet.len} {frame[14:].hex()[:96]}"
+    for time_ns, packet in read_ip(pcap):
+        source, target = (".".join(map(str, end)) for end in (packet.src, packet.dst))
+        upper = packet.data
+        detail = f"protocol {packet.p}"
+        if isinstance(upper, dpkt.tcp.TCP):
+            detail = f"flags {upper.flags:#04x} seq {upper.seq} ack {upper.ack}"
+        ports = f"{getattr(upper, 'sport', '')} > {target}:{getattr(upper, 'dport', '')}"
+        content = bytes(packet).hex()[:SHOWN_HEX_DIGITS]
+        yield f"{time_ns / 1e9:.9f} {source}:{ports} {detail} length {packet.len} {content}"
 
 
 def read_calls(trace: Path, names: dict[int, str]) -> Iterator[str]:

@@ -1,0 +1,114 @@
+"""Where two runs part: the first packet and the first system call, from files made by hand."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from testbed.determinism import (
+    TRACE_RECORD,
+    check_determinism,
+    first_difference,
+    read_call_names,
+    read_calls,
+    read_packets,
+)
+from testbed.errors import TestbedError
+from testbed.kernel.protocol import RawResult
+from testbed.kernel.virtual import TRACE_FILE
+from testbed.model import Condition, Record, Trial
+from testbed.trial import CAPTURE_FILE
+from tests.wire.packets import ACK, CLIENT, PUSH, REQUEST, SERVER, Capture
+
+TRIAL = Trial(Condition("p", "graph"), 0, 0, "virtual", "7.3")
+
+
+def leave_traces(folder: Path, port: int, result: int) -> None:
+    """A capture of one request and a trace of two system calls."""
+    capture = Capture()
+    capture.add((CLIENT, port), (SERVER, 80), ACK | PUSH, 1, 1, REQUEST)
+    capture.write(folder / CAPTURE_FILE)
+    calls = [
+        TRACE_RECORD.pack(1_000_000_000, 3, 5, 6, 7, 42, 0, b"curl"),
+        TRACE_RECORD.pack(2_500_000_000, result, 1, 2, 3, 42, 1, b"curl"),
+    ]
+    (folder / TRACE_FILE).write_bytes(b"".join(calls))
+
+
+@dataclass
+class TwoFaced:
+    """A kernel whose boot number ``odd`` does something else."""
+
+    odd: int
+    name: str = "virtual"
+    version: str = "7.3"
+
+    def identity(self) -> dict[str, str]:
+        return {}
+
+    def run(
+        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+    ) -> RawResult:
+        other = int(out.name) == self.odd
+        leave_traces(out, 2001 if other else 2000, -11 if other else 9)
+        return RawResult("ended", "", "", None, out)
+
+
+def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt: int) -> Record:
+    content = (out / CAPTURE_FILE).read_bytes().hex()
+    return Record(trial.id, trial, "ok", environment, artefacts={CAPTURE_FILE: content})
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_equal_boots_have_no_difference(tmp_path: Path, jobs: int) -> None:
+    assert check_determinism(TwoFaced(-1), TRIAL, tmp_path, conclude, 5, jobs) == ()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_boot_that_differs_is_shown_where_it_parts(tmp_path: Path, jobs: int) -> None:
+    (text,) = check_determinism(TwoFaced(3), TRIAL, tmp_path, conclude, 5, jobs)
+    assert text.startswith("boot 3 is not boot 0:")
+    assert "first packet that differs: number 0" in text
+    assert "10.0.0.2:2000" in text
+    assert "10.0.0.2:2001" in text
+    assert "first system call that differs: number 1" in text
+    assert "= 9" in text
+    assert "= -11" in text
+
+
+def test_a_boot_without_a_measurement_ends_the_check(tmp_path: Path) -> None:
+    def fail(trial: Trial, raw: RawResult, out: Path, environment: str, attempt: int) -> Record:
+        return Record(trial.id, trial, "failed", environment, reason="no browser")
+
+    with pytest.raises(TestbedError, match="boot 0: failed: no browser"):
+        check_determinism(TwoFaced(-1), TRIAL, tmp_path, fail, 2, 1)
+
+
+def test_first_difference() -> None:
+    lines = first_difference("item", iter("abcd"), iter("abxd"))
+    assert lines == [
+        "  first item that differs: number 2",
+        "      both a",
+        "      both b",
+        "       one c",
+        "     other x",
+    ]
+    assert first_difference("item", iter("ab"), iter("a"))[-1] == "     other (no more)"
+    assert first_difference("item", iter("ab"), iter("ab")) == ["  every item is the same"]
+
+
+def test_what_is_read(tmp_path: Path) -> None:
+    leave_traces(tmp_path, 2000, -11)
+    header = tmp_path / "unistd.h"
+    header.write_text("#define __NR_read 0\n#define __NR_write 1\n")
+    names = read_call_names(header)
+    assert list(read_calls(tmp_path / TRACE_FILE, names)) == [
+        "1.000000000 s curl[42] read(0x5, 0x6, 0x7) = 3",
+        "2.500000000 s curl[42] write(0x1, 0x2, 0x3) = -11",
+    ]
+    assert read_call_names(tmp_path / "absent.h") == {}
+    (packet,) = read_packets(tmp_path / CAPTURE_FILE)
+    assert "10.0.0.2:2000 > 10.10.0.1:80" in packet
