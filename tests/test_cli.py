@@ -66,7 +66,8 @@ def test_the_exit_code_and_the_json_agree(
 
 
 def test_resume_mends_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", QUICK], make_doors(tmp_path, plan={IDS[0]: "failed"})) == 4
+    doors = make_doors(tmp_path, plan={IDS[0]: "failed"})
+    assert main(["run", QUICK, "--jobs", "1"], doors) == 4  # one after the other
     folder = latest(tmp_path)
     assert main(["run", "--resume", str(folder)], make_doors(tmp_path)) == 0
     assert [(r.outcome, r.attempt) for r in read_records(folder)] == [
@@ -79,7 +80,8 @@ def test_resume_mends_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_resume_refuses_another_environment_by_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["run", QUICK], make_doors(tmp_path, plan={IDS[0]: "failed"})) == 4
+    doors = make_doors(tmp_path, plan={IDS[0]: "failed"})
+    assert main(["run", QUICK, "--jobs", "1"], doors) == 4  # one after the other
     before = (latest(tmp_path) / "records.jsonl").read_bytes()
     parts = {"kernel.name": "other", "program.nginx": "1.2"}
     other = Environment(parts, {"amazon": "1" * 64})
@@ -165,7 +167,8 @@ def test_output_goes_to_a_new_folder_only(
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", QUICK], make_doors(tmp_path, plan={IDS[0]: "failed"})) == 4
+    doors = make_doors(tmp_path, plan={IDS[0]: "failed"})
+    assert main(["run", QUICK, "--jobs", "1"], doors) == 4  # one after the other
     with open_store(latest(tmp_path)):
         assert main(["run", "--resume", str(latest(tmp_path))], make_doors(tmp_path)) == 4
     assert "another run writes" in capsys.readouterr().err
