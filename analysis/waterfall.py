@@ -19,9 +19,8 @@ from typing import Any
 from analysis.cells import Cell
 from analysis.load import judge
 from analysis.words import clean
-from testbed.model import Record
+from testbed.model import HAR_FILE, Record
 
-HAR_NAME = "load.har"
 MAX_HAR_BYTES = 16_000_000
 MAX_READ_BYTES = 160_000_000
 MAX_DATA_BYTES = 2_000_000
@@ -123,21 +122,21 @@ def read_har_bytes(folder: Path, record: Record) -> bytes:
     Raises:
         HarError: it is missing, too large, or not the recorded one.
     """
-    names = [n for n in sorted(record.artefacts) if PurePosixPath(n).name == HAR_NAME]
-    name = names[-1] if names else HAR_NAME
+    names = [n for n in sorted(record.artefacts) if PurePosixPath(n).name == HAR_FILE]
+    name = names[-1] if names else HAR_FILE
     inside = PurePosixPath(name)
     if not TRIAL_ID.fullmatch(record.trial_id) or inside.is_absolute() or ".." in inside.parts:
         raise HarError("its name leads out of the results folder")
     path = folder / "trials" / record.trial_id / name
     try:
         if path.stat().st_size > MAX_HAR_BYTES:
-            raise HarError(f"{HAR_NAME} is larger than {MAX_HAR_BYTES // 1_000_000} MB")
+            raise HarError(f"{HAR_FILE} is larger than {MAX_HAR_BYTES // 1_000_000} MB")
         content = path.read_bytes()
     except OSError as error:
-        raise HarError(f"{HAR_NAME} cannot be read: {error.strerror}") from None
+        raise HarError(f"{HAR_FILE} cannot be read: {error.strerror}") from None
     expected = record.artefacts.get(name)
     if expected is not None and hashlib.sha256(content).hexdigest() != expected:
-        raise HarError(f"{HAR_NAME} is not the file that was recorded (its SHA-256 differs)")
+        raise HarError(f"{HAR_FILE} is not the file that was recorded (its SHA-256 differs)")
     return content
 
 
@@ -150,10 +149,10 @@ def parse_har(content: bytes) -> dict[str, Any]:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise HarError(f"{HAR_NAME} is not JSON: {type(error).__name__}") from None
+        raise HarError(f"{HAR_FILE} is not JSON: {type(error).__name__}") from None
     log = document.get("log") if isinstance(document, dict) else None
     if not isinstance(log, dict) or not isinstance(log.get("entries"), list):
-        raise HarError(f"{HAR_NAME} has no log.entries")
+        raise HarError(f"{HAR_FILE} has no log.entries")
     return log
 
 

@@ -19,9 +19,8 @@ from testbed.errors import TrialError
 from testbed.kernel.pin import DEFAULT_VERSION
 from testbed.kernel.protocol import Kernel
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import Condition, LinkSpec, TcpSpec, Trial
+from testbed.model import CAPTURE_FILE, Condition, LinkSpec, TcpSpec, Trial
 from testbed.page.archive import Archive, read_archive
-from testbed.trial import CAPTURE_FILE
 
 ROUND_TRIPS_MS = (20.0, 100.0, 200.0)
 TOLERANCE_US = 10.0

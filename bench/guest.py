@@ -28,7 +28,7 @@ def _go_on(stage: str) -> None:
     from testbed.client.chromium import DRIVER
     from testbed.client.protocol import LoadOrder
     from testbed.lab.laboratory import open_lab
-    from testbed.model import PageLoad, Trial
+    from testbed.model import TRIAL_FILE, PageLoad, Trial
     from testbed.page.archive import read_archive
 
     class Stopping:
@@ -43,7 +43,7 @@ def _go_on(stage: str) -> None:
                 proc.run(argv, check=False)
             return PageLoad(self.name, "", 0.0, ())
 
-    asked = Trial.from_dict(json.loads((OUT / trial.TRIAL_FILE).read_text()))
+    asked = Trial.from_dict(json.loads((OUT / TRIAL_FILE).read_text()))
     if stage == "imports":
         return
     if stage == "lab":

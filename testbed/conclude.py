@@ -11,12 +11,21 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.kernel.protocol import RawResult
-from testbed.model import Condition, LabReading, Outcome, PageLoad, Proof, Record, Trial
-from testbed.trial import CAPTURE_FILE
+from testbed.model import (
+    CAPTURE_FILE,
+    HAR_FILE,
+    Condition,
+    LabReading,
+    Outcome,
+    PageLoad,
+    Proof,
+    Record,
+    Trial,
+)
 from testbed.wire.conduct import check_conduct
 from testbed.wire.proof import prove
 
-ARTEFACTS = (CAPTURE_FILE, "load.har")
+ARTEFACTS = (CAPTURE_FILE, HAR_FILE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ import dpkt
 from testbed.errors import TestbedError
 from testbed.kernel.protocol import Kernel, RawResult
 from testbed.kernel.virtual import TRACE_FILE
-from testbed.model import Record, Trial
-from testbed.trial import CAPTURE_FILE
+from testbed.model import CAPTURE_FILE, Record, Trial
 from testbed.wire.packets import read_ip
 
 # struct tt_trace_record: time, result, three arguments, thread, number, command.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed import places
 from testbed.errors import TestbedError
 from testbed.kernel.build import find_kernel
-from testbed.kernel.jail import read_jail_problem
+from testbed.kernel.jail import MEMORY_FILE_BYTES, SHARED_MEMORY, read_jail_problem
 from testbed.kernel.pin import DEFAULT_VERSION, pins, read_pin
 from testbed.units import format_bytes
 
@@ -32,11 +32,7 @@ TOOLS: dict[str, str] = {
 }
 """Programs that a trial runs, and the Debian package of each."""
 
-GUEST_MEMORY = 1 << 30
-"""What one guest may use: its ``mem=``."""
-
 LEAST_DISK = 2 << 30
-SHM = Path("/dev/shm")  # noqa: S108 - looked at, not written
 _SBIN = "/usr/sbin:/sbin"
 
 
@@ -103,10 +99,11 @@ def _jail() -> Check:
 
 def _memory(jobs: int) -> Check:
     available = parse_meminfo(Path("/proc/meminfo").read_text()).get("MemAvailable", 0)
+    wanted = jobs * MEMORY_FILE_BYTES
     return Check(
         "memory",
-        available >= jobs * GUEST_MEMORY,
-        f"{format_bytes(available)} available, {format_bytes(jobs * GUEST_MEMORY)} for {jobs} jobs",
+        available >= wanted,
+        f"{format_bytes(available)} available, {format_bytes(wanted)} for {jobs} jobs",
         "use fewer --jobs, or end other programs",
     )
 
@@ -123,15 +120,21 @@ def parse_meminfo(text: str) -> dict[str, int]:
 
 def _shm() -> Check:
     """User-Mode Linux maps its memory from a file there, if it may execute from it."""
-    if not SHM.is_dir():
-        return Check(str(SHM), False, "missing", f"mount -t tmpfs tmpfs {SHM}", needed=False)
-    state = os.statvfs(SHM)
+    if not SHARED_MEMORY.is_dir():
+        return Check(
+            str(SHARED_MEMORY),
+            False,
+            "missing",
+            f"mount -t tmpfs tmpfs {SHARED_MEMORY}",
+            needed=False,
+        )
+    state = os.statvfs(SHARED_MEMORY)
     free = state.f_bavail * state.f_frsize
     executable = not state.f_flag & os.ST_NOEXEC
     found = f"{format_bytes(free)} free, {'' if executable else 'not '}executable"
     return Check(
-        str(SHM),
-        executable and free >= GUEST_MEMORY,
+        str(SHARED_MEMORY),
+        executable and free >= MEMORY_FILE_BYTES,
         found,
         "guests keep their memory in TMPDIR instead: in a container give --shm-size=2g or "
         "have room in /tmp",
@@ -155,6 +158,3 @@ def _parts() -> Iterator[Check]:
             yield Check(f"part {name}", False, str(error), "start with ./run.sh")
             continue
         yield Check(f"part {name}", folder.is_dir(), str(folder), "start with ./run.sh")
-
-
-Examine = Callable[[int], list[Check]]

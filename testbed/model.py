@@ -13,6 +13,12 @@ from typing import Any, Literal
 
 SCHEMA_VERSION = 1
 
+# The files of a trial's folder, between the two halves of the harness: asked, seen, kept.
+TRIAL_FILE = "trial.json"
+OBSERVATION_FILE = "observation.json"
+CAPTURE_FILE = "client.pcap"
+HAR_FILE = "load.har"
+
 Outcome = Literal["ok", "failed", "timeout", "unsupported", "lab_mismatch", "unproven"]
 Cookies = Literal["cached", "not-required", "cold"]
 Dns = Literal["resolver", "hosts"]

@@ -17,16 +17,13 @@ from testbed.client.protocol import LoadOrder, LoadTimeoutError
 from testbed.errors import LabError, MissingError, TestbedError
 from testbed.lab.laboratory import Lab, open_lab
 from testbed.lab.topology import RESOLVER_ADDRESS, origin_address
-from testbed.model import Outcome, PageLoad, Trial
+from testbed.model import CAPTURE_FILE, OBSERVATION_FILE, TRIAL_FILE, Outcome, PageLoad, Trial
 from testbed.page.archive import Archive, read_archive
 from testbed.server.nginx import serve
 from testbed.server.resolver import resolve
 from testbed.wire.capture import capture
 from testbed.wire.counters import difference, read_counters
 
-CAPTURE_FILE = "client.pcap"
-OBSERVATION_FILE = "observation.json"
-TRIAL_FILE = "trial.json"
 DRAIN_S = 2.0
 # A client handles what pages send: it has no privileges, and a browser then has its sandbox.
 CLIENT_USER = 1000
@@ -54,10 +51,9 @@ def perform(trial: Trial, site: Site) -> dict[str, object]:
     """Perform ``trial`` and return the observation; what went wrong is part of it."""
     observation: dict[str, object] = {}
     archive = read_archive(site.page)
-    hosts = list(dict.fromkeys(entry.host for entry in archive.entries))
-    addresses = {host: origin_address(i) for i, host in enumerate(hosts)}
+    addresses = {host: origin_address(i) for i, host in enumerate(archive.hosts)}
     try:
-        with open_lab(trial.condition, len(hosts), site.tag) as lab:
+        with open_lab(trial.condition, len(addresses), site.tag) as lab:
             observation["lab"] = asdict(lab.reading)
             if not lab.reading.problems:
                 _measure(trial, site, archive, addresses, lab, observation)

@@ -19,8 +19,7 @@ from testbed.determinism import (
 from testbed.errors import TestbedError
 from testbed.kernel.protocol import RawResult
 from testbed.kernel.virtual import TRACE_FILE
-from testbed.model import Condition, Record, Trial
-from testbed.trial import CAPTURE_FILE
+from testbed.model import CAPTURE_FILE, Condition, Record, Trial
 from tests.wire.packets import ACK, CLIENT, PUSH, REQUEST, SERVER, Capture
 
 TRIAL = Trial(Condition("p", "graph"), 0, 0, "virtual", "7.3")

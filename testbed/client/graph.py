@@ -21,7 +21,7 @@ from testbed.client.protocol import (
     Page,
     client_environment,
 )
-from testbed.model import PageLoad, RequestTiming
+from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
 WALK = Path(__file__).parent / "walk" / "main.py"
 START_GRACE_S = 30.0  # for starting and writing, beyond the load itself
@@ -52,7 +52,7 @@ class Graph:
             )
         exchanges = [read_exchange(item) for item in seen["requests"]]
         load = summarise(order.archive, exchanges, self.version)
-        write_har(order.out / "load.har", load, order.archive.root_url, seen["started"], exchanges)
+        write_har(order.out / HAR_FILE, load, order.archive.root_url, seen["started"], exchanges)
         return load
 
 

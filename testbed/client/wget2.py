@@ -21,7 +21,7 @@ from testbed.client.coverage import compare
 from testbed.client.har import UNKNOWN, Exchange, write_har
 from testbed.client.process import run_logged
 from testbed.client.protocol import LoadError, LoadOrder, Page, client_environment
-from testbed.model import PageLoad, RequestTiming
+from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
 THREADS = 6
 NETWORK_FAILURE, SERVER_ERROR = 4, 8  # wget2(1), exit status: some requests failed
@@ -62,7 +62,7 @@ class Wget2:
             ended = parse_stats(file)
         exchanges = join(sent, ended, plt_ms)
         load = summarise(order.archive, exchanges, version, plt_ms)
-        write_har(order.out / "load.har", load, order.archive.root_url, started / 1e9, exchanges)
+        write_har(order.out / HAR_FILE, load, order.archive.root_url, started / 1e9, exchanges)
         return load
 
 

@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 from testbed.errors import TrialError
 from testbed.kernel.protocol import InterruptedTrial, RawResult
 from testbed.model import (
+    OBSERVATION_FILE,
     Cost,
     LabReading,
     Measurement,
@@ -67,7 +68,7 @@ class FakeKernel:
             raise TrialError("the fake kernel was told to fail")
         if outcome == "timeout":
             return RawResult("timeout", "the guest did not end", "last line", None, None)
-        observation = out / "observation.json"
+        observation = out / OBSERVATION_FILE
         observation.write_text(json.dumps(observe(trial, outcome), sort_keys=True))
         cost = Cost(cpu_s=0.0, wall_s=time.monotonic() - started, virtual_s=30.0)
         return RawResult("ended", "", "", cost, observation)

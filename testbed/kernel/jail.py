@@ -23,7 +23,6 @@ STAGE = "/stage"
 LD_CACHE = Path("/etc/ld.so.cache")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  only asked for its room; UML unlinks its file
 MEMORY_FILE_BYTES = 1 << 30
-ST_NOEXEC = 8  # statvfs(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def memory_directory(otherwise: Path) -> Path:
     except OSError:
         return otherwise
     roomy = found.f_bavail * found.f_frsize >= MEMORY_FILE_BYTES
-    usable = roomy and not found.f_flag & ST_NOEXEC and os.access(SHARED_MEMORY, os.W_OK)
+    usable = roomy and not found.f_flag & os.ST_NOEXEC and os.access(SHARED_MEMORY, os.W_OK)
     return SHARED_MEMORY if usable else otherwise
 
 

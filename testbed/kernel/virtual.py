@@ -19,14 +19,12 @@ from pathlib import Path
 from testbed import proc
 from testbed.kernel.jail import Contents, Stage, open_stage
 from testbed.kernel.protocol import InterruptedTrial, RawResult, Status
-from testbed.model import Cost, Trial
+from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Cost, Trial
 
 # 2023-11-14 22:13:20 UTC: an arbitrary, round start of the guest's real-time clock.
 START_NS = 1_700_000_000_000_000_000
 MEMORY = "1G"
 CONSOLE_FILE = "console.log"
-TRIAL_FILE = "trial.json"
-OBSERVATION_FILE = "observation.json"
 TRACE_FILE = "syscalls.trace"
 TRACE_OPTION = f"tt-trace=/proc/self/cwd/out/{TRACE_FILE}"
 CONSOLE_TAIL_LINES = 15

@@ -22,7 +22,7 @@ from testbed.client.coverage import compare
 from testbed.client.process import run_logged
 from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError, client_environment
 from testbed.errors import MissingError
-from testbed.model import PageLoad, RequestTiming
+from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
 DRIVER = Path("js") / "load.cjs"
 SHIM = Path("native") / "tfo.so"
@@ -89,7 +89,7 @@ class Chromium:
             "timeout_ms": order.timeout_s * 1000.0,
             "wait_until_ms": wait_ms,
             "result": str(result),
-            "har": str(order.out / "load.har"),
+            "har": str(order.out / HAR_FILE),
         }
 
 
