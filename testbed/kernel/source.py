@@ -1,14 +1,10 @@
 """Fetch a pinned kernel source from Debian without touching the machine's apt configuration.
 
-apt runs with a private source list, private state and a private cache (apt.conf(5)), and trusts
-Debian's archive keyring alone (sources.list(5), Signed-By).  The tarball is kept, so that a pin
-can be rebuilt after Debian has moved on.
+The tarball is kept, so that a pin can be rebuilt after Debian has moved on.
 """
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
@@ -16,15 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed import proc
+from testbed.debian import private_apt
 from testbed.errors import MissingError
 from testbed.kernel.pin import Pin, file_sha256, pins, upstream
 
-KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-DEBOOTSTRAP = Path("/usr/share/debootstrap/scripts")
-MIRROR_VARIABLE = "FIRSTFLIGHT_DEBIAN_MIRROR"
-
-_UPDATE_S = 300.0
-_DOWNLOAD_S = 1800.0
 _UNPACK_S = 300.0
 
 Progress = Callable[[str], None]
@@ -56,15 +47,12 @@ def fetch_source(pin: Pin, cache: Path, progress: Progress, allow_revision: bool
     for stale in kept.parent.glob(".fetch-*"):
         shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".fetch-") as scratch:
-        apt = _private_apt(pin, debian_mirror(), Path(scratch))
         progress(f"asking Debian for {pin.package}")
-        proc.run([*apt("apt-get"), "update"], timeout_s=_UPDATE_S)
-        listing = proc.run([*apt("apt-cache"), "madison", pin.package]).stdout
-        version = choose_version(pin, parse_madison(listing), allow_revision, kept)
+        apt = private_apt(pin.suite, Path(scratch))
+        version = choose_version(pin, apt.offered(pin.package), allow_revision, kept)
         progress(f"downloading {pin.package} {version}")
-        wanted = f"{pin.package}={version}"
-        proc.run([*apt("apt-get"), "download", wanted], timeout_s=_DOWNLOAD_S, cwd=Path(scratch))
-        return _keep(pin, version, _unpack_tarball(pin, Path(scratch)), cache)
+        package = apt.download(pin.package, version)
+        return _keep(pin, version, _unpack_tarball(pin, package), cache)
 
 
 def kept_tarball(pin: Pin, cache: Path) -> Path:
@@ -96,101 +84,12 @@ def choose_version(pin: Pin, offered: Iterable[str], allow_revision: bool, kept:
     )
 
 
-def debian_mirror() -> str:
-    """The base address of a mirror of Debian's main archive, without a final slash.
-
-    Raises:
-        MissingError: neither the environment, apt nor debootstrap knows one.
-    """
-    asked = os.environ.get(MIRROR_VARIABLE)
-    if asked:
-        return asked.rstrip("/")
-    if shutil.which("apt-get") is None:
-        raise MissingError("cannot fetch the kernel source: this machine has no apt-get")
-    fields = "$(ORIGIN)|$(LABEL)|$(REPO_URI)"
-    targets = proc.run(["apt-get", "indextargets", "--format", fields]).stdout
-    mirror = parse_indextargets(targets) or _debootstrap_mirror()
-    if mirror is None:
-        raise MissingError(
-            "no mirror of Debian's main archive is known on this machine; install debootstrap "
-            f"and debian-archive-keyring, or set {MIRROR_VARIABLE} to a mirror's address"
-        )
-    return mirror
-
-
-def parse_indextargets(text: str) -> str | None:
-    """The first address of Debian's main archive among lines of ``origin|label|address``.
-
-    Before the first ``apt-get update`` origin and label are empty; then the address decides.
-    """
-    rows = [line.split("|") for line in text.splitlines() if line.count("|") == 2]
-    for origin, label, address in rows:
-        if (origin, label) == ("Debian", "Debian"):
-            return address.rstrip("/")
-    for origin, label, address in rows:
-        if not origin and not label and address.rstrip("/").endswith("/debian"):
-            return address.rstrip("/")
-    return None
-
-
-def parse_debootstrap(script: str) -> str | None:
-    """The address that a debootstrap script names as its default mirror."""
-    found = re.search(r"^\s*default_mirror\s+(\S+)", script, re.MULTILINE)
-    return found.group(1).strip("'\"").rstrip("/") if found else None
-
-
-def parse_madison(text: str) -> list[str]:
-    """The package versions in the output of ``apt-cache madison``, in its order (newest first)."""
-    rows = [line.split("|") for line in text.splitlines()]
-    versions = [row[1].strip() for row in rows if len(row) == 3 and "Packages" in row[2]]
-    return list(dict.fromkeys(versions))
-
-
-def _debootstrap_mirror() -> str | None:
-    for name in ("debian-common", "sid"):
-        script = DEBOOTSTRAP / name
-        found = parse_debootstrap(script.read_text()) if script.is_file() else None
-        if found:
-            return found
-    return None
-
-
-def _private_apt(pin: Pin, mirror: str, scratch: Path) -> Callable[[str], list[str]]:
-    """How to call an apt program that knows one suite of one mirror and writes in ``scratch``."""
-    if not KEYRING.is_file():
-        raise MissingError(f"{KEYRING} is missing; install the package debian-archive-keyring")
-    for folder in ("lists/partial", "cache/archives/partial"):
-        (scratch / folder).mkdir(parents=True)
-    (scratch / "status").touch()
-    (scratch / "debian.sources").write_text(
-        f"Types: deb\nURIs: {mirror}\nSuites: {pin.suite}\nComponents: main\n"
-        f"Architectures: amd64\nTargets: Packages\nSigned-By: {KEYRING}\n"
-    )
-    settings = {
-        "Dir::Etc::SourceList": scratch / "debian.sources",
-        "Dir::Etc::SourceParts": "-",
-        "Dir::Etc::Preferences": "-",
-        "Dir::Etc::PreferencesParts": "-",
-        "Dir::State": scratch,
-        "Dir::State::Lists": scratch / "lists",
-        "Dir::State::Status": scratch / "status",
-        "Dir::Cache": scratch / "cache",
-        "APT::Sandbox::User": "root",  # apt's own user could not write in here; an ordinary user
-        "Acquire::Languages": "none",  # never switches users anyway
-    }
-    options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
-    return lambda program: [program, "-qq", *options]
-
-
-def _unpack_tarball(pin: Pin, scratch: Path) -> Path:
-    packages = sorted(scratch.glob("*.deb"))
-    if len(packages) != 1:
-        raise MissingError(f"apt-get downloaded {len(packages)} files for {pin.package}, not one")
-    tree = scratch / "tree"
-    proc.run(["dpkg-deb", "-x", str(packages[0]), str(tree)], timeout_s=_UNPACK_S)
+def _unpack_tarball(pin: Pin, package: Path) -> Path:
+    tree = package.parent / "tree"
+    proc.run(["dpkg-deb", "-x", str(package), str(tree)], timeout_s=_UNPACK_S)
     tarball = tree / "usr" / "src" / pin.tarball
     if not tarball.is_file():
-        raise MissingError(f"{packages[0].name} holds no {pin.tarball}")
+        raise MissingError(f"{package.name} holds no {pin.tarball}")
     return tarball
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
+from testbed import debian, proc
 from testbed.errors import MissingError
 from testbed.kernel import source
 from testbed.kernel.pin import Pin, read_pin
@@ -31,12 +31,12 @@ def silent(message: str) -> None:
 
 
 def test_madison_lists_binary_versions_once() -> None:
-    assert source.parse_madison(MADISON) == ["7.3.5-1~bpo13+1", "7.3.4-1~bpo13+1"]
+    assert debian.parse_madison(MADISON) == ["7.3.5-1~bpo13+1", "7.3.4-1~bpo13+1"]
 
 
 def test_exact_version_wins_over_newer_ones(pin: Pin, tmp_path: Path) -> None:
     for allow in (False, True):
-        chosen = source.choose_version(pin, source.parse_madison(MADISON), allow, tmp_path)
+        chosen = source.choose_version(pin, debian.parse_madison(MADISON), allow, tmp_path)
         assert chosen == pin.package_version
 
 
@@ -67,39 +67,39 @@ def test_main_archive_is_picked_not_security() -> None:
         "Other|Other|http://elsewhere.test/apt/\n"
         "Debian|Debian|http://mirror.test/debian/\n"
     )
-    assert source.parse_indextargets(text) == "http://mirror.test/debian"
+    assert debian.parse_indextargets(text) == "http://mirror.test/debian"
 
 
 def test_before_the_first_update_the_address_decides() -> None:
     text = "||http://mirror.test/debian-security/\n||http://mirror.test/debian/\n"
-    assert source.parse_indextargets(text) == "http://mirror.test/debian"
+    assert debian.parse_indextargets(text) == "http://mirror.test/debian"
 
 
 def test_a_machine_of_another_vendor_has_no_mirror_in_apt() -> None:
-    assert source.parse_indextargets("Ubuntu|Ubuntu|http://mirror.test/ubuntu/\n") is None
-    assert source.parse_indextargets("") is None
+    assert debian.parse_indextargets("Ubuntu|Ubuntu|http://mirror.test/ubuntu/\n") is None
+    assert debian.parse_indextargets("") is None
 
 
 def test_debootstrap_names_its_default_mirror() -> None:
     script = "case $ARCH in\n\tamd64)\n\t\tdefault_mirror http://mirror.test/debian/\n\t;;\nesac\n"
-    assert source.parse_debootstrap(script) == "http://mirror.test/debian"
-    assert source.parse_debootstrap("mirror_style release\n") is None
+    assert debian.parse_debootstrap(script) == "http://mirror.test/debian"
+    assert debian.parse_debootstrap("mirror_style release\n") is None
 
 
 def test_environment_overrides_the_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(source.MIRROR_VARIABLE, "http://mine.test/debian/")
-    assert source.debian_mirror() == "http://mine.test/debian"
+    monkeypatch.setenv(debian.MIRROR_VARIABLE, "http://mine.test/debian/")
+    assert debian.debian_mirror() == "http://mine.test/debian"
 
 
 def test_no_mirror_names_the_remedies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(source.MIRROR_VARIABLE, raising=False)
-    monkeypatch.setattr(source, "DEBOOTSTRAP", tmp_path)
+    monkeypatch.delenv(debian.MIRROR_VARIABLE, raising=False)
+    monkeypatch.setattr(debian, "DEBOOTSTRAP", tmp_path)
     fake_program(tmp_path, "apt-get", "exit 0")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     with pytest.raises(MissingError, match=r"debootstrap.*FIRSTFLIGHT_DEBIAN_MIRROR"):
-        source.debian_mirror()
+        debian.debian_mirror()
     (tmp_path / "sid").write_text("default_mirror http://mirror.test/debian\n")
-    assert source.debian_mirror() == "http://mirror.test/debian"
+    assert debian.debian_mirror() == "http://mirror.test/debian"
 
 
 def test_kept_tarball_is_used_without_any_program(pin: Pin, tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ def test_kept_tarball_is_used_without_any_program(pin: Pin, tmp_path: Path) -> N
 def test_missing_keyring_names_its_package(
     pin: Pin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(source.MIRROR_VARIABLE, "http://mirror.test/debian")
-    monkeypatch.setattr(source, "KEYRING", tmp_path / "none.gpg")
+    monkeypatch.setenv(debian.MIRROR_VARIABLE, "http://mirror.test/debian")
+    monkeypatch.setattr(debian, "KEYRING", tmp_path / "none.gpg")
     with pytest.raises(MissingError, match="install the package debian-archive-keyring"):
         source.fetch_source(pin, tmp_path, silent)
     assert not list((tmp_path / "kernels" / "sources").rglob(".fetch-*"))
@@ -131,14 +131,14 @@ def test_download_is_private_verified_and_kept(
     fake_program(
         programs,
         "apt-get",
-        f'echo "$@" >> {tmp_path}/calls\ncase "$*" in *download*) cp {package} . ;; esac',
+        f'echo "$@" >> {tmp_path}/calls\ncase "$*" in *" download "*) cp {package} . ;; esac',
     )
     fake_program(
         programs, "apt-cache", f"echo ' {pin.package} | {pin.package_version} | x y Packages'"
     )
     monkeypatch.setenv("PATH", str(programs), prepend=":")
-    monkeypatch.setenv(source.MIRROR_VARIABLE, "http://mirror.test/debian")
-    monkeypatch.setattr(source, "KEYRING", package)  # any file will do for a fake apt
+    monkeypatch.setenv(debian.MIRROR_VARIABLE, "http://mirror.test/debian")
+    monkeypatch.setattr(debian, "KEYRING", package)  # any file will do for a fake apt
     cache = tmp_path / "cache"
 
     with pytest.raises(MissingError, match=r"is pinned to .*; it is not used"):
