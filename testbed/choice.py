@@ -23,6 +23,7 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--kernel", metavar="NAME", help="Kind of kernel, such as virtual."),
     click.option("--kernel-version", metavar="V", help="Which pinned version of it."),
     click.option("--client", metavar="NAME", help="Client that loads the pages."),
+    click.option("--protocol", metavar="NAME", help="h1, h2 or as-recorded, for TLS origins."),
     click.option("--only", metavar="KEY=VALUE,...", help="Only the conditions that match."),
     click.option("--set", "sets", metavar="KEY=VALUE", multiple=True,
                  help="Set any knob, in TOML syntax; a list sweeps it.  Repeatable."),
@@ -34,6 +35,7 @@ _KNOBS = {
     "--kernel": "kernel.name",
     "--kernel-version": "kernel.version",
     "--client": "client",
+    "--protocol": "protocol",
     "-n": "repetitions",
     "--seed": "seed",
 }
@@ -47,6 +49,7 @@ class Choice:
     kernel: str | None
     kernel_version: str | None
     client: str | None
+    protocol: str | None
     only: str | None
     sets: tuple[str, ...]
     repetitions: str | None
@@ -91,6 +94,7 @@ class Choice:
             "--kernel": self.kernel,
             "--kernel-version": self.kernel_version,
             "--client": self.client,
+            "--protocol": self.protocol,
             "-n": self.repetitions,
             "--seed": self.seed,
         }

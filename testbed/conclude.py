@@ -20,21 +20,28 @@ from testbed.model import (
     PageLoad,
     Proof,
     Record,
+    Replay,
     Trial,
 )
+from testbed.trial import SERVER_LOG_FILE
 from testbed.wire.conduct import check_conduct
 from testbed.wire.proof import prove
 
-ARTEFACTS = (CAPTURE_FILE, HAR_FILE)
+ARTEFACTS = (CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE)
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a trial wrote down about itself; see ``testbed.trial``."""
+    """What a trial wrote down about itself; see ``testbed.trial``.
+
+    ``problems`` are what it holds against its own proof, and ``error`` why it did not succeed.
+    """
 
     lab: LabReading | None = None
     load: PageLoad | None = None
+    replay: Replay | None = None
     counters: dict[str, dict[str, int]] | None = None
+    problems: tuple[str, ...] = ()
     error: str | None = None
     outcome: Literal["failed", "timeout", "unsupported"] = "failed"
 
@@ -46,6 +53,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
     """Decide the outcome of ``trial`` and gather its Record; never raises for a bad trial."""
     lab: LabReading | None = None
     load: PageLoad | None = None
+    replay: Replay | None = None
     proof: Proof | None = None
     outcome: Outcome
     reason: str | None
@@ -55,9 +63,8 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
     else:
         try:
             observed = _OBSERVATION.validate_python(json.loads(raw.observation.read_text()))
-            lab, load = observed.lab, observed.load
-            if observed.counters is not None and (out / CAPTURE_FILE).exists():
-                proof = _prove(out / CAPTURE_FILE, observed.counters, trial.condition)
+            lab, load, replay = observed.lab, observed.load, observed.replay
+            proof = _prove(out / CAPTURE_FILE, observed, trial.condition)
             outcome, reason = _judge(observed, proof)
         except (OSError, ValueError, KeyError, ValidationError) as error:
             outcome, reason = "failed", f"the observation cannot be read: {error}"
@@ -69,6 +76,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         reason=reason,
         lab=lab,
         load=load,
+        replay=replay,
         proof=proof,
         cost=raw.cost,
         artefacts=_hash_artefacts(out),
@@ -76,9 +84,12 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
     )
 
 
-def _prove(pcap: Path, counters: dict[str, dict[str, int]], condition: Condition) -> Proof:
-    proof = prove(pcap, counters, condition.tcp)
-    return replace(proof, problems=proof.problems + check_conduct(pcap, condition))
+def _prove(pcap: Path, observed: Observation, condition: Condition) -> Proof | None:
+    if observed.counters is None or observed.replay is None or not pcap.exists():
+        return None
+    proof = prove(pcap, observed.counters, condition.tcp)
+    seen = check_conduct(pcap, condition, observed.replay)
+    return replace(proof, problems=(*proof.problems, *seen, *observed.problems))
 
 
 def _judge(observed: Observation, proof: Proof | None) -> tuple[Outcome, str | None]:
@@ -86,7 +97,7 @@ def _judge(observed: Observation, proof: Proof | None) -> tuple[Outcome, str | N
         return "lab_mismatch", "; ".join(observed.lab.problems)
     if observed.error is not None:
         return observed.outcome, observed.error
-    if observed.lab is None or observed.load is None:
+    if observed.lab is None or observed.load is None or observed.replay is None:
         return "failed", "the trial left no measurement"
     if proof is None:
         return "unproven", "there is no capture, or there are no counters"

@@ -77,12 +77,10 @@ def check_determinism(
 
 
 def _same(one: Record, other: Record) -> bool:
-    return (one.artefacts, one.load, one.proof, one.lab) == (
-        other.artefacts,
-        other.load,
-        other.proof,
-        other.lab,
+    first, second = (
+        (run.artefacts, run.load, run.replay, run.proof, run.lab) for run in (one, other)
     )
+    return first == second
 
 
 def _describe(first: Run, other: Run) -> str:

@@ -41,14 +41,24 @@ PACKAGES = (
     "fonts-dejavu-core",
     "iproute2",
     "libc6",
+    "libgnutls30",
+    "libhogweed6",
+    "libnettle8",
+    "libnghttp2-14",
+    "libnss3",
     "libssl3",
+    "libwget0",
     "nginx",
     "nodejs",
     "python3.11",
     "tcpdump",
     "wget2",
 )
-"""Debian packages whose files a guest sees and runs."""
+"""Debian packages whose files a guest sees and runs.
+
+TLS and HTTP/2 come from libssl3 (nginx, node, Python), from GnuTLS with Nettle and nghttp2 (wget2),
+and from the browser itself, which links NSS.
+"""
 
 ABSENT = "not installed"
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from testbed.model import Cookies, Dns, ThinkTime
+from testbed.model import Cookies, Dns, Protocol, Randomness, ThinkTime, TlsVersion
 from testbed.suggest import did_you_mean
 
 
@@ -63,6 +63,10 @@ SWEPT: dict[str, Knob] = {
     "client": _listed("client"),
     "dns": _choice(Dns),
     "think_time": _choice(ThinkTime),
+    "protocol": _choice(Protocol),
+    "tls_version": _choice(TlsVersion),
+    "randomness": _choice(Randomness),
+    "allow_misses": Knob((), bool, "true or false"),
     "rtt_ms": Knob(
         ("link",),
         Annotated[float, Field(gt=0, le=60_000, allow_inf_nan=False)],

@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # The files of a trial's folder, between the two halves of the harness: asked, seen, kept.
 TRIAL_FILE = "trial.json"
@@ -23,6 +23,9 @@ Outcome = Literal["ok", "failed", "timeout", "unsupported", "lab_mismatch", "unp
 Cookies = Literal["cached", "not-required", "cold"]
 Dns = Literal["resolver", "hosts"]
 ThinkTime = Literal["recorded", "none"]
+Protocol = Literal["as-recorded", "h1", "h2"]
+TlsVersion = Literal["1.3", "1.2"]
+Randomness = Literal["as-recorded", "free", "pinned"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,14 @@ class TcpSpec:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One point of a sweep: which page, which client, over which link, with which TCP."""
+    """One point of a sweep: which page, which client, over which link, with which TCP.
+
+    ``protocol`` is what origins recorded over TLS speak: HTTP/2 where it was recorded, or one of
+    the two everywhere; plain HTTP stays plain.  ``tls_version`` is the only one that the server
+    offers.  ``randomness`` says whether scripts get pinned clocks and random numbers.  With
+    ``allow_misses`` a load counts although it asked for what the page does not hold, or did not
+    ask for all of it.
+    """
 
     page: str
     client: str
@@ -68,6 +78,10 @@ class Condition:
     tcp: TcpSpec = field(default_factory=TcpSpec)
     dns: Dns = "resolver"
     think_time: ThinkTime = "recorded"
+    protocol: Protocol = "as-recorded"
+    tls_version: TlsVersion = "1.3"
+    randomness: Randomness = "as-recorded"
+    allow_misses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +184,10 @@ class RequestTiming:
 
 @dataclass(frozen=True, slots=True)
 class PageLoad:
-    """Raw observations of one client: PLT (loadEventEnd - navigationStart) and its requests."""
+    """Raw observations of one client: PLT (loadEventEnd - navigationStart) and its requests.
+
+    ``pinned`` says that scripts had pinned clocks and random numbers.
+    """
 
     client: str
     client_version: str
@@ -179,11 +196,42 @@ class PageLoad:
     missing: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """A request (``METHOD URL``) that was answered with what was recorded for another URL."""
+
+    asked: str
+    answered: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Replay coverage: how the server answered, one item for each request of the load.
+
+    ``exact`` counts requests answered with their own recording, ``inexact`` are those answered by
+    the longest common prefix of the query, ``missed`` (``METHOD URL``) those that the page does
+    not hold, unknown hosts included.  ``most_per_connection`` is the largest number of requests
+    on one connection.  ``protocols`` counts requests by origin and protocol as the server
+    saw them, such as ``https://www.page.test HTTP/2.0``.
+    """
+
+    exact: int
+    inexact: tuple[Substitution, ...] = ()
+    missed: tuple[str, ...] = ()
+    most_per_connection: int = 0
+    protocols: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the wire and both ends' counters say about the mechanism under test (RFC 7413)."""
+    """What the wire and both ends' counters say about the mechanism under test (RFC 7413).
+
+    Of the connections that carry TLS, ``hello_bytes`` are those of all first ClientHello records,
+    ``syn_hello_bytes`` those of them that rode in SYNs.
+    """
 
     connections: int
     syns: int
@@ -195,6 +243,9 @@ class Proof:
     client_counters: dict[str, int]
     server_counters: dict[str, int]
     problems: tuple[str, ...] = ()
+    tls_connections: int = 0
+    hello_bytes: int = 0
+    syn_hello_bytes: int = 0
 
     @property
     def proven(self) -> bool:
@@ -225,6 +276,7 @@ class Record:
     reason: str | None = None
     lab: LabReading | None = None
     load: PageLoad | None = None
+    replay: Replay | None = None
     proof: Proof | None = None
     cost: Cost | None = None
     artefacts: dict[str, str] = field(default_factory=dict)

@@ -9,21 +9,36 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from testbed.client import CLIENTS
-from testbed.client.protocol import LoadOrder, LoadTimeoutError
+from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
+from testbed.client.verdict import check_protocols, judge_coverage, unreached
 from testbed.errors import LabError, MissingError, TestbedError
 from testbed.lab.laboratory import Lab, open_lab
 from testbed.lab.topology import RESOLVER_ADDRESS, origin_address
-from testbed.model import CAPTURE_FILE, OBSERVATION_FILE, TRIAL_FILE, Outcome, PageLoad, Trial
+from testbed.model import (
+    CAPTURE_FILE,
+    OBSERVATION_FILE,
+    TRIAL_FILE,
+    Outcome,
+    PageLoad,
+    Randomness,
+    Trial,
+)
 from testbed.page.archive import Archive, read_archive
-from testbed.server.nginx import serve
+from testbed.server.listeners import Listener, lab_listeners
+from testbed.server.nginx import ERROR_LOG, Terms, serve
+from testbed.server.replay_log import read_replay
 from testbed.server.resolver import resolve
 from testbed.wire.capture import capture
 from testbed.wire.counters import difference, read_counters
 
+# What the server complained about, beside the other files of a trial.
+SERVER_LOG_FILE = "nginx-error.log"
+COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]")
 DRAIN_S = 2.0
 # A client handles what pages send: it has no privileges, and a browser then has its sandbox.
 CLIENT_USER = 1000
@@ -78,43 +93,62 @@ def _measure(
     lab: Lab,
     observation: dict[str, object],
 ) -> None:
-    topology, tcp = lab.topology, trial.condition.tcp
-    ends = {"client": topology.client, "server": topology.server}
+    condition, topology = trial.condition, lab.topology
+    listeners = lab_listeners(archive, addresses, condition.protocol)
+    requests = condition.tcp.requests_per_connection
+    terms = Terms(requests, condition.tls_version, _tls_of(site.page))
+    nginx = site.scratch / "nginx"
+    try:
+        with (
+            serve(topology.server, archive, listeners, nginx, terms),
+            resolve(
+                topology.client,
+                topology.server,
+                addresses,
+                RESOLVER_ADDRESS,
+                condition.dns,
+                site.scratch,
+            ),
+        ):
+            load, counters = _load(trial, site, archive, lab)
+    except LoadError:
+        # What the server was asked explains a load that came to no end.
+        observation["replay"] = asdict(read_replay(nginx))
+        raise
+    finally:
+        _keep_complaints(nginx / ERROR_LOG, site.out / SERVER_LOG_FILE)
+    # The server has ended: its log is complete.
+    replay = read_replay(nginx)
+    served = {(listener.host, listener.port) for listener in listeners}
+    replay = replace(replay, missed=(*replay.missed, *unreached(load.requests, served)))
+    observation |= {"load": asdict(load), "replay": asdict(replay), "counters": counters}
+    observation["problems"] = check_protocols(replay, _offers(listeners))
+    reason = judge_coverage(load, replay, archive.entries, condition.allow_misses)
+    if reason is not None:
+        raise LabError(reason)
+
+
+def _load(
+    trial: Trial, site: Site, archive: Archive, lab: Lab
+) -> tuple[PageLoad, dict[str, dict[str, int]]]:
+    """The load, and what the TCP counters of both ends grew by during it."""
+    ends = {"client": lab.topology.client, "server": lab.topology.server}
+    lab.prime_cookies(len(archive.hosts))
+    before = {end: read_counters(namespace) for end, namespace in ends.items()}
+    order = _order(trial, site, archive, lab)
     pcap = site.scratch / CAPTURE_FILE
-    with (
-        serve(
-            topology.server,
-            archive,
-            addresses,
-            site.scratch / "nginx",
-            tcp.requests_per_connection,
-        ),
-        resolve(
-            topology.client,
-            topology.server,
-            addresses,
-            RESOLVER_ADDRESS,
-            trial.condition.dns,
-            site.scratch,
-        ),
-    ):
-        lab.prime_cookies(len(addresses))
-        before = {end: read_counters(namespace) for end, namespace in ends.items()}
-        order = _order(trial, site, archive, lab)
-        try:
-            with capture(topology.client, "c0", pcap, site.scratch / "tcpdump.log"):
-                load = CLIENTS[trial.condition.client].load(order)
-                # The last FINs and ACKs belong to the trial.
-                time.sleep(DRAIN_S)
-        finally:
-            # Of a failed load, too: its log and its packets are what explains it.
-            for file in (pcap, *sorted(order.out.iterdir())):
-                if file.is_file() and not file.is_symlink():
-                    shutil.copyfile(file, site.out / file.name)
-        after = {end: read_counters(namespace) for end, namespace in ends.items()}
-    observation["load"] = asdict(load)
-    observation["counters"] = {end: difference(before[end], after[end]) for end in ends}
-    _require_complete(load)
+    try:
+        with capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log"):
+            load = CLIENTS[trial.condition.client].load(order)
+            # The last FINs and ACKs belong to the trial.
+            time.sleep(DRAIN_S)
+    finally:
+        # Of a failed load, too: its log and its packets are what explains it.
+        for file in (pcap, *sorted(order.out.iterdir())):
+            if file.is_file() and not file.is_symlink():
+                shutil.copyfile(file, site.out / file.name)
+    after = {end: read_counters(namespace) for end, namespace in ends.items()}
+    return load, {end: difference(before[end], after[end]) for end in ends}
 
 
 def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:
@@ -122,37 +156,54 @@ def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:
     for folder in (scratch, out):
         folder.mkdir()
         folder.chmod(0o777)
+    condition = trial.condition
     return LoadOrder(
         archive=archive,
         prefix=(*lab.topology.client.prefix, *UNPRIVILEGED),
-        tfo=trial.condition.tcp.tfo,
-        think_time=trial.condition.think_time,
+        tfo=condition.tcp.tfo,
+        think_time=condition.think_time,
         bundle=site.bundle,
         scratch=scratch,
         out=out,
         timeout_s=trial.timeout_s,
         user=CLIENT_USER,
         wait_until_ns=_next_start(time.time_ns()) if site.aligned else None,
+        tls=_tls_of(site.page),
+        tls_version=condition.tls_version,
+        protocol=condition.protocol,
+        pinned=_pins(condition.randomness, archive.pinned),
     )
+
+
+def _pins(randomness: Randomness, recorded: bool) -> bool:
+    """Whether scripts get pinned clocks and random numbers."""
+    return recorded if randomness == "as-recorded" else randomness == "pinned"
+
+
+def _tls_of(page: Path) -> Path | None:
+    """The built page's certificates; a page without an https origin has none."""
+    folder = page / "tls"
+    return folder if folder.is_dir() else None
+
+
+def _offers(listeners: Iterable[Listener]) -> dict[str, bool]:
+    """Whether HTTP/2 is offered, by origin, of those with TLS."""
+    return {
+        f"https://{each.host}{'' if each.port == 443 else f':{each.port}'}": each.h2
+        for each in listeners
+        if each.tls
+    }
+
+
+def _keep_complaints(log: Path, kept: Path) -> None:
+    said = log.read_text(errors="replace") if log.is_file() else ""
+    if any(level in said for level in COMPLAINTS):
+        kept.write_text(said)
 
 
 def _next_start(now_ns: int) -> int:
     """A round instant far enough away for a browser to start: what happened before has no trace."""
     return -(-(now_ns + LAUNCH_NS) // ALIGN_NS) * ALIGN_NS
-
-
-def _require_complete(load: PageLoad) -> None:
-    complaints = [
-        f"{len(urls)} {what}: {', '.join(urls[:3])}{' ...' if len(urls) > 3 else ''}"
-        for what, urls in (
-            ("recorded requests were not made", load.missing),
-            ("requests are not in the recording", load.extra),
-            ("requests failed", load.failed),
-        )
-        if urls
-    ]
-    if complaints:
-        raise LabError("; ".join(complaints))
 
 
 def main(site: Site) -> None:

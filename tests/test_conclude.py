@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from testbed.model import (
     Measurement,
     PageLoad,
     Record,
+    Replay,
     RequestTiming,
+    Substitution,
     TcpSpec,
     Trial,
 )
@@ -30,6 +32,13 @@ CONDITION = Condition("p", "graph", tcp=TcpSpec(tfo=True), dns="hosts")
 TRIAL = Trial(CONDITION, 0, 7, "virtual", "7.3")
 LAB = LabReading((Measurement("rtt", "ms", 20.001, 20.0, 0.1),), {"client.x": "1"})
 LOAD = PageLoad("graph", "1", 123.456, (RequestTiming("http://a/", 200, 0.0, 100.25, 300, "1"),))
+REPLAY = Replay(
+    1,
+    (Substitution("GET http://a/x?1", "GET http://a/x?2"),),
+    ("GET http://a/y",),
+    most_per_connection=3,
+    protocols={"http://a HTTP/1.1": 3},
+)
 COUNTERS = {
     "client": {"TcpActiveOpens": 1, "TcpExtTCPFastOpenActive": 1},
     "server": {"TcpExtTCPFastOpenPassive": 1},
@@ -38,7 +47,14 @@ COUNTERS = {
 
 def good() -> dict[str, Any]:
     """The observation of a trial that went well."""
-    return {"lab": asdict(LAB), "load": asdict(LOAD), "counters": COUNTERS, "virtual_s": 31.0}
+    return {
+        "lab": asdict(LAB),
+        "load": asdict(LOAD),
+        "replay": asdict(REPLAY),
+        "counters": COUNTERS,
+        "problems": [],
+        "virtual_s": 31.0,
+    }
 
 
 @pytest.fixture
@@ -50,11 +66,11 @@ def out(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def judge(out: Path, observation: object) -> Record:
+def judge(out: Path, observation: object, trial: Trial = TRIAL) -> Record:
     """The record of a guest that ended by itself and left ``observation``."""
     path = out / "observation.json"
     path.write_text(observation if isinstance(observation, str) else json.dumps(observation))
-    return conclude(TRIAL, RawResult("ended", "", "", COST, path), out, "env", 2)
+    return conclude(trial, RawResult("ended", "", "", COST, path), out, "env", 2)
 
 
 def test_ok(out: Path) -> None:
@@ -62,7 +78,7 @@ def test_ok(out: Path) -> None:
     record = judge(out, good())
     assert (record.outcome, record.reason) == ("ok", None)
     assert (record.trial_id, record.trial, record.attempt) == (TRIAL.id, TRIAL, 2)
-    assert (record.lab, record.load, record.cost) == (LAB, LOAD, COST)
+    assert (record.lab, record.load, record.replay, record.cost) == (LAB, LOAD, REPLAY, COST)
     assert record.environment == "env"
     assert record.proof is not None
     assert (record.proof.connections, record.proof.syn_data_acked) == (1, 1)
@@ -108,10 +124,10 @@ def test_a_mismatch_is_told_before_an_error(out: Path) -> None:
 def test_an_error_keeps_what_was_measured(out: Path) -> None:
     record = judge(out, {**good(), "error": "2 requests failed: http://a/"})
     assert (record.outcome, record.reason) == ("failed", "2 requests failed: http://a/")
-    assert (record.lab, record.load) == (LAB, LOAD)
+    assert (record.lab, record.load, record.replay) == (LAB, LOAD, REPLAY)
 
 
-@pytest.mark.parametrize("lost", ["lab", "load"])
+@pytest.mark.parametrize("lost", ["lab", "load", "replay"])
 def test_half_a_measurement(out: Path, lost: str) -> None:
     record = judge(out, {key: value for key, value in good().items() if key != lost})
     assert (record.outcome, record.reason) == ("failed", "the trial left no measurement")
@@ -161,6 +177,8 @@ def test_a_damaged_capture(out: Path, cut: int) -> None:
         '["lab"]',
         {**good(), "lab": {}},
         {**good(), "load": {**asdict(LOAD), "plt_ms": "soon"}},
+        {**good(), "replay": {"exact": "many"}},
+        {**good(), "problems": [3]},
         {**good(), "counters": {"client": {}}},
         {**good(), "counters": {"client": 1, "server": 2}},
         {**good(), "error": 3},
@@ -184,3 +202,32 @@ def test_an_error_keeps_the_outcome_that_the_trial_gave_it(out: Path, outcome: s
     record = judge(out, {"lab": asdict(LAB), "error": "what went wrong", "outcome": outcome})
     assert (record.outcome, record.reason) == (outcome, "what went wrong")
     assert record.load is None
+
+
+def test_what_a_trial_holds_against_its_own_proof(out: Path) -> None:
+    record = judge(out, {**good(), "problems": ["https://a: 3 requests came over HTTP/1.1"]})
+    assert (record.outcome, record.reason) == (
+        "unproven",
+        "https://a: 3 requests came over HTTP/1.1",
+    )
+
+
+def test_the_server_saw_more_requests_on_a_connection_than_asked(out: Path) -> None:
+    condition = replace(CONDITION, tcp=TcpSpec(tfo=True, requests_per_connection=2))
+    record = judge(out, good(), replace(TRIAL, condition=condition))
+    assert (record.outcome, record.reason) == (
+        "unproven",
+        "a connection carried 3 requests, asked was 2 at the most",
+    )
+
+
+def test_what_was_asked_of_the_server_explains_a_load_without_an_end(out: Path) -> None:
+    said = {"lab": asdict(LAB), "replay": asdict(REPLAY), "error": "slow", "outcome": "timeout"}
+    record = judge(out, said)
+    assert (record.outcome, record.load, record.replay) == ("timeout", None, REPLAY)
+
+
+def test_what_the_server_complained_about_is_kept(out: Path) -> None:
+    (out / "nginx-error.log").write_text("[crit] no room")
+    record = judge(out, good())
+    assert set(record.artefacts) == {"client.pcap", "nginx-error.log"}

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.config import Catalogue, load_experiment
@@ -86,6 +86,28 @@ def test_unlimited_requests(tmp_path: Path) -> None:
     text = MINIMAL + '[sweep]\nrequests_per_connection = [1, "unlimited"]\n'
     seen = [c.tcp.requests_per_connection for c in load(tmp_path, text).conditions]
     assert seen == [1, None]
+
+
+def test_how_pages_are_replayed(tmp_path: Path) -> None:
+    plain = load(tmp_path, MINIMAL).conditions[0]
+    assert (plain.protocol, plain.tls_version, plain.randomness, plain.allow_misses) == (
+        "as-recorded", "1.3", "as-recorded", False,
+    )  # fmt: skip
+    text = (
+        'randomness = "pinned"\nallow_misses = true\n' + MINIMAL + "[sweep]\n"
+        'protocol = ["h1", "h2"]\ntls_version = ["1.3", "1.2"]\n'
+    )
+    conditions = load(tmp_path, text).conditions
+    assert [(c.protocol, c.tls_version) for c in conditions] == [
+        ("h1", "1.3"), ("h1", "1.2"), ("h2", "1.3"), ("h2", "1.2"),
+    ]  # fmt: skip
+    assert {(c.randomness, c.allow_misses) for c in conditions} == {("pinned", True)}
+
+
+def test_a_version_of_tls_is_text(tmp_path: Path) -> None:
+    assert load(tmp_path, MINIMAL, "tls_version=1.2").conditions[0].tls_version == "1.2"
+    (problem,) = problems(tmp_path, "tls_version = 1.2\n" + MINIMAL)
+    assert '"1.3" or "1.2"' in problem
 
 
 def test_every_error_is_told_at_once_with_place_and_remedy(tmp_path: Path) -> None:
@@ -251,6 +273,7 @@ def test_set_without_value() -> None:
         parse_override("rtt_ms")
 
 
+@settings(deadline=None)
 @given(st.sampled_from([*SWEPT, "repetitions", "seed", "bogus", "link", "kernel.name"]), st.text())
 def test_no_override_ends_in_anything_but_an_experiment_or_its_problems(
     key: str, value: str

@@ -19,7 +19,7 @@ from testbed.determinism import (
 from testbed.errors import TestbedError
 from testbed.kernel.protocol import RawResult
 from testbed.kernel.virtual import TRACE_FILE
-from testbed.model import CAPTURE_FILE, Condition, Record, Trial
+from testbed.model import CAPTURE_FILE, Condition, Record, Replay, Trial
 from tests.wire.packets import ACK, CLIENT, PUSH, REQUEST, SERVER, Capture
 
 TRIAL = Trial(Condition("p", "graph"), 0, 0, "virtual", "7.3")
@@ -76,6 +76,15 @@ def test_a_boot_that_differs_is_shown_where_it_parts(tmp_path: Path, jobs: int) 
     assert "first system call that differs: number 1" in text
     assert "= 9" in text
     assert "= -11" in text
+
+
+def test_a_boot_whose_requests_were_answered_otherwise_differs(tmp_path: Path) -> None:
+    def answer(trial: Trial, raw: RawResult, out: Path, environment: str, attempt: int) -> Record:
+        return Record(trial.id, trial, "ok", environment, replay=Replay(int(out.name == "1")))
+
+    (text,) = check_determinism(TwoFaced(-1), TRIAL, tmp_path, answer, 3, 1)
+    assert text.startswith("boot 1 is not boot 0:")
+    assert "every packet is the same" in text
 
 
 def test_a_boot_without_a_measurement_ends_the_check(tmp_path: Path) -> None:

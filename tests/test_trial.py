@@ -1,12 +1,240 @@
-"""What an error inside a trial means for its outcome, and when a load starts."""
+"""A trial with a lab, a server and a client that are words: what it orders, and what it judges."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from testbed.client.protocol import LoadError, LoadTimeoutError
+from testbed import trial as trials
+from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
 from testbed.errors import LabError, MissingError
-from testbed.trial import ALIGN_NS, LAUNCH_NS, _next_start, _outcome
+from testbed.model import (
+    Condition,
+    LabReading,
+    PageLoad,
+    Randomness,
+    Replay,
+    RequestTiming,
+    Substitution,
+    TcpSpec,
+    Trial,
+)
+from testbed.page.archive import Archive, Entry, split_url
+from testbed.server.listeners import Listener
+from testbed.server.nginx import ERROR_LOG, Terms
+from testbed.trial import ALIGN_NS, LAUNCH_NS, SERVER_LOG_FILE, Site, _next_start, _outcome, perform
+
+ROOT, OTHER = "https://www.page.test/", "http://img.page.test/a.png?v=1"
+LOAD = PageLoad(
+    "graph", "1", 100.0, (RequestTiming(ROOT, 200, 0, 50), RequestTiming(OTHER, 200, 50, 100))
+)
+SPOKEN = {"https://www.page.test HTTP/2.0": 1, "http://img.page.test HTTP/1.1": 1}
+REPLAY = Replay(2, most_per_connection=1, protocols=SPOKEN)
+CONDITION = Condition("p", "graph", tcp=TcpSpec(requests_per_connection=3))
+
+
+def entry(url: str, protocol: str) -> Entry:
+    """One recorded exchange."""
+    scheme, host, port, path = split_url(url)
+    return Entry(
+        id="0", url=url, scheme=scheme, host=host, port=port, path=path, method="GET", status=200,
+        protocol=protocol, headers=(), headers_size=None, body_size=0, decoded_size=0,
+        request_body_size=0, mime="", body=None, location=None, parent=None, carrier=None,
+        how="root", gap_ms=None, start_ms=None, dur_ms=None, depth=0, after_load=False,
+    )  # fmt: skip
+
+
+ARCHIVE = Archive("p", "P", ROOT, (entry(ROOT, "h2"), entry(OTHER, "http/1.1")), "0" * 64)
+
+
+@dataclass
+class Stage:
+    """What happens in the trial, and what was asked of each part of it."""
+
+    folder: Path
+    load: PageLoad | Exception = LOAD
+    replay: Replay = REPLAY
+    archive: Archive = ARCHIVE
+    complaint: str = ""
+    reading: LabReading = field(default_factory=lambda: LabReading((), {}))
+    orders: list[LoadOrder] = field(default_factory=list)
+    served: list[tuple[tuple[Listener, ...], Terms]] = field(default_factory=list)
+    running: bool = False
+
+    def perform(self, condition: Condition = CONDITION) -> dict[str, Any]:
+        """The observation of a trial of ``condition``."""
+        for name in ("page", "out", "scratch"):
+            (self.folder / name).mkdir(exist_ok=True)
+        page, out, scratch = (self.folder / name for name in ("page", "out", "scratch"))
+        site = Site(page, out, self.folder / "bundle", scratch, aligned=False)
+        return perform(Trial(condition, 0, 0, "virtual", "7.3"), site)
+
+    @contextmanager
+    def open_lab(self, *_asked: object) -> Iterator[Any]:
+        """A lab without anything in it."""
+        end = SimpleNamespace(prefix=("in", "client"))
+        topology = SimpleNamespace(client=end, server=end)
+        yield SimpleNamespace(
+            topology=topology, reading=self.reading, prime_cookies=lambda _origins: None
+        )
+
+    @contextmanager
+    def serve(
+        self, _end: object, _archive: object, listeners: Any, scratch: Path, terms: Terms
+    ) -> Iterator[int]:
+        """A server that writes its log when it ends."""
+        self.served.append((listeners, terms))
+        scratch.mkdir()
+        self.running = True
+        try:
+            yield 1
+        finally:
+            self.running = False
+            (scratch / ERROR_LOG).write_text(self.complaint)
+
+    def read_replay(self, _scratch: Path) -> Replay:
+        """The log, which is complete only when the server has ended."""
+        assert not self.running
+        return self.replay
+
+    def ask(self, order: LoadOrder) -> PageLoad:
+        """The client."""
+        self.orders.append(order)
+        (order.out / "load.har").write_text("{}")
+        if isinstance(self.load, Exception):
+            raise self.load
+        return self.load
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    made = Stage(tmp_path)
+    for name, part in {
+        "read_archive": lambda _page: made.archive,
+        "open_lab": made.open_lab,
+        "serve": made.serve,
+        "resolve": lambda *_asked: nullcontext(),
+        "capture": lambda *_asked: nullcontext(),
+        "read_counters": lambda _end: {"TcpActiveOpens": 1},
+        "read_replay": made.read_replay,
+        "CLIENTS": {"graph": SimpleNamespace(load=made.ask)},
+        "DRAIN_S": 0.0,
+    }.items():
+        monkeypatch.setattr(trials, name, part)
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "scratch" / "client.pcap").touch()
+    return made
+
+
+def test_a_load_of_the_whole_page(stage: Stage) -> None:
+    stage.complaint = "[warn] more connections than files"  # no complaint
+    observed = stage.perform()
+    assert "error" not in observed and observed["problems"] == ()
+    assert observed["load"]["plt_ms"] == 100.0
+    assert observed["replay"]["exact"] == 2
+    assert observed["counters"] == {end: {"TcpActiveOpens": 0} for end in ("client", "server")}
+    assert sorted(path.name for path in (stage.folder / "out").iterdir()) == [
+        "client.pcap", "load.har",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_what_server_and_client_are_told(stage: Stage, tls: bool) -> None:
+    folder = stage.folder / "page" / "tls"
+    if tls:
+        folder.mkdir(parents=True)
+    stage.perform(replace(CONDITION, protocol="h1", tls_version="1.2"))
+    (order,), ((listeners, terms),) = stage.orders, stage.served
+    expected = folder if tls else None
+    assert (order.tls, order.tls_version, order.protocol) == (expected, "1.2", "h1")
+    assert terms == Terms(3, "1.2", expected)
+    assert [(each.host, each.port, each.h2) for each in listeners] == [
+        ("www.page.test", 80, False), ("img.page.test", 80, False), ("www.page.test", 443, False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("randomness", "recorded", "pinned"),
+    [
+        ("as-recorded", False, False),
+        ("as-recorded", True, True),
+        ("free", True, False),
+        ("pinned", False, True),
+    ],
+)
+def test_when_scripts_are_pinned(
+    stage: Stage, randomness: Randomness, recorded: bool, pinned: bool
+) -> None:
+    stage.archive = replace(ARCHIVE, pinned=recorded)
+    stage.perform(replace(CONDITION, randomness=randomness))
+    assert stage.orders[0].pinned is pinned
+
+
+def test_a_host_that_the_page_does_not_have_is_a_miss(stage: Stage) -> None:
+    url = "https://new.test/x"
+    requests = (*LOAD.requests, RequestTiming(url, 0, 60, 70))
+    stage.load = replace(LOAD, requests=requests, extra=(url,), failed=(url,))
+    stage.replay = replace(REPLAY, missed=("GET http://img.page.test/b",))
+    observed = stage.perform()
+    misses = ("GET http://img.page.test/b", f"(unreached) {url}")
+    assert observed["replay"]["missed"] == misses
+    assert observed["outcome"] == "failed"
+    assert observed["error"] == (
+        f"2 requests missed: {', '.join(misses)}; record the page again, or set allow_misses = true"
+    )
+
+
+def test_misses_that_are_allowed_are_recorded(stage: Stage) -> None:
+    stage.replay = replace(REPLAY, missed=("GET http://img.page.test/b",))
+    observed = stage.perform(replace(CONDITION, allow_misses=True))
+    assert "error" not in observed
+    assert observed["replay"]["missed"] == ("GET http://img.page.test/b",)
+
+
+def test_an_inexact_answer_is_recorded(stage: Stage) -> None:
+    asked = OTHER.replace("v=1", "v=2")
+    stage.load = replace(LOAD, missing=(OTHER,), extra=(asked,))
+    stage.replay = replace(REPLAY, exact=1, inexact=(Substitution(f"GET {asked}", f"GET {OTHER}"),))
+    observed = stage.perform()
+    assert "error" not in observed
+    assert len(observed["replay"]["inexact"]) == 1
+
+
+def test_a_client_that_spoke_the_wrong_protocol(stage: Stage) -> None:
+    stage.replay = replace(REPLAY, protocols={"https://www.page.test HTTP/1.1": 1})
+    assert stage.perform()["problems"] == (
+        "https://www.page.test: 1 requests came over HTTP/1.1, asked was HTTP/2.0",
+    )
+
+
+def test_a_load_without_an_end_keeps_what_was_asked_of_the_server(stage: Stage) -> None:
+    stage.load = LoadTimeoutError("slow")
+    stage.replay = replace(REPLAY, missed=("GET http://img.page.test/b",))
+    stage.complaint = "[error] no such file"
+    observed = stage.perform()
+    assert (observed["outcome"], observed["error"]) == ("timeout", "slow")
+    assert observed["replay"]["missed"] == ("GET http://img.page.test/b",)
+    assert "load" not in observed
+    assert (stage.folder / "out" / "load.har").exists()
+    assert (stage.folder / "out" / SERVER_LOG_FILE).read_text() == "[error] no such file"
+
+
+def test_what_a_client_cannot_do_is_unsupported(stage: Stage) -> None:
+    stage.load = MissingError("graph speaks no HTTP/2")
+    observed = stage.perform(replace(CONDITION, protocol="h2"))
+    assert (observed["outcome"], observed["error"]) == ("unsupported", "graph speaks no HTTP/2")
+
+
+def test_a_lab_out_of_tolerance_is_not_measured_in(stage: Stage) -> None:
+    stage.reading = LabReading((), {}, ("a knob is wrong",))
+    assert "load" not in stage.perform()
+    assert stage.orders == []
 
 
 @pytest.mark.parametrize(

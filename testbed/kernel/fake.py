@@ -28,6 +28,7 @@ from testbed.model import (
     PageLoad,
     Proof,
     Record,
+    Replay,
     RequestTiming,
     Trial,
 )
@@ -35,6 +36,7 @@ from testbed.model import (
 _PARTS: Mapping[str, TypeAdapter[Any]] = {
     "lab": TypeAdapter(LabReading),
     "load": TypeAdapter(PageLoad),
+    "replay": TypeAdapter(Replay),
     "proof": TypeAdapter(Proof),
 }
 
@@ -96,6 +98,7 @@ def observe(trial: Trial, outcome: Outcome = "ok") -> dict[str, Any]:
     return {
         "lab": asdict(LabReading((rtt,), {"tcp_fastopen": "519" if tcp.tfo else "0"})),
         "load": asdict(PageLoad(trial.condition.client, "fake", plt_ms, timings)),
+        "replay": asdict(Replay(requests, most_per_connection=-(-requests // connections))),
         "proof": asdict(
             Proof(connections, connections, fast, fast * 490, 0, fast, 0, {}, {}, problems)
         ),

@@ -1,54 +1,107 @@
-"""Knobs that only the wire can show: name look-ups, reuse of connections, offloads."""
+"""Knobs that only the wire and the server's log can show: look-ups, reuse, offloads, TLS."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import dpkt
 
-from testbed.model import Condition
+from testbed.model import Condition, Replay
 from testbed.wire.packets import payload_bytes, read_ip
+from testbed.wire.tls import chosen_version, is_client_hello
 
 DNS_PORT = 53
 METHODS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ")
 
+Ends = tuple[bytes, int, bytes, int]
 
-def check_conduct(pcap: Path, condition: Condition) -> tuple[str, ...]:
-    """A sentence for each knob of ``condition`` that the capture contradicts.
+
+@dataclass(slots=True)
+class Conduct:
+    """What a capture shows beside the opening of connections.
+
+    ``requests`` counts those in clear by connection, ``versions`` connections by the TLS version
+    that the server chose, ``hellos`` are the connections whose client began with TLS.
+    """
+
+    questions: int = 0
+    largest: int = 0
+    requests: Counter[Ends] = field(default_factory=Counter)
+    hellos: set[Ends] = field(default_factory=set)
+    versions: dict[Ends, str] = field(default_factory=dict)
+
+
+def check_conduct(pcap: Path, condition: Condition, replay: Replay) -> tuple[str, ...]:
+    """A sentence for each knob of ``condition`` that the capture or the server contradicts.
 
     ``dns``: questions cross the link with ``resolver``, none does with ``hosts``.
-    ``requests_per_connection``: no connection carries more.  Offloads: no packet is larger than
-    the MTU.
+    ``requests_per_connection``: no connection carries more, says the server, which sees through
+    TLS; the capture must not show more in clear.  ``tls_version``: the server chose no other.
+    Offloads: no packet is larger than the MTU.
 
     Raises:
         OSError, ValueError: the capture cannot be read.
     """
-    questions = largest = 0
-    requests: Counter[tuple[bytes, int, bytes, int]] = Counter()
-    seen: set[tuple[bytes, int, bytes, int, int]] = set()
+    seen = read_conduct(pcap)
+    return (*_complain(condition, seen, replay), *_complain_of_tls(condition, seen))
+
+
+def read_conduct(pcap: Path) -> Conduct:
+    """Go through ``pcap`` once.
+
+    Raises:
+        OSError, ValueError: the capture cannot be read.
+    """
+    found = Conduct()
+    known: set[tuple[bytes, int, bytes, int, int]] = set()
     for _, packet in read_ip(pcap):
-        largest = max(largest, packet.len)
+        found.largest = max(found.largest, packet.len)
         upper = packet.data
         if isinstance(upper, dpkt.udp.UDP) and upper.dport == DNS_PORT:
-            questions += 1
+            found.questions += 1
         elif isinstance(upper, dpkt.tcp.TCP) and payload_bytes(packet):
-            connection = (packet.src, upper.sport, packet.dst, upper.dport)
-            first_time = (*connection, upper.seq) not in seen
-            seen.add((*connection, upper.seq))
-            if first_time and bytes(upper.data).startswith(METHODS):
-                requests[connection] += 1
-    return tuple(_complain(condition, questions, max(requests.values(), default=0), largest))
+            ends = (packet.src, upper.sport, packet.dst, upper.dport)
+            if (*ends, upper.seq) not in known:
+                known.add((*ends, upper.seq))
+                _note_payload(found, ends, bytes(upper.data))
+    return found
 
 
-def _complain(condition: Condition, questions: int, most: int, largest: int) -> Iterator[str]:
-    if condition.dns == "resolver" and not questions:
+def _note_payload(found: Conduct, ends: Ends, payload: bytes) -> None:
+    if payload.startswith(METHODS):
+        found.requests[ends] += 1
+    elif is_client_hello(payload):
+        found.hellos.add(ends)
+    elif (version := chosen_version(payload)) is not None:
+        found.versions[ends] = version
+
+
+def _complain(condition: Condition, seen: Conduct, replay: Replay) -> Iterator[str]:
+    if condition.dns == "resolver" and not seen.questions:
         yield "dns = resolver, but no name was asked for on the link"
-    if condition.dns == "hosts" and questions:
-        yield f"dns = hosts, but {questions} questions for names crossed the link"
-    limit = condition.tcp.requests_per_connection
+    if condition.dns == "hosts" and seen.questions:
+        yield f"dns = hosts, but {seen.questions} questions for names crossed the link"
+    limit, most = condition.tcp.requests_per_connection, replay.most_per_connection
     if limit is not None and most > limit:
         yield f"a connection carried {most} requests, asked was {limit} at the most"
-    if largest > condition.link.mtu_bytes:
-        yield f"a packet of {largest} bytes is larger than the MTU: an offload is on"
+    in_clear = max(seen.requests.values(), default=0)
+    # A lossy link may take a request from the client and never hand it to the server.
+    if in_clear > most and not condition.link.loss_pct:
+        yield f"the capture shows {in_clear} requests on a connection, the server's log {most}"
+    if seen.largest > condition.link.mtu_bytes:
+        yield f"a packet of {seen.largest} bytes is larger than the MTU: an offload is on"
+
+
+def _complain_of_tls(condition: Condition, seen: Conduct) -> Iterator[str]:
+    chosen = Counter(seen.versions.values())
+    for version, number in sorted(chosen.items()):
+        if version != condition.tls_version:
+            yield (
+                f"tls_version = {condition.tls_version}, but the server chose TLS {version} "
+                f"on {number} of {len(seen.hellos)} connections"
+            )
+    if seen.hellos and not chosen:
+        yield "the capture shows no TLS version, although connections carried TLS"

@@ -1,7 +1,9 @@
 """The proof: did the mechanism under test happen on the wire, in every connection (RFC 7413)?
 
 From the client's capture: each connection's SYN, its payload, its Fast Open option, and how much
-of it the SYN-ACK acknowledged.  From both ends' counters: what the kernels say of the same.
+of it the SYN-ACK acknowledged.  From both ends' counters: what the kernels say of the same.  A TLS
+client's first request is its hello (section 6.3.2), and a SYN may hold the beginning of it only:
+what rode in the SYN is counted, the rest follows a round trip later.
 """
 
 from __future__ import annotations
@@ -15,14 +17,19 @@ import dpkt
 
 from testbed.model import Proof, TcpSpec
 from testbed.wire.packets import payload_bytes, read_tcp
+from testbed.wire.tls import HANDSHAKE_START, record_bytes
 
 FASTOPEN_OPTION = 34
-REQUEST_STARTS = (b"GET ", b"HEAD ", b"POST ", b"\x16\x03")
+REQUEST_STARTS = (b"GET ", b"HEAD ", b"POST ", HANDSHAKE_START)
 
 
 @dataclass(slots=True)
 class Connection:
-    """What the capture shows of one TCP connection that the client opened."""
+    """What the capture shows of one TCP connection that the client opened.
+
+    ``hello`` counts the bytes of the client's first TLS record, ``syn_hello`` those of them that
+    were in the SYN; both are 0 on a connection without TLS.
+    """
 
     server: str
     syn_time_ns: int
@@ -30,6 +37,8 @@ class Connection:
     syns: int = 1
     payload: int = 0
     carries_request: bool = False
+    hello: int = 0
+    syn_hello: int = 0
     fastopen_option: bool = False
     cookie_request: bool = False
     synack_time_ns: int | None = None
@@ -89,6 +98,9 @@ def prove(pcap: Path, counters: dict[str, dict[str, int]], spec: TcpSpec) -> Pro
         client_counters=client,
         server_counters=server,
         problems=tuple(problems),
+        tls_connections=sum(1 for c in connections if c.hello),
+        hello_bytes=sum(c.hello for c in connections),
+        syn_hello_bytes=sum(c.syn_hello for c in connections),
     )
 
 
@@ -146,6 +158,7 @@ def _fastopen_option(tcp: dpkt.tcp.TCP) -> bytes | None:
 def _open_connection(time_ns: int, packet: dpkt.ip.IP) -> Connection:
     tcp = packet.data
     payload = payload_bytes(packet)
+    hello = record_bytes(bytes(tcp.data))
     option = _fastopen_option(tcp)
     return Connection(
         server=f"{socket.inet_ntoa(packet.dst)}:{tcp.dport}",
@@ -153,6 +166,8 @@ def _open_connection(time_ns: int, packet: dpkt.ip.IP) -> Connection:
         sequence=tcp.seq,
         payload=payload,
         carries_request=payload > 0 and bytes(tcp.data).startswith(REQUEST_STARTS),
+        hello=hello,
+        syn_hello=min(payload, hello),
         fastopen_option=option is not None,
         cookie_request=option == b"",
     )
@@ -169,8 +184,11 @@ def _note_synack(connection: Connection, time_ns: int, tcp: dpkt.tcp.TCP) -> Non
 
 def _note_data(connection: Connection, sender: str, packet: dpkt.ip.IP) -> None:
     size = payload_bytes(packet)
+    tcp = packet.data
     if size:
-        segment = (sender, packet.data.seq, size)
+        if sender == "client" and tcp.seq == (connection.sequence + 1) & 0xFFFFFFFF:
+            connection.hello = connection.hello or record_bytes(bytes(tcp.data))
+        segment = (sender, tcp.seq, size)
         if segment in connection.sent:
             connection.retransmits += 1
         connection.sent.add(segment)

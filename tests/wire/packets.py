@@ -16,6 +16,33 @@ COOKIE = bytes.fromhex("0123456789abcdef")
 SYN, ACK, PUSH = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK, dpkt.tcp.TH_PUSH
 MSS_OPTION = b"\x02\x04\x05\xb4"
 START_NS = 1_700_000_000_000_000_007
+SUITE = b"\x13\x01"
+
+
+def tls_record(message: int, content: bytes, declared: int | None = None) -> bytes:
+    """A handshake record with one message; ``declared`` is what its header says instead."""
+    size = len(content) + 4 if declared is None else declared
+    header = b"\x16\x03\x01" + size.to_bytes(2, "big")
+    return header + bytes([message]) + (size - 4).to_bytes(3, "big") + content
+
+
+def client_hello(size: int) -> bytes:
+    """A ClientHello whose record has ``size`` bytes in all (RFC 8446 section 4.1.2)."""
+    return tls_record(1, b"\x03\x03" + bytes(size - 11))
+
+
+def server_hello(
+    *extensions: tuple[int, bytes], version: bytes = b"\x03\x03", session: bytes = bytes(32)
+) -> bytes:
+    """A ServerHello with these extensions (RFC 8446 section 4.1.3)."""
+    block = b"".join(
+        kind.to_bytes(2, "big") + len(data).to_bytes(2, "big") + data for kind, data in extensions
+    )
+    return tls_record(
+        2,
+        version + bytes(32) + bytes([len(session)]) + session + SUITE + b"\0"
+        + len(block).to_bytes(2, "big") + block,
+    )  # fmt: skip
 
 
 def fastopen_option(cookie: bytes) -> bytes:
@@ -76,6 +103,7 @@ class Visit:
     server: str = SERVER
     isn: int = 0xFFFFFFF0
     server_isn: int = 5000
+    server_port: int = 80
 
     def syn(
         self, payload: bytes = b"", cookie: bytes | None = None, at_ms: float | None = None
@@ -87,13 +115,18 @@ class Visit:
     def synack(self, acked: int, cookie: bytes | None = None, at_ms: float | None = None) -> None:
         """The server's SYN-ACK, which acknowledges ``acked`` bytes beyond the SYN."""
         options = MSS_OPTION + (b"" if cookie is None else fastopen_option(cookie))
-        ends = ((self.server, 80), (CLIENT, self.port))
+        ends = ((self.server, self.server_port), (CLIENT, self.port))
         ack = self.isn + 1 + acked
         self.capture.add(*ends, SYN | ACK, self.server_isn, ack, b"", options, at_ms)
 
     def send(self, offset: int, payload: bytes) -> None:
         """Data of the client, ``offset`` bytes after the SYN's number."""
         self._send(ACK | PUSH, self.isn + 1 + offset, self.server_isn + 1, payload, b"", None)
+
+    def answer(self, payload: bytes) -> None:
+        """The server's first data."""
+        ends = ((self.server, self.server_port), (CLIENT, self.port))
+        self.capture.add(*ends, ACK | PUSH, self.server_isn + 1, self.isn + 1, payload, b"")
 
     def open(self, payload: bytes = b"", acked: int | None = None, at_ms: float = 0.0) -> None:
         """SYN, SYN-ACK a millisecond later, ACK."""
@@ -104,5 +137,5 @@ class Visit:
     def _send(
         self, flags: int, seq: int, ack: int, payload: bytes, options: bytes, at_ms: float | None
     ) -> None:
-        ends = ((CLIENT, self.port), (self.server, 80))
+        ends = ((CLIENT, self.port), (self.server, self.server_port))
         self.capture.add(*ends, flags, seq, ack, payload, options, at_ms)

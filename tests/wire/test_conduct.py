@@ -1,4 +1,4 @@
-"""Knobs that the capture shows: name look-ups, requests on a connection, packet sizes."""
+"""Knobs that capture and server show: look-ups, requests on a connection, sizes, TLS."""
 
 from __future__ import annotations
 
@@ -9,11 +9,24 @@ from pathlib import Path
 import dpkt
 import pytest
 
-from testbed.model import Condition, TcpSpec
+from testbed.model import Condition, LinkSpec, Replay, TcpSpec, TlsVersion
 from testbed.wire.conduct import check_conduct
-from tests.wire.packets import ACK, CLIENT, PUSH, REQUEST, SERVER, Capture
+from tests.wire.packets import (
+    ACK,
+    CLIENT,
+    PUSH,
+    REQUEST,
+    SERVER,
+    Capture,
+    Visit,
+    client_hello,
+    server_hello,
+)
 
 HOSTS = Condition("p", "graph", dns="hosts")
+ONE = Replay(1, most_per_connection=1)
+TWO = Replay(2, most_per_connection=2)
+TLS13 = (43, b"\x03\x04")
 
 
 def ask(capture: Capture) -> None:
@@ -39,9 +52,9 @@ def test_names_cross_the_link_only_with_a_resolver(tmp_path: Path) -> None:
     request(asking, 1)
     without, with_names = silent.write(tmp_path / "a"), asking.write(tmp_path / "b")
     resolver = replace(HOSTS, dns="resolver")
-    assert check_conduct(without, HOSTS) == check_conduct(with_names, resolver) == ()
-    assert "no name was asked" in check_conduct(without, resolver)[0]
-    assert "1 questions" in check_conduct(with_names, HOSTS)[0]
+    assert check_conduct(without, HOSTS, ONE) == check_conduct(with_names, resolver, ONE) == ()
+    assert "no name was asked" in check_conduct(without, resolver, ONE)[0]
+    assert "1 questions" in check_conduct(with_names, HOSTS, ONE)[0]
 
 
 @pytest.mark.parametrize(("limit", "problems"), [(None, 0), (3, 0), (2, 0), (1, 1)])
@@ -53,7 +66,7 @@ def test_requests_on_a_connection(tmp_path: Path, limit: int | None, problems: i
     request(capture, 1, port=2001)
     pcap = capture.write(tmp_path / "pcap")
     condition = replace(HOSTS, tcp=TcpSpec(requests_per_connection=limit))
-    found = check_conduct(pcap, condition)
+    found = check_conduct(pcap, condition, TWO)
     assert len(found) == problems
     assert all("carried 2 requests" in problem for problem in found)
 
@@ -61,4 +74,54 @@ def test_requests_on_a_connection(tmp_path: Path, limit: int | None, problems: i
 def test_an_offload_shows_as_a_packet_beyond_the_mtu(tmp_path: Path) -> None:
     capture = Capture(snap=256)
     request(capture, 1, payload=REQUEST + bytes(3000))
-    assert "larger than the MTU" in check_conduct(capture.write(tmp_path / "pcap"), HOSTS)[0]
+    assert "larger than the MTU" in check_conduct(capture.write(tmp_path / "pcap"), HOSTS, ONE)[0]
+
+
+def test_the_server_counts_what_tls_hides(tmp_path: Path) -> None:
+    pcap = Capture().write(tmp_path / "pcap")
+    condition = replace(HOSTS, tcp=TcpSpec(requests_per_connection=2))
+    assert check_conduct(pcap, condition, TWO) == ()
+    (problem,) = check_conduct(pcap, condition, Replay(9, most_per_connection=3))
+    assert problem == "a connection carried 3 requests, asked was 2 at the most"
+
+
+@pytest.mark.parametrize(("loss_pct", "problems"), [(0.0, 1), (1.0, 0)])
+def test_the_capture_does_not_show_more_than_the_server_had(
+    tmp_path: Path, loss_pct: float, problems: int
+) -> None:
+    capture = Capture()
+    request(capture, 1)
+    request(capture, 1 + len(REQUEST))
+    condition = replace(HOSTS, link=LinkSpec(loss_pct=loss_pct))
+    found = check_conduct(capture.write(tmp_path / "pcap"), condition, ONE)
+    assert len(found) == problems
+    assert all("shows 2 requests on a connection, the server's log 1" in one for one in found)
+
+
+def greet(capture: Capture, port: int, answer: bytes) -> None:
+    """A TLS connection as far as the server's hello."""
+    made = Visit(capture, port, server_port=443)
+    made.open(client_hello(395))
+    made.answer(answer)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "problem"),
+    [
+        ("1.3", server_hello(TLS13), None),
+        ("1.2", server_hello(), None),
+        ("1.3", server_hello(), "tls_version = 1.3, but the server chose TLS 1.2 on 1 of 2"),
+        ("1.2", server_hello(TLS13), "tls_version = 1.2, but the server chose TLS 1.3 on 1 of 2"),
+        ("1.2", server_hello(version=b"\x03\x02"), "the server chose TLS version 0302 on 1 of 2"),
+        ("1.3", b"\x15\x03\x03\0\x02\x02\x28", "the capture shows no TLS version"),
+    ],
+)
+def test_the_version_of_tls(
+    tmp_path: Path, asked: TlsVersion, answer: bytes, problem: str | None
+) -> None:
+    capture = Capture(snap=256)
+    greet(capture, 2000, answer)
+    Visit(capture, 2001, server_port=443).open(client_hello(395))  # given up: it shows nothing
+    found = check_conduct(capture.write(tmp_path / "pcap"), replace(HOSTS, tls_version=asked), ONE)
+    assert len(found) == (problem is not None)
+    assert (problem or "") in "".join(found)
