@@ -29,6 +29,7 @@ GUEST_MODULES = (
     "trial.py",
     "page/__init__.py",
     "page/archive.py",
+    "page/head.py",
     "client",
     "lab",
     "server",

@@ -12,7 +12,9 @@ from pathlib import Path
 
 from testbed.errors import StorageError
 
-PARTS = frozenset({"bundles", "js", "kernels", "logs", "native", "pages", "venv"})
+PARTS = frozenset(
+    {"bundles", "js", "kernels", "logs", "native", "packages", "pages", "recipes", "venv"}
+)
 """The folders that this program makes in its cache; anything else there is not ours to remove."""
 
 STAGES = "firstflight-stage-*"

@@ -20,7 +20,7 @@ from testbed.kernel.virtual import VirtualKernel
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
 from testbed.page.archive import read_archive
 from testbed.page.build import build_page
-from testbed.page.catalogue import find_page, list_pages
+from testbed.page.catalogue import find_page, list_pages, read_kind
 from testbed.plan import plan_trials
 from testbed.run import Means
 
@@ -91,8 +91,20 @@ def prepare_determinism(boots: int, client: str, version: str, jobs: int) -> tup
 
 
 def built_page(name: str, cache: Path) -> Path:
-    """The folder of the built page, built now if need be."""
-    return build_page(find_page(places.PAGES, name), cache / "pages")
+    """The folder of the built page of whatever kind, built now if need be.
+
+    Raises:
+        ConfigurationError: there is no such page, or its files are wrong.
+        MissingError: a recipe's package cannot be had.
+        StorageError: the cache cannot be written.
+    """
+    folder = find_page(places.PAGES, name)
+    if read_kind(folder) != "recipe":
+        return build_page(folder, cache / "pages")
+    # Imported here: no other page needs a recorder and a browser to be built.
+    from testbed.recipe import build_recipe
+
+    return build_recipe(folder, cache, _log.info)
 
 
 def _judge_digest() -> str:

@@ -7,41 +7,74 @@ Standard library only and few imports, because guests run this.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from testbed.errors import ConfigurationError
 
 HAR_NAME = "page.har"
+DEFAULT_PORTS = {"http": 80, "https": 443}
+NOT_REPLAYED = frozenset(
+    {
+        # nginx's own, one connection's (RFC 9110 section 7.6.1), or about another address or load.
+        *("server", "date", "content-length", "connection", "keep-alive", "proxy-connection"),
+        *("transfer-encoding", "trailer", "upgrade", "alt-svc", "nel", "report-to"),
+        *("reporting-endpoints", "accept-ranges", "public-key-pins", "strict-transport-security"),
+    }
+)
+"""Response headers (lower case) that an archive may hold but the server does not send."""
+LARGEST_HAR_BYTES = 256 << 20
+LARGEST_NUMBER = 1 << 31  # of bytes, or milliseconds
+# The archive may be a stranger's: these are all the names that become files or configuration.
+_BODY = re.compile(r"bodies/[0-9a-f]{64}")
+_HOST = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,250}")  # a file name with ".pem"
+_PORT = re.compile(r"[0-9]{1,5}")
+_KINDS: dict[type | UnionType, tuple[str, ...]] = {
+    str: ("id", "url", "method", "protocol", "mime", "how"),
+    int: ("status", "body_size", "request_body_size", "depth", "after_load"),
+    int | None: ("headers_size", "decoded_size"),
+    float | int | None: ("gap_ms", "start_ms", "dur_ms"),
+    str | None: ("parent", "carrier", "location"),
+}
+"""What JSON must hold for each field of an entry; ``split_url`` sees to the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One recorded exchange.
 
-    ``headers`` are the end-to-end response headers beyond Server, Date, Content-Length and
-    Connection.  ``headers_size`` counts the response head from the status line to the blank line,
-    ``body_size`` the body as transferred (still compressed), ``decoded_size`` the body as the
-    browser sees it; all in bytes.  ``body`` is ``None`` when the body is empty.  ``parent`` is
-    the URL of the recorded parent, ``carrier`` the URL of the object whose bytes really hold the
-    reference (the parent unless it was too small to hold one).  ``gap_ms`` is the recorded time
-    from the end of the parent to the start of this request; negative means that the parent was
-    still arriving.
+    ``headers`` are the response headers that are replayed: all but ``NOT_REPLAYED``.
+    ``headers_size`` counts the response head in HTTP/1.1 form from the status line to the blank
+    line (``None``: unknown, as for HTTP/2), ``body_size`` the body as transferred (still
+    compressed), ``decoded_size`` the body as the browser sees it (``None``: unknown), and
+    ``request_body_size`` the request's body; all in bytes.  ``body`` is ``None`` when the body is
+    empty.  ``parent`` is the URL of the recorded parent, ``carrier`` the URL of the object whose
+    bytes really hold the reference (the parent unless it was too small to hold one).  ``gap_ms``
+    is the recorded time from the end of the parent to the start of this request; negative means
+    that the parent was still arriving.  ``after_load``: requested after the load event, so that
+    a load need not ask for it.  ``path`` includes the query.
     """
 
     id: str
     url: str
+    scheme: str
     host: str
+    port: int
     path: str
     method: str
     status: int
+    protocol: str
     headers: tuple[tuple[str, str], ...]
-    headers_size: int
+    headers_size: int | None
     body_size: int
-    decoded_size: int
+    decoded_size: int | None
+    request_body_size: int
     mime: str
     body: Path | None
     location: str | None
@@ -52,11 +85,22 @@ class Entry:
     start_ms: float | None
     dur_ms: float | None
     depth: int
+    after_load: bool
 
     @property
     def transfer_bytes(self) -> int:
-        """Response bytes on the wire above TCP: head and body."""
-        return self.headers_size + self.body_size
+        """Response bytes above TCP: head, as far as it is known, and body."""
+        return (self.headers_size or 0) + self.body_size
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Scheme, host and port (RFC 6454), and whether any response was recorded over HTTP/2."""
+
+    scheme: str
+    host: str
+    port: int
+    h2: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +115,26 @@ class Archive:
     root_url: str
     entries: tuple[Entry, ...]
     digest: str
+    pinned: bool = False
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """Every origin of the page once, in the order of first use."""
+        found: dict[tuple[str, str, int], bool] = {}
+        for entry in self.entries:
+            key = (entry.scheme, entry.host, entry.port)
+            found[key] = found.get(key, False) or entry.protocol == "h2"
+        return tuple(Origin(*key, h2) for key, h2 in found.items())
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """Every host of the page once, in the order of first use."""
         return tuple(dict.fromkeys(entry.host for entry in self.entries))
+
+    @property
+    def tls_hosts(self) -> tuple[str, ...]:
+        """Every host that was asked over https once, in the order of first use."""
+        return tuple(dict.fromkeys(e.host for e in self.entries if e.scheme == "https"))
 
 
 def read_archive(folder: Path) -> Archive:
@@ -86,6 +145,8 @@ def read_archive(folder: Path) -> Archive:
     """
     path = folder / HAR_NAME
     try:
+        if path.stat().st_size > LARGEST_HAR_BYTES:
+            raise OSError(errno.EFBIG, f"larger than {LARGEST_HAR_BYTES} bytes")
         raw = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(
@@ -98,38 +159,63 @@ def read_archive(folder: Path) -> Archive:
         if not entries:
             raise ValueError("no entries")
         return Archive(
-            name=page["id"],
-            title=page["title"],
+            name=str(page["id"]),
+            title=str(page["title"]),
             root_url=entries[0].url,
             entries=entries,
             digest=hashlib.sha256(raw).hexdigest(),
+            pinned=page.get("_pinned", False) is True,
         )
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
         raise ConfigurationError(
             [f"{path}: not a page archive ({error!r}); build it again, `./run.sh pages build NAME`"]
         ) from None
 
 
+def split_url(url: str) -> tuple[str, str, int, str]:
+    """Scheme, host, port, and path with query of an absolute http or https URL.
+
+    Raises:
+        ValueError: it is none.
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme not in DEFAULT_PORTS:
+        raise ValueError(f"{url}: only http and https are served")
+    end = min((rest.find(mark) for mark in "/?" if mark in rest), default=len(rest))
+    authority, path = rest[:end], rest[end:]
+    host, colon, port = authority.partition(":")
+    if not _HOST.fullmatch(host):
+        raise ValueError(f"{url}: {host!r} is no host name")
+    if colon and not (_PORT.fullmatch(port) and 0 < int(port) < 65536):
+        raise ValueError(f"{url}: {port!r} is no port")
+    number = int(port) if colon else DEFAULT_PORTS[scheme]
+    return scheme, host, number, path if path.startswith("/") else f"/{path}"
+
+
 def _entry(folder: Path, item: dict[str, Any]) -> Entry:
     request, response = item["request"], item["response"]
-    url: str = request["url"]
-    scheme, rest = url.split("://", 1)
-    if scheme != "http":
-        raise ValueError(f"{url}: only http is served")
-    host, slash, path = rest.partition("/")
-    return Entry(
+    scheme, host, port, path = split_url(request["url"])
+    entry = Entry(
         id=item["_id"],
-        url=url,
+        url=request["url"],
+        scheme=scheme,
         host=host,
-        path=slash + path,
+        port=port,
+        path=path,
         method=request["method"],
         status=response["status"],
-        headers=tuple((header["name"], header["value"]) for header in response["headers"]),
-        headers_size=response["headersSize"],
+        protocol=response["httpVersion"].lower(),
+        headers=tuple(
+            (header["name"], header["value"])
+            for header in response["headers"]
+            if header["name"].lower() not in NOT_REPLAYED
+        ),
+        headers_size=_known(response["headersSize"]),
         body_size=response["bodySize"],
-        decoded_size=response["content"]["size"],
+        decoded_size=_known(response["content"]["size"]),
+        request_body_size=max(request["bodySize"], 0),
         mime=response["content"]["mimeType"],
-        body=None if item["_body"] is None else folder / item["_body"],
+        body=None if item["_body"] is None else folder / _body_name(item["_body"]),
         location=response["redirectURL"] or None,
         parent=item["_parent"],
         carrier=item["_carrier"],
@@ -138,4 +224,33 @@ def _entry(folder: Path, item: dict[str, Any]) -> Entry:
         start_ms=item["_start_ms"],
         dur_ms=item["_dur_ms"],
         depth=item["_depth"],
+        after_load=item["_after_load"],
     )
+    _check(entry)
+    return entry
+
+
+def _check(entry: Entry) -> None:
+    for kind, names in _KINDS.items():
+        for name in names:
+            if not isinstance(getattr(entry, name), kind):
+                raise TypeError(f"{entry.url}: {name} is {getattr(entry, name)!r}")
+    for name, value in entry.headers:
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError(f"{entry.url}: a header is {name!r}: {value!r}")
+    sizes = [entry.status, entry.body_size, entry.request_body_size, entry.depth]
+    sizes += [entry.headers_size or 0, entry.decoded_size or 0]
+    times = [entry.gap_ms or 0, entry.start_ms or 0, entry.dur_ms or 0]
+    if min(sizes) < 0 or not all(abs(number) < LARGEST_NUMBER for number in [*sizes, *times]):
+        raise ValueError(f"{entry.url}: a number below 0 or beyond {LARGEST_NUMBER}")
+
+
+def _body_name(name: str) -> str:
+    if not _BODY.fullmatch(name):
+        raise ValueError(f"{name!r} is no body of an archive")
+    return name
+
+
+def _known(size: int) -> int | None:
+    """HAR says -1 for what is not known."""
+    return None if size < 0 else size

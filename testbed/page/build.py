@@ -8,72 +8,134 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import shutil
+import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from testbed.errors import StorageError
-from testbed.page.archive import HAR_NAME
-from testbed.page.catalogue import find_page, list_pages
-from testbed.page.facts import read_facts
+from testbed.errors import ConfigurationError, StorageError
+from testbed.page.archive import HAR_NAME, Entry, read_archive
+from testbed.page.authority import TLS_FOLDER, make_authority
+from testbed.page.catalogue import TABLE_NAME, Kind, find_page, list_pages, read_kind
+from testbed.page.facts import FACTS_NAME, read_facts
+from testbed.page.folder import new_folder
 from testbed.page.har import body_name, make_har
 from testbed.page.synthesis import synthesise
 from testbed.page.table import read_table
 
-FACTS_NAME = "page.toml"
-TABLE_NAME = "resources.csv"
-
 
 def build_page(folder: Path, cache: Path) -> Path:
-    """Build the page in ``folder`` below ``cache`` unless it is there; return where it is.
+    """Build the page in ``folder``, a table or an archive, below ``cache`` unless it is there.
 
-    The folder appears whole or not at all, also when two processes build it at once.
+    A page with https origins gets their certificates beside it.  The built folder, which is
+    returned, appears whole or not at all, also when two processes build it at once.
 
     Raises:
         ConfigurationError: the page's files are wrong; every problem is named.
         StorageError: the cache cannot be written.
     """
-    facts = read_facts(folder / FACTS_NAME)
-    rows = read_table(folder / TABLE_NAME)
-    target = cache / f"{folder.name}-{_inputs_digest(folder)[:16]}"
+    kind = read_kind(folder)
+    if kind == "recipe":
+        raise ConfigurationError(
+            [f"{folder}: a recipe is installed from packages: `./run.sh pages build {folder.name}`"]
+        )
+    fill = _FILLS[kind](folder)
+    target = cache / f"{folder.name}-{_inputs_digest(folder, _INPUTS[kind])[:16]}"
     if target.is_dir():
         return target
-    page = synthesise(folder.name, facts.title, rows)
-    har = json.dumps(make_har(folder.name, facts.title, facts.recorded, page), indent=1)
-    bodies = {name: x.body.data for x in page.exchanges if (name := body_name(x.body.data))}
     try:
-        _write(target, folder / FACTS_NAME, har + "\n", bodies)
+        with new_folder(target) as scratch:
+            fill(scratch)
+            _certify(scratch)
     except OSError as error:
-        raise StorageError(
-            f"cannot write the page {folder.name} to {cache}: {error}; "
-            "free some space or choose another cache with XDG_CACHE_HOME"
-        ) from None
+        if not target.is_dir():  # else another process was first, with the same bytes
+            raise StorageError(
+                f"cannot write the page {folder.name} to {cache}: {error}; "
+                "free some space or choose another cache with XDG_CACHE_HOME"
+            ) from None
     return target
 
 
-def _write(target: Path, facts: Path, har: str, bodies: dict[str, bytes]) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+def _certify(folder: Path) -> None:
+    hosts = read_archive(folder).tls_hosts
+    if hosts:
+        (folder / TLS_FOLDER).mkdir()
+        for name, data in make_authority(hosts).items():
+            (folder / TLS_FOLDER / name).write_bytes(data)
+
+
+def _fill_from_table(folder: Path) -> Callable[[Path], None]:
+    """Read and check the page; what is returned writes it to an empty folder."""
+    facts = read_facts(folder / FACTS_NAME)
+    rows = read_table(folder / TABLE_NAME)
+
+    def fill(target: Path) -> None:
+        page = synthesise(folder.name, facts.title, rows)
+        har = json.dumps(make_har(folder.name, facts.title, facts.recorded, page), indent=1)
+        (target / FACTS_NAME).write_bytes((folder / FACTS_NAME).read_bytes())
+        (target / HAR_NAME).write_text(har + "\n", encoding="utf-8")
+        (target / "bodies").mkdir()
+        for exchange in page.exchanges:
+            if name := body_name(exchange.body.data):
+                (target / name).write_bytes(exchange.body.data)
+
+    return fill
+
+
+def _fill_from_archive(folder: Path) -> Callable[[Path], None]:
+    """As ``_fill_from_table``; nothing that is not in the folder itself is read."""
+    archive = read_archive(folder)
+    problems = [
+        f"{folder / name}: is a link; an archive holds its files itself"
+        for name in (FACTS_NAME, HAR_NAME, "bodies")
+        if (folder / name).is_symlink()
+    ]
+    if problems:
+        raise ConfigurationError(problems)
+
+    def fill(target: Path) -> None:
+        (target / "bodies").mkdir()
+        for name in (FACTS_NAME, HAR_NAME):
+            (target / name).write_bytes((folder / name).read_bytes())
+        found = [_copy_body(entry, target) for entry in archive.entries]
+        problems = [problem for problem in found if problem]
+        if problems:
+            raise ConfigurationError(list(dict.fromkeys(problems)))
+
+    return fill
+
+
+def _copy_body(entry: Entry, target: Path) -> str | None:
+    """Copy one body; what is wrong with it instead, if anything is.
+
+    No hard link: whoever edits the page's folder would change what is cached for the old hash.
+    """
+    if entry.body is None or (target / "bodies" / entry.body.name).exists():
+        return None
     try:
-        scratch.chmod(0o755)
-        (scratch / "bodies").mkdir()
-        shutil.copyfile(facts, scratch / FACTS_NAME)
-        (scratch / HAR_NAME).write_text(har, encoding="utf-8")
-        for name, data in bodies.items():
-            (scratch / name).write_bytes(data)
-        try:
-            scratch.rename(target)
-        except OSError:
-            if not target.is_dir():  # else another process was first, with the same bytes
-                raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        with os.fdopen(os.open(entry.body, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as f:
+            data = f.read(entry.body_size + 1)
+    except OSError as error:
+        return f"{entry.body}: {error.strerror}"
+    if hashlib.sha256(data).hexdigest() != entry.body.name or len(data) != entry.body_size:
+        return f"{entry.body}: not the {entry.body_size} bytes that its hash says"
+    (target / "bodies" / entry.body.name).write_bytes(data)
+    return None
 
 
-def _inputs_digest(folder: Path) -> str:
+_FILLS: dict[Kind, Callable[[Path], Callable[[Path], None]]] = {
+    "table": _fill_from_table,
+    "archive": _fill_from_archive,
+}
+_INPUTS: dict[Kind, tuple[str, ...]] = {
+    "table": (FACTS_NAME, TABLE_NAME),
+    "archive": (FACTS_NAME, HAR_NAME),  # which names the bodies by their hashes
+}
+
+
+def _inputs_digest(folder: Path, names: Sequence[str]) -> str:
     """SHA-256 over the page's files and the code that turns them into bodies."""
-    files = [folder / FACTS_NAME, folder / TABLE_NAME, *sorted(Path(__file__).parent.glob("*.py"))]
+    files = [*(folder / name for name in names), *sorted(Path(__file__).parent.glob("*.py"))]
     state = hashlib.sha256(folder.name.encode())
     for file in files:
         state.update(hashlib.sha256(file.read_bytes()).digest())

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from testbed.errors import ConfigurationError
-from testbed.page.table import REDIRECTS, Row
+from testbed.page.table import DOCUMENT_TYPES, REDIRECTS, Row
 
 Role = Literal["document", "style", "script", "data", "image"]
 
@@ -22,6 +22,15 @@ UNTYPED_SCRIPT_BYTES = 1000
 HOST_SUFFIX = ".p.test"
 _SCRIPTS = frozenset(
     {"application/javascript", "application/x-javascript", "text/javascript", "text/ecmascript"}
+)
+# What opaque response blocking cuts short when it is asked for across origins without CORS.
+_DATA = frozenset(
+    {
+        *("application/json", "text/json", "text/csv", "text/vtt", "text/event-stream"),
+        *("application/pdf", "application/zip", "application/gzip", "application/x-gzip"),
+        *("application/x-protobuf", "application/wasm", "application/dash+xml"),
+        *("application/rss+xml", "application/atom+xml", "multipart/mixed"),
+    }
 )
 _EXTENSIONS = {
     "text/html": "html",
@@ -72,7 +81,19 @@ class Discovery:
 
     def url(self, row: Row) -> str:
         """The URL that the row is served at."""
-        return f"http://{row.host}{HOST_SUFFIX}/{row.id}.{_EXTENSIONS.get(row.mime, 'bin')}"
+        name = f"{row.id}.{_EXTENSIONS.get(row.mime, 'bin')}"
+        return f"{row.scheme}://{row.host}{HOST_SUFFIX}/{name}"
+
+    def written_url(self, reference: Reference) -> str:
+        """The URL as bytes name it: without the scheme where what they stand in has the same.
+
+        Style sheets are read with their own scheme, scripts with their document's.
+        """
+        carrier = self.by_id[reference.carrier]
+        base = carrier if _own_role(carrier) == "style" else self.by_id[reference.document]
+        url = self.url(reference.row)
+        same = base.scheme == reference.row.scheme
+        return url.removeprefix(f"{base.scheme}:") if same else url
 
     def is_bare(self, row: Row) -> bool:
         """Whether the row's body names nothing at all."""
@@ -156,11 +177,11 @@ class Discovery:
 def _own_role(row: Row) -> Role:
     if row.status == 204:
         return "image"
-    if row.mime in ("text/html", "application/xhtml+xml"):
+    if row.mime in DOCUMENT_TYPES:
         return "document"
     if row.mime == "text/css":
         return "style"
-    if row.mime == "application/json":
+    if row.mime in _DATA or row.mime.endswith(("+json", "/xml")):
         return "data"
     if row.mime.startswith("text/") or row.mime in _SCRIPTS:
         return "script"

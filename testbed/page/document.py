@@ -7,7 +7,7 @@ from html import escape
 from testbed.page.discovery import Discovery, Reference
 from testbed.page.script import LOADER, calls
 from testbed.page.stylesheet import style_class
-from testbed.page.table import HEADER_BYTES, Row
+from testbed.page.table import Row
 from testbed.page.text import Fill, Template
 
 _MARKUP = {
@@ -50,7 +50,7 @@ def document_template(page: Discovery, row: Row, title: str) -> Template:
 
 def _is_tiny(row: Row) -> bool:
     """Whether not even the document type fits."""
-    sizes = (row.transfer_bytes - HEADER_BYTES, row.body_bytes)
+    sizes = (row.transfer_bytes - row.head_size, row.body_bytes)
     return any(size is not None and size < len(_DOCTYPE) for size in sizes)
 
 
@@ -81,7 +81,7 @@ def _fraction(page: Discovery, document: Row, row: Row) -> float | None:
 
 def _element(page: Discovery, reference: Reference) -> bytes:
     row = reference.row
-    url = page.url(row).removeprefix("http:")
+    url = page.written_url(reference)
     then = f' onload="c{row.id}()" onerror="c{row.id}()"' if page.after(row) else ""
     return _MARKUP[page.role(row)].format(url=url, then=then).encode()
 

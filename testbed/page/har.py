@@ -16,7 +16,13 @@ _REASONS = {
     303: "See Other",
     307: "Temporary Redirect",
     308: "Permanent Redirect",
+    403: "Forbidden",
+    404: "Not Found",
+    410: "Gone",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
 }
+_VERSIONS = {"http": "HTTP/1.1", "https": "HTTP/1.1", "h2": "h2"}
 _HOW = {
     "root": "root",
     "redirect": "redirect",
@@ -67,7 +73,7 @@ def _entry(name: str, start: datetime, page: Synthesis, exchange: Exchange) -> d
         "request": {
             "method": "GET",
             "url": found.url(row),
-            "httpVersion": "HTTP/1.1",
+            "httpVersion": _VERSIONS[row.protocol],
             "headers": [],
             "queryString": [],
             "cookies": [],
@@ -88,6 +94,7 @@ def _entry(name: str, start: datetime, page: Synthesis, exchange: Exchange) -> d
         "_start_ms": row.start_ms,
         "_dur_ms": row.dur_ms,
         "_depth": found.depth(row),
+        "_after_load": False,
     }
 
 
@@ -103,8 +110,8 @@ def _response(page: Synthesis, exchange: Exchange) -> dict[str, Any]:
     ]
     return {
         "status": row.status,
-        "statusText": _REASONS[row.status],
-        "httpVersion": "HTTP/1.1",
+        "statusText": "" if row.protocol == "h2" else _REASONS[row.status],
+        "httpVersion": _VERSIONS[row.protocol],
         "headers": [{"name": key, "value": value} for key, value in headers if value],
         "cookies": [],
         "content": {
@@ -113,7 +120,7 @@ def _response(page: Synthesis, exchange: Exchange) -> dict[str, Any]:
             "mimeType": row.mime,
         },
         "redirectURL": location,
-        "headersSize": exchange.headers_size,
+        "headersSize": -1 if exchange.headers_size is None else exchange.headers_size,
         "bodySize": len(body.data),
         "_transferSize": row.transfer_bytes,
     }

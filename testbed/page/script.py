@@ -29,7 +29,7 @@ LOADER = (
 def call(page: Discovery, reference: Reference) -> str:
     """JavaScript that asks for the reference, and later for what comes after it."""
     row = reference.row
-    tag, url = TAGS[page.role(row)], page.url(row).removeprefix("http:")
+    tag, url = TAGS[page.role(row)], page.written_url(reference)
     then = calls(page, page.after(row))
     return f'ff("{tag}","{url}",function(){{{then}}})' if then else f'ff("{tag}","{url}")'
 

@@ -16,7 +16,7 @@ def stylesheet_template(page: Discovery, row: Row) -> Template:
     """The style sheet of a row: imports (first, as CSS asks), rules, then filler."""
     imports, rules = [], []
     for reference in page.carried_by(row):
-        url = page.url(reference.row).removeprefix("http:")
+        url = page.written_url(reference)
         if page.role(reference.row) == "style":
             imports.append(f'@import "{url}";')
         else:

@@ -16,7 +16,7 @@ from testbed.page.jpeg import make_jpeg
 from testbed.page.png import make_png
 from testbed.page.script import script_template
 from testbed.page.stylesheet import stylesheet_template
-from testbed.page.table import HEADER_BYTES, MIN_HEADER_BYTES, REDIRECTS, Row
+from testbed.page.table import MIN_HEADER_BYTES, REDIRECTS, Row
 from testbed.page.text import (
     BLOCK,
     HTML,
@@ -39,10 +39,10 @@ _IMAGES: dict[str, Callable[[int, bytes], bytes]] = {
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One row with the response that was made for it."""
+    """One row with the response that was made for it; over h2 no head has an exact size."""
 
     row: Row
-    headers_size: int
+    headers_size: int | None
     body: Body
 
 
@@ -80,16 +80,19 @@ def synthesise(name: str, title: str, rows: Sequence[Row]) -> Synthesis:
 
 
 def _exchange(page: Discovery, row: Row, name: str, title: str) -> Exchange:
-    head = min(HEADER_BYTES, row.transfer_bytes)
-    seed = f"{name}/{row.id}"
+    body = _body(page, row, f"{name}/{row.id}", title)
+    head = None if row.protocol == "h2" else row.transfer_bytes - len(body.data)
+    return Exchange(row, head, body)
+
+
+def _body(page: Discovery, row: Row, seed: str, title: str) -> Body:
     if row.status == 204:
-        return Exchange(row, row.transfer_bytes, Body(b"", 0))
+        return Body(b"", 0)
     text = _text(page, row, title)
     if text is None:
-        return Exchange(row, head, _image(row.mime, row.transfer_bytes - head, seed))
+        return _image(row.mime, row.transfer_bytes - row.head_size, seed)
     template, syntax = text
-    body = _fit_text(row, head, template, syntax, seed)
-    return Exchange(row, row.transfer_bytes - len(body.data), body)
+    return _fit_text(row, row.head_size, template, syntax, seed)
 
 
 def _text(page: Discovery, row: Row, title: str) -> tuple[Template, Syntax] | None:

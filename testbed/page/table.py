@@ -6,17 +6,35 @@ The columns are documented in docs/pages.md.  Reading reports every mistake at o
 from __future__ import annotations
 
 import csv
+import io
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from testbed.errors import ConfigurationError
+from testbed.page.row import (
+    DOCUMENT_TYPES,
+    ERRORS,
+    HEADER_BYTES,
+    MIN_HEADER_BYTES,
+    PROTOCOLS,
+    REDIRECTS,
+    STATUSES,
+    Row,
+)
+from testbed.page.table_tree import table_problems
+
+__all__ = [
+    "COLUMNS", "DOCUMENT_TYPES", "ERRORS", "HEADER_BYTES", "HOW", "MIN_HEADER_BYTES",
+    "OPTIONAL_COLUMNS", "REDIRECTS", "STATUSES", "Row", "format_table", "parse_table",
+    "read_table",
+]  # fmt: skip
 
 COLUMNS = (
     "id", "parent", "host", "mime", "status", "transfer_bytes", "body_bytes",
     "how", "gap_ms", "start_ms", "dur_ms",
 )  # fmt: skip
+OPTIONAL_COLUMNS = ("protocol", "head_bytes")
 HOW = frozenset(
     {
         "root",
@@ -30,34 +48,11 @@ HOW = frozenset(
         "url-in-other",
     }
 )
-STATUSES = frozenset({200, 204, 301, 302, 303, 307, 308})
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-HEADER_BYTES = 480
-MIN_HEADER_BYTES = 330
 
+_DEFAULTS = {"protocol": "http", "head_bytes": ""}
 _ID = re.compile(r"[A-Za-z0-9_]{1,32}")
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One recorded exchange; a number that was not recorded is ``None``, as is an unknown type.
-
-    ``transfer_bytes`` counts response head and body, ``body_bytes`` the decoded body.
-    """
-
-    id: str
-    parent: str | None
-    host: str
-    mime: str
-    status: int
-    transfer_bytes: int
-    body_bytes: int | None
-    how: str
-    gap_ms: float | None
-    start_ms: float | None
-    dur_ms: float | None
 
 
 def read_table(path: Path) -> tuple[Row, ...]:
@@ -81,26 +76,43 @@ def parse_table(text: str, where: str) -> tuple[Row, ...]:
     """
     reader = csv.reader(text.splitlines())
     header = tuple(next(reader, []))
-    if header != COLUMNS:
+    known = [COLUMNS + OPTIONAL_COLUMNS[:more] for more in range(len(OPTIONAL_COLUMNS) + 1)]
+    if header not in known:
         raise ConfigurationError(
-            [f"{where}:1: the columns are {','.join(header)!r}, expected {','.join(COLUMNS)!r}"]
-        )
+            [f"{where}:1: the columns are {','.join(header)!r}, expected {','.join(COLUMNS)!r}"
+             f" and perhaps {', '.join(OPTIONAL_COLUMNS)}"]
+        )  # fmt: skip
     problems: list[str] = []
     rows: list[tuple[int, Row]] = []
     for cells in reader:
         line = reader.line_num
-        if len(cells) != len(COLUMNS):
-            problems.append(f"{where}:{line}: {len(cells)} cells, expected {len(COLUMNS)}")
+        if len(cells) != len(header):
+            problems.append(f"{where}:{line}: {len(cells)} cells, expected {len(header)}")
             continue
-        found, row = _row(dict(zip(COLUMNS, cells, strict=True)))
+        found, row = _row(_DEFAULTS | dict(zip(header, cells, strict=True)))
         problems += [f"{where}:{line}: {problem}" for problem in found]
         if row is not None:
             rows.append((line, row))
     if not problems:
-        problems = [f"{where}:{line}: {problem}" for line, problem in _tree_problems(rows)]
+        problems = [f"{where}:{line}: {problem}" for line, problem in table_problems(rows)]
     if problems:
         raise ConfigurationError(problems)
     return tuple(row for _, row in rows)
+
+
+def format_table(rows: Sequence[Row]) -> str:
+    """The text that ``parse_table`` reads back, with all columns; times in whole milliseconds."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS + OPTIONAL_COLUMNS)
+    for row in rows:
+        cells = (getattr(row, name) for name in COLUMNS + OPTIONAL_COLUMNS)
+        writer.writerow("" if cell is None else _whole(cell) for cell in cells)
+    return out.getvalue()
+
+
+def _whole(cell: str | float) -> str | int:
+    return cell if isinstance(cell, str) else round(cell)
 
 
 def _row(cells: Mapping[str, str]) -> tuple[list[str], Row | None]:
@@ -127,10 +139,6 @@ def _row(cells: Mapping[str, str]) -> tuple[list[str], Row | None]:
     transfer = number("transfer_bytes", MIN_HEADER_BYTES)
     if status not in STATUSES:
         problems.append(f"status is {status}, expected one of {sorted(STATUSES)}")
-    if transfer is None:
-        problems.append("transfer_bytes is missing")
-    if status == 204 and transfer is not None and transfer > HEADER_BYTES:
-        problems.append(f"a 204 has no body, so transfer_bytes is at most {HEADER_BYTES}")
     row = Row(
         id=check("id", _ID.fullmatch, "letters, digits and _"),
         parent=cells["parent"] or None,
@@ -143,45 +151,17 @@ def _row(cells: Mapping[str, str]) -> tuple[list[str], Row | None]:
         gap_ms=number("gap_ms", None),
         start_ms=number("start_ms"),
         dur_ms=number("dur_ms"),
+        protocol=check("protocol", PROTOCOLS.__contains__, f"one of {', '.join(PROTOCOLS)}"),
+        head_bytes=number("head_bytes", MIN_HEADER_BYTES),
     )
+    problems += _size_problems(row, transfer)
     return problems, None if problems else row
 
 
-def _tree_problems(rows: list[tuple[int, Row]]) -> list[tuple[int, str]]:
-    """What is wrong with the rows together: one root first, known parents, no cycles."""
-    if not rows:
-        return [(1, "there are no rows")]
-    problems: list[tuple[int, str]] = []
-    by_id: dict[str, Row] = {}
-    redirected: set[str] = set()
-    for line, row in rows:
-        if row.id in by_id:
-            problems.append((line, f"id {row.id} is there twice"))
-        by_id[row.id] = row
-    for index, (line, row) in enumerate(rows):
-        if (row.parent is None) != (index == 0) or (row.how == "root") != (index == 0):
-            problems.append((line, "the first row, and only it, has no parent and is the root"))
-        elif row.parent is not None and row.parent not in by_id:
-            problems.append((line, f"parent {row.parent} is not in the table"))
-        elif row.how == "redirect" and row.parent is not None:
-            if by_id[row.parent].status not in REDIRECTS:
-                problems.append((line, f"parent {row.parent} redirects here but is no 3xx"))
-            if row.parent in redirected:
-                problems.append((line, f"parent {row.parent} redirects to two rows"))
-            redirected.add(row.parent)
-    for line, row in rows:
-        if row.status in REDIRECTS and row.id not in redirected:
-            problems.append((line, f"status {row.status} without a row that it redirects to"))
-        if not problems and _in_cycle(row, by_id):
-            problems.append((line, f"id {row.id} is its own ancestor"))
-    return problems
-
-
-def _in_cycle(row: Row, by_id: Mapping[str, Row]) -> bool:
-    seen = {row.id}
-    while row.parent is not None:
-        if row.parent in seen:
-            return True
-        seen.add(row.parent)
-        row = by_id[row.parent]
-    return False
+def _size_problems(row: Row, transfer: int | None) -> Iterator[str]:
+    if transfer is None:
+        yield "transfer_bytes is missing"
+    elif row.head_bytes is not None and row.head_bytes > transfer:
+        yield f"head_bytes is {row.head_bytes}, more than transfer_bytes"
+    elif row.status == 204 and transfer > row.head_size:
+        yield f"a 204 has no body, so transfer_bytes is at most {row.head_size}"

@@ -1,102 +1,83 @@
-"""Checks a built page from its files alone: hashes, sizes, references and origins."""
+"""Checks a page from its files alone: hashes, sizes, contents, references, origins, files."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from testbed.page.archive import Archive, Entry, read_archive
-from testbed.page.table import MIN_HEADER_BYTES, REDIRECTS
+from testbed.errors import ConfigurationError
+from testbed.page.archive import HAR_NAME, Archive, read_archive
+from testbed.page.authority import TLS_FOLDER, make_authority
+from testbed.page.facts import FACTS_NAME, read_facts
+from testbed.page.verify_entry import entry_problems
+from testbed.page.verify_origins import origin_problems
+from testbed.page.verify_references import reference_problems
 
-# Bodies name objects by scheme-relative URLs only; filler has no slashes.
-_URL = re.compile(rb"//([a-z0-9.-]+/[A-Za-z0-9_]+\.[a-z]+)")
+_OURS = frozenset({FACTS_NAME, HAR_NAME, "bodies", TLS_FOLDER})
 
 
 def verify_archive(folder: Path) -> list[str]:
-    """Everything that is wrong with the built page in ``folder``, one sentence each.
+    """Everything that is wrong with the archive in ``folder``, one sentence each.
 
     Raises:
         ConfigurationError: the folder holds no page archive at all.
     """
     archive = read_archive(folder)
-    decoded: dict[str, bytes] = {}
-    problems: list[str] = []
+    problems = _facts_problems(folder)
     for entry in archive.entries:
-        found, content = _body_problems(entry)
-        decoded[entry.url] = content
-        problems += found
-        problems += _head_problems(entry)
-    problems += _reference_problems(archive, decoded)
-    kept = {entry.body for entry in archive.entries}
-    stray = (path for path in sorted((folder / "bodies").iterdir()) if path not in kept)
-    return [*problems, *(f"{path.name}: a body that no entry uses" for path in stray)]
+        problems += entry_problems(entry)
+    problems += reference_problems(archive)
+    problems += origin_problems(archive)
+    problems += _stray_files(folder, archive)
+    return problems
 
 
-def _body_problems(entry: Entry) -> tuple[list[str], bytes]:
-    """Problems of one body, and its decoded content as far as it can be had."""
-    if entry.body is None:
-        wrong = entry.body_size or entry.decoded_size
-        return ([f"{entry.url}: no body, but sizes are not 0"] if wrong else []), b""
-    try:
-        data = content = entry.body.read_bytes()
-    except OSError as error:
-        return [f"{entry.url}: {entry.body.name}: {error.strerror}"], b""
+def verify_tls(folder: Path) -> list[str]:
+    """What is wrong with the certificates of the built page in ``folder``.
+
+    They follow from the hosts' names alone, so they are made again and compared.
+
+    Raises:
+        ConfigurationError: the folder holds no page archive at all.
+    """
+    hosts = read_archive(folder).tls_hosts
+    expected = make_authority(hosts) if hosts else {}
+    tls = folder / TLS_FOLDER
     problems = []
-    if hashlib.sha256(data).hexdigest() != entry.body.name:
-        problems.append(f"{entry.url}: the body is not what its hash says")
-    if len(data) != entry.body_size:
-        problems.append(f"{entry.url}: body of {len(data)} bytes, recorded {entry.body_size}")
-    if ("Content-Encoding", "gzip") in entry.headers:
-        try:
-            content = zlib.decompress(data, 16 + zlib.MAX_WBITS)
-        except zlib.error as error:
-            problems.append(f"{entry.url}: not gzip: {error}")
-    if len(content) != entry.decoded_size:
-        problems.append(f"{entry.url}: decodes to {len(content)}, recorded {entry.decoded_size}")
-    return problems, content
+    for name, data in expected.items():
+        path = tls / name
+        if not path.is_file():
+            problems.append(f"{TLS_FOLDER}/{name}: is missing")
+        elif path.read_bytes() != data:
+            problems.append(f"{TLS_FOLDER}/{name}: not what the lab's authority makes")
+    found = sorted(path.name for path in tls.iterdir()) if tls.is_dir() else []
+    unknown = [name for name in found if name not in expected]
+    return [*problems, *(f"{TLS_FOLDER}/{name}: of no https host of the page" for name in unknown)]
 
 
-def _head_problems(entry: Entry) -> Iterator[str]:
-    if entry.headers_size < MIN_HEADER_BYTES:
-        yield f"{entry.url}: {entry.headers_size} header bytes, at least {MIN_HEADER_BYTES} needed"
-    if (entry.status in REDIRECTS) != (entry.location is not None):
-        yield f"{entry.url}: status {entry.status} does not go with Location {entry.location}"
-    if entry.location is not None and ("Location", entry.location) not in entry.headers:
-        yield f"{entry.url}: redirectURL is not the Location header"
+def count_repeats(archive: Archive) -> int:
+    """How many requests ask again for what was asked for before: no error, but good to know."""
+    asked = Counter((entry.method, entry.url, entry.request_body_size) for entry in archive.entries)
+    return sum(count - 1 for count in asked.values())
 
 
-def _reference_problems(archive: Archive, decoded: dict[str, bytes]) -> Iterator[str]:
-    """Each object is named exactly once, by its carrier, and nothing else is named."""
-    urls = [entry.url for entry in archive.entries]
-    for url, count in Counter(urls).items():
-        if count > 1:
-            yield f"{url}: {count} entries"
-    known = {entry.url: entry for entry in archive.entries}
-    for entry in archive.entries:
-        for match in _URL.findall(decoded[entry.url]):
-            named = "http://" + match.decode()
-            if named not in known:
-                yield f"{entry.url}: names {named}, which is not in the archive"
-            elif known[named].carrier != entry.url:
-                yield f"{entry.url}: names {named}, which belongs to {known[named].carrier}"
-        if entry.location is not None and entry.location not in known:
-            yield f"{entry.url}: redirects to {entry.location}, which is not in the archive"
-    for entry in archive.entries:
-        if entry.carrier is None:
-            if entry.url != archive.root_url:
-                yield f"{entry.url}: nothing names it"
-        elif entry.carrier not in known:
-            yield f"{entry.url}: its carrier {entry.carrier} is not in the archive"
-        elif entry.how == "redirect":
-            if known[entry.carrier].location != entry.url:
-                yield f"{entry.url}: {entry.carrier} does not redirect to it"
-        elif (found := decoded[entry.carrier].count(_named(entry))) != 1:
-            yield f"{entry.url}: named {found} times by {entry.carrier}, expected once"
+def _facts_problems(folder: Path) -> list[str]:
+    try:
+        read_facts(folder / FACTS_NAME)
+    except ConfigurationError as error:
+        return error.problems
+    return []
 
 
-def _named(entry: Entry) -> bytes:
-    return entry.url.removeprefix("http:").encode()
+def _stray_files(folder: Path, archive: Archive) -> Iterator[str]:
+    for path in sorted(folder.iterdir()):
+        if path.name not in _OURS:
+            yield f"{path.name}: no part of a page"
+        elif path.is_symlink():
+            yield f"{path.name}: is a link; a page holds its files itself"
+    used = {entry.body.name for entry in archive.entries if entry.body is not None}
+    bodies = folder / "bodies"
+    for path in sorted(bodies.iterdir()) if bodies.is_dir() else ():
+        if path.name not in used:
+            yield f"{path.name}: a body that no entry uses"

@@ -1,4 +1,4 @@
-"""The committed pages, built once for all tests of this folder."""
+"""The committed tables, built once for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from testbed.page.archive import Archive, read_archive
 from testbed.page.build import build_page
-from testbed.page.catalogue import list_pages
+from testbed.page.catalogue import TABLE_NAME, list_pages
 
 PAGES = Path(__file__).parents[2] / "pages"
-NAMES = tuple(folder.name for folder in list_pages(PAGES))
+NAMES = tuple(path.name for path in list_pages(PAGES) if (path / TABLE_NAME).exists())
 
 HEADER = "id,parent,host,mime,status,transfer_bytes,body_bytes,how,gap_ms,start_ms,dur_ms\n"
 FACTS = (

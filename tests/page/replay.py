@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import ssl
 import tempfile
 import threading
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -41,9 +42,12 @@ class Visit:
 
 @dataclass
 class Replay:
-    """A running server: what was asked of it so far in order, what broke, and the page's report."""
+    """A running server: what was asked of it so far in order, what broke, and the page's report.
 
-    port: int
+    ``ports`` has one port for each scheme of the page.
+    """
+
+    ports: dict[str, int] = field(default_factory=dict)
     visits: list[Visit] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
     loaded: threading.Event = field(default_factory=threading.Event)
@@ -64,7 +68,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Serve one object of the archive, or 404."""
-        visit = Visit(f"http://{self.headers['Host']}{self.path}", time.monotonic())
+        scheme = "https" if isinstance(self.connection, ssl.SSLSocket) else "http"
+        visit = Visit(f"{scheme}://{self.headers['Host']}{self.path}", time.monotonic())
         self.log.visits.append(visit)
         entry = self.entries.get(visit.url)
         if entry is None:
@@ -108,24 +113,46 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def replay(archive: Archive) -> Iterator[Replay]:
-    """Serve every host of the archive on one loopback port."""
+def replay(archive: Archive, tls: Path | None = None) -> Iterator[Replay]:
+    """Serve every host of the archive on loopback, on one port for each scheme.
+
+    ``tls`` is the built page's folder of certificates.
+    """
     document = root_document(archive)
 
     class Bound(Handler):
         entries = {entry.url: entry for entry in archive.entries}  # noqa: RUF012
+        log = Replay()
 
     Bound.document = document.url
-    server = Server(("127.0.0.1", 0), Bound)
-    Bound.log = log = Replay(server.server_address[1])
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield log
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with ExitStack() as running:
+        for scheme in {entry.scheme for entry in archive.entries}:
+            server = Server(("127.0.0.1", 0), Bound)
+            running.callback(server.server_close)
+            if scheme == "https":
+                assert tls is not None
+                server.socket = tls_context(tls).wrap_socket(
+                    server.socket, server_side=True, do_handshake_on_connect=False
+                )
+            Bound.log.ports[scheme] = server.server_address[1]
+            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+            thread.start()
+            running.callback(thread.join)
+            running.callback(server.shutdown)
+        yield Bound.log
+
+
+def tls_context(tls: Path) -> ssl.SSLContext:
+    """A server's context with the certificate of whatever host is asked for."""
+
+    def choose(connection: ssl.SSLObject, host: str | None, _: ssl.SSLContext) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tls / f"{host}.pem", tls / "key.pem")
+        connection.context = context
+
+    outer = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    outer.sni_callback = choose
+    return outer
 
 
 def root_document(archive: Archive) -> Entry:
@@ -148,12 +175,16 @@ def response(entry: Entry, *, probe: bool) -> tuple[bytes, list[tuple[str, str]]
     return body, list(entry.headers)
 
 
-def browse(archive: Archive, browser: Path, *, settle_s: float = 0.7) -> Replay:
+def browse(
+    archive: Archive, browser: Path, *, settle_s: float = 0.7, tls: Path | None = None
+) -> Replay:
     """Load the page in a fresh browser, and wait ``settle_s`` after its load event.
 
     ``visits[late:]`` of the result are the requests that came after the load event.
     """
-    with replay(archive) as log, tempfile.TemporaryDirectory() as profile:
+    with replay(archive, tls) as log, tempfile.TemporaryDirectory() as profile:
+        numbers = {"http": 80, "https": 443}
+        rules = [f"MAP *:{numbers[name]} 127.0.0.1:{port}" for name, port in log.ports.items()]
         argv = [
             str(browser),
             "--headless",
@@ -161,10 +192,13 @@ def browse(archive: Archive, browser: Path, *, settle_s: float = 0.7) -> Replay:
             "--disable-gpu",
             "--remote-debugging-port=0",
             f"--user-data-dir={profile}",
-            f"--host-resolver-rules=MAP * 127.0.0.1:{log.port}",
+            f"--host-resolver-rules={','.join(rules)}",
         ]
+        if tls is not None:
+            pin = (tls / "authority.spki").read_text().strip()
+            argv.append(f"--ignore-certificate-errors-spki-list={pin}")
         with started(argv):
-            _open_tab(Path(profile) / "DevToolsActivePort", archive.root_url)
+            open_tab(Path(profile) / "DevToolsActivePort", archive.root_url)
             assert log.loaded.wait(60), f"no load event; asked for {len(log.visits)} objects"
             time.sleep(settle_s)
             cut = list(log.cut)
@@ -172,7 +206,7 @@ def browse(archive: Archive, browser: Path, *, settle_s: float = 0.7) -> Replay:
         return log
 
 
-def _open_tab(port_file: Path, url: str) -> None:
+def open_tab(port_file: Path, url: str) -> None:
     """Open ``url`` by the browser's debugging port, which it writes down once it listens."""
     deadline = time.monotonic() + 30
     while not (port_file.exists() and port_file.read_text().strip()):

@@ -12,6 +12,7 @@ from testbed.errors import ConfigurationError
 from testbed.page.archive import Archive, Entry, read_archive
 from testbed.page.build import build_page
 from testbed.page.verify import verify_archive
+from tests.page.conftest import HEADER
 
 ROOT = "0,,a.example,text/html,200,4480,4000,root,,0,100\n"
 Build = Callable[[str], Archive]
@@ -127,6 +128,69 @@ def test_a_frame_is_a_page_of_its_own(build: Build) -> None:
     assert "function ff(" in text(page, "1")
     assert "function ff(" not in text(page, "0")
     assert carrier(page, "3") == "2"
+
+
+def test_a_scheme_is_written_where_it_changes(small: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = small("")
+    (folder / "resources.csv").write_text(
+        HEADER.strip() + ",protocol\n"
+        "0,,a.example,text/html,200,4480,4000,root,,0,100,http\n"
+        "1,0,b.example,text/css,200,980,500,url-in-main-html,-90,10,5,h2\n"
+        "2,1,b.example,image/png,200,980,500,url-in-css,,,,h2\n"
+        "3,1,a.example,image/png,200,980,500,url-in-css,,,,http\n"
+        "4,0,b.example,text/javascript,200,980,500,url-in-main-html,-80,20,5,h2\n"
+        "5,4,b.example,image/gif,200,523,43,url-in-js,,,,h2\n"
+        "6,4,a.example,image/gif,200,523,43,url-in-js,,,,http\n"
+        "7,0,c.example,text/html,302,480,,url-in-main-html,,,,https\n"
+        "8,7,b.example,text/html,200,1980,1500,redirect,,,,h2\n"
+        "9,8,c.example,image/gif,200,523,43,url-in-html,,,,https\n"
+    )
+    page = read_archive(build_page(folder, tmp_path / "cache"))
+    html, css, script = text(page, "0"), text(page, "1"), text(page, "4")
+    assert '"https://b.example.p.test/1.css"' in html
+    assert "url(//b.example.p.test/2.png)" in css
+    assert "url(http://a.example.p.test/3.png)" in css
+    assert '"https://b.example.p.test/5.gif"' in script
+    assert '"//a.example.p.test/6.gif"' in script
+    assert '"https://c.example.p.test/7.html"' in html
+    assert entry(page, "7").location == "https://b.example.p.test/8.html"
+    assert '"//c.example.p.test/9.gif"' in text(page, "8")
+    found = [(entry(page, row).protocol, entry(page, row).headers_size) for row in "0719"]
+    assert found == [("http/1.1", 480), ("http/1.1", 480), ("h2", None), ("http/1.1", 480)]
+
+
+def test_what_fails_names_nothing(build: Build) -> None:
+    page = build(
+        "1,0,a.example,text/javascript,404,980,500,url-in-main-html,-90,10,5\n"
+        "2,1,b.example,image/gif,200,523,43,url-in-js,,,\n"
+        "3,0,a.example,text/html,503,980,500,url-in-main-html,-80,20,5\n"
+        "4,3,b.example,image/gif,200,523,43,url-in-html,,,\n"
+    )
+    assert (carrier(page, "2"), carrier(page, "4")) == ("0", "0")
+    assert '1.js" onload="c1()" onerror="c1()"' in text(page, "0")
+    assert '3.html" onload="c3()" onerror="c3()"' in text(page, "0")
+    assert [entry(page, row).status for row in "13"] == [404, 503]
+
+
+@pytest.mark.parametrize("mime", ["text/xml", "application/ld+json", "application/pdf", "text/csv"])
+def test_what_browsers_withhold_is_asked_for_with_leave(build: Build, mime: str) -> None:
+    page = build(f"1,0,b.example,{mime},200,980,500,url-in-main-html,-90,10,5\n")
+    assert "<script async crossorigin src=" in text(page, "0")
+    assert ("Access-Control-Allow-Origin", "*") in entry(page, "1").headers
+
+
+def test_a_head_may_have_another_size(small: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = small("")
+    (folder / "resources.csv").write_text(
+        HEADER.strip() + ",protocol,head_bytes\n"
+        "0,,a.example,text/html,200,4700,4000,root,,0,100,http,700\n"
+        "1,0,b.example,image/gif,200,373,43,url-in-main-html,,,,http,330\n"
+        "2,0,b.example,image/gif,204,900,,url-in-main-html,,,,http,900\n"
+        "3,0,b.example,image/gif,200,523,43,url-in-main-html,,,,http,\n"
+    )
+    page = read_archive(build_page(folder, tmp_path / "cache"))
+    sizes = [(entry(page, row).headers_size, entry(page, row).body_size) for row in "0123"]
+    assert sizes == [(700, 4000), (330, 43), (900, 0), (480, 43)]
 
 
 def test_a_redirect_is_what_its_end_is(build: Build) -> None:

@@ -33,6 +33,8 @@ def test_transferred_bytes_are_the_recorded_ones(built: Built, name: str) -> Non
     for row, entry in paired(name, built(name)):
         assert (row.id, row.status) == (entry.id, entry.status)
         assert entry.transfer_bytes == row.transfer_bytes
+        assert entry.headers_size is not None
+        assert entry.headers_size is not None
         assert 330 <= entry.headers_size <= 480
 
 
@@ -46,6 +48,7 @@ def test_heads_are_480_bytes_unless_the_body_needed_more(built: Built, name: str
 def test_text_decodes_to_the_recorded_size(built: Built, name: str) -> None:
     for row, entry in paired(name, built(name)):
         if row.body_bytes is not None and not row.mime.startswith("image/"):
+            assert entry.headers_size is not None
             assert entry.decoded_size == row.body_bytes or entry.headers_size < 480
         assert len(decoded(entry)) == entry.decoded_size
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from testbed.errors import ConfigurationError
-from testbed.page.table import parse_table, read_table
+from testbed.page.table import format_table, parse_table, read_table
 from tests.page.conftest import HEADER, NAMES, PAGES
 
 ROOT = "0,,a.example,text/html,200,1000,2000,root,,95,400\n"
@@ -28,13 +29,17 @@ def test_missing_numbers_are_none() -> None:
 
 def test_every_mistake_is_told_with_its_line() -> None:
     found = problems(
-        "0,,A b,text/html,200,1000,x,root,,,\n1,0,b.example,png,404,12,,seen,,-1,\n2,0\n"
+        "0,,A b,text/html,200,1000,x,root,,,\n1,0,b.example,png,418,12,,seen,,-1,\n2,0\n"
     )
     assert [problem.split(": ", 1) for problem in found] == [
         ["t.csv:2", "host is 'A b', expected a host name in lower case"],
         ["t.csv:2", "body_bytes is 'x', expected a whole number or nothing"],
         ["t.csv:3", "transfer_bytes is 12, expected at least 330"],
-        ["t.csv:3", "status is 404, expected one of [200, 204, 301, 302, 303, 307, 308]"],
+        [
+            "t.csv:3",
+            "status is 418, expected one of "
+            "[200, 204, 301, 302, 303, 307, 308, 403, 404, 410, 500, 503]",
+        ],
         ["t.csv:3", "mime is 'png', expected type/subtype or none"],
         [
             "t.csv:3",
@@ -71,9 +76,67 @@ def test_rows_that_do_not_fit_together(rows: str, message: str) -> None:
     assert any(message in problem for problem in problems(rows))
 
 
+MIXED = ": browsers block this as mixed content"
+OPTIONAL = HEADER.strip() + ",protocol,head_bytes\n"
+
+
+def test_optional_columns_have_defaults() -> None:
+    plain = parse_table(HEADER + ROOT, "t.csv")[0]
+    assert (plain.protocol, plain.scheme, plain.head_size) == ("http", "http", 480)
+    full = parse_table(OPTIONAL + ROOT.strip() + ",h2,\n", "t.csv")[0]
+    assert (full.protocol, full.scheme, full.head_size) == ("h2", "https", 480)
+    full = parse_table(OPTIONAL + ROOT.strip() + ",https,700\n", "t.csv")[0]
+    assert (full.scheme, full.head_size) == ("https", 700)
+    assert parse_table(HEADER.strip() + ",protocol\n" + ROOT.strip() + ",h2\n", "t")[0] == replace(
+        full, protocol="h2", head_bytes=None
+    )
+
+
+def test_what_is_formatted_is_read_back() -> None:
+    rows = parse_table(OPTIONAL + ROOT.strip() + ",https,700\n", "t.csv")
+    assert parse_table(format_table(rows), "t.csv") == rows
+    late = replace(rows[0], gap_ms=-3.4, start_ms=12.6, dur_ms=0.4)
+    assert format_table([late]).endswith(",root,-3,13,0,https,700\n")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (ROOT.strip() + ",h3,\n", "t.csv:2: protocol is 'h3', expected one of http, https, h2"),
+        (ROOT.strip() + ",http,1001\n", "t.csv:2: head_bytes is 1001, more than transfer_bytes"),
+        (ROOT.strip() + ",http,12\n", "t.csv:2: head_bytes is 12, expected at least 330"),
+        (
+            ROOT.strip() + ",https,\n1,0,b.example,,200,480,,url-in-js,,,,http,\n",
+            "t.csv:3: protocol http below the https document 0" + MIXED,
+        ),
+        (
+            ROOT.strip() + ",http,\n1,0,b.example,text/html,200,480,,url-in-js,,,,h2,\n"
+            "2,1,c.example,text/css,200,480,,url-in-html,,,,h2,\n"
+            "3,2,d.example,image/gif,200,480,,url-in-css,,,,http,\n",
+            "t.csv:5: protocol http below the https document 1" + MIXED,
+        ),
+        (
+            ROOT.strip() + ",http,\n1,0,a.example,,200,480,,url-in-js,,,,https,\n",
+            "t.csv:3: host a.example has protocol https here and http above",
+        ),
+    ],
+)
+def test_optional_columns_are_checked(rows: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_table(OPTIONAL + rows, "t.csv")
+    assert caught.value.problems == [message]
+
+
+def test_a_plain_page_may_use_what_is_secure() -> None:
+    rows = ROOT.strip() + ",http,\n1,0,b.example,text/css,200,480,,url-in-js,,,,h2,\n"
+    rows += "2,1,c.example,image/gif,200,480,,url-in-css,,,,http,\n"
+    assert len(parse_table(OPTIONAL + rows, "t.csv")) == 3
+
+
 def test_wrong_columns_are_named() -> None:
-    with pytest.raises(ConfigurationError, match=r"t.csv:1: the columns are 'id,host'"):
-        parse_table("id,host\n", "t.csv")
+    for header in ("id,host\n", HEADER.strip() + ",head_bytes\n"):
+        with pytest.raises(ConfigurationError, match=r"t\.csv:1: the columns are 'id,"):
+            parse_table(header, "t.csv")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

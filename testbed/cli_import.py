@@ -1,0 +1,50 @@
+"""The verb ``pages import``: a recording of another tool becomes a page of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from testbed import places
+from testbed.errors import EXIT_OK
+from testbed.page.catalogue import name_page
+from testbed.page.importing.notes import printable
+from testbed.page.importing.reading import read_recording
+from testbed.page.importing.writing import Manner, write_page
+from testbed.units import format_bytes
+
+_NOTE_LENGTH = 500
+
+
+@click.command("import")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--name", required=True, help="The page's name, which is that of its folder.")
+@click.option("--title", help="Its title; default: as recorded.")
+@click.option("--url", help="The URL that begins the page; default: the first document's.")
+@click.option("--page", metavar="ID", help="The page, if the file has several; default: the first.")
+@click.option("--anonymize", is_flag=True, help="Keep numbers and host names only, no contents.")
+@click.option("--keep-secrets", is_flag=True, help="Keep cookies, tokens and the like.")
+@click.option("--licence", metavar="TEXT", help="Under what terms the contents may be used.")
+@click.option("--replace", is_flag=True, help="Replace the page of this name.")
+def import_command(
+    file: Path, name: str, url: str | None, page: str | None, replace: bool, **manner: Any
+) -> int:
+    """Make a page of what another tool recorded.
+
+    FILE is a HAR (Chrome, Firefox, Browsertime, WebPageTest), a WARC or WACZ, a mahimahi record
+    folder, or a resource table (CSV).  Its content tells which.
+    """
+    folder = name_page(places.PAGES, name, replace=replace)
+    found = read_recording(file, url=url, page=page)
+    written = write_page(folder, found, Manner(replace=replace, **manner))
+    click.echo(
+        f"{name}: {written.requests} requests to {written.hosts} hosts, "
+        f"{format_bytes(written.size)}, as {written.kind} in {folder}"
+    )
+    for note in written.notes:
+        click.echo(f"  {printable(note, _NOTE_LENGTH)}")
+    click.echo(f"Check, look, and open it in a browser:\n  ./run.sh pages verify {name}")
+    click.echo(f"  ./run.sh pages show {name}\n  ./run.sh serve {name}")
+    return EXIT_OK

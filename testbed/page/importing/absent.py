@@ -1,0 +1,85 @@
+"""A body for a response whose own was not recorded: of its type, in its recorded sizes.
+
+It says nothing and asks for nothing.  The same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from testbed.page.coding import CodingError, decode, encode, split_codings
+from testbed.page.gif import make_gif
+from testbed.page.jpeg import make_jpeg
+from testbed.page.png import make_png
+from testbed.page.text import (
+    BLOCK,
+    HTML,
+    JSON,
+    Fill,
+    Syntax,
+    Template,
+    TooSmallError,
+    filler,
+    write_gzipped,
+    write_identity,
+)
+
+_IMAGES: dict[str, Callable[[int, bytes], bytes]] = {
+    "image/png": make_png,
+    "image/jpeg": make_jpeg,
+    "image/jpg": make_jpeg,
+}
+_TEXT = ("text/", "application/json", "application/javascript", "application/x-javascript",
+         "application/ecmascript", "application/xml", "application/xhtml", "image/svg")  # fmt: skip
+_BLOCKS = ("text/css", "javascript", "ecmascript")
+_SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1">'
+
+
+def make_body(
+    mime: str, size: int, decoded_size: int | None, encoding: str, seed: str
+) -> tuple[bytes, bool]:
+    """A body of ``size`` bytes as transferred, and whether it is under ``encoding``.
+
+    Text is, if the decoded size is known and the coding can join the two.  Fonts and films are
+    bytes that do not decode.
+    """
+    if not size:
+        return b"", False
+    if not _is_text(mime):
+        if mime.startswith("image/"):
+            try:
+                return _IMAGES.get(mime, make_gif)(size, filler(seed, size)), False
+            except ValueError:
+                pass
+        return filler(seed, size), False
+    template, syntax = _template(mime)
+    if split_codings(encoding) and decoded_size is not None:
+        # Text that fixed codes bring to the size, any coding can; better ones reach half of it.
+        for target in (size, 2 * size + 64):
+            try:
+                packed = write_gzipped(template, syntax, decoded_size, target, seed).data
+                coded = encode(decode(packed, "gzip", decoded_size), encoding, size)
+            except (TooSmallError, CodingError):
+                continue
+            if len(coded) == size:
+                return coded, True
+    try:
+        return write_identity(template, syntax, size, seed).data, False
+    except TooSmallError:
+        return b" " * size, False
+
+
+def _is_text(mime: str) -> bool:
+    return not mime or mime.startswith(_TEXT) or mime.endswith(("+json", "+xml"))
+
+
+def _template(mime: str) -> tuple[Template, Syntax]:
+    if "json" in mime:
+        return [Fill()], JSON
+    if "svg" in mime:
+        return [_SVG, Fill(), b"</svg>"], HTML
+    if any(word in mime for word in _BLOCKS):
+        return [Fill()], BLOCK
+    if mime == "text/html":
+        return [b"<!doctype html>", Fill()], HTML
+    return [Fill()], HTML if "xml" in mime else BLOCK

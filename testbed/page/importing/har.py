@@ -1,0 +1,182 @@
+"""Reads HAR 1.2 files of Chrome DevTools, Firefox, Browsertime (chrome-har) and WebPageTest.
+
+Sources: http://www.softwareishard.com/blog/har-12-spec/ and what these tools write beyond it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from testbed.errors import ConfigurationError
+from testbed.page.importing.charset import encode_text
+from testbed.page.importing.claim import Claim, Reading, find_header, media_type
+from testbed.page.importing.har_initiators import find_initiator
+from testbed.page.importing.har_sizes import measure
+from testbed.page.importing.json_file import read_json
+from testbed.page.importing.limits import ENTRIES
+from testbed.page.importing.notes import Notes
+from testbed.page.importing.values import Fields
+from testbed.page.recording import Headers
+
+
+def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> Reading:
+    """Read one page of a HAR, the first one unless ``page`` has the id of another.
+
+    Raises:
+        ConfigurationError: the file is no HAR, has no such page, or has no or too many requests.
+    """
+    notes = Notes()
+    document = Fields(read_json(path, notes), "the file", notes)
+    if not isinstance(document.raw("log"), dict):
+        raise ConfigurationError([f"{path}: no HAR: there is no object `log`"])
+    log = document.fields("log")
+    entries = log.members("entries")
+    chosen = _choose_page(path, log, entries, page)
+    kept = list(_of_page(entries, chosen, notes))
+    if not kept:
+        raise ConfigurationError([f"{path}: no requests of the page; export it with its log"])
+    if len(kept) > ENTRIES:
+        raise ConfigurationError(
+            [f"{path}: {len(kept)} requests, at most {ENTRIES} are taken; give --page, or export "
+             "one page alone"]
+        )  # fmt: skip
+    creator = log.fields("creator")
+    started = _moment(chosen.text("startedDateTime")) if chosen else None
+    moments = [_moment(entry.text("startedDateTime")) for entry in kept]
+    known = [moment for moment in (started, *moments) if moment is not None]
+    zero = started or min(known, default=None)
+    title = chosen.text("title") if chosen else ""
+    firefox = creator.text("name").lower() == "firefox"
+    return Reading(
+        title=title,
+        url=url,
+        recorded=zero.date() if zero else date.fromtimestamp(path.stat().st_mtime),
+        source=_source(path, log),
+        claims=tuple(
+            _claim(entry, zero, moment, firefox, notes)
+            for entry, moment in zip(kept, moments, strict=True)
+        ),
+        notes=notes,
+        load_ms=chosen.fields("pageTimings").size("onLoad") if chosen else None,
+    )
+
+
+def _source(path: Path, log: Fields) -> str:
+    creator, browser = log.fields("creator"), log.fields("browser")
+    words = [
+        f"{tool.text('name')} {tool.text('version')}".strip()
+        for tool in (creator, browser)
+        if tool.text("name")
+    ]
+    return f"The HAR file {path.name} by {' with '.join(words) or 'a tool that left no name'}."
+
+
+def _choose_page(
+    path: Path, log: Fields, entries: list[Fields], asked: str | None
+) -> Fields | None:
+    """The page that was asked for, or the first one that has requests."""
+    pages = {page.text("id"): page for page in reversed(log.members("pages"))}
+    if asked is not None:
+        if asked not in pages:
+            names = ", ".join(ascii(name)[1:-1][:60] for name in list(pages)[::-1][:20])
+            raise ConfigurationError(
+                [f"{path}: no page {asked!r}; the pages are {names or 'not named'}"]
+            )
+        return pages[asked]
+    used = {entry.text("pageref") for entry in entries}
+    return next(
+        (page for name, page in reversed(pages.items()) if name in used or len(pages) == 1), None
+    )
+
+
+def _of_page(entries: list[Fields], page: Fields | None, notes: Notes) -> Iterator[Fields]:
+    """The requests of one page; one that names none belongs to every page."""
+    for entry in entries:
+        reference = entry.text("pageref")
+        if page is None or reference in ("", page.text("id")):
+            yield entry
+        else:
+            notes.add("Requests left out, of another page of the file", reference)
+
+
+def _claim(
+    entry: Fields, zero: datetime | None, moment: datetime | None, firefox: bool, notes: Notes
+) -> Claim:
+    request, response = entry.fields("request"), entry.fields("response")
+    content = response.fields("content")
+    headers, request_headers = _headers(response), _headers(request)
+    status = int(response.number("status") or 0)
+    cached = _is_cached(entry, response, status)
+    size = measure(entry, response, headers, firefox=firefox, cached=cached)
+    url = entry.text("_full_url") or request.text("url")
+    body = _body(content, headers, url, notes)
+    redirect = response.text("redirectURL")
+    if redirect and 300 <= status < 400 and not find_header(headers, "location"):
+        headers = (*headers, ("Location", redirect))
+    initiator, kind = find_initiator(entry, request_headers)
+    decoded = content.size("size")
+    if body is None and not decoded and size.body:
+        decoded = None  # for a redirect it only says that nothing was kept
+    return Claim(
+        url=url,
+        method=request.text("method") or "GET",
+        status=status,
+        protocol=response.text("httpVersion") or request.text("httpVersion"),
+        request_headers=request_headers,
+        request_body_size=request.size("bodySize"),
+        headers=headers,
+        headers_size=response.size("headersSize") or None,
+        body=body,
+        body_is_decoded=True,
+        body_size=size.body,
+        size_is_exact=size.is_exact,
+        decoded_size=decoded if body is None else len(body),
+        mime=media_type(content.text("mimeType")).replace("x-unknown", ""),
+        initiator=initiator,
+        initiator_kind=kind,
+        is_frame=entry.text("_resourceType") == "document",
+        start_ms=(moment - zero).total_seconds() * 1000 if moment and zero else None,
+        dur_ms=entry.number("time"),
+        from_cache=cached,
+    )
+
+
+def _is_cached(entry: Fields, response: Fields, status: int) -> bool:
+    """Whether the browser did not fetch it: DevTools, chrome-har, and the answer 304."""
+    before = entry.fields("cache").raw("beforeRequest")
+    return status == 304 or entry.has("_fromCache") or isinstance(before, dict)
+
+
+def _headers(message: Fields) -> Headers:
+    return tuple((item.text("name"), item.text("value")) for item in message.members("headers"))
+
+
+def _body(content: Fields, headers: Headers, url: str, notes: Notes) -> bytes | None:
+    """The decoded body; ``None`` where the file has none."""
+    size = content.size("size")
+    text = content.take_text("text")
+    if text is None or (not text and size):
+        return b"" if size == 0 else None
+    if content.text("encoding").lower() != "base64":
+        declared = find_header(headers, "content-type") or content.text("mimeType")
+        return encode_text(text, declared, size)
+    try:
+        return base64.b64decode(text.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        notes.add("Bodies that are no base64, taken as not recorded", url)
+        return None
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text[:40])
+    except ValueError:
+        return None
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        return None

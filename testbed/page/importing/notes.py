@@ -1,0 +1,39 @@
+"""What an import repaired or left out: counted, with a few examples, one sentence for each kind."""
+
+from __future__ import annotations
+
+EXAMPLES = 3
+_LONGEST = 100
+
+
+class Notes:
+    """Collects what happened; the sentences come in the order of the first of each kind."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._examples: dict[str, list[str]] = {}
+
+    def add(self, what: str, example: str = "") -> None:
+        """Count ``what``; ``example`` says where, and is kept if it is one of the first."""
+        self._counts[what] = self._counts.get(what, 0) + 1
+        kept = self._examples.setdefault(what, [])
+        shown = printable(example)
+        if shown and len(kept) < EXAMPLES and shown not in kept:
+            kept.append(shown)
+
+    def sentences(self) -> tuple[str, ...]:
+        """``Requests left out, file: URLs: 3 (file:///a, file:///b, ...)`` and so on."""
+        found = []
+        for what, count in self._counts.items():
+            examples = self._examples[what]
+            more = ", ..." if examples and count > len(examples) else ""
+            shown = f" ({', '.join(examples)}{more})" if examples else ""
+            found.append(f"{what}: {count}{shown}.")
+        return tuple(found)
+
+
+def printable(text: str, longest: int = _LONGEST) -> str:
+    """``text`` in printable ASCII and not too long, so that a terminal can show it."""
+    plain = text[:longest].encode("ascii", "backslashreplace").decode()
+    shown = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in plain)
+    return shown if len(shown) <= longest else shown[: longest - 3] + "..."

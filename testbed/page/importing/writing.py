@@ -1,0 +1,112 @@
+"""Writes what was imported as a page: an archive where its bodies are there, else a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from testbed.errors import ConfigurationError, StorageError
+from testbed.page.catalogue import TABLE_NAME
+from testbed.page.facts import FACTS_NAME, PageFacts, format_facts
+from testbed.page.folder import OccupiedError, new_folder
+from testbed.page.importing.resources import Table
+from testbed.page.recording import Recording
+from testbed.page.redact import redact
+from testbed.page.row import Row
+from testbed.page.screening import is_whole
+from testbed.page.synthesis import synthesise
+from testbed.page.table import format_table
+from testbed.page.tabulate import BODIES_TABLE, LICENCE_TABLE, make_tabulation, write_table
+from testbed.page.writer import LICENCE_RECORDED, write_archive
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How to write: without contents, with secrets, under which title and licence."""
+
+    title: str | None = None
+    licence: str | None = None
+    anonymize: bool = False
+    keep_secrets: bool = False
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written; ``size`` is bytes of responses as far as they are known."""
+
+    kind: Literal["archive", "table"]
+    requests: int
+    hosts: int
+    size: int
+    notes: tuple[str, ...]
+
+
+def write_page(folder: Path, found: Recording | Table, manner: Manner) -> Written:
+    """Write ``found`` to ``folder``, which appears whole or not at all.
+
+    Raises:
+        ConfigurationError: no page can be made of it; or the folder is there, and is not to be
+            replaced.
+        StorageError: it cannot be written.
+    """
+    if isinstance(found, Table):
+        _write_rows(folder, found, manner)
+        return _tell_rows(found.rows, found.notes)
+    recording = found if manner.keep_secrets else redact(found)
+    if manner.title is not None:
+        recording = dataclasses.replace(recording, title=manner.title)
+    if manner.anonymize or not is_whole(recording):
+        made = make_tabulation(recording)
+        licence = manner.licence or LICENCE_TABLE
+        write_table(folder, recording, made.rows, licence=licence, replace=manner.replace)
+        return _tell_rows(made.rows, (*recording.notes, *made.notes))
+    licence = manner.licence or LICENCE_RECORDED
+    write_archive(folder, recording, licence=licence, replace=manner.replace)
+    return Written(
+        kind="archive",
+        requests=len(recording.exchanges),
+        hosts=len({urlsplit(exchange.url).hostname for exchange in recording.exchanges}),
+        size=sum((x.headers_size or 0) + x.body_size for x in recording.exchanges),
+        notes=recording.notes,
+    )
+
+
+def _tell_rows(rows: Sequence[Row], notes: tuple[str, ...]) -> Written:
+    return Written(
+        kind="table",
+        requests=len(rows),
+        hosts=len({row.host for row in rows}),
+        size=sum(row.transfer_bytes for row in rows),
+        notes=notes,
+    )
+
+
+def _write_rows(folder: Path, table: Table, manner: Manner) -> None:
+    title = manner.title or table.title
+    synthesise(folder.name, title, table.rows)  # what cannot be built is no page
+    facts = PageFacts(
+        title=title,
+        url=table.url,
+        recorded=table.recorded,
+        source=table.source,
+        licence=manner.licence or LICENCE_TABLE,
+        bodies=BODIES_TABLE,
+        deviations=table.notes,
+    )
+    try:
+        with new_folder(folder, replace=manner.replace) as scratch:
+            (scratch / FACTS_NAME).write_text(format_facts(facts), encoding="utf-8")
+            (scratch / TABLE_NAME).write_text(format_table(table.rows), encoding="utf-8")
+    except OccupiedError:
+        raise ConfigurationError(
+            [f"{folder}: there is a page of this name; choose another, or give --replace"]
+        ) from None
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the page {folder}: {error.strerror or error}; free some space"
+        ) from None

@@ -1,0 +1,199 @@
+"""Turns what a file claims into a recording that can be replayed: the one place of distrust.
+
+Whatever cannot be replayed is repaired or left out, counted in the recording's notes; what makes
+no page at all is an error, all problems at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from testbed.errors import ConfigurationError
+from testbed.page.head import BODILESS
+from testbed.page.importing.addresses import UnusableError, clean_url
+from testbed.page.importing.bodies import Budget, settle_body
+from testbed.page.importing.claim import Claim, Reading, find_header, media_type
+from testbed.page.importing.headers import clean_headers
+from testbed.page.importing.initiators import lead
+from testbed.page.importing.kept import Kept, keep, time_ms
+from testbed.page.importing.limits import ENTRIES, HOSTS
+from testbed.page.importing.notes import Notes, printable
+from testbed.page.importing.redirects import settle_redirects
+from testbed.page.importing.statuses import replayed_protocol
+from testbed.page.recorded_har import redirect_target
+from testbed.page.recording import Exchange, Recording
+
+_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
+_LONGEST_TITLE = 300
+_TABLE_NOTES = {
+    False: "The file has no bodies, so that only numbers are kept, in a table",
+    True: "The page's own document was not recorded, so that only numbers are kept, in a table",
+}
+
+
+def screen(reading: Reading) -> Recording:
+    """The recording of ``reading``, every body made whole.
+
+    Where no body at all was recorded, or not that of the page's document, every body is ``None``
+    and ``body_size`` what was recorded: such a page becomes a table.
+
+    Raises:
+        ConfigurationError: no page is left, or it is too large for the lab.
+    """
+    notes = reading.notes
+    kept = _ordered(keep(reading.claims, notes), reading)
+    _check_size(kept)
+    with_bodies = _has_document(kept, notes)
+    budget = Budget()
+    exchanges = [_exchange(item, budget, notes, with_bodies=with_bodies) for item in kept]
+    exchanges = lead(exchanges, [item.claim for item in kept])
+    exchanges = settle_redirects(exchanges, notes)
+    load_ms = time_ms(reading.load_ms)
+    _note_repeats(exchanges, notes)
+    return Recording(
+        title=_title(reading.title, exchanges[0].url),
+        url=exchanges[0].url,
+        recorded=reading.recorded,
+        source=reading.source,
+        exchanges=(
+            replace(exchanges[0], how="root", initiator=None),
+            *(_after(exchange, load_ms) for exchange in exchanges[1:]),
+        ),
+        load_ms=load_ms,
+        notes=notes.sentences(),
+    )
+
+
+def is_whole(recording: Recording) -> bool:
+    """Whether every body is there; else the recording is good for a table only."""
+    return all(exchange.body is not None for exchange in recording.exchanges)
+
+
+def _ordered(kept: list[Kept], reading: Reading) -> list[Kept]:
+    """In the order of their starts, unknown ones where they were; the page itself first.
+
+    Raises:
+        ConfigurationError: there is no request for the page, or none at all.
+    """
+    if not kept:
+        raise ConfigurationError(
+            ["no request is left that can be replayed", *reading.notes.sentences()]
+        )
+    times, latest = [], 0.0
+    for item in kept:
+        latest = latest if item.claim.start_ms is None else item.claim.start_ms
+        times.append(latest)
+    order = sorted(range(len(kept)), key=times.__getitem__)
+    ordered = [kept[index] for index in order]
+    root = _find_root(ordered, reading.url)
+    return [ordered[root], *ordered[:root], *ordered[root + 1 :]]
+
+
+def _find_root(kept: Sequence[Kept], url: str | None) -> int:
+    if url is None:
+        documents = (
+            index
+            for index, item in enumerate(kept)
+            if item.claim.method == "GET"
+            and (_mime(item.claim) == "text/html" or item.claim.is_frame)
+        )
+        first = next(documents, 0)
+        # Redirects come before the document that they lead to.
+        return 0 if kept[0].claim.method == "GET" and 300 < kept[0].status < 309 else first
+    try:
+        asked = clean_url(url)
+    except UnusableError as error:
+        raise ConfigurationError([f"--url {printable(url)}: cannot be replayed: {error}"]) from None
+    for index, item in enumerate(kept):
+        if item.url == asked and item.claim.method == "GET":
+            return index
+    some = ", ".join(printable(item.url) for item in kept[:3])
+    raise ConfigurationError([f"--url {asked}: no request for it; the first ones are {some}"])
+
+
+def _check_size(kept: Sequence[Kept]) -> None:
+    hosts = {urlsplit(item.url).hostname for item in kept}
+    problems = []
+    if len(kept) > ENTRIES:
+        problems.append(f"{len(kept)} requests, at most {ENTRIES} are taken; import fewer pages")
+    if len(hosts) > HOSTS:
+        problems.append(
+            f"{len(hosts)} hosts, the lab has addresses for {HOSTS}; import fewer pages"
+        )
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def _has_document(kept: Sequence[Kept], notes: Notes) -> bool:
+    """Whether there is a body for what the page's first URL leads to; if not, that is noted."""
+    known = {item.url: item for item in reversed(kept)}
+    item, seen = kept[0], set[str]()
+    while item.url not in seen:
+        seen.add(item.url)
+        target = redirect_target(item.url, item.status, item.claim.headers)
+        item = known.get(target or "", item)
+    some = any(other.claim.body for other in kept)
+    if some and item.claim.body is not None:
+        return True
+    notes.add(_TABLE_NOTES[some])
+    return False
+
+
+def _mime(claim: Claim) -> str:
+    mime = media_type(find_header(claim.headers, "content-type")) or claim.mime
+    return mime if _MIME.fullmatch(mime) else ""
+
+
+def _exchange(item: Kept, budget: Budget, notes: Notes, *, with_bodies: bool) -> Exchange:
+    claim, mime = item.claim, _mime(item.claim)
+    headers = clean_headers(claim.headers, item.url, notes)
+    body: bytes | None = None
+    body_size = claim.body_size if claim.body_size is not None else claim.decoded_size or 0
+    decoded_size = claim.decoded_size
+    if item.status in BODILESS or claim.method == "HEAD":
+        body, body_size, decoded_size = b"" if with_bodies else None, 0, 0
+        if claim.body:
+            notes.add("Bodies left out of responses that have none", item.url)
+    elif with_bodies:
+        settled = settle_body(replace(claim, url=item.url), mime, headers, budget, notes)
+        body, headers, decoded_size = settled.body, settled.headers, settled.decoded_size
+        body_size = len(body)
+    protocol = replayed_protocol(claim.protocol, urlsplit(item.url).scheme)
+    return Exchange(
+        url=item.url,
+        status=item.status,
+        method=claim.method,
+        protocol=protocol,
+        request_headers=clean_headers(claim.request_headers, item.url, notes),
+        request_body_size=claim.request_body_size or 0,
+        headers=headers,
+        headers_size=None if protocol == "h2" else claim.headers_size,
+        body=body,
+        body_size=body_size,
+        decoded_size=decoded_size,
+        mime=mime,
+        start_ms=claim.start_ms,
+        dur_ms=claim.dur_ms,
+    )
+
+
+def _after(exchange: Exchange, load_ms: float | None) -> Exchange:
+    late = load_ms is not None and exchange.start_ms is not None and exchange.start_ms > load_ms
+    return replace(exchange, after_load=late)
+
+
+def _note_repeats(exchanges: Sequence[Exchange], notes: Notes) -> None:
+    seen: set[tuple[str, str, int]] = set()
+    for exchange in exchanges:
+        key = (exchange.method, exchange.url, exchange.request_body_size)
+        if key in seen:
+            notes.add("Requests for the same URL again, kept", exchange.url)
+        seen.add(key)
+
+
+def _title(title: str, url: str) -> str:
+    plain = " ".join("".join(letter if letter.isprintable() else " " for letter in title).split())
+    return plain[:_LONGEST_TITLE] or url

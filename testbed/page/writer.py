@@ -1,0 +1,72 @@
+"""Writes a recording as a page folder that a person can read and ``archive`` replays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from testbed.errors import ConfigurationError, StorageError
+from testbed.page.archive import HAR_NAME
+from testbed.page.facts import FACTS_NAME, PageFacts, format_facts
+from testbed.page.folder import OccupiedError, new_folder
+from testbed.page.har import body_name
+from testbed.page.recorded_har import make_recorded_har
+from testbed.page.recording import Recording
+
+LICENCE_RECORDED = (
+    "The contents belong to their owners. Keep this folder to yourself: it must not be published "
+    "without their leave."
+)
+BODIES_RECORDED = (
+    "As transferred, still compressed where they were; each file is named by the SHA-256 of its "
+    "bytes. What was not recorded or was changed is listed under deviations."
+)
+
+
+def write_archive(
+    folder: Path,
+    recording: Recording,
+    *,
+    licence: str,
+    replace: bool = False,
+    bodies: str = BODIES_RECORDED,
+) -> None:
+    """Write ``page.toml``, ``page.har`` and ``bodies/<sha256>`` of ``recording`` to ``folder``.
+
+    The folder appears whole or not at all; one recording always gives the same bytes.
+    ``licence`` and ``bodies`` are the texts of page.toml.
+
+    Raises:
+        ValueError: the recording is not whole, a body is missing for example.
+        ConfigurationError: the folder is there, and ``replace`` is not given.
+        StorageError: it cannot be written; what was there before is intact.
+    """
+    har = make_recorded_har(folder.name, recording)
+    facts = PageFacts(
+        title=recording.title,
+        url=recording.url,
+        recorded=recording.recorded,
+        source=recording.source,
+        licence=licence,
+        bodies=bodies,
+        deviations=har.notes,
+        pinned=recording.pinned,
+    )
+    document = json.dumps(har.document, indent=1, allow_nan=False)
+    try:
+        with new_folder(folder, replace=replace) as scratch:
+            (scratch / FACTS_NAME).write_text(format_facts(facts), encoding="utf-8")
+            (scratch / HAR_NAME).write_text(document + "\n", encoding="utf-8")
+            (scratch / "bodies").mkdir()
+            for exchange in recording.exchanges:
+                if exchange.body:
+                    (scratch / f"{body_name(exchange.body)}").write_bytes(exchange.body)
+    except OccupiedError:
+        raise ConfigurationError(
+            [f"{folder}: there is a page of this name; choose another, or give --replace"]
+        ) from None
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the page {folder}: {error.strerror or error}; what was there before is "
+            "intact; free some space or choose another place"
+        ) from None
