@@ -17,6 +17,7 @@ from testbed import log, places
 from testbed.choice import Choice, choice_options
 from testbed.cli_machine import clean, doctor
 from testbed.cli_pages import pages
+from testbed.cli_serve import serve
 from testbed.doors import Doors
 from testbed.environment import differences
 from testbed.errors import (
@@ -152,5 +153,5 @@ def _same_environment(resume: Path | None, old: Manifest, differing: list[str]) 
         )
 
 
-for _command in (run, plan, report, pages, clean, doctor):
+for _command in (run, plan, report, pages, serve, clean, doctor):
     testbed.add_command(_command)

@@ -133,12 +133,13 @@ def test_wrong_usage_is_2_on_standard_error(
 def test_options_choose_the_experiment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["plan", QUICK, "--json", "--client", "wget2", "-n", "2", "--seed", "7"]
     words += ["--kernel", "virtual", "--kernel-version", "6.1", "--only", "tfo=true"]
-    words += ["--set", "rtt_ms=[1, 2]"]
+    words += ["--set", "rtt_ms=[1, 2]", "--protocol", "h2"]
     assert main(words, make_doors(tmp_path)) == 0
     trials = json.loads(capsys.readouterr().out)
     seen = [(t["condition"]["link"]["rtt_ms"], t["seed"], t["repetition"]) for t in trials]
     assert seen == [(1.0, 7, 0), (1.0, 8, 1), (2.0, 7, 0), (2.0, 8, 1)]
     assert {t["condition"]["client"] for t in trials} == {"wget2"}
+    assert {t["condition"]["protocol"] for t in trials} == {"h2"}
     assert {t["kernel_version"] for t in trials} == {"6.1"}
     assert {t["condition"]["tcp"]["tfo"] for t in trials} == {True}
     assert len({t["id"] for t in trials}) == 4
@@ -262,4 +263,4 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["--help"], make_doors(tmp_path)) == 0
     out = capsys.readouterr().out
     verbs = {line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line}
-    assert verbs == {"run", "plan", "doctor", "pages", "report", "clean"}
+    assert verbs == {"run", "plan", "doctor", "pages", "serve", "report", "clean"}

@@ -1,221 +1,160 @@
-"""nginx as the replay server: one server block and one address for each origin of a page.
+"""nginx as the replay server: its whole configuration, and its process.
 
-Every response has exactly the recorded number of header bytes: nginx's own lines, the recorded
-end-to-end headers, and an ``X-Padding`` header for the rest.
+``listeners`` says where it listens, ``blocks`` what it serves there: ``matching`` which recorded
+response answers a request, ``responses`` what each one is; ``replay_log`` tells how it went.
 """
 
 from __future__ import annotations
 
-import re
+import os
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from testbed import proc
-from testbed.errors import LabError
+from testbed.errors import LabError, MissingError
 from testbed.namespace import Namespace
-from testbed.page.archive import Archive, Entry
+from testbed.page.archive import Archive
+from testbed.server.blocks import server_block
+from testbed.server.certificates import TLS_LINK, tls_directives
+from testbed.server.listeners import Listener
+from testbed.server.replay_log import log_directives, write_answers
+from testbed.server.responses import EMPTY_FILE, check_replayable
+from testbed.server.words import Constants
 
 READY_S = 10.0
-HOST = re.compile(r"[A-Za-z0-9._-]+")
-PATH = re.compile(r"/[\x21-\x7e]*")
-HEADER_NAME = re.compile(r"[A-Za-z0-9_-]+")
-# nginx has no way to write a dollar sign in a value.
-HEADER_VALUE = re.compile(r"[\x20-\x23\x25-\x7e]*")
-PADDING_NAME = "X-Padding"
-PADDING_BYTES = len(f"{PADDING_NAME}: \r\n")
-# nginx reads its configuration in pieces of 4096 bytes; no word may be longer.
-LONGEST_PADDING = 2000
-EMPTY_FILE = "empty"
+NO_LIMIT = 1_000_000
+PID_FILE = "nginx.pid"
+ERROR_LOG = "error.log"
 
 
-def header_bytes(entry: Entry) -> int:
-    """Bytes of the response header as nginx sends it on a kept connection, without padding.
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How the server serves, whatever the page.
 
-    Raises:
-        LabError: nginx's words for the status are not known here, and so not their length.
+    ``keepalive_requests`` ends a connection after so many requests; ``None``: never.
+    ``tls_version`` ("1.2" or "1.3") is the only one offered.  ``tls`` is the built page's folder
+    with ``key.pem`` and ``<host>.pem``; ``None`` when no listener has TLS.  With ``buffered_log``
+    the log is written when the server ends, and not for each request.
     """
-    if entry.status not in REASONS:
-        raise LabError(f"{entry.url}: a response with status {entry.status} cannot be replayed")
-    lines = [
-        f"HTTP/1.1 {entry.status} {REASONS[entry.status]}",
-        "Server: nginx",
-        "Date: Thu, 01 Jan 1970 00:00:00 GMT",
-        f"Content-Length: {entry.body_size}",
-        "Connection: keep-alive",
-        *(f"{name}: {value}" for name, value in entry.headers),
-    ]
-    if entry.status == 204:
-        lines = [line for line in lines if not line.startswith("Content-Length")]
-    return sum(len(line) + 2 for line in lines) + 2
+
+    keepalive_requests: int | None = None
+    tls_version: str = "1.3"
+    tls: Path | None = None
+    buffered_log: bool = True
 
 
-REASONS = {
-    200: "OK",
-    204: "No Content",
-    301: "Moved Permanently",
-    302: "Moved Temporarily",
-    303: "See Other",
-    307: "Temporary Redirect",
-    308: "Permanent Redirect",
-    403: "Forbidden",
-    404: "Not Found",
-    410: "Gone",
-    500: "Internal Server Error",
-    503: "Service Temporarily Unavailable",
-}
-
-
-def padding(entry: Entry) -> tuple[str, ...]:
-    """The values of the padding headers that bring the header to its recorded size.
-
-    Raises:
-        LabError: the recorded header is smaller than what nginx must send.
-    """
-    missing = entry.headers_size - header_bytes(entry)
-    if missing < 0 or 0 < missing <= PADDING_BYTES:
-        raise LabError(
-            f"{entry.url}: a response header of {entry.headers_size} bytes cannot be made, nginx "
-            f"needs {header_bytes(entry)} or at least {header_bytes(entry) + PADDING_BYTES + 1}"
-        )
-    values = []
-    while missing:
-        line = min(missing, LONGEST_PADDING)
-        if 0 < missing - line <= PADDING_BYTES:
-            line -= PADDING_BYTES
-        values.append("x" * (line - PADDING_BYTES))
-        missing -= line
-    return tuple(values)
-
-
-def configuration(
-    archive: Archive, addresses: dict[str, str], scratch: Path, keepalive_requests: int | None
-) -> str:
-    """The whole nginx.conf: ``addresses`` maps each host of the archive to its address."""
-    blocks = [
-        _server_block(host, address, [e for e in archive.entries if e.host == host], scratch)
-        for host, address in addresses.items()
-    ]
-    kept = keepalive_requests if keepalive_requests is not None else 1_000_000
-    return HEAD.format(scratch=scratch, keepalive_requests=kept) + "".join(blocks) + "}\n"
-
-
+# Paths are relative to the server's folder.
 HEAD = """\
 worker_processes 1;
 daemon off;
 master_process off;
-pid {scratch}/nginx.pid;
-error_log {scratch}/error.log warn;
+pid {pid};
+error_log {error_log} warn;
 events {{
   worker_connections 4096;
 }}
 http {{
-  access_log off;
+{log}{constants}\
   server_tokens off;
   default_type application/octet-stream;
   etag off;
   if_modified_since off;
   max_ranges 0;
+  merge_slashes on;
+  uninitialized_variable_warn off;
+  variables_hash_max_size 65536;
+  variables_hash_bucket_size 256;
+  # HEAD is answered as GET is; a length of 0 is as none.
+  map $request_method $answered_method {{ default $request_method; HEAD GET; }}
+  map $content_length $body_length {{ default ":$content_length"; "" ""; 0 ""; }}
   sendfile on;
   # Otherwise each head leaves in a segment of its own and takes a place in the initial window.
   tcp_nopush on;
   tcp_nodelay on;
   keepalive_timeout 300s;
   keepalive_requests {keepalive_requests};
-  client_body_temp_path {scratch}/body;
-  proxy_temp_path {scratch}/proxy;
-  fastcgi_temp_path {scratch}/fastcgi;
-  uwsgi_temp_path {scratch}/uwsgi;
-  scgi_temp_path {scratch}/scgi;
+  keepalive_disable none;
+  # Links are slow, and requests have long URLs and cookies.
+  client_header_timeout 300s;
+  client_body_timeout 300s;
+  send_timeout 300s;
+  large_client_header_buffers 8 64k;
+  client_max_body_size 0;
+  client_body_buffer_size 1m;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi;
+  scgi_temp_path scgi;
 """
 
 
-def _server_block(host: str, address: str, entries: Sequence[Entry], scratch: Path) -> str:
-    _require(HOST, host, "a host name")
-    empty = scratch / EMPTY_FILE
-    locations = "".join(_location(i, entry, entry.body or empty) for i, entry in enumerate(entries))
-    return f"""\
-  server {{
-    listen {address}:80 fastopen=256 backlog=1024;
-    server_name {host};
-    # Locations are compared with the request line as it came: no decoding, query included.
-    rewrite ^ $request_uri;
-    location / {{
-      add_header X-Replay miss always;
-      return 404;
-    }}
-{locations}  }}
-"""
+def configuration(archive: Archive, listeners: Sequence[Listener], terms: Terms) -> str:
+    """The whole nginx.conf, to be written as Latin-1.
 
-
-def _location(index: int, entry: Entry, body: Path) -> str:
-    path = _quote(_require(PATH, entry.path, "a path"))
-    headers = [(_require(HEADER_NAME, name, "a header name"), v) for name, v in entry.headers]
-    mime = ""
-    if entry.status != 204:  # nginx gives a 204 no content type of its own
-        mime = next((v for name, v in headers if name.lower() == "content-type"), "")
-        headers = [(name, v) for name, v in headers if name.lower() != "content-type"]
-    headers += [(PADDING_NAME, value) for value in padding(entry)]
-    adds = "".join(
-        f'      add_header {name} "{_quote(_require(HEADER_VALUE, value, "a header value"))}" '
-        "always;\n"
-        for name, value in headers
+    Raises:
+        ConfigurationError: the page cannot be replayed, or listeners have TLS and terms none.
+    """
+    check_replayable(archive)
+    constants = Constants()
+    blocks = [
+        server_block(
+            listener,
+            archive.entries,
+            constants,
+            tls_directives(listener.host, terms.tls, terms.tls_version) if listener.tls else "",
+        )
+        for listener in listeners
+    ]
+    kept = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
+    head = HEAD.format(
+        pid=PID_FILE,
+        error_log=ERROR_LOG,
+        log=log_directives(terms.buffered_log),
+        constants=constants.definitions(),
+        keepalive_requests=kept,
     )
-    serve = f"""\
-      types {{ }}
-      default_type "{_quote(_require(HEADER_VALUE, mime, "a content type"))}";
-      add_header Last-Modified "";
-{adds}"""
-    if entry.status == 204:
-        return f'    location = "{path}" {{\n{serve}      return 204;\n    }}\n'
-    file = f'      root /;\n      try_files "{_quote(str(body))}" =404;\n'
-    if entry.status == 200:
-        return f'    location = "{path}" {{\n{serve}{file}    }}\n'
-    # nginx writes its own body for a redirect; an error page with the recorded body does not.
-    return f"""\
-    location = "{path}" {{
-      error_page 418 ={entry.status} @r{index};
-      return 418;
-    }}
-    location @r{index} {{
-{serve}{file}    }}
-"""
-
-
-def _quote(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _require(allowed: re.Pattern[str], text: str, what: str) -> str:
-    if not allowed.fullmatch(text):
-        raise LabError(f"{text!r} cannot be replayed as {what} by nginx")
-    return text
+    return head + "".join(blocks) + "}\n"
 
 
 @contextmanager
 def serve(
-    namespace: Namespace,
+    namespace: Namespace | None,
     archive: Archive,
-    addresses: dict[str, str],
+    listeners: Sequence[Listener],
     scratch: Path,
-    keepalive_requests: int | None,
+    terms: Terms,
 ) -> Iterator[int]:
     """Run nginx inside ``namespace`` and yield its process id once it listens everywhere.
 
+    ``scratch`` is made; it holds the configuration and the logs, also after the end.  Without a
+    namespace it runs where we do.
+
     Raises:
+        ConfigurationError: the page cannot be replayed.
         LabError: nginx ended, or did not listen within ``READY_S`` seconds.
+        MissingError: nginx is not installed.
     """
+    text = configuration(archive, listeners, terms)
     scratch.mkdir(mode=0o755, parents=True)
-    config = scratch / "nginx.conf"
+    scratch = scratch.absolute()
     (scratch / EMPTY_FILE).touch()
-    config.write_text(configuration(archive, addresses, scratch, keepalive_requests))
-    argv = (*namespace.prefix, "nginx", "-e", str(scratch / "error.log"), "-c", str(config))
+    (scratch / "nginx.conf").write_text(text, "latin-1")
+    write_answers(scratch, archive.entries)
+    if terms.tls is not None:
+        # A link: paths of certificates may hold variables, and this one has none.
+        (scratch / TLS_LINK).symlink_to(terms.tls.absolute())
+    argv = (*(namespace.prefix if namespace is not None else ()), *nginx_argv(scratch))
     with ExitStack() as undo:
         log = undo.enter_context((scratch / "nginx.log").open("wb"))
         child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))
         deadline = time.monotonic() + READY_S
-        while _count_listeners(namespace) < len(addresses):
+        # nginx writes down its process id when it has all its sockets.
+        while not _has_content(scratch / PID_FILE):
             if child.poll() is not None or time.monotonic() > deadline:
                 said = (scratch / "nginx.log").read_text(errors="replace")[-2000:]
                 raise LabError(f"nginx is not ready: {said.strip()}")
@@ -223,9 +162,19 @@ def serve(
         yield child.pid
 
 
-def _count_listeners(namespace: Namespace) -> int:
-    """Listening TCP sockets on port 80 inside ``namespace``."""
-    with namespace.entered():
-        table = Path("/proc/thread-self/net/tcp").read_text()
-    rows = [line.split() for line in table.splitlines()[1:]]
-    return sum(1 for row in rows if row[3] == "0A" and row[1].endswith(":0050"))
+def nginx_argv(scratch: Path) -> tuple[str, ...]:
+    """Command of an nginx whose files are all in ``scratch``.
+
+    Raises:
+        MissingError: nginx is not installed.
+    """
+    # Where Debian has it is not on an ordinary user's PATH.
+    program = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
+    if program is None:
+        raise MissingError("no nginx on PATH: install nginx (1.22 or later)")
+    conf, log = scratch / "nginx.conf", scratch / ERROR_LOG
+    return (program, "-p", f"{scratch}/", "-e", str(log), "-c", str(conf))
+
+
+def _has_content(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0

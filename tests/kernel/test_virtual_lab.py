@@ -24,18 +24,20 @@ import socket, time
 from testbed.lab.laboratory import open_lab
 from testbed.model import Condition, LinkSpec, TcpSpec
 from testbed.page.archive import Archive, Entry
-from testbed.server.nginx import serve
+from testbed.server.listeners import lab_listeners
+from testbed.server.nginx import Terms, serve
 Path("/tmp/body").write_bytes(bytes({body}))
 entry = Entry(
-    id="0", url="http://a/", host="a", path="/", method="GET", status=200, headers=(),
-    headers_size={head}, body_size={body}, decoded_size={body}, mime="", body=Path("/tmp/body"),
-    location=None, parent=None, carrier=None, how="root", gap_ms=None, start_ms=None, dur_ms=None,
-    depth=0,
+    id="0", url="http://a/", scheme="http", host="a", port=80, path="/", method="GET", status=200,
+    protocol="http/1.1", headers=(), headers_size={head}, body_size={body}, decoded_size={body},
+    request_body_size=0, mime="", body=Path("/tmp/body"), location=None, parent=None, carrier=None,
+    how="root", gap_ms=None, start_ms=None, dur_ms=None, depth=0, after_load=False,
 )
 archive = Archive("a", "a", entry.url, (entry,), "")
 condition = Condition("p", "c", LinkSpec(**{link}), TcpSpec(tfo={tfo}))
 with open_lab(condition, 1) as lab, serve(
-    lab.topology.server, archive, {{"a": "10.10.0.1"}}, Path("/tmp/nginx"), None
+    lab.topology.server, archive, lab_listeners(archive, {{"a": "10.10.0.1"}}, "as-recorded"),
+    Path("/tmp/nginx"), Terms(),
 ):
     lab.prime_cookies(1)
     time.sleep(2)

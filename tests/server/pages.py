@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import socket
-from dataclasses import dataclass
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from testbed.page.archive import Archive, Entry
+from testbed.model import Replay
+from testbed.page.archive import DEFAULT_PORTS, Archive, Entry
+from testbed.server.listeners import Listener, lab_listeners
+from testbed.server.nginx import Terms, serve
+from testbed.server.replay_log import read_replay
 
 HOST = "www.page.test"
 OTHER_HOST = "img.page.test"
@@ -22,12 +29,18 @@ def make_entry(
     if body and folder is not None:
         file = folder / hashlib.sha256(body).hexdigest()
         file.write_bytes(body)
-    host = more.get("host", HOST)
+    host, scheme = more.get("host", HOST), more.get("scheme", "http")
+    port = more.get("port", DEFAULT_PORTS[scheme])
+    shown = "" if port == DEFAULT_PORTS[scheme] else f":{port}"
     values: dict[str, Any] = {
         "id": path,
-        "url": f"http://{host}{path}",
+        "url": f"{scheme}://{host}{shown}{path}",
+        "scheme": scheme,
         "host": host,
+        "port": port,
         "path": path,
+        "protocol": "http/1.1",
+        "request_body_size": 0,
         "method": "GET",
         "status": 200,
         "headers": (("Content-Type", "text/html"),),
@@ -44,6 +57,7 @@ def make_entry(
         "start_ms": None,
         "dur_ms": None,
         "depth": 0,
+        "after_load": False,
     }
     return Entry(**(values | more))
 
@@ -66,27 +80,48 @@ class Response:
 
     @property
     def headers(self) -> dict[str, str]:
-        lines = self.head.decode().split("\r\n")[1:-2]
+        lines = self.head.decode("latin-1").split("\r\n")[1:-2]
         return dict(line.split(": ", 1) for line in lines)
 
 
 class Connection:
-    """A kept connection to one origin."""
+    """A kept connection to one origin; with ``trust`` over TLS, which that context checks."""
 
-    def __init__(self, address: str, host: str = HOST) -> None:
-        self._socket = socket.create_connection((address, 80), timeout=10)
+    def __init__(
+        self,
+        address: str,
+        host: str = HOST,
+        port: int = 80,
+        trust: ssl.SSLContext | None = None,
+    ) -> None:
+        plain = socket.create_connection((address, port), timeout=10)
+        self.socket = trust.wrap_socket(plain, server_hostname=host) if trust else plain
         self._host = host
         self._rest = b""
 
     def get(self, path: str) -> Response:
         """Ask for ``path`` and read exactly one response."""
-        request = f"GET {path} HTTP/1.1\r\nHost: {self._host}\r\n\r\n"
-        self._socket.sendall(request.encode())
+        return self.ask("GET", path)
+
+    def ask(self, method: str, path: str, body: bytes = b"", host: str | None = None) -> Response:
+        """Send one request and read exactly one response."""
+        length = f"Content-Length: {len(body)}\r\n" if body else ""
+        head = f"{method} {path} HTTP/1.1\r\nHost: {host or self._host}\r\n{length}\r\n"
+        self.send(head.encode("latin-1") + body)
+        return self.receive(method != "HEAD")
+
+    def send(self, data: bytes) -> None:
+        """Send ``data``, which need not be a request."""
+        self.socket.sendall(data)
+
+    def receive(self, has_body: bool = True) -> Response:
+        """Read exactly one response."""
         while b"\r\n\r\n" not in self._rest:
             self._receive()
         head, _, self._rest = self._rest.partition(b"\r\n\r\n")
         response = Response(head + b"\r\n\r\n", b"")
-        size = int(response.headers.get("Content-Length", "0"))
+        bodiless = not has_body or response.status in (204, 304)
+        size = 0 if bodiless else int(response.headers.get("Content-Length", "0"))
         while len(self._rest) < size:
             self._receive()
         body, self._rest = self._rest[:size], self._rest[size:]
@@ -96,15 +131,69 @@ class Connection:
         """Whether the server has closed; fails when it says something instead."""
         assert self._rest == b""
         try:
-            return self._socket.recv(1) == b""
+            return self.socket.recv(1) == b""
         except ConnectionResetError:
             return True
 
     def close(self) -> None:
         """Close this end."""
-        self._socket.close()
+        self.socket.close()
 
     def _receive(self) -> None:
-        data = self._socket.recv(65536)
+        data = self.socket.recv(65536)
         assert data, "the server closed in the middle of a response"
         self._rest += data
+
+
+@dataclass(frozen=True)
+class Served:
+    """Entries being served on loopback: the server's folder and where each listener is."""
+
+    scratch: Path
+    listeners: tuple[Listener, ...]
+
+    @contextmanager
+    def connected(
+        self, host: str = HOST, port: int = 80, trust: ssl.SSLContext | None = None
+    ) -> Iterator[Connection]:
+        """A connection to one origin."""
+        (bound,) = (e.bound_port for e in self.listeners if (e.host, e.port) == (host, port))
+        assert bound is not None
+        connection = Connection("127.0.0.1", host, bound, trust)
+        try:
+            yield connection
+        finally:
+            connection.close()
+            self._settle()
+
+    def _settle(self) -> None:
+        """Have one more answer: nginx has then done with what it answered before."""
+        plain = next(each for each in self.listeners if not each.tls)
+        assert plain.bound_port is not None
+        last = Connection("127.0.0.1", "prime", plain.bound_port)
+        assert last.get("/").status == 404
+        last.close()
+
+    def replay(self) -> Replay:
+        """What the log says; complete once the server has ended."""
+        return read_replay(self.scratch)
+
+
+@contextmanager
+def on_loopback(
+    scratch: Path, *entries: Entry, protocol: str = "as-recorded", terms: Terms | None = None
+) -> Iterator[Served]:
+    """Serve ``entries`` on free ports of loopback; needs no root."""
+    archive = make_archive(*entries)
+    addresses = dict.fromkeys(archive.hosts, "127.0.0.1")
+    wanted = lab_listeners(archive, addresses, protocol)
+    with ExitStack() as ends:
+        sockets = [ends.enter_context(socket.socket()) for _ in wanted]
+        for end in sockets:
+            end.bind(("127.0.0.1", 0))
+        ports = [end.getsockname()[1] for end in sockets]
+    listeners = tuple(
+        replace(each, bound_port=port) for each, port in zip(wanted, ports, strict=True)
+    )
+    with serve(None, archive, listeners, scratch / "nginx", terms or Terms()):
+        yield Served(scratch / "nginx", listeners)

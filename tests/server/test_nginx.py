@@ -1,137 +1,253 @@
-"""The nginx configuration: what it says, how long a header is, and what it refuses."""
+"""The nginx configuration: what it says, and what it refuses."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from testbed.errors import LabError
-from testbed.server.nginx import PADDING_BYTES, configuration, header_bytes, padding
+from testbed import proc
+from testbed.errors import ConfigurationError
+from testbed.page.archive import Entry
+from testbed.page.head import PADDING_BYTES, header_problem, natural_size, request_problem
+from testbed.server.listeners import Listener, lab_listeners
+from testbed.server.nginx import Terms, configuration, nginx_argv
+from testbed.server.responses import EMPTY_FILE, paddings
 from tests.server.pages import HOST, OTHER_HOST, make_archive, make_entry
+from tests.server.test_words import unquote
 
-SCRATCH = Path("/scratch")
 ADDRESS = "10.10.0.1"
-PRINTABLE = st.characters(min_codepoint=0x20, max_codepoint=0x7E, exclude_characters="$")
-FORBIDDEN = st.one_of(st.characters(max_codepoint=0x1F), st.characters(min_codepoint=0x7F))
+PRINTABLE = st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f")
+BARE = natural_size(200, 0, make_entry().headers)
 
 
-def configure(**entry: object) -> str:
-    return configuration(make_archive(make_entry(**entry)), {HOST: ADDRESS}, SCRATCH, None)  # type: ignore[arg-type]
+def configure(*entries: Entry, terms: Terms | None = None, protocol: str = "as-recorded") -> str:
+    archive = make_archive(*entries)
+    addresses = {host: f"10.10.0.{i}" for i, host in enumerate(archive.hosts, 1)}
+    return configuration(archive, lab_listeners(archive, addresses, protocol), terms or Terms())
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a configuration as nginx reads them; a brace or semicolon is one, unquoted."""
+    words: list[str] = []
+    position = 0
+    while position < len(text):
+        char = text[position]
+        if char == "#":
+            position = text.index("\n", position)
+        elif char in "\"'":
+            end = position + 1
+            while text[end] != char:
+                end += 2 if text[end] == "\\" else 1
+            assert text[end + 1] in " ;)\n", text[position : end + 2]
+            words.append(text[position : end + 1])
+            position = end
+        elif char in "{};":
+            words.append(char)
+        elif not char.isspace():
+            end = position
+            while not text[end].isspace() and text[end] not in ";{":
+                end += 1
+            words.append(text[position:end])
+            position = end - 1
+        position += 1
+    return words
+
+
+def shape(text: str) -> str:
+    """A configuration without what is quoted."""
+    return " ".join("Q" if word[0] in "\"'" else word for word in tokens(text))
 
 
 def test_one_server_for_each_host() -> None:
-    archive = make_archive(make_entry("/"), make_entry("/a.png", host=OTHER_HOST))
-    text = configuration(archive, {HOST: ADDRESS, OTHER_HOST: "10.10.0.2"}, SCRATCH, None)
+    text = configure(make_entry("/"), make_entry("/a.png", host=OTHER_HOST))
     first, second = text.split("  server {\n")[1:]
-    for block, address, host, path, absent in (
-        (first, ADDRESS, HOST, "/", "/a.png"),
-        (second, "10.10.0.2", OTHER_HOST, "/a.png", '"/"'),
+    for block, address, key, absent in (
+        (first, ADDRESS, f"//GET:{HOST}/", "a.png"),
+        (second, "10.10.0.2", f"//GET:{OTHER_HOST}/a.png", HOST),
     ):
         assert f"    listen {address}:80 fastopen=256 backlog=1024;\n" in block
-        assert f"    server_name {host};\n" in block
-        assert f'    location = "{path}" {{\n' in block
+        assert f'    location = "{key}" {{' in block
         assert absent not in block
 
 
 @pytest.mark.parametrize(("asked", "written"), [(None, "1000000"), (1, "1"), (100, "100")])
 def test_requests_per_connection(asked: int | None, written: str) -> None:
-    text = configuration(make_archive(make_entry()), {HOST: ADDRESS}, SCRATCH, asked)
-    assert f"  keepalive_requests {written};\n" in text
+    assert f"  keepalive_requests {written};\n" in configure(make_entry(), terms=Terms(asked))
 
 
 def test_nothing_is_written_outside_the_scratch_folder() -> None:
-    text = configure()
-    for line in ("pid", "client_body_temp_path", "proxy_temp_path", "fastcgi_temp_path"):
-        assert f"{line} /scratch/" in text
-    assert "error_log /scratch/error.log warn;" in text
-    assert "access_log off;" in text
-
-
-def test_header_bytes_are_those_of_the_text() -> None:
-    entry = make_entry(body=b"12345", headers=(("Content-Type", "a/b"), ("X-A", "b")))
-    text = (
-        "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n"
-        "Content-Type: a/b\r\nContent-Length: 5\r\nConnection: keep-alive\r\nX-A: b\r\n\r\n"
+    text = configure(make_entry())
+    directives = [line.strip().rstrip(";").split() for line in text.splitlines()]
+    paths = [
+        words[1]
+        for words in directives
+        if words and words[0].endswith(("_path", "_log", "pid")) and len(words) > 1
+    ]
+    assert len(paths) == 8
+    assert not any(path.startswith("/") or ".." in path for path in paths)
+    assert nginx_argv(Path("/scratch"))[1:] == (
+        *("-p", "/scratch/", "-e", "/scratch/error.log", "-c", "/scratch/nginx.conf"),
     )
-    assert header_bytes(entry) == len(text)
-
-
-def test_an_unknown_status_is_refused() -> None:
-    with pytest.raises(LabError, match=r"http://www\.page\.test/: .* status 299 cannot"):
-        header_bytes(make_entry(status=299))
 
 
 @given(extra=st.integers(min_value=0, max_value=20_000))
 def test_padding_fills_exactly(extra: int) -> None:
-    bare = header_bytes(make_entry())
-    entry = make_entry(headers_size=bare + extra)
+    entry = make_entry(headers_size=BARE + extra)
     if 0 < extra <= PADDING_BYTES:
-        with pytest.raises(LabError, match=f"needs {bare} or at least {bare + 14}"):
-            padding(entry)
+        with pytest.raises(ConfigurationError, match=f"needs {BARE} or at least {BARE + 14}"):
+            configure(entry)
         return
-    lines = [f"X-Padding: {value}\r\n" for value in padding(entry)]
+    lines = [f"X-Padding: {value}\r\n" for value in paddings(entry)]
     assert sum(len(line) for line in lines) == extra
     assert all(14 <= len(line) <= 2000 for line in lines)
 
 
-def test_a_header_smaller_than_nginx_can_make_is_refused() -> None:
-    with pytest.raises(LabError, match=r"http://www\.page\.test/: a response header of 20 bytes"):
-        padding(make_entry(headers_size=20))
+def test_a_head_of_unknown_size_is_not_padded() -> None:
+    assert paddings(make_entry(headers_size=None)) == ()
 
 
-@given(before=st.text(PRINTABLE, max_size=9), bad=FORBIDDEN | st.just("$"))
-def test_hostile_header_values_are_refused(before: str, bad: str) -> None:
-    with pytest.raises(LabError, match="a header value"):
-        configure(headers=(("X-A", before + bad),))
-    with pytest.raises(LabError, match="a content type"):
-        configure(headers=(("Content-Type", before + bad),))
+def test_all_that_cannot_be_replayed_is_told_at_once() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        configure(
+            make_entry(status=199),
+            make_entry("/small", headers_size=20),
+            make_entry("/a b", headers=(("X-A", "a\nb"), ("X B", "c"))),
+            make_entry("/" + "u" * 4000),
+            make_entry("/fine"),
+        )
+    problems = caught.value.problems
+    assert len(problems) == 6
+    for problem, part in zip(
+        problems,
+        (
+            "GET http://www.page.test/: a response with status 199",
+            "GET http://www.page.test/small: a response header of 20 bytes cannot be made",
+            "GET http://www.page.test/a b: '/a b' is no path",
+            "X-A: 'a\\nb' is no header value",
+            "'X B' is no header name",
+            "a path and query of 4001 bytes; 3600 can be replayed",
+        ),
+        strict=True,
+    ):
+        assert part in problem
+        assert problem.startswith("small cannot be replayed: ")
 
 
-@given(value=st.text(PRINTABLE, max_size=30))
-def test_header_values_cannot_leave_their_quotes(value: str) -> None:
-    entry = make_entry(headers=(("X-A", value),), headers_size=500)
-    text = configuration(make_archive(entry), {HOST: ADDRESS}, SCRATCH, None)
-    line = next(line for line in text.splitlines() if "add_header X-A" in line)
-    assert line.startswith('      add_header X-A "') and line.endswith('" always;')
-    assert _unquote(line[len('      add_header X-A "') : -len('" always;')]) == value
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"host": "a b"},
+        {"host": "a;b"},
+        {"host": "$host"},
+        {"host": ".page.test"},
+        {"host": "~a"},
+        {"host": "page.test."},
+        {"host": "A.test"},
+        {"host": "../x"},
+        {"host": "a" * 254},
+        {"host": ""},
+        {"method": "get"},
+        {"method": "G T"},
+        {"method": ""},
+        {"method": "TRACE"},
+        {"method": "X" * 33},
+        {"path": ""},
+        {"path": "a/b"},
+        {"path": "~^/"},
+        {"path": "/\x7f"},
+        {"path": "/\xe9"},
+        {"path": "/%00"},
+        {"path": "/%zz"},
+        {"path": "/a/../../b"},
+        {"path": "/a/%2e%2e/%2E./b"},
+        {"path": "/a//../../b"},
+        {"headers": (("", "x"),)},
+        {"headers": (("X:A", "x"),)},
+        {"headers": (("X\nA", "x"),)},
+        {"headers": (("X-A", "\r"),)},
+        {"headers": (("X-A", "\u0100"),)},
+        {"headers": (("Content-Type", "x" * 1901),)},
+        {"status": 101},
+        {"status": 1000},
+        {"status": 0},
+    ],
+)
+def test_what_nginx_cannot_say_or_be_asked_is_refused(wrong: dict[str, Any]) -> None:
+    entry = make_entry(**{"headers_size": None} | wrong)
+    with pytest.raises(ConfigurationError, match=r"small cannot be replayed: .*"):
+        configure(entry)
 
 
-@given(name=st.text(min_size=1, max_size=9).filter(lambda n: not n.replace("-", "a").isalnum()))
-def test_hostile_header_names_are_refused(name: str) -> None:
-    hostile = name.replace("_", " ")
-    with pytest.raises(LabError, match="a header name"):
-        configure(headers=((hostile, "x"),), headers_size=500)
+@given(
+    host=st.text(max_size=12),
+    method=st.text(max_size=8),
+    path=st.text(max_size=30),
+    name=st.text(max_size=9),
+    value=st.text(max_size=30),
+)
+def test_hostile_text_is_refused_or_stays_in_its_quotes(
+    host: str, method: str, path: str, name: str, value: str
+) -> None:
+    entry = make_entry(
+        f"/{path}",
+        host=host,
+        method=method,
+        headers=((name, value),),
+        headers_size=None,
+    )
+    if request_problem(method, host, f"/{path}") or header_problem(name, value):
+        with pytest.raises(ConfigurationError):
+            configure(entry)
+    else:
+        tokens(configure(entry))
 
 
-@given(bad=FORBIDDEN | st.just(" "), before=st.text(PRINTABLE, max_size=9))
-def test_hostile_paths_are_refused(bad: str, before: str) -> None:
-    with pytest.raises(LabError, match="a path"):
-        configure(path=f"/{before}{bad}")
+@given(
+    url=st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=30),
+    value=st.text(PRINTABLE, min_size=1, max_size=60),
+    media_type=st.text(PRINTABLE, min_size=1, max_size=30),
+)
+def test_texts_change_nothing_but_themselves(url: str, value: str, media_type: str) -> None:
+    url = "/?" + url
+    headers = (("Content-Type", media_type), ("X-A", value.replace("$", "S")))
+    plain = (("Content-Type", "a"), ("X-A", "b"))
+    text = configure(make_entry(url, headers=headers, headers_size=None))
+    assert shape(text) == shape(configure(make_entry("/?a", headers=plain, headers_size=None)))
+    words = [unquote(word) for word in tokens(text) if word.startswith('"')]
+    assert f"//GET:{HOST}{url}" in words
+    assert media_type in words
+    assert headers[1][1] in words
 
 
-@pytest.mark.parametrize("path", ["", "a", "a/b", "~^/"])
-def test_a_path_starts_with_a_slash(path: str) -> None:
-    with pytest.raises(LabError, match="a path"):
-        configure(path=path)
+HOSTILE = st.text(
+    st.sampled_from("ab\"'\\;{}$#~ \t=@^*/?&%41\xe9") | PRINTABLE, min_size=1, max_size=40
+)
 
 
-@given(host=st.text(max_size=12).filter(lambda h: not h.isascii() or set(h) & set(" ;{}\"'\\$~*/")))
-def test_hostile_hosts_are_refused(host: str) -> None:
-    with pytest.raises(LabError, match="a host name"):
-        configuration(make_archive(make_entry()), {host: ADDRESS}, SCRATCH, None)
-
-
-def _unquote(text: str) -> str:
-    """What nginx reads between double quotes (ngx_conf_read_token)."""
-    read, position = "", 0
-    while position < len(text):
-        if text[position] == "\\" and text[position + 1 : position + 2] in {'"', "'", "\\"}:
-            position += 1
-        else:
-            assert text[position] != '"', "the quotes end here"
-        read += text[position]
-        position += 1
-    return read
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    texts=st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE), min_size=1, max_size=20),
+)
+def test_nginx_takes_every_configuration_that_is_written(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[tuple[str, str, str]]
+) -> None:
+    folder = tmp_path_factory.mktemp("conf")
+    entries = [
+        make_entry(
+            f"/p?{url}",
+            headers=(("X-" + name, value), ("Content-Type", value), ("X-L", value * 99)),
+            headers_size=None,
+        )
+        for url, name, value in texts
+        if request_problem("GET", HOST, f"/p?{url}") is None
+        and header_problem("X-" + name, value) is None
+    ]
+    archive = make_archive(make_entry(), *entries)
+    listeners = (Listener(HOST, "127.0.0.1", 80, False, False, 65000),)
+    (folder / EMPTY_FILE).touch()
+    (folder / "nginx.conf").write_text(configuration(archive, listeners, Terms()), "latin-1")
+    proc.run((*nginx_argv(folder), "-t"))

@@ -15,7 +15,9 @@ from testbed import proc
 from testbed.errors import LabError
 from testbed.namespace import Namespace
 from testbed.page.archive import Entry
-from testbed.server.nginx import header_bytes, serve
+from testbed.page.head import natural_size, sent_headers
+from testbed.server.listeners import lab_listeners
+from testbed.server.nginx import Terms, serve
 from testbed.wire.counters import difference, read_counters
 from tests.lab.wires import namespace
 from tests.server.pages import HOST, OTHER_HOST, Connection, Response, make_archive, make_entry
@@ -43,10 +45,9 @@ def serving(
     """nginx for ``entries``, with this thread inside its namespace."""
     addresses = {host: ADDRESSES[host] for host in dict.fromkeys(e.host for e in entries)}
     archive = make_archive(*entries)
-    with (
-        serve(server, archive, addresses, scratch / "nginx", keepalive_requests),
-        server.entered(),
-    ):
+    listeners = lab_listeners(archive, addresses, "as-recorded")
+    terms = Terms(keepalive_requests)
+    with serve(server, archive, listeners, scratch / "nginx", terms), server.entered():
         yield
 
 
@@ -59,7 +60,7 @@ def fetch(entry: Entry) -> Response:
         connection.close()
 
 
-BARE = header_bytes(make_entry())
+BARE = natural_size(200, 0, make_entry().headers)
 MOVED = (TYPE, LOCATION)
 OWN = (TYPE, ("ETag", '"x"'), ("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT"))
 ODD = (("content-type", 'text/html; charset="a\\b"'), ("X-A", 'it\'s \\ "quoted" {};# '))
@@ -97,6 +98,25 @@ CASES: dict[str, tuple[str, bytes, dict[str, Any]]] = {
     "validators": ("/own", b"", {"headers": OWN}),
     "query": ("/q?a=%20b&c=d//../e", b"with", {}),
     "other query": ("/q?a=1", b"other", {}),
+    "partial": (
+        "/206",
+        b"part",
+        {"status": 206, "headers": (TYPE, ("Content-Range", "bytes 4-7/99"))},
+    ),
+    "not modified": ("/304", b"", {"status": 304}),
+    "too many": ("/429", b"later", {"status": 429}),
+    "a status without words": ("/451", b"no", {"status": 451}),
+    "a status of nobody's": ("/999", b"no", {"status": 999}),
+    "dollars": ("/$a?$b=${c}", b"$", {"headers": (TYPE, ("X-Cost", "$host ${uri} $"))}),
+    "a long value": (
+        "/long",
+        b"x",
+        {"headers": (TYPE, ("X-L", '"$\\' * 2000)), "headers_size": 7000},
+    ),
+    "bytes above ASCII": ("/latin", b"x", {"headers": (TYPE, ("X-L", "caf\xe9\tau lait"))}),
+    "no value": ("/novalue", b"x", {"headers": (TYPE, ("X-Empty", ""))}),
+    "a type twice": ("/types", b"x", {"headers": (TYPE, ("content-type", "a/b"))}),
+    "a long URL": ("/" + "u" * 1700 + "?" + "q" * 1800, b"long", {}),
     "odd path": ("/a//b/../%7E;{x}'\"\\$d", b"odd", {}),
     "other host": ("/", b"other host", {"host": OTHER_HOST}),
 }
@@ -123,9 +143,9 @@ def test_the_bytes_are_those_recorded(
     assert response.status == entry.status
     assert len(response.head) == entry.headers_size
     assert response.body == (entry.body.read_bytes() if entry.body else b"")
-    sent = [line.split(": ", 1) for line in response.head.decode().split("\r\n")[1:-2]]
+    sent = [line.split(": ", 1) for line in response.head.decode("latin-1").split("\r\n")[1:-2]]
     own = {"Server", "Date", "Content-Length", "Connection", "X-Padding"}
-    recorded = [(n.lower(), v) for n, v in entry.headers]
+    recorded = [(n.lower(), v) for n, v in sent_headers(entry.headers)]
     assert sorted((n.lower(), v) for n, v in sent if n not in own) == sorted(recorded)
     assert response.headers["Connection"] == "keep-alive"
 
@@ -133,7 +153,7 @@ def test_the_bytes_are_those_recorded(
 def test_what_was_not_recorded_is_a_visible_miss(server: Namespace, tmp_path: Path) -> None:
     page = make_entry("/page?a=1", b"x", tmp_path)
     with serving(server, tmp_path, page):
-        for path in ("/", "/page", "/page?a=2", "/page?a=1&b", "/PAGE?a=1", "/page%3Fa=1"):
+        for path in ("/", "/pag", "/page/", "//page", "/PAGE?a=1", "/page%3Fa=1", "/p%61ge?a=1"):
             response = fetch(make_entry(path))
             assert (response.status, response.headers.get("X-Replay")) == (404, "miss"), path
         assert "X-Replay" not in fetch(page).headers
@@ -172,9 +192,10 @@ def test_it_takes_a_request_in_the_syn(server: Namespace, tmp_path: Path) -> Non
 
 def test_an_address_that_it_cannot_have(server: Namespace, tmp_path: Path) -> None:
     archive = make_archive(make_entry())
+    listeners = lab_listeners(archive, {HOST: "10.10.0.9"}, "as-recorded")
     with (
         pytest.raises(LabError, match=r"nginx is not ready: .*bind\(\) to 10\.10\.0\.9:80 failed"),
-        serve(server, archive, {HOST: "10.10.0.9"}, tmp_path / "nginx", None),
+        serve(server, archive, listeners, tmp_path / "nginx", Terms()),
     ):
         pytest.fail("it cannot listen there")
 

@@ -1,0 +1,129 @@
+"""A built page on loopback, for any tool of this machine: the lab's server without the lab.
+
+Each listener of the lab gets a port of 127.0.0.1, so that an ordinary user can serve and any tool
+that maps host and port to another address can ask; URLs and names stay those of the recording.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from testbed.errors import ConfigurationError, LabError
+from testbed.model import Replay
+from testbed.page.archive import Archive, read_archive
+from testbed.server.listeners import Listener, lab_listeners
+from testbed.server.nginx import ERROR_LOG, Terms, serve
+from testbed.server.replay_log import read_replay
+
+ADDRESS = "127.0.0.1"
+TLS_FOLDER = "tls"
+AUTHORITY_HASH = "authority.spki"
+LAST_PORT = 65535
+ANSWER_S = 10.0
+_PRIME = b"HEAD / HTTP/1.1\r\nHost: prime\r\nConnection: close\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopbackSite:
+    """A page that is being served.
+
+    ``resolver_rules`` are for Chromium's ``--host-resolver-rules``; with them it reaches this page
+    and nothing else.  ``authority`` is the file with the hash of the lab authority's public key,
+    for ``--ignore-certificate-errors-spki-list``, and ``tls`` its folder; both ``None`` for a page
+    without https.  ``scratch`` is a folder that goes with the site.  ``replay`` tells how the
+    requests so far were answered, and raises LabError when the server has ended.
+    """
+
+    archive: Archive
+    resolver_rules: tuple[str, ...]
+    authority: Path | None
+    tls: Path | None
+    listeners: tuple[Listener, ...]
+    scratch: Path
+    replay: Callable[[], Replay]
+
+
+@contextmanager
+def serve_loopback(
+    built: Path, protocol: str = "as-recorded", first_port: int | None = None
+) -> Iterator[LoopbackSite]:
+    """Serve the built page in ``built`` for the time of the block.
+
+    ``protocol`` is as in ``lab_listeners``.  Listeners take ports one after the other from
+    ``first_port``; without it, free ones.
+
+    Raises:
+        ConfigurationError: there is no such page, it cannot be replayed, or ports do not suffice.
+        LabError: nginx could not listen there.
+        MissingError: nginx is not installed.
+    """
+    archive = read_archive(built)
+    addresses = dict.fromkeys(archive.hosts, ADDRESS)
+    wanted = lab_listeners(archive, addresses, protocol)
+    tls = built / TLS_FOLDER if any(listener.tls for listener in wanted) else None
+    with ExitStack() as undo:
+        scratch = Path(undo.enter_context(TemporaryDirectory(prefix="firstflight-")))
+        ports = _free_ports(len(wanted)) if first_port is None else _ports(first_port, len(wanted))
+        listeners = tuple(
+            replace(listener, bound_port=port) for listener, port in zip(wanted, ports, strict=True)
+        )
+        server = scratch / "server"
+        terms = Terms(tls=tls, buffered_log=False)
+        undo.enter_context(serve(None, archive, listeners, server, terms))
+        # A signal that comes before nginx waits for events would be heard at the next event only.
+        _ping(server, ports[0])
+        yield LoopbackSite(
+            archive=archive,
+            resolver_rules=resolver_rules(listeners),
+            authority=None if tls is None else tls / AUTHORITY_HASH,
+            tls=tls,
+            listeners=listeners,
+            scratch=scratch,
+            replay=lambda: _replay(server, ports[0]),
+        )
+
+
+def resolver_rules(listeners: tuple[Listener, ...]) -> tuple[str, ...]:
+    """Rules for Chromium: each origin to where it listens, and every other name to nowhere."""
+    rules = (f"MAP {each.host}:{each.port} {each.socket}" for each in listeners)
+    return (*rules, "MAP * ~NOTFOUND")
+
+
+def _ports(first: int, count: int) -> tuple[int, ...]:
+    if first + count - 1 > LAST_PORT:
+        raise ConfigurationError(
+            [f"port {first}: this page needs {count} ports, and {LAST_PORT} is the last"]
+        )
+    return tuple(range(first, first + count))
+
+
+def _free_ports(count: int) -> tuple[int, ...]:
+    with ExitStack() as undo:
+        # All at once, so that none is told twice.
+        ends = [undo.enter_context(socket.socket()) for _ in range(count)]
+        for end in ends:
+            end.bind((ADDRESS, 0))
+        return tuple(end.getsockname()[1] for end in ends)
+
+
+def _replay(server: Path, plain_port: int) -> Replay:
+    # nginx does one thing after the other: what was answered before this is in its log now.
+    _ping(server, plain_port)
+    return read_replay(server)
+
+
+def _ping(server: Path, plain_port: int) -> None:
+    """Ask nginx for what it does not log, and wait for the answer."""
+    try:
+        with socket.create_connection((ADDRESS, plain_port), timeout=ANSWER_S) as end:
+            end.sendall(_PRIME)
+            while end.recv(4096):
+                pass
+    except OSError as error:
+        said = (server / ERROR_LOG).read_text(errors="replace")[-2000:]
+        raise LabError(f"the server does not answer ({error}); its log: {said.strip()}") from None

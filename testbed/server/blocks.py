@@ -1,0 +1,66 @@
+"""What one origin of nginx answers: each request its recorded response, or a miss that says so.
+
+A request takes three steps: its key replaces its URI, the key finds the answer, and an internal
+redirect leads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from testbed.page.archive import Entry
+from testbed.server.listeners import Listener
+from testbed.server.matching import KEY_MARK, Location, make_locations, make_request
+from testbed.server.responses import BODY_SINK, response_location, response_uri
+from testbed.server.words import Constants, quote
+
+MISS = "add_header X-Replay miss always; return 404;"
+
+
+def server_block(
+    listener: Listener, entries: Sequence[Entry], constants: Constants, tls_directives: str
+) -> str:
+    """The block of ``listener``; ``entries`` are all of the page, numbered in this order."""
+    origin = (listener.scheme, listener.host, listener.port)
+    mine = [
+        (number, entry)
+        for number, entry in enumerate(entries)
+        if (entry.scheme, entry.host, entry.port) == origin
+    ]
+    flags = (" ssl" if listener.tls else "") + (" http2" if listener.h2 else "")
+    has_head = any(entry.method == "HEAD" for _, entry in mine)
+    method = "$request_method" if has_head else "$answered_method"
+    requests = (
+        make_request(each, entry.request_body_size, entry.host, entry.path, number)
+        for number, entry in mine
+        for each in _methods(entry.method, has_head)
+    )
+    return f"""\
+  server {{
+    listen {listener.socket}{flags} fastopen=256 backlog=1024;
+{tls_directives}\
+    # Requests are compared as they came: no decoding, query included.  What nginx has read for
+    # itself begins with one slash, so that no URL can name the locations below.
+    location / {{ rewrite ^ "{KEY_MARK}{method}$body_length:$host$request_uri" last; }}
+    location ^~ "{KEY_MARK}" {{ {MISS} }}
+    location = "{BODY_SINK}" {{ internal; return 204; }}
+{"".join(_request_location(location, entries) for location in make_locations(requests))}\
+{"".join(response_location(number, entry, constants) for number, entry in mine)}  }}
+"""
+
+
+def _methods(recorded: str, has_head: bool) -> tuple[str, ...]:
+    """The methods whose requests a recorded one may answer."""
+    return ("GET", "HEAD") if recorded == "GET" and has_head else (recorded,)
+
+
+def _request_location(location: Location, entries: Sequence[Entry]) -> str:
+    sign = "^~" if location.prefix else "="
+    what = MISS
+    if location.answer is not None:
+        status = entries[location.answer].status
+        what = (
+            f"set $replay {location.match}; "
+            f'error_page 418 ={status} "{response_uri(location.answer)}"; return 418;'
+        )
+    return f"    location {sign} {quote(location.name)} {{ {what} }}\n"

@@ -1,0 +1,72 @@
+"""Where the server listens: for each origin of a page, and for the priming of cookies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from testbed.errors import ConfigurationError
+from testbed.page.archive import Archive, Origin
+
+PRIMING_PORT = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One listening socket and the origin that it serves.
+
+    ``host`` and ``port`` are those of the origin's URLs, ``address`` is where the server listens.
+    ``tls`` and ``h2`` say which protocols it offers.  ``bound_port`` is the port it listens on;
+    ``None``: the same.
+    """
+
+    host: str
+    address: str
+    port: int
+    tls: bool
+    h2: bool
+    bound_port: int | None = None
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of the origin's URLs."""
+        return "https" if self.tls else "http"
+
+    @property
+    def socket(self) -> str:
+        """Address and port on which the server listens."""
+        return f"{self.address}:{self.bound_port or self.port}"
+
+
+def lab_listeners(
+    archive: Archive, addresses: Mapping[str, str], protocol: str
+) -> tuple[Listener, ...]:
+    """The listeners of a page whose hosts have ``addresses``.
+
+    Every host listens on plain port 80, where cookies are primed, and for each of its origins.
+    ``protocol`` is what TLS origins speak: ``as-recorded`` (HTTP/2 where any response came over
+    it), ``h1`` or ``h2``.
+
+    Raises:
+        ConfigurationError: a host has no address, or http and https on one port.
+    """
+    found: dict[tuple[str, int], Listener] = {}
+    problems = []
+
+    def add(origin: Origin, h2: bool) -> None:
+        tls = origin.scheme == "https"
+        listener = Listener(origin.host, addresses[origin.host], origin.port, tls, h2 and tls)
+        if found.setdefault((origin.host, origin.port), listener).tls != tls:
+            problems.append(f"{origin.host}: port {origin.port} has both http and https")
+
+    for host in archive.hosts:
+        if host in addresses:
+            add(Origin("http", host, PRIMING_PORT, False), False)
+        else:
+            problems.append(f"{host}: has no address")
+    if not problems:
+        for origin in archive.origins:
+            add(origin, protocol == "h2" or (protocol == "as-recorded" and origin.h2))
+    if problems:
+        raise ConfigurationError([f"{archive.name} cannot be served: {each}" for each in problems])
+    return tuple(found.values())

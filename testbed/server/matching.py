@@ -1,0 +1,129 @@
+"""Which recorded response answers a request: mahimahi's published rule, as nginx locations.
+
+Source: Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX ATC 2015, section
+3.2, and its ``replayserver.cc``.  Method, length of the body, host and path must be equal; among
+what is left the longest common prefix of the query wins, and among equals the first recorded.
+
+nginx itself looks for the longest prefix: for a set of queries, one prefix location at each place
+where they part is enough.  ``docs/decisions/server-matching.md`` says more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Match = Literal["exact", "inexact", "miss"]
+
+KEY_MARK = "//"
+"""How keys begin: as no path does that nginx has read, because it merges slashes."""
+# nginx 1.22 keeps in one byte how much longer a location's name is than that of the one around it.
+LONGEST_STEP = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A recorded request: what must be equal, the query with its ``?`` or nothing, its response."""
+
+    fixed: str
+    query: str
+    answer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """One nginx location: keys that are ``name``, or (``prefix``) begin with it, get ``answer``."""
+
+    name: str
+    prefix: bool
+    match: Match
+    answer: int | None
+
+
+def make_request(method: str, body_bytes: int, host: str, path: str, answer: int) -> Request:
+    """The recorded request whose response is number ``answer``; ``path`` includes the query."""
+    length = f":{body_bytes}" if body_bytes else ""
+    path, mark, query = path.partition("?")
+    return Request(f"{KEY_MARK}{method}{length}:{host}{path}", mark + query, answer)
+
+
+def make_locations(requests: Iterable[Request]) -> tuple[Location, ...]:
+    """The locations that answer requests by the rule; ``requests`` are in recorded order."""
+    groups: dict[str, dict[str, int]] = defaultdict(dict)
+    for request in requests:
+        # The first of two equal requests answers both.
+        groups[request.fixed].setdefault(request.query, request.answer)
+    exact: dict[str, Location] = {}
+    prefixes: dict[str, Location] = {}
+    for fixed, answers in groups.items():
+        for query, answer in answers.items():
+            exact[fixed + query] = Location(fixed + query, False, "exact", answer)
+        first = next(iter(answers.values()))
+        exact.setdefault(fixed, Location(fixed, False, "inexact", first))
+        for query, answer in branches(answers):
+            prefixes[fixed + query] = Location(fixed + query, True, "inexact", answer)
+    bridges = _bridges(exact, prefixes)
+    return (*exact.values(), *prefixes.values(), *bridges)
+
+
+def branches(answers: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Prefixes of queries and their answers: that of the longest one which a query has is right.
+
+    ``answers`` maps ``?...`` or nothing to a response, in recorded order.  What is yielded first
+    is ``?``, for every query.
+    """
+    order = list(answers)
+    rank = {query: place for place, query in enumerate(order)}
+    asked = [query for query in order if query]
+    yield "?", answers[(asked or order)[0]]
+    groups = [sorted(asked)] if asked else []
+    while groups:
+        group = groups.pop()
+        # Of sorted texts the first and the last share what all of them share.
+        shared = _shared(group[0], group[-1])
+        parting: dict[str, list[str]] = defaultdict(list)
+        for query in group:
+            if len(query) > shared:
+                parting[query[shared]].append(query)
+        for members in parting.values():
+            yield members[0][: shared + 1], answers[min(members, key=rank.__getitem__)]
+            if len(members) > 1:
+                groups.append(members)
+
+
+def _shared(one: str, other: str) -> int:
+    """Length of the longest common prefix."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _bridges(exact: Mapping[str, Location], prefixes: Mapping[str, Location]) -> list[Location]:
+    """Prefix locations that shorten steps of more than ``LONGEST_STEP``.
+
+    A key that gets no further than a bridge is answered as by the location around the bridge.
+    """
+    bridges: dict[str, Location] = {}
+    around: list[Location] = [Location(KEY_MARK, True, "miss", None)]
+    for name in sorted({*exact, *prefixes}):
+        while not name.startswith(around[-1].name):
+            around.pop()
+        while len(name) - len(around[-1].name) > LONGEST_STEP:
+            bridge = Location(
+                name[: len(around[-1].name) + LONGEST_STEP],
+                True,
+                around[-1].match,
+                around[-1].answer,
+            )
+            bridges[bridge.name] = bridge
+            around.append(bridge)
+        if name in prefixes:
+            around.append(prefixes[name])
+    return list(bridges.values())

@@ -1,0 +1,126 @@
+"""Replay coverage: what nginx writes down about each request, and what it adds up to."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from testbed.model import Replay, Substitution
+from testbed.page.archive import Entry
+from testbed.server.responses import response_uri
+
+LOG_FILE = "access.log"
+ANSWERS_FILE = "answers.json"
+BUFFER = "256k"
+_PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
+
+# One JSON object a line (``escape=json``).  After the redirect to the response ``$uri`` names it,
+# and the method is another: that of the client is in ``$request``.
+_FIELDS = {
+    "match": '"$replay"',
+    "request": '"$request"',
+    "scheme": '"$scheme"',
+    "host": '"$http_host"',
+    "uri": '"$request_uri"',
+    "answer": '"$uri"',
+    "status": "$status",
+    "bytes": "$bytes_sent",
+    "connection": '"$connection"',
+    "number": "$connection_requests",
+}
+
+
+def log_directives(buffered: bool) -> str:
+    """The directives of ``http`` that write the log; requests to the host ``prime`` are not in it.
+
+    Buffered it costs no system call for each request, and is complete when nginx has ended.
+    """
+    fields = ",".join(f'"{name}":{value}' for name, value in _FIELDS.items())
+    buffer = f" buffer={BUFFER}" if buffered else ""
+    return f"""\
+  map $http_host $counted {{ default 1; prime 0; }}
+  log_format replay escape=json '{{{fields}}}';
+  access_log {LOG_FILE} replay{buffer} if=$counted;
+"""
+
+
+def write_answers(scratch: Path, entries: Sequence[Entry]) -> None:
+    """Leave beside the log what its numbers of responses mean."""
+    answers = {
+        response_uri(number): f"{entry.method} {entry.url}" for number, entry in enumerate(entries)
+    }
+    (scratch / ANSWERS_FILE).write_text(json.dumps(answers), "ascii")
+
+
+def read_replay(scratch: Path) -> Replay:
+    """The coverage of all requests that the server in ``scratch`` has answered and logged.
+
+    Raises:
+        OSError: no server has run there.
+    """
+    answers = json.loads((scratch / ANSWERS_FILE).read_text("ascii"))
+    return parse_replay((scratch / LOG_FILE).read_bytes(), answers)
+
+
+def parse_replay(log: bytes, answers: Mapping[str, str]) -> Replay:
+    """The coverage that an access log tells; ``answers`` maps URIs of responses to requests.
+
+    A line that is none of ours counts as missed, as it is: nothing asked for is left out.
+    """
+    exact, inexact, missed = 0, [], []
+    connections: Counter[str] = Counter()
+    protocols: Counter[str] = Counter()
+    for line in log.splitlines(keepends=False):
+        seen = _parse_line(line)
+        if seen is None:
+            missed.append(_visible(line))
+            continue
+        if not seen["request"]:
+            continue  # the connection ended before it asked for anything
+        connections[seen["connection"]] += 1
+        protocols[_spoken(seen)] += 1
+        asked = _asked(seen)
+        answered = answers.get(seen["answer"])
+        if answered is None or seen["match"] not in ("exact", "inexact"):
+            missed.append(asked)
+        elif seen["match"] == "exact":
+            exact += 1
+        else:
+            inexact.append(Substitution(asked, answered))
+    most = max(connections.values(), default=0)
+    return Replay(exact, tuple(inexact), tuple(missed), most, dict(sorted(protocols.items())))
+
+
+def _parse_line(line: bytes) -> dict[str, str] | None:
+    try:
+        # nginx escapes what JSON wants escaped and leaves bytes above ASCII as they came.
+        seen = json.loads(line.decode("utf-8", "surrogateescape"))
+    except ValueError:
+        return None
+    if not isinstance(seen, dict) or set(seen) != set(_FIELDS):
+        return None
+    return {name: str(value) for name, value in seen.items()}
+
+
+def _asked(seen: Mapping[str, str]) -> str:
+    method, _, _ = seen["request"].partition(" ")
+    if not seen["uri"]:  # what came is no request that nginx could read
+        return _visible(seen["request"].encode("utf-8", "surrogateescape"))
+    url = f"{method} {seen['scheme']}://{seen['host']}{seen['uri']}"
+    return _visible(url.encode("utf-8", "surrogateescape"))
+
+
+def _spoken(seen: Mapping[str, str]) -> str:
+    """Origin and protocol of a request, such as ``https://www.page.test HTTP/2.0``."""
+    protocol = seen["request"].rpartition(" ")[2]
+    known = protocol if protocol.startswith("HTTP/") else "unknown"
+    spoken = f"{seen['scheme']}://{seen['host']} {known}"
+    return _visible(spoken.encode("utf-8", "surrogateescape"))
+
+
+def _visible(text: bytes) -> str:
+    """Printable ASCII, whatever a client sent: other bytes as %XX."""
+    return quote(text, safe=_PRINTABLE + " ")

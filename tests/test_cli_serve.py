@@ -1,0 +1,128 @@
+"""The verb ``serve``: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed import cli_serve, prepare, proc
+from testbed.cli_serve import serve
+from testbed.errors import EXIT_CONFIGURATION, EXIT_OK
+from testbed.exits import run_command
+from testbed.loopback import LoopbackSite
+from testbed.model import Replay, Substitution
+from tests.hallway import make_doors
+from tests.test_loopback import BODIES, IMG, WWW, build, curl
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[int, Path]]:
+    """Runs the verb on a small page and, once the site was told, uses it and interrupts."""
+    built = build(tmp_path / "built")
+    monkeypatch.setattr(prepare, "built_page", lambda _name, _cache: built)
+    tell = cli_serve._tell_site
+
+    def run(
+        *arguments: str,
+        use: Callable[[LoopbackSite], object] = lambda _site: None,
+        by: signal.Signals = signal.SIGINT,
+    ) -> tuple[int, Path]:
+        scratch = []
+
+        def told(site: LoopbackSite, as_json: bool) -> None:
+            tell(site, as_json)
+            scratch.append(site.scratch)
+            use(site)
+            os.kill(os.getpid(), by)
+
+        monkeypatch.setattr(cli_serve, "_tell_site", told)
+        code = run_command(serve, args=["small", *arguments], obj=make_doors(tmp_path))
+        return code, scratch[0]
+
+    return run
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_is_the_normal_end(
+    ended: Callable[..., tuple[int, Path]],
+    capsys: pytest.CaptureFixture[str],
+    by: signal.Signals,
+) -> None:
+    code, scratch = ended(by=by)
+    assert code == EXIT_OK
+    assert not scratch.exists()
+    assert threading.active_count() == 1
+    out = capsys.readouterr().out
+    assert f"small: https://{WWW}/\n" in out
+    assert f"MAP {IMG}:8443 127.0.0.1:" in out
+    assert "--ignore-certificate-errors-spki-list=" in out
+    assert f"curl --connect-to {WWW}:443:127.0.0.1:" in out
+    assert "0 requests answered exactly, 0 inexactly, 0 missed\n" in out
+
+
+def test_the_end_tells_how_requests_were_answered(
+    ended: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def use(site: LoopbackSite) -> None:
+        for path in ("a.js?v=1", "a.js?v=2", "none"):
+            curl(site, f"https://{IMG}/{path}")
+
+    assert ended(use=use)[0] == EXIT_OK
+    out = capsys.readouterr().out
+    assert out.endswith(
+        "1 requests answered exactly, 1 inexactly, 1 missed\n"
+        f"inexact: GET https://{IMG}/a.js?v=2\n     by: GET https://{IMG}/a.js?v=1\n"
+        f"missed:  GET https://{IMG}/none\n"
+    )
+
+
+def test_json_is_one_object_for_the_site_and_one_for_its_end(
+    ended: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def use(site: LoopbackSite) -> None:
+        for url in BODIES:
+            curl(site, url)
+
+    assert ended("--json", "--protocol", "h2", use=use)[0] == EXIT_OK
+    site, end = map(json.loads, capsys.readouterr().out.splitlines())
+    assert site["url"] == f"https://{WWW}/"
+    assert all(each["h2"] for each in site["listeners"] if each["tls"])
+    assert end["replay"]["exact"] == len(BODIES)
+    assert end["replay"]["protocols"][f"https://{WWW} HTTP/2.0"] == 1
+
+
+def test_many_misses_are_not_all_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    told = Replay(0, (Substitution("GET a", "GET b"),), tuple(f"GET {i}" for i in range(50)))
+    cli_serve._tell_replay(told, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "... and 31 more"
+    assert len(lines) == 23
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--protocol", "h3"], ["--port", "0"], ["--port", "65536"], []]
+)
+def test_wrong_arguments(tmp_path: Path, arguments: list[str]) -> None:
+    page = ["small"] if arguments else ["no-such-page"]
+    code = run_command(serve, args=[*page, *arguments], obj=make_doors(tmp_path))
+    assert code == EXIT_CONFIGURATION
+
+
+def test_the_printed_command_is_one_for_a_shell(
+    ended: Callable[..., tuple[int, Path]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fetched: list[str] = []
+
+    def use(_site: LoopbackSite) -> None:
+        lines = capsys.readouterr().out.splitlines()
+        line = lines[lines.index("curl:") + 1]
+        fetched.append(proc.run(("sh", "-c", line)).stdout)
+
+    ended(use=use)
+    assert fetched == [BODIES[f"https://{WWW}/"].decode()]
