@@ -27,9 +27,11 @@ class Coverage:
 def compare(page: Page, requests: Sequence[RequestTiming]) -> Coverage:
     """Compare ``requests`` with the page; status 0 means that no response came to its end.
 
-    An error status counts as failed unless the page was recorded with it.
+    What was recorded after the load event may be asked for but need not be.  An error status
+    counts as failed unless the page was recorded with it.
     """
-    recorded = [entry.url for entry in page.entries]
+    due = [entry.url for entry in page.entries if not entry.after_load]
+    recorded = [*due, *(entry.url for entry in page.entries if entry.after_load)]
     asked = [without_fragment(request.url) for request in requests]
     expected_errors = {(e.url, e.status) for e in page.entries if e.status >= FIRST_ERROR_STATUS}
     failed = tuple(
@@ -38,7 +40,7 @@ def compare(page: Page, requests: Sequence[RequestTiming]) -> Coverage:
         if request.status == 0
         or (request.status >= FIRST_ERROR_STATUS and (url, request.status) not in expected_errors)
     )
-    return Coverage(_surplus(recorded, asked), _surplus(asked, recorded), failed)
+    return Coverage(_surplus(due, asked), _surplus(asked, recorded), failed)
 
 
 def without_fragment(url: str) -> str:

@@ -11,16 +11,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from testbed.client.alpn import H2, wanted_protocols
 from testbed.client.coverage import compare
 from testbed.client.har import UNKNOWN, Exchange, write_har
 from testbed.client.process import run_logged
 from testbed.client.protocol import (
+    AUTHORITY_NAME,
     LoadError,
     LoadOrder,
     LoadTimeoutError,
     Page,
     client_environment,
 )
+from testbed.errors import MissingError
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
 WALK = Path(__file__).parent / "walk" / "main.py"
@@ -34,7 +37,12 @@ class Graph:
     version = "1"
 
     def load(self, order: LoadOrder) -> PageLoad:
-        """Load the page; see ``protocol.Client.load``."""
+        """Load the page; see ``protocol.Client.load``.
+
+        Raises:
+            MissingError: an origin is to speak HTTP/2, which this client does not.
+        """
+        _require_h1(order)
         request, result = order.scratch / "order.json", order.scratch / "load.json"
         request.write_text(json.dumps(_describe(order, result)), "utf-8")
         # -I: no user's settings; -S: no installed packages. Both make it start faster, too.
@@ -107,6 +115,18 @@ def read_exchange(item: dict[str, Any]) -> Exchange:
     )
 
 
+def _require_h1(order: LoadOrder) -> None:
+    wanted = wanted_protocols(order.archive, order.protocol)
+    only_h2 = [origin for origin, protocol in wanted.items() if protocol == H2]
+    if only_h2:
+        raise MissingError(
+            f"graph speaks HTTP/1.1 only, and {only_h2[0]} is to speak HTTP/2: "
+            "set protocol = h1, or choose another client"
+        )
+    if wanted and order.tls is None:
+        raise LoadError("graph: the page has https origins, but the order has no authority")
+
+
 def _describe(order: LoadOrder, result: Path) -> dict[str, Any]:
     return {
         "entries": [
@@ -115,13 +135,17 @@ def _describe(order: LoadOrder, result: Path) -> dict[str, Any]:
                 "method": entry.method,
                 "mime": entry.mime,
                 "body_size": entry.body_size,
+                "request_body_size": entry.request_body_size,
                 "parent": entry.parent,
                 "how": entry.how,
                 "gap_ms": entry.gap_ms,
                 "dur_ms": entry.dur_ms,
             }
             for entry in order.archive.entries
+            if not entry.after_load
         ],
+        "authority": None if order.tls is None else str(order.tls / AUTHORITY_NAME),
+        "tls_version": order.tls_version,
         "think_time": order.think_time,
         "fast_open": order.tfo,
         "timeout_s": order.timeout_s,

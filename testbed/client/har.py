@@ -29,6 +29,7 @@ class Exchange:
     method: str = "GET"
     request_headers: Headers = ()
     request_header_bytes: int = UNKNOWN
+    protocol: str = "HTTP/1.1"
     reason: str = ""
     response_headers: Headers = ()
     response_header_bytes: int = UNKNOWN
@@ -89,7 +90,7 @@ def _request(exchange: Exchange) -> dict[str, Any]:
     return {
         "method": exchange.method,
         "url": exchange.timing.url,
-        "httpVersion": "HTTP/1.1",
+        "httpVersion": exchange.protocol,
         "cookies": [],
         "headers": _pairs(exchange.request_headers),
         "queryString": _pairs(query),
@@ -103,7 +104,7 @@ def _response(exchange: Exchange) -> dict[str, Any]:
     return {
         "status": exchange.timing.status,
         "statusText": exchange.reason,
-        "httpVersion": "HTTP/1.1",
+        "httpVersion": exchange.protocol,
         "cookies": [],
         "headers": _pairs(exchange.response_headers),
         "content": {"size": exchange.decoded_bytes, "mimeType": exchange.mime},

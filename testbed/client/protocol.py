@@ -14,6 +14,10 @@ from typing import Protocol
 from testbed.errors import TrialError
 from testbed.model import PageLoad
 
+# The lab's authority inside a built page's folder ``tls``.
+AUTHORITY_NAME = "authority.pem"
+SPKI_NAME = "authority.spki"
+
 
 class LoadError(TrialError):
     """The client could not load the page; the message names the client and the log's end."""
@@ -31,6 +35,22 @@ class Resource(Protocol):
         """Absolute URL without a fragment."""
 
     @property
+    def scheme(self) -> str:
+        """Either http or https."""
+
+    @property
+    def host(self) -> str:
+        """Host name."""
+
+    @property
+    def port(self) -> int:
+        """TCP port."""
+
+    @property
+    def protocol(self) -> str:
+        """Protocol of the recorded response: http/1.1 or h2."""
+
+    @property
     def method(self) -> str:
         """HTTP method."""
 
@@ -41,6 +61,10 @@ class Resource(Protocol):
     @property
     def body_size(self) -> int:
         """Transferred body bytes."""
+
+    @property
+    def request_body_size(self) -> int:
+        """Bytes of the request's body."""
 
     @property
     def mime(self) -> str:
@@ -61,6 +85,10 @@ class Resource(Protocol):
     @property
     def dur_ms(self) -> float | None:
         """Recorded duration of the request."""
+
+    @property
+    def after_load(self) -> bool:
+        """Whether it was asked for after the load event, so that a load need not do so."""
 
 
 class Page(Protocol):
@@ -88,7 +116,11 @@ class LoadOrder:
     ``native/`` and ``js/``; ``scratch`` is private, writable and empty; ``out`` keeps the
     client's files.  ``wait_until_ns`` is the CLOCK_REALTIME at which the load starts, ``None`` for
     at once; what can be started before that moment is.  ``user`` is the user id that ``prefix``
-    switches to, ``None`` when it does not.
+    switches to, ``None`` when it does not.  ``tls`` is the built page's folder with the lab's
+    authority (``authority.pem``, ``authority.spki``); without it no server is trusted.
+    ``tls_version`` ("1.3" or "1.2") is the highest that the client offers.  ``protocol``
+    ("as-recorded", "h1" or "h2") is what https origins are to speak.  ``pinned`` gives the page's
+    scripts pinned clocks and random numbers, in clients that run scripts.
     """
 
     archive: Page
@@ -101,6 +133,10 @@ class LoadOrder:
     timeout_s: float
     wait_until_ns: int | None = None
     user: int | None = None
+    tls: Path | None = None
+    tls_version: str = "1.3"
+    protocol: str = "as-recorded"
+    pinned: bool = False
 
 
 class Client(Protocol):
@@ -119,11 +155,33 @@ class Client(Protocol):
         """
 
 
+# Clears bit 62, RDRAND.  Where the processor has it (BoringSSL: Intel's only), every random number
+# would differ between two boots of one seed, and with it the bytes and the length of a ClientHello.
+# Read by BoringSSL and OpenSSL; see OPENSSL_ia32cap(3).  GnuTLS does not use the instruction.
+NO_RDRAND = "~0x4000000000000000"
+
+
+def read_authority(order: LoadOrder) -> str | None:
+    """Fingerprint of the key behind the lab's certificates; ``None`` when the order has no TLS.
+
+    Raises:
+        LoadError: the built page lacks it.
+    """
+    if order.tls is None:
+        return None
+    path = order.tls / SPKI_NAME
+    try:
+        return path.read_text("ascii").strip()
+    except OSError as error:
+        raise LoadError(f"{path}: {error.strerror}; run ./run.sh pages build") from None
+
+
 def client_environment(order: LoadOrder) -> dict[str, str]:
     """Environment of a client's processes: the same whoever runs it, with no user's settings."""
     return {
         "HOME": str(order.scratch),
         "LANG": "C.UTF-8",
+        "OPENSSL_ia32cap": NO_RDRAND,
         "PATH": os.environ.get("PATH", os.defpath),
         "TMPDIR": str(order.scratch),
         "TZ": "UTC",

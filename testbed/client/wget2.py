@@ -3,7 +3,7 @@
 As in the CS244'15 reproduction of the Fast Open paper, the page's list of resources is fed, root
 first; nothing waits for anything.  wget2 opens by Fast Open on its own; the sysctl decides.
 PLT is the clock from before the process starts to its end, which is what that reproduction timed.
-The times of the single requests come from wget2's log, in whole milliseconds.
+It sends GET only, and asks for no URL twice.  The times of the single requests come from its log.
 """
 
 from __future__ import annotations
@@ -13,25 +13,28 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from testbed import proc
+from testbed.client.alpn import H1, H2, require_protocols
 from testbed.client.coverage import compare
 from testbed.client.har import UNKNOWN, Exchange, write_har
 from testbed.client.process import run_logged
-from testbed.client.protocol import LoadError, LoadOrder, Page, client_environment
+from testbed.client.protocol import (
+    AUTHORITY_NAME,
+    LoadError,
+    LoadOrder,
+    Page,
+    client_environment,
+)
+from testbed.client.wget2_log import Sent, parse_sent
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
 THREADS = 6
-NETWORK_FAILURE, SERVER_ERROR = 4, 8  # wget2(1), exit status: some requests failed
-DAY_MS = 24 * 3600 * 1000.0
-# "21.000559.945 # sent 263 bytes:\nGET /0.png HTTP/1.1\nHost: img.page.test\n"
-SENT = re.compile(
-    r"^\d\d\.(\d\d)(\d\d)(\d\d)\.(\d{3}) # sent (\d+) bytes:\r?\n"
-    r"(?:GET|HEAD) (\S+) HTTP/1\.1\r?\nHost: (\S+)\r?$",
-    re.MULTILINE,
-)
+# wget2(1), exit status: some requests failed.
+NETWORK_FAILURE, TLS_FAILURE, SERVER_ERROR = 4, 5, 8
+ONLY_TLS_1_2 = "NORMAL:-VERS-TLS1.3"  # a GnuTLS priority string
+PROTOCOLS = {H1: "HTTP/1.1", H2: "h2"}
 
 
 class Wget2:
@@ -49,30 +52,25 @@ class Wget2:
             time.sleep(max(0.0, (order.wait_until_ns - time.time_ns()) / 1e9))
         started, before = time.time_ns(), time.monotonic_ns()
         run_logged(
-            (*order.prefix, *wget2_argv(urls, stats)),
+            (*order.prefix, *wget2_argv(urls, stats), *tls_arguments(order)),
             log=log,
             env=client_environment(order),
             cwd=order.scratch,
             timeout_s=order.timeout_s,
-            good=(0, NETWORK_FAILURE, SERVER_ERROR),
+            good=(0, NETWORK_FAILURE, TLS_FAILURE, SERVER_ERROR),
         )
         plt_ms = (time.monotonic_ns() - before) / 1e6
-        sent = parse_sent(log.read_text("utf-8", "replace"), started / 1e6)
         with stats.open(encoding="utf-8", newline="") as file:
             ended = parse_stats(file)
-        exchanges = join(sent, ended, plt_ms)
+        recorded = [entry.url for entry in order.archive.entries]
+        known = {url.partition("://")[2] for url in (*recorded, *(end.url for end in ended))}
+        sent = parse_sent(log.read_text("utf-8", "replace"), started / 1e6, known)
+        exchanges = join(sent, ended, recorded, plt_ms)
+        spoken = [(e.timing.url, s.protocol) for e, s in zip(exchanges, sent, strict=True)]
+        require_protocols(order, spoken)
         load = summarise(order.archive, exchanges, version, plt_ms)
         write_har(order.out / HAR_FILE, load, order.archive.root_url, started / 1e9, exchanges)
         return load
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A request in wget2's log; ``start_ms`` since the start of the load."""
-
-    url: str
-    start_ms: float
-    header_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +86,15 @@ class Ended:
 
 
 def list_urls(page: Page) -> list[str]:
-    """The page's URLs, root first, without those that a listed redirect leads to."""
-    listed = {entry.url for entry in page.entries}
+    """The URLs to feed, root first: what GET asks for before the load event, less the rest.
+
+    The rest is what a listed redirect leads to.
+    """
+    due = [entry for entry in page.entries if entry.method == "GET" and not entry.after_load]
+    listed = {entry.url for entry in due}
     rest = [
         entry.url
-        for entry in page.entries
+        for entry in due
         if not (entry.how == "redirect" and entry.parent in listed) and entry.url != page.root_url
     ]
     return [page.root_url, *rest]
@@ -107,6 +109,20 @@ def wget2_argv(urls: Path, stats: Path) -> tuple[str, ...]:
     )
 
 
+def tls_arguments(order: LoadOrder) -> tuple[str, ...]:
+    """What to trust and to speak over TLS; nothing for an order without an authority.
+
+    Nobody but the lab's authority is trusted, and nobody is asked about its certificates.
+    """
+    if order.tls is None:
+        return ()
+    return (
+        *("--ca-directory=", f"--ca-certificate={order.tls / AUTHORITY_NAME}"),
+        *("--no-ocsp", "--no-hpkp", f"--http2={'off' if order.protocol == 'h1' else 'on'}"),
+        *((f"--secure-protocol={ONLY_TLS_1_2}",) if order.tls_version == "1.2" else ()),
+    )
+
+
 def read_version() -> str:
     """What ``wget2 --version`` says of itself.
 
@@ -117,26 +133,6 @@ def read_version() -> str:
     if found is None:
         raise LoadError("wget2: `wget2 --version` names no version")
     return found[1]
-
-
-def parse_sent(log: str, started_ms: float) -> list[Sent]:
-    """The requests in wget2's debug log, in the order in which they were sent.
-
-    Args:
-        log: the log, whose times of day are UTC.
-        started_ms: start of the load, in ms since 1970.
-    """
-    start = datetime.fromtimestamp(started_ms / 1e3, UTC)
-    midnight_ms = start.replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1e3
-    found = []
-    for hour, minute, second, ms, size, target, host in SENT.findall(log):
-        of_day_ms = ((int(hour) * 60 + int(minute)) * 60 + int(second)) * 1e3 + int(ms)
-        # The log has whole milliseconds, so the first request may seem to precede the start.
-        since_ms = max(
-            0.0, (midnight_ms + of_day_ms - started_ms + DAY_MS / 2) % DAY_MS - DAY_MS / 2
-        )
-        found.append(Sent(f"http://{host}{target}", since_ms, int(size)))
-    return found
 
 
 def parse_stats(lines: Iterable[str]) -> list[Ended]:
@@ -154,12 +150,32 @@ def parse_stats(lines: Iterable[str]) -> list[Ended]:
     ]
 
 
-def join(sent: Sequence[Sent], ended: Sequence[Ended], plt_ms: float) -> list[Exchange]:
-    """Each sent request with its end; one without an end has failed, with status 0."""
+def join(
+    sent: Sequence[Sent], ended: Sequence[Ended], recorded: Sequence[str], plt_ms: float
+) -> list[Exchange]:
+    """Each sent request with its end; one without an end has failed, with status 0.
+
+    The log does not tell http from https: requests of one host and path are taken to be sent in
+    the order in which they ended, and then in the order of ``recorded`` URLs.
+    """
     ends: dict[str, list[Ended]] = {}
     for end in ended:
-        ends.setdefault(end.url, []).append(end)
-    return [_exchange(s, ends[s.url].pop(0) if ends.get(s.url) else None, plt_ms) for s in sent]
+        ends.setdefault(end.url.partition("://")[2], []).append(end)
+    left: dict[str, list[str]] = {}
+    finished = {end.url for end in ended}
+    for url in recorded:
+        if url not in finished:
+            left.setdefault(url.partition("://")[2], []).append(url)
+    exchanges = []
+    for one in sent:
+        own = ends.get(one.target, [])
+        if own:
+            exchanges.append(_exchange(one, own.pop(0), plt_ms))
+        else:
+            urls = left.get(one.target, [])
+            url = urls.pop(0) if urls else f"http://{one.target}"
+            exchanges.append(_failed_exchange(one, url, plt_ms))
+    return exchanges
 
 
 def summarise(page: Page, exchanges: Sequence[Exchange], version: str, plt_ms: float) -> PageLoad:
@@ -183,15 +199,19 @@ def summarise(page: Page, exchanges: Sequence[Exchange], version: str, plt_ms: f
     )
 
 
-def _exchange(sent: Sent, end: Ended | None, plt_ms: float) -> Exchange:
-    if end is None:
-        timing = RequestTiming(sent.url, 0, sent.start_ms, max(plt_ms, sent.start_ms))
-        return Exchange(timing, request_header_bytes=sent.header_bytes)
+def _exchange(sent: Sent, end: Ended, plt_ms: float) -> Exchange:
     finish_ms = min(sent.start_ms + end.transfer_ms, max(plt_ms, sent.start_ms))
     return Exchange(
-        RequestTiming(sent.url, end.status, sent.start_ms, finish_ms),
+        RequestTiming(end.url, end.status, sent.start_ms, finish_ms),
+        protocol=PROTOCOLS[sent.protocol],
         request_header_bytes=sent.header_bytes,
         response_header_bytes=UNKNOWN,
         body_bytes=end.body_bytes,
         decoded_bytes=end.decoded_bytes,
     )
+
+
+def _failed_exchange(sent: Sent, url: str, plt_ms: float) -> Exchange:
+    timing = RequestTiming(url, 0, sent.start_ms, max(plt_ms, sent.start_ms))
+    protocol = PROTOCOLS[sent.protocol]
+    return Exchange(timing, protocol=protocol, request_header_bytes=sent.header_bytes)

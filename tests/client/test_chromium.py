@@ -10,7 +10,7 @@ import pytest
 from testbed.client.chromium import browser, read_load
 from testbed.client.protocol import LoadError, LoadOrder
 from testbed.errors import MissingError
-from tests.client.conftest import Site
+from tests.client.sites import Site
 
 
 @pytest.fixture
@@ -29,12 +29,13 @@ def order(site: Site, tmp_path: Path) -> LoadOrder:
 
 def request(url: str, **more: Any) -> dict[str, Any]:
     plain = {"url": url, "status": 200, "start_ms": 1.0, "end_ms": 2.0, "transfer_bytes": 9}
-    return plain | {"connection": "1", "initiator": "parser"} | more
+    return plain | {"connection": "1", "initiator": "parser", "protocol": "http/1.1"} | more
 
 
 def result(*requests: dict[str, Any]) -> dict[str, Any]:
     timing = {"plt_ms": 50.5, "plt_rounded_ms": 51}
-    return {"browser": "HeadlessChrome/1", "timing": timing, "requests": list(requests)}
+    return {"browser": "HeadlessChrome/1", "timing": timing, "pinned": False,
+            "requests": list(requests)}  # fmt: skip
 
 
 def test_a_request_that_had_not_ended_has_failed(order: LoadOrder) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from testbed.client import CLIENTS
-from testbed.client.protocol import LoadOrder, LoadTimeoutError
+from testbed.client.protocol import LoadTimeoutError
 from testbed.model import PageLoad
-from tests.client.conftest import FAST_OPEN_WITHOUT_COOKIES, Replay, Site, TwoEnds
 from tests.client.har_model import Har
+from tests.client.replay import Replay
+from tests.client.sites import Site
 
 pytestmark = [pytest.mark.root, pytest.mark.browser, pytest.mark.timeout(60)]
 
@@ -23,31 +23,6 @@ LOCAL_MS = 15_000.0  # any load over a link without delay ends within this
 def name(request: pytest.FixtureRequest) -> str:
     """Each client's name."""
     return str(request.param)
-
-
-@pytest.fixture
-def load(two_ends: TwoEnds, bundle: Path, tmp_path: Path) -> Callable[..., tuple[PageLoad, Har]]:
-    """Load a site by a client, with a fresh scratch folder; gives the load and its HAR."""
-
-    def once(name: str, site: Site, *, tfo: bool, timeout_s: float = 30.0) -> tuple[PageLoad, Har]:
-        two_ends.set_fast_open(FAST_OPEN_WITHOUT_COOKIES if tfo else "0")
-        scratch, out = tmp_path / "scratch", tmp_path / "out"
-        scratch.mkdir()
-        out.mkdir()
-        order = LoadOrder(
-            archive=site.archive(),
-            prefix=two_ends.client.prefix,
-            tfo=tfo,
-            think_time="recorded",
-            bundle=bundle,
-            scratch=scratch,
-            out=out,
-            timeout_s=timeout_s,
-        )
-        loaded = CLIENTS[name].load(order)
-        return loaded, Har.model_validate_json((out / "load.har").read_text("utf-8"))
-
-    return once
 
 
 @pytest.mark.parametrize("tfo", [True, False], ids=["tfo", "control"])
@@ -165,3 +140,28 @@ def test_server_traits(
     assert (loaded.missing, loaded.extra, loaded.failed) == ((), (), ())
     if trait == "closing":
         assert len(replay.syns.payloads) == len(site.entries)
+
+
+def test_what_outlives_the_load_event(
+    site: Site, serve: Callable[[Site], Replay], load: Callable[..., tuple[PageLoad, Har]]
+) -> None:
+    """fetch() holds no load event back: one late answer, one late request, one endless beacon."""
+    late, later, endless = (f"http://www.page.test/{name}" for name in ("late", "later", "endless"))
+    page = (
+        b"<!doctype html><script>fetch('/late').then(() => fetch('/later'));"
+        b"addEventListener('load', () => setTimeout(() => fetch('/endless'), 0));</script>"
+    )
+    small = Site(site.root)
+    small.add(small.root, page, "text/html", how="root")
+    small.add(late, b"x", "text/plain", how="script")
+    small.add(later, b"x", "text/plain", how="script")
+    small.add(endless, b"x", "text/plain", how="script", after_load=True)
+    replay = serve(small)
+    replay.slow.add(late)
+    replay.stalled.add(endless)
+    loaded, har = load("chromium", small, tfo=False, timeout_s=5.0)
+    assert (loaded.missing, loaded.extra, loaded.failed) == ((), (), ())
+    assert {request.url for request in loaded.requests} == {small.root, late, later}
+    assert {entry.request.url for entry in har.log.entries} == {small.root, late, later}
+    ended = {request.url: request.end_ms for request in loaded.requests}
+    assert ended[late] > loaded.plt_ms

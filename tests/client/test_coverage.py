@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from testbed.client.coverage import compare
 from testbed.model import RequestTiming
-from tests.client.conftest import Site
+from tests.client.sites import Site
 
 
 def asked(url: str, status: int = 200) -> RequestTiming:
@@ -30,3 +30,16 @@ def test_a_recorded_error_is_no_failure() -> None:
     seen = [asked("http://a.test/", 500), asked("http://a.test/gone", 404)]
     assert compare(site.archive(), seen).failed == ("http://a.test/",)
     assert compare(site.archive(), [asked("http://a.test/", 0)]).failed == ("http://a.test/",)
+
+
+def test_what_was_recorded_after_the_load_event_is_optional() -> None:
+    site = Site()
+    site.add("http://a.test/", b"", "text/html")
+    site.add("http://a.test/later", b"", "image/gif", after_load=True)
+    page, root = site.archive(), asked("http://a.test/")
+    assert compare(page, [root]).missing == ()
+    later = asked("http://a.test/later")
+    assert compare(page, [root, later]).extra == ()
+    assert compare(page, [root, later, later]).extra == ("http://a.test/later",)
+    assert compare(page, [root, asked("http://a.test/other")]).extra == ("http://a.test/other",)
+    assert compare(page, [later]).missing == ("http://a.test/",)

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from testbed import proc
-from tests.client.conftest import FAST_OPEN_WITHOUT_COOKIES, Replay, Site, TwoEnds, compile_shim
+from tests.client.conftest import FAST_OPEN_WITHOUT_COOKIES, TwoEnds, compile_shim
+from tests.client.replay import Replay
+from tests.client.sites import Site
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(60)]
 
@@ -44,6 +46,8 @@ if how == "flush":
     # Forget the cookie between connect() and the first write.
     os.system("ip tcp_metrics flush all >/dev/null")
 request = b"GET / HTTP/1.1\r\nHost: www.page.test\r\nConnection: close\r\n\r\n"
+if how == "large":
+    request = request[:-2] + b"X: " + b"x" * 1800 + b"\r\n\r\n"
 ways = {
     "sendmsg": lambda: sock.sendmsg([request]),
     "write": lambda: os.write(sock.fileno(), request),
@@ -58,6 +62,8 @@ except OSError as error:
     seen["later"] = write()
 seen["peer after"] = peer()
 sock.setblocking(True)
+if how == "large":
+    sock.sendall(request[seen["write"]:])
 seen["answer"] = sock.recv(4096)[9:12].decode()
 print(json.dumps(seen))
 """
@@ -93,6 +99,8 @@ def speak(
 
 
 REQUEST_BYTES = 58
+# An Ethernet segment less its headers and the room that Linux keeps for TCP options.
+SYN_BYTES = 1420
 
 
 @pytest.mark.parametrize("how", ["send", "sendmsg", "write", "writev", "blocking"])
@@ -109,6 +117,18 @@ def test_the_syn_carries_the_first_write(
     assert seen["write"] == REQUEST_BYTES
     assert seen["answer"] == "200"
     assert payloads == [REQUEST_BYTES]
+
+
+def test_what_does_not_fit_the_syn_follows_it(
+    speak: Callable[..., tuple[dict[str, Any], list[int]]],
+) -> None:
+    """As a ClientHello with a post-quantum key does."""
+    seen, payloads = speak(FAST_OPEN_WITHOUT_COOKIES, "large")
+    assert seen["connect"] == 0
+    assert seen["answer"] == "200"
+    (payload,) = payloads
+    assert seen["write"] == payload  # the rest is the caller's to write, as with a full buffer
+    assert payload == SYN_BYTES
 
 
 def test_without_the_client_bit_it_is_a_plain_handshake(

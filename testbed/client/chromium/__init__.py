@@ -2,7 +2,9 @@
 
 ``driver/`` is the other half, in JavaScript; built, it is one file, ``bundle/js/load.cjs``.
 headless-shell reads no managed policies and has no loading predictor, so nothing preconnects for
-it but what a page itself asks for.
+it but what a page itself asks for.  For the same reason nothing lowers its TLS version: its
+ClientHello offers TLS 1.3 with a post-quantum key (1.7 to 1.9 KB) whatever ``tls_version`` says,
+and a server that has TLS 1.2 only gets that.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from testbed.client.alpn import require_protocols
 from testbed.client.chromium.browser import (
     filters_calls,
     find_browser,
@@ -20,7 +23,13 @@ from testbed.client.chromium.browser import (
 )
 from testbed.client.coverage import compare
 from testbed.client.process import run_logged
-from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError, client_environment
+from testbed.client.protocol import (
+    LoadError,
+    LoadOrder,
+    LoadTimeoutError,
+    client_environment,
+    read_authority,
+)
 from testbed.errors import MissingError
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
@@ -86,6 +95,9 @@ class Chromium:
             "environment": environment,
             "sandbox": sandbox,
             "filter_calls": filters_calls(),
+            "authority": read_authority(order),
+            "pinned": order.pinned,
+            "due": [entry.url for entry in order.archive.entries if not entry.after_load],
             "timeout_ms": order.timeout_s * 1000.0,
             "wait_until_ms": wait_ms,
             "result": str(result),
@@ -97,12 +109,14 @@ def read_load(seen: dict[str, Any], order: LoadOrder) -> PageLoad:
     """The driver's result as the model has it.
 
     Raises:
-        LoadError: the load event came, but there is no request in the result.
+        LoadError: the load event came, but there is no request in the result, or an origin spoke
+            another protocol than asked for.
     """
     plt_ms = float(seen["timing"]["plt_ms"])
     requests = tuple(_read_request(item, plt_ms) for item in seen["requests"])
     if not requests:
         raise LoadError("chromium: the browser reported no request at all")
+    require_protocols(order, ((item["url"], item["protocol"]) for item in seen["requests"]))
     coverage = compare(order.archive, requests)
     return PageLoad(
         client=Chromium.name,
@@ -112,6 +126,7 @@ def read_load(seen: dict[str, Any], order: LoadOrder) -> PageLoad:
         missing=coverage.missing,
         extra=coverage.extra,
         failed=coverage.failed,
+        pinned=seen["pinned"],
     )
 
 

@@ -1,6 +1,6 @@
 /**
- * Bundles the driver and its libraries into one file, dist/load.cjs: a guest then opens one file
- * instead of hundreds.
+ * Bundles the drivers and their libraries into one file each, dist/load.cjs and dist/record.cjs: a
+ * guest then opens one file instead of hundreds.
  */
 
 import { readFile } from 'node:fs/promises';
@@ -23,8 +23,9 @@ const packageFile = {
 };
 
 await build({
-  entryPoints: ['driver/load.mjs'],
-  outfile: 'dist/load.cjs',
+  entryPoints: ['driver/load.mjs', 'driver/record.mjs'],
+  outdir: 'dist',
+  outExtension: { '.js': '.cjs' },
   bundle: true,
   platform: 'node',
   target: 'node18',

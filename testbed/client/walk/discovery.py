@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # Chrome's request priorities by kind, higher first (net/base/request_priority.h and Blink's
 # resource load priorities): documents and stylesheets, then scripts and fonts, then the rest.
 HIGHEST, MEDIUM, LOWEST = 2, 1, 0
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Node:
@@ -33,15 +34,18 @@ class Node:
         "parent",
         "port",
         "priority",
+        "request_body_size",
         "target",
+        "tls",
         "url",
     )
 
     def __init__(self, entry: Mapping[str, Any]) -> None:
         self.url: str = entry["url"]
         self.method: str = entry["method"]
-        self.host, self.port, self.target = split_url(self.url)
+        self.tls, self.host, self.port, self.target = split_url(self.url)
         self.body_size: int = entry["body_size"]
+        self.request_body_size: int = entry["request_body_size"]
         self.parent: str | None = entry["parent"]
         self.priority = priority(entry["mime"])
         self.on_body: list[tuple[float, Node]] = []
@@ -100,15 +104,15 @@ def priority(mime: str) -> int:
     return LOWEST
 
 
-def split_url(url: str) -> tuple[str, int, str]:
-    """Host, port and request target of an http URL.
+def split_url(url: str) -> tuple[bool, str, int, str]:
+    """Whether it is https, host, port and request target of an http or https URL.
 
     Raises:
         ValueError: the URL is of another scheme, or has no host.
     """
     scheme, _, rest = url.partition("://")
-    if scheme != "http":
-        raise ValueError(f"{url}: the graph client speaks http only")
+    if scheme not in DEFAULT_PORTS:
+        raise ValueError(f"{url}: the graph client speaks http and https only")
     authority, slash, path = rest.partition("/")
     if not slash:
         authority, mark, query = authority.partition("?")
@@ -116,4 +120,5 @@ def split_url(url: str) -> tuple[str, int, str]:
     host, _, port = authority.rpartition("@")[2].partition(":")
     if not host:
         raise ValueError(f"{url}: no host")
-    return host.lower(), int(port or 80), "/" + path.partition("#")[0]
+    number = int(port or DEFAULT_PORTS[scheme])
+    return scheme == "https", host.lower(), number, "/" + path.partition("#")[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.client.walk.connection import request_bytes
+from testbed.client.walk.request import request_head
 
 TYPE_CHECKING = False  # not from typing, whose import costs every start
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ class Fetch:
     """Times are in s on the loader's clock; ``None`` for what has not happened."""
 
     __slots__ = (
+        "body",
         "connection",
         "ended",
         "error",
@@ -33,7 +34,8 @@ class Fetch:
     def __init__(self, node: Node, known: float) -> None:
         self.node = node
         self.known = known
-        self.request = request_bytes(node.method, node.target, node.host, node.port, node.parent)
+        self.request = request_head(node)
+        self.body = b"0" * node.request_body_size
         self.sent: float | None = None
         self.first_byte: float | None = None
         self.ended: float | None = None

@@ -23,7 +23,12 @@ def main(order_path: str) -> None:
     with open(order_path, encoding="utf-8") as file:  # noqa: PTH123 - no pathlib
         order = json.load(file)
     roots = build_graph(order["entries"], order["think_time"])
-    loader = Loader(order["fast_open"], order["timeout_s"])
+    trust = None
+    if order["authority"] is not None:
+        from testbed.client.walk.tls import Trust
+
+        trust = Trust(order["authority"], order["tls_version"])
+    loader = Loader(order["fast_open"], order["timeout_s"], trust)
     gc.disable()  # a pause inside the load would be a pause of the browser that this stands for
     if order["wait_until_ns"] is not None:
         time.sleep(max(0.0, (order["wait_until_ns"] - time.time_ns()) / 1e9))

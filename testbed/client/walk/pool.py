@@ -21,11 +21,12 @@ class Origin:
     """One host and port: its connections, and its fetches by priority, then by discovery."""
 
     __slots__ = ("_queue", "_sequence", "address", "connecting", "host", "idle", "open", "port",
-                 "state")  # fmt: skip
+                 "state", "tls")  # fmt: skip
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, tls: bool) -> None:
         self.host = host
         self.port = port
+        self.tls = tls
         self.state = UNRESOLVED
         self.address: str | None = None
         self.idle: list[Connection] = []  # the one used last is the last one

@@ -14,7 +14,8 @@ ROOT = "http://a.test/"
 
 
 def entry(url: str, how: str, parent: str | None = ROOT, **more: Any) -> dict[str, Any]:
-    plain = {"method": "GET", "mime": "image/png", "body_size": 10, "gap_ms": None, "dur_ms": None}
+    plain = {"method": "GET", "mime": "image/png", "body_size": 10, "request_body_size": 0}
+    plain |= {"gap_ms": None, "dur_ms": None}
     return {"url": url, "how": how, "parent": parent} | plain | more
 
 
@@ -61,16 +62,17 @@ def test_a_fraction_is_a_fraction(duration: float | None, gap: float | None, sib
 @pytest.mark.parametrize(
     ("url", "parts"),
     [
-        ("http://A.test", ("a.test", 80, "/")),
-        ("http://a.test:81/x?y=1#z", ("a.test", 81, "/x?y=1")),
-        ("http://a.test?y", ("a.test", 80, "/?y")),
+        ("http://A.test", (False, "a.test", 80, "/")),
+        ("http://a.test:81/x?y=1#z", (False, "a.test", 81, "/x?y=1")),
+        ("http://a.test?y", (False, "a.test", 80, "/?y")),
+        ("https://a.test/", (True, "a.test", 443, "/")),
     ],
 )
-def test_urls(url: str, parts: tuple[str, int, str]) -> None:
+def test_urls(url: str, parts: tuple[bool, str, int, str]) -> None:
     assert split_url(url) == parts
 
 
-@pytest.mark.parametrize("url", ["https://a.test/", "a.test", "http:///x"])
+@pytest.mark.parametrize("url", ["ftp://a.test/", "a.test", "http:///x"])
 def test_wrong_urls(url: str) -> None:
-    with pytest.raises(ValueError, match=r"http only|no host"):
+    with pytest.raises(ValueError, match=r"https only|no host"):
         split_url(url)

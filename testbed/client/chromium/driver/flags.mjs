@@ -48,6 +48,7 @@ const DISABLED_FEATURES = [
 const ENABLED_FEATURES = [
   // With the line on the GPU process a quarter of a load's CPU time.
   ['NetworkServiceInProcess2', 'one process less to start; the same network stack'],
+  ['HstsTopLevelNavigationsOnly', 'the built-in HSTS list turned what was recorded as http to https'],
 ];
 
 // The second forking helper starts processes that need no sandbox; there are none here.
@@ -65,8 +66,15 @@ const WITHOUT_CALL_FILTER = [
   ['--disable-seccomp-filter-sandbox', 'the order says that the filter cannot work here'],
 ];
 
+// The one way of trust that leaves no trace on the machine: no certificate store is written, and
+// everything that no certificate with one of these keys stands behind is refused as ever.  It is
+// heeded only together with --user-data-dir.  Chains trusted like this are asked about nowhere
+// (OCSP, CT), and are free of the key pins and lifetimes that the browser demands of public ones.
+const TRUST = '--ignore-certificate-errors-spki-list';
+
 /**
- * @param {{sandbox: boolean, filter_calls: boolean, profile: string}} order
+ * @param {{sandbox: boolean, filter_calls: boolean, profile: string, authority: ?string}} order
+ *   authority: Base64 SHA-256 of the key of a certificate in the chains that the lab's servers send
  * @returns {string[]} arguments for the browser
  */
 export function browserArguments(order) {
@@ -78,6 +86,7 @@ export function browserArguments(order) {
   const names = (features) => features.map(([name]) => name).join(',');
   return [
     ...flags,
+    ...(order.authority ? [`${TRUST}=${order.authority}`] : []),
     `--enable-features=${names(ENABLED_FEATURES)}`,
     `--disable-features=${names(DISABLED_FEATURES)}`,
     `--user-data-dir=${order.profile}`,

@@ -2,16 +2,21 @@
  * Loads one page in a fresh headless Chromium, writes its timings and its HAR, and exits.
  *
  * Usage: node load.cjs ORDER.json, where ORDER holds: url, executable, profile, environment,
- * sandbox, timeout_ms, wait_until_ms (or null), result, har.
+ * sandbox, filter_calls, authority (or null), pinned, due (URLs that the load is to ask for),
+ * timeout_ms, wait_until_ms (or null), result, har.
  */
 
 import { readFileSync, writeFileSync } from 'node:fs';
 
-import { launch, TimeoutError } from 'puppeteer-core';
+import { launch } from 'puppeteer-core';
 
 import { browserArguments } from './flags.mjs';
 import { harOf } from './har.mjs';
+import { evaluate, navigate, navigationStart } from './navigation.mjs';
+import { PINNED_MS, pinScript } from './pinned.mjs';
+import { Traffic } from './quiet.mjs';
 import { record, renumber, requestsOf } from './recording.mjs';
+import { isSettled, POLL_MS, QUIET_MS } from './settling.mjs';
 
 const TIMED_OUT = 3;
 
@@ -45,71 +50,77 @@ async function sleepUntil(moment) {
   }
 }
 
-async function navigationStart(session) {
-  const { metrics } = await session.send('Performance.getMetrics');
-  const metric = metrics.find(({ name }) => name === 'NavigationStart');
-  if (!metric) {
-    throw new Error('the browser reports no NavigationStart');
-  }
-  return metric.value;
+/** Observes, and where asked pins, the workers that `session` starts, before they do anything. */
+async function joinWorkers(session, order, messages, traffic) {
+  const join = async (worker) => {
+    record(worker, messages);
+    traffic.watch(worker);
+    // All at once: a paused worker may leave a command without an answer until it runs.
+    const pin = { expression: pinScript(PINNED_MS) };
+    await Promise.all([
+      worker.send('Network.enable'),
+      ...(order.pinned ? [worker.send('Runtime.evaluate', pin)] : []),
+      worker.send('Runtime.runIfWaitingForDebugger'),
+    ]);
+  };
+  session.on('Target.attachedToTarget', ({ sessionId }) => {
+    const worker = session.connection().session(sessionId);
+    join(worker).catch((error) => console.error(`a worker was gone at once: ${error.message}`));
+  });
+  await session.send('Target.setAutoAttach', {
+    autoAttach: true,
+    waitForDebuggerOnStart: true,
+    flatten: true,
+  });
 }
 
-/** Go to the page and wait for its load event. */
-async function navigate(session, order) {
-  let timer;
-  const late = new Promise((_resolve, reject) => {
-    const complain = () => reject(new TimeoutError(`no load event in ${order.timeout_ms} ms`));
-    timer = setTimeout(complain, order.timeout_ms);
-  });
-  const loaded = new Promise((resolve) => {
-    session.once('Page.loadEventFired', resolve);
-  });
-  try {
-    const { errorText } = await session.send('Page.navigate', { url: order.url });
-    if (errorText) {
-      throw new Error(`${errorText} at ${order.url}`);
-    }
-    await Promise.race([loaded, late]);
-  } finally {
-    clearTimeout(timer);
+async function prepare(session, order, messages, traffic) {
+  record(session, messages);
+  traffic.watch(session);
+  await Promise.all([
+    session.send('Network.enable'),
+    session.send('Page.enable'),
+    session.send('Performance.enable'),
+    joinWorkers(session, order, messages, traffic),
+  ]);
+  if (order.pinned) {
+    const source = pinScript(PINNED_MS);
+    await session.send('Page.addScriptToEvaluateOnNewDocument', { source });
   }
-}
-
-async function evaluate(session, script) {
-  const { result, exceptionDetails } = await session.send('Runtime.evaluate', {
-    expression: `(${script})()`,
-    awaitPromise: true,
-    returnByValue: true,
-  });
-  if (exceptionDetails) {
-    throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
-  }
-  return result.value;
 }
 
 async function load(browser, order) {
   // Not browser.pages(): Puppeteer's own Page would read every event a second time.
   const target = browser.targets().find((one) => one.type() === 'page');
   const session = await target.createCDPSession();
-  const messages = record(session);
-  await Promise.all([
-    session.send('Network.enable'),
-    session.send('Page.enable'),
-    session.send('Performance.enable'),
-  ]);
+  const messages = [];
+  const traffic = new Traffic();
+  await prepare(session, order, messages, traffic);
   if (order.wait_until_ms !== null) {
     await sleepUntil(order.wait_until_ms);
   }
-  await navigate(session, order);
+  const deadline = performance.now() + order.timeout_ms;
+  await navigate(session, order.url, order.timeout_ms);
   const timing = await evaluate(session, readTiming);
   const start = await navigationStart(session);
+  const settled = () => isSettled(requestsOf(messages, start), timing.plt_ms, order.due);
+  while (!settled() && traffic.quietMs < QUIET_MS && performance.now() < deadline) {
+    await new Promise((resolve) => {
+      setTimeout(resolve, POLL_MS);
+    });
+  }
+  const version = await browser.version();
   renumber(messages);
   const loaded = {
-    browser: await browser.version(),
+    browser: version,
     url: order.url,
     sandbox: order.sandbox,
+    pinned: order.pinned,
     timing,
-    requests: requestsOf(messages, start),
+    // What began after the load event and has no end yet is no part of the load.
+    requests: requestsOf(messages, start).filter(
+      (request) => request.end_ms !== null || request.start_ms <= timing.plt_ms,
+    ),
   };
   writeFileSync(order.har, JSON.stringify(harOf(messages, loaded), null, 1) + '\n');
   writeFileSync(order.result, JSON.stringify(loaded) + '\n');

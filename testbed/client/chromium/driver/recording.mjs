@@ -25,14 +25,12 @@ const EVENTS = [
  * Collects the events of `session` from now on, in their order.
  *
  * @param {import('puppeteer-core').CDPSession} session
- * @returns {{method: string, params: object}[]} grows as events arrive
+ * @param {{method: string, params: object}[]} messages grows as events arrive
  */
-export function record(session) {
-  const messages = [];
+export function record(session, messages) {
   for (const method of EVENTS) {
     session.on(method, (params) => messages.push({ method, params }));
   }
-  return messages;
 }
 
 /** Numbers things in the order in which they are first named, from 1. */
@@ -134,6 +132,7 @@ function newRequest(params, startMs) {
     start_ms: startMs,
     end_ms: null,
     transfer_bytes: null,
+    protocol: null,
     connection: null,
     initiator: describe(params.initiator),
     error: null,
@@ -142,6 +141,7 @@ function newRequest(params, startMs) {
 
 function respond(request, response) {
   request.status = response.status;
+  request.protocol = response.protocol ?? null;
   request.connection = response.connectionId ? String(response.connectionId) : null;
 }
 

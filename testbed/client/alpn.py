@@ -1,0 +1,58 @@
+"""Which application protocol each https origin is to speak, and whether a load kept to it.
+
+Source: RFC 7301 (ALPN).  A server that offers HTTP/2 also takes HTTP/1.1 from a client that knows
+no better; such a load must not count as one over HTTP/2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from testbed.client.protocol import LoadError, LoadOrder, Page
+
+H1, H2 = "http/1.1", "h2"
+EVERYWHERE = {"h1": H1, "h2": H2}
+DEFAULT_PORT = ":443"
+
+
+def wanted_protocols(page: Page, protocol: str) -> dict[str, str]:
+    """Origin (``host`` or ``host:port``) of each https origin -> the protocol that it is to speak.
+
+    Args:
+        page: the recorded page; an origin was recorded over HTTP/2 if any of its responses was.
+        protocol: "as-recorded", "h1" or "h2".
+    """
+    wanted: dict[str, str] = {}
+    for entry in page.entries:
+        if entry.scheme == "https":
+            recorded = EVERYWHERE.get(protocol, entry.protocol)
+            key = entry.host if entry.port == 443 else f"{entry.host}:{entry.port}"
+            wanted[key] = H2 if H2 in (recorded, wanted.get(key)) else H1
+    return wanted
+
+
+def require_protocols(order: LoadOrder, spoken: Iterable[tuple[str, str | None]]) -> None:
+    """Hold each request's protocol (``None``: not known) against what was asked for.
+
+    Args:
+        order: what was asked for.
+        spoken: URL and protocol of each request.
+
+    Raises:
+        LoadError: an origin spoke another protocol.
+    """
+    wanted = wanted_protocols(order.archive, order.protocol)
+    wrong: dict[str, tuple[str, str]] = {}
+    for url, protocol in spoken:
+        origin = _origin(url)
+        if origin in wanted and protocol is not None and protocol.lower() != wanted[origin]:
+            wrong[origin] = (protocol, wanted[origin])
+    if wrong:
+        said = ", ".join(f"{o} spoke {is_}, not {should}" for o, (is_, should) in wrong.items())
+        raise LoadError(f"another protocol than asked for (protocol = {order.protocol!r}): {said}")
+
+
+def _origin(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    authority = rest.partition("/")[0].partition("?")[0].partition("#")[0]
+    return authority.removesuffix(DEFAULT_PORT).lower() if scheme == "https" else ""

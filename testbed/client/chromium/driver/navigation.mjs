@@ -1,0 +1,74 @@
+/**
+ * Going to a page and asking it about itself, over a session of the browser's protocol.
+ *
+ * Source: Chrome DevTools Protocol, domains Page, Performance and Runtime; W3C Navigation Timing 2.
+ */
+
+import { TimeoutError } from 'puppeteer-core';
+
+/** Navigation timing of the page in ms since navigationStart, and its title; runs in the page. */
+export function readPage() {
+  return new Promise((resolve) => {
+    const poll = () => {
+      const [entry] = performance.getEntriesByType('navigation');
+      if (entry.loadEventEnd === 0) {
+        setTimeout(poll, 0);
+        return;
+      }
+      resolve({ plt_ms: entry.loadEventEnd, title: globalThis.document.title });
+    };
+    poll();
+  });
+}
+
+/** Rejects after `ms`, unless `promise` settles first. */
+export async function within(ms, what, promise) {
+  let timer;
+  const late = new Promise((_resolve, reject) => {
+    const complain = () => reject(new TimeoutError(`${what} in ${Math.round(ms)} ms`));
+    timer = setTimeout(complain, Math.max(ms, 0));
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Goes to the page and waits for its load event. */
+export async function navigate(session, url, timeoutMs) {
+  const loaded = new Promise((resolve) => {
+    session.once('Page.loadEventFired', resolve);
+  });
+  const visit = async () => {
+    const { errorText } = await session.send('Page.navigate', { url });
+    if (errorText) {
+      throw new Error(`${errorText} at ${url}`);
+    }
+    await loaded;
+  };
+  await within(timeoutMs, 'no load event', visit());
+}
+
+/** Runs a function of no parameters in the page and returns its value. */
+export async function evaluate(session, script) {
+  const { result, exceptionDetails } = await session.send('Runtime.evaluate', {
+    expression: `(${script})()`,
+    awaitPromise: true,
+    returnByValue: true,
+  });
+  if (exceptionDetails) {
+    throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+  }
+  return result.value;
+}
+
+/** The browser's monotonic clock at navigationStart, in seconds. */
+export async function navigationStart(session) {
+  const { metrics } = await session.send('Performance.getMetrics');
+  const metric = metrics.find(({ name }) => name === 'NavigationStart');
+  if (!metric) {
+    throw new Error('the browser reports no NavigationStart');
+  }
+  return metric.value;
+}

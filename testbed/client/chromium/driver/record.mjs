@@ -1,0 +1,172 @@
+/**
+ * Loads one page in a fresh headless Chromium, waits until it is quiet, and writes what the
+ * browser's protocol told about its requests; the browser writes its network log meanwhile.
+ *
+ * Usage: node record.cjs ORDER.json DESCRIPTOR, where ORDER holds: url, executable, profile,
+ * environment, sandbox, filter_calls, authority, arguments, timeout_ms, wait_ms, scroll, pinned,
+ * result; and DESCRIPTOR is open for writing and gets lines of JSON about the progress.
+ */
+
+import { readFileSync, writeFileSync, writeSync } from 'node:fs';
+
+import { launch } from 'puppeteer-core';
+
+import { browserArguments } from './flags.mjs';
+import { evaluate, navigate, navigationStart, readPage, within } from './navigation.mjs';
+import { BUFFERS, Observation } from './observation.mjs';
+import { PINNED_MS, pinScript } from './pinned.mjs';
+import { Traffic } from './quiet.mjs';
+import { scrollToEnd } from './scroll.mjs';
+
+const TIMED_OUT = 3;
+const PROGRESS_MS = 200;
+const STACK_DEPTH = 32; // so that an image that a script asks for is traced to the script
+const ANSWER_MS = 5000; // a page that is busy for ever answers no question
+
+/** Pages, frames and workers of one recording. */
+class Recorder {
+  #order;
+  traffic = new Traffic();
+  observations = [];
+  targets = [];
+
+  constructor(order) {
+    this.#order = order;
+  }
+
+  /** Observes a target, and those that it starts before they do anything. */
+  async observe(session, kind = 'page') {
+    this.observations.push(new Observation(session));
+    this.traffic.watch(session);
+    session.on('Target.attachedToTarget', ({ sessionId, targetInfo }) => {
+      this.targets.push({ type: targetInfo.type, url: targetInfo.url });
+      this.#join(session.connection().session(sessionId), targetInfo.type);
+    });
+    const wishes = [session.send('Network.enable', BUFFERS), ...this.#pin(session, kind)];
+    if (kind === 'page' || kind === 'iframe') {
+      wishes.push(session.send('Page.enable'));
+    }
+    wishes.push(
+      session.send('Runtime.enable'),
+      session.send('Runtime.setAsyncCallStackDepth', { maxDepth: STACK_DEPTH }),
+      session.send('Target.setAutoAttach', {
+        autoAttach: true,
+        waitForDebuggerOnStart: true,
+        flatten: true,
+      }),
+    );
+    if (kind !== 'page') {
+      // Unanswered until then: a worker that waits for its debugger evaluates nothing.
+      wishes.push(session.send('Runtime.runIfWaitingForDebugger'));
+    }
+    await Promise.all(wishes);
+  }
+
+  #pin(session, kind) {
+    if (!this.#order.pinned) {
+      return [];
+    }
+    const source = pinScript(PINNED_MS);
+    return kind === 'page' || kind === 'iframe'
+      ? [session.send('Page.addScriptToEvaluateOnNewDocument', { source })]
+      : [session.send('Runtime.evaluate', { expression: source })];
+  }
+
+  #join(session, kind) {
+    // Not every target has every domain, and some are gone at once; the network log has it all.
+    this.observe(session, kind).catch(() => undefined);
+  }
+}
+
+function startProgress(traffic) {
+  const descriptor = Number(process.argv[3]);
+  let told = '';
+  return setInterval(() => {
+    const line = JSON.stringify({ requests: traffic.requests, bytes: traffic.bytes });
+    if (line !== told) {
+      writeSync(descriptor, `${line}\n`);
+      told = line;
+    }
+  }, PROGRESS_MS);
+}
+
+async function record(browser, order) {
+  const target = browser.targets().find((one) => one.type() === 'page');
+  const session = await target.createCDPSession();
+  const recorder = new Recorder(order);
+  const { traffic } = recorder;
+  await session.send('Performance.enable');
+  await recorder.observe(session);
+  const loaded = new Promise((resolve) => {
+    session.once('Page.loadEventFired', ({ timestamp }) => resolve(timestamp));
+  });
+  const { frameTree } = await session.send('Page.getFrameTree');
+  const progress = startProgress(traffic);
+  const deadline = performance.now() + order.timeout_ms;
+  try {
+    await navigate(session, order.url, order.timeout_ms);
+    const start = await navigationStart(session);
+    // A page may be busy for ever, or already be another one.
+    const page = await within(ANSWER_MS, 'no answer', evaluate(session, readPage)).catch(() => ({
+      plt_ms: null,
+      title: '',
+    }));
+    const scroll = async () => scrollToEnd(session, traffic, deadline).catch(() => false);
+    const scrolled = order.scroll ? await scroll() : null;
+    const quiet = await traffic.untilQuiet(order.wait_ms, deadline);
+    for (const observation of recorder.observations) {
+      // What does not answer, such as a worker that has ended, is not compared.
+      await observation.readBodies().catch(() => undefined);
+    }
+    const merged = (name) => recorder.observations.flatMap((observation) => observation[name]);
+    return {
+      browser: await browser.version(),
+      main_frame: frameTree.frame.id,
+      start_s: start,
+      load_s: await loaded,
+      ...page,
+      scrolled,
+      quiet,
+      requests: merged('requests').sort((a, b) => a.sent_s - b.sent_s),
+      frames: Object.fromEntries(merged('frames').flatMap((frames) => [...frames])),
+      sockets: merged('sockets'),
+      targets: recorder.targets,
+    };
+  } finally {
+    clearInterval(progress);
+  }
+}
+
+async function main() {
+  const order = JSON.parse(readFileSync(process.argv[2], 'utf8'));
+  const given = browserArguments(order);
+  const browser = await launch({
+    executablePath: order.executable,
+    ignoreDefaultArgs: true,
+    // The last one is the page to begin with.
+    args: [...given.slice(0, -1), ...order.arguments, ...given.slice(-1)],
+    env: order.environment,
+    pipe: true,
+    defaultViewport: null,
+    timeout: order.timeout_ms,
+    protocolTimeout: 0,
+    dumpio: true,
+    handleSIGTERM: false,
+  });
+  // Puppeteer ends the browser when this process exits.
+  process.once('SIGTERM', () => process.exit(1));
+  try {
+    writeFileSync(order.result, JSON.stringify(await record(browser, order)) + '\n');
+  } finally {
+    await browser.close(); // which also completes the network log
+  }
+}
+
+// The exit is explicit: an open pipe to the browser would keep the process alive.
+main().then(
+  () => process.exit(0),
+  (error) => {
+    console.error(error);
+    process.exit(error.name === 'TimeoutError' ? TIMED_OUT : 1);
+  },
+);

@@ -1,0 +1,239 @@
+"""From fetches to responses: names, connections within the limits, and what comes over them."""
+
+from __future__ import annotations
+
+import selectors
+import time
+
+from testbed.client.walk.connection import Connection
+from testbed.client.walk.lookup import Resolver
+from testbed.client.walk.pool import IN_ALL, RESOLVED, RESOLVING, UNRESOLVED, Origin
+from testbed.client.walk.response import ProtocolError
+
+TYPE_CHECKING = False  # not from typing, whose import costs every start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from testbed.client.walk.fetch import Fetch
+    from testbed.client.walk.tls import Trust
+
+READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class Transfers:
+    """Carries fetches out; tells of progress by two calls."""
+
+    def __init__(
+        self,
+        after: Callable[[float, Callable[[], None]], None],
+        progressed: Callable[[Fetch], None],
+        ended: Callable[[Fetch], None],
+        fast_open: bool,
+        trust: Trust | None,
+    ) -> None:
+        """Read /etc.
+
+        Args:
+            after: calls a function after a number of seconds.
+            progressed: called when more of a response has arrived, its last part included.
+            ended: called before that when a response is complete, or when a fetch has failed.
+            fast_open: whether connections open by Fast Open.
+            trust: for https origins.
+        """
+        self._progressed = progressed
+        self._ended = ended
+        self._fast_open = fast_open
+        self._trust = trust
+        self._origins: dict[tuple[str, int], Origin] = {}
+        self._connections = 0
+        self._open = 0
+        # select(2) takes microseconds; epoll_wait(2) would round think times up to milliseconds.
+        self._selector = selectors.SelectSelector()
+        self._resolver = Resolver(self._selector, after)
+
+    def add(self, fetch: Fetch) -> None:
+        """Ask for ``fetch`` as soon as the limits allow."""
+        node = fetch.node
+        key = (node.host, node.port)
+        origin = self._origins.get(key)
+        if origin is None:
+            origin = self._origins[key] = Origin(node.host, node.port, node.tls)
+        origin.add(fetch)
+        self._serve(origin)
+
+    def run(self, wait_s: float) -> None:
+        """Wait for what arrives next, at the longest ``wait_s``, and deal with it."""
+        for key, events in self._selector.select(wait_s):
+            # An event before this one may have closed the socket, and given its number away.
+            present = self._selector.get_map().get(key.fd)
+            if present is not None and present.fileobj is key.fileobj:
+                key.data(events)
+
+    def close(self) -> None:
+        """Close the connections that are free."""
+        for origin in self._origins.values():
+            for connection in origin.idle:
+                connection.socket.close()
+
+    def fail(self, fetch: Fetch, error: str) -> None:
+        """End ``fetch`` without a response."""
+        fetch.error = error
+        fetch.ended = time.monotonic()
+        self._ended(fetch)
+
+    # Names
+
+    def _resolve(self, origin: Origin) -> None:
+        origin.state = RESOLVING
+        self._resolver.resolve(
+            origin.host,
+            lambda address: self._resolved(origin, address),
+            lambda error: self._unresolved(origin, error),
+        )
+
+    def _resolved(self, origin: Origin, address: str) -> None:
+        origin.state, origin.address = RESOLVED, address
+        self._serve(origin)
+
+    def _unresolved(self, origin: Origin, error: str) -> None:
+        origin.state = UNRESOLVED
+        while origin.waiting:
+            self.fail(origin.take(), f"cannot resolve {origin.host}: {error}")
+
+    # Connections
+
+    def _serve(self, origin: Origin) -> None:
+        """Give free connections to what waits, and open more as far as the limits allow."""
+        if origin.state == UNRESOLVED:
+            self._resolve(origin)
+        while origin.state == RESOLVED and origin.waiting:
+            connection = origin.take_idle()
+            if connection is None:
+                if not origin.may_open or not self._make_room() or not self._connect(origin):
+                    return
+                continue
+            fetch = origin.take()
+            fetch.sent = time.monotonic()
+            fetch.connection, fetch.server = connection.number, origin.address
+            try:
+                connection.start(fetch)
+            except OSError as error:
+                self._lose(origin, connection, str(error))
+                continue
+            fetch.response = connection.response
+            self._watch(origin, connection)
+
+    def _make_room(self) -> bool:
+        """Whether one more connection may be opened, at the price of an idle one if need be."""
+        if self._open < IN_ALL:
+            return True
+        for origin in self._origins.values():
+            if origin.idle:
+                self._close(origin, origin.idle.pop(0))
+                return True
+        return False
+
+    def _connect(self, origin: Origin) -> bool:
+        address = (origin.address or "", origin.port)
+        self._connections += 1
+        try:
+            tls = self._trust.open(origin.host) if origin.tls and self._trust else None
+            connection = Connection(address, self._connections, self._fast_open, tls)
+        except OSError as error:
+            self.fail(origin.take(), f"cannot connect: {error}")
+            return origin.waiting > 0
+        origin.open += 1
+        self._open += 1
+        if connection.ready:
+            origin.idle.append(connection)
+        else:
+            origin.connecting += 1
+            self._watch(origin, connection)
+        return True
+
+    def _watch(self, origin: Origin, connection: Connection) -> None:
+        events = WRITE if connection.wants_write else READ
+        known = self._selector.get_map().get(connection.socket)
+        if known is None:
+            self._selector.register(
+                connection.socket, events, lambda seen: self._ready(origin, connection, seen)
+            )
+        elif known.events != events:
+            self._selector.modify(connection.socket, events, known.data)
+
+    def _ready(self, origin: Origin, connection: Connection, events: int) -> None:
+        try:
+            if not connection.ready:
+                connection.advance()
+                self._watch(origin, connection)
+                if connection.ready:
+                    origin.connecting -= 1
+                    origin.idle.append(connection)
+                    self._serve(origin)
+            elif events & WRITE:
+                connection.flush()
+                self._watch(origin, connection)
+            else:
+                self._receive(origin, connection)
+        except (OSError, ProtocolError) as error:
+            self._lose(origin, connection, str(error))
+
+    def _receive(self, origin: Origin, connection: Connection) -> None:
+        data = connection.receive()
+        if data is None:
+            return
+        fetch, response = connection.fetch, connection.response
+        if fetch is None or response is None:
+            # The server closed an idle connection, or speaks without being asked.
+            origin.idle.remove(connection)
+            self._close(origin, connection)
+            return
+        if data:
+            if fetch.first_byte is None:
+                fetch.first_byte = time.monotonic()
+            response.feed(data)
+        else:
+            response.end()
+        if response.done:
+            fetch.ended = time.monotonic()
+            self._ended(fetch)
+            connection.release()
+            if response.keep_alive:
+                origin.idle.append(connection)
+            else:
+                self._close(origin, connection)
+        self._progressed(fetch)
+        if response.done:
+            self._serve_all(origin)
+
+    def _serve_all(self, first: Origin) -> None:
+        self._serve(first)
+        if self._open >= IN_ALL - 1:
+            for origin in self._origins.values():
+                self._serve(origin)
+
+    def _close(self, origin: Origin, connection: Connection) -> None:
+        if connection.socket in self._selector.get_map():
+            self._selector.unregister(connection.socket)
+        connection.socket.close()
+        origin.open -= 1
+        self._open -= 1
+
+    def _lose(self, origin: Origin, connection: Connection, error: str) -> None:
+        """A connection broke: its fetch is tried once more if it was only a stale connection."""
+        fetch = connection.fetch
+        if connection in origin.idle:
+            origin.idle.remove(connection)
+        self._close(origin, connection)
+        if not connection.ready:
+            origin.connecting -= 1
+            # As in Chrome, the fetch whose turn it is fails, and the next gets its own try.
+            if origin.waiting:
+                self.fail(origin.take(), f"cannot connect: {error}")
+        elif fetch is not None:
+            if connection.used and fetch.first_byte is None and not fetch.retried:
+                fetch.retried = True
+                origin.add(fetch)
+            else:
+                self.fail(fetch, error)
+        self._serve_all(origin)

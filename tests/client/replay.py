@@ -1,0 +1,162 @@
+"""A replay server that can misbehave, a name server, and a count of SYN payloads."""
+
+from __future__ import annotations
+
+import http.server
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tests.client.sites import Site
+
+PACKET_HEADER = 14
+SLOW_S = 0.3
+SCHEME_HEADER = "X-Scheme"
+
+
+@dataclass
+class Syns:
+    """Payload bytes of each SYN that arrived at the server."""
+
+    payloads: list[int] = field(default_factory=list)
+
+    def take(self, frame: bytes) -> None:
+        """Count ``frame`` if it is a client's SYN over IPv4."""
+        if frame[12:14] != b"\x08\x00" or frame[PACKET_HEADER + 9] != socket.IPPROTO_TCP:
+            return
+        ip_bytes = (frame[PACKET_HEADER] & 15) * 4
+        total = int.from_bytes(frame[PACKET_HEADER + 2 : PACKET_HEADER + 4], "big")
+        tcp = PACKET_HEADER + ip_bytes
+        if frame[tcp + 13] & 0x12 == 0x02:
+            self.payloads.append(total - ip_bytes - (frame[tcp + 12] >> 4) * 4)
+
+
+@dataclass
+class Replay:
+    """What the server does: answers of a site, and URLs that it treats otherwise."""
+
+    site: Site
+    syns: Syns = field(default_factory=Syns)
+    asked: list[str] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)  # answered 404
+    cut: set[str] = field(default_factory=set)  # the connection is reset instead of an answer
+    stalled: set[str] = field(default_factory=set)  # never answered
+    slow: set[str] = field(default_factory=set)  # answered after a while
+    closing: bool = False  # every answer says Connection: close
+    chunked: bool = False
+
+    def respond(self, request: http.server.BaseHTTPRequestHandler) -> None:
+        """Answer one request."""
+        scheme = request.headers.get(SCHEME_HEADER, "http")
+        url = f"{scheme}://{request.headers['Host']}{request.path}"
+        self.asked.append(url)
+        if url in self.stalled:
+            threading.Event().wait(30)
+        if url in self.slow:
+            threading.Event().wait(SLOW_S)
+        if url in self.cut:
+            linger = struct.pack("ii", 1, 0)
+            request.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            request.connection.close()
+            request.close_connection = True
+            return
+        entry = next((e for e in self.site.entries if e.url == url), None)
+        known = entry is not None and url not in self.refused
+        body = self.site.bodies[url] if known else b"no such thing"
+        request.send_response(entry.status if entry is not None and known else 404)
+        for name, value in entry.headers if entry is not None and known else ():
+            request.send_header(name, value)
+        request.send_header("Connection", "close" if self.closing else "keep-alive")
+        if self.chunked and body:
+            request.send_header("Transfer-Encoding", "chunked")
+            body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+        else:
+            request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+
+    def server_bind(self) -> None:
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 64)
+        super().server_bind()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client may go away in the middle of an answer."""
+
+
+def handler(replay: Replay) -> type[http.server.BaseHTTPRequestHandler]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1
+
+        def do_GET(self) -> None:
+            replay.respond(self)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    return Handler
+
+
+def answer_names(names: socket.socket, addresses: dict[str, str], stop: threading.Event) -> None:
+    """Answer A questions; AAAA gets an empty answer, an unknown name NXDOMAIN."""
+    while not stop.is_set():
+        try:
+            query, client = names.recvfrom(512)
+        except TimeoutError:
+            continue
+        labels, at = [], 12
+        while query[at]:
+            labels.append(query[at + 1 : at + 1 + query[at]].decode())
+            at += 1 + query[at]
+        end = at + 5
+        address = addresses.get(".".join(labels).lower())
+        wanted = query[at + 1 : at + 3] == b"\x00\x01"
+        records = [socket.inet_aton(address)] if address and wanted else []
+        flags = 0x8580 if address else 0x8583
+        head = query[:2] + struct.pack(">HHHHH", flags, 1, len(records), 0, 0)
+        tail = b"".join(struct.pack(">HHHIH", 0xC00C, 1, 1, 60, 4) + a for a in records)
+        names.sendto(head + query[12:end] + tail, client)
+
+
+def count_syns(packets: socket.socket, syns: Syns, stop: threading.Event) -> None:
+    while not stop.is_set():
+        try:
+            syns.take(packets.recv(65536))
+        except TimeoutError:
+            continue
+
+
+@contextmanager
+def reading(run: Callable[..., None], reader: socket.socket, subject: object) -> Iterator[None]:
+    """Run ``run(reader, subject, stop)`` beside; its undo stops it and closes the socket."""
+    stop = threading.Event()
+    reader.settimeout(0.1)
+    thread = threading.Thread(target=run, args=(reader, subject, stop), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        reader.close()
+
+
+@contextmanager
+def serving(server: http.server.HTTPServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
