@@ -1,0 +1,185 @@
+"""One recording from start to end: a fresh browser in a folder of its own, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from testbed import log as messages
+from testbed import places, proc
+from testbed.client.chromium.browser import (
+    filters_calls,
+    find_browser,
+    find_node,
+    sandbox_obstacle,
+)
+from testbed.client.process import read_tail
+from testbed.errors import ConfigurationError, MissingError
+from testbed.page.recording import Recording
+from testbed.recorder.account import Account, choose_account
+from testbed.recorder.assembly import assemble
+from testbed.recorder.netlog import read_netlog
+from testbed.recorder.order import RecordError, RecordOrder
+from testbed.recorder.seen import parse_seen
+from testbed.units import format_bytes
+
+_log = messages.logger(__name__)
+Tell = Callable[[str], None]
+
+DRIVER = Path("dist") / "record.cjs"
+TIMED_OUT = 3  # the driver's exit status
+GRACE_S = 60.0  # for starting and closing the browser and asking for bodies
+
+
+def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
+    """Load the page once and return all of it.
+
+    Args:
+        order: what to record.
+        scratch: an existing folder; what is made below it is removed again.
+        tell: is given a line about the progress now and then.
+
+    Raises:
+        ConfigurationError: the order makes no sense.
+        MissingError: there is no browser, no node, or no browser driver.
+        RecordError: the page did not load.
+    """
+    if order.problems:
+        raise ConfigurationError(list(order.problems))
+    driver = places.built_part("js") / DRIVER
+    if not os.access(driver, os.R_OK):
+        raise MissingError(
+            f"{driver} is missing: the browser driver has not been built; run ./run.sh"
+        )
+    browser, node = find_browser(), find_node()
+    account = choose_account(scratch, browser, node)
+    if account.remark:
+        _log.warning("%s", account.remark)
+    folder = Path(mkdtemp(prefix="record-", dir=scratch))
+    try:
+        shutil.copyfile(driver, folder / "record.cjs")
+        (folder / "profile").mkdir()
+        _write_order(order, folder, browser, account)
+        account.own(folder)
+        _drive((*account.prefix, str(node), str(folder / "record.cjs")), order, folder, tell)
+        tell("reading the browser's network log")
+        seen = parse_seen(json.loads((folder / "seen.json").read_bytes()))
+        log = read_netlog(folder / "net.json")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return assemble(order, seen, log, datetime.now(UTC).date())
+
+
+def browser_arguments(order: RecordOrder, netlog: Path) -> list[str]:
+    """What the browser is told beyond what it is told in replays."""
+    given = [f"--log-net-log={netlog}", "--net-log-capture-mode=Everything"]
+    if order.resolver_rules:
+        given.append(f"--host-resolver-rules={','.join(order.resolver_rules)}")
+    if order.viewport:
+        given.append("--window-size={},{}".format(*order.viewport))
+    if order.user_agent is not None:
+        given.append(f"--user-agent={order.user_agent}")
+    return given
+
+
+def _read_authority(order: RecordOrder) -> str | None:
+    if order.authority is None:
+        return None
+    try:
+        return order.authority.read_text("ascii").strip()
+    except (OSError, ValueError) as error:
+        raise ConfigurationError([f"{order.authority}: {error}"]) from None
+
+
+def _write_order(order: RecordOrder, folder: Path, browser: Path, account: Account) -> None:
+    nowhere = f"unix:path={folder / 'no-bus'}"
+    value: dict[str, Any] = {
+        "url": order.url,
+        "executable": str(browser),
+        "profile": str(folder / "profile"),
+        "environment": _environment(folder)
+        | {"DBUS_SESSION_BUS_ADDRESS": nowhere, "DBUS_SYSTEM_BUS_ADDRESS": nowhere},
+        "sandbox": sandbox_obstacle(account.user) is None,
+        "filter_calls": filters_calls(),
+        "authority": _read_authority(order),
+        "arguments": browser_arguments(order, folder / "net.json"),
+        "timeout_ms": order.timeout_s * 1000,
+        "wait_ms": order.wait_s * 1000,
+        "scroll": order.scroll,
+        "pinned": order.pinned,
+        "result": str(folder / "seen.json"),
+    }
+    (folder / "order.json").write_text(json.dumps(value), "utf-8")
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """The same as a replaying client's: no user's settings."""
+    return {
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "PATH": os.environ.get("PATH", os.defpath),
+        "TMPDIR": str(folder),
+        "TZ": "UTC",
+    }
+
+
+def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) -> None:
+    """Run the driver to its end and pass its progress on."""
+    log = folder / "driver.log"
+    reading, writing = os.pipe()
+    try:
+        with log.open("wb") as output:
+            command = (*argv, str(folder / "order.json"), str(writing))
+            with proc.started(
+                command,
+                env=_environment(folder),
+                cwd=folder,
+                stdout=output,
+                stderr=output,
+                pass_fds=(writing,),
+            ) as child:
+                os.close(writing)
+                writing = -1
+                ended = _follow(child.pid, reading, order.timeout_s + GRACE_S, tell)
+                status = child.wait(proc.TERM_GRACE_S) if ended else None
+    finally:
+        os.close(reading)
+        if writing >= 0:
+            os.close(writing)
+    if status == TIMED_OUT:
+        raise RecordError(
+            f"{order.url}: no load event in {order.timeout_s:g} s; give it more with --timeout"
+        )
+    if status != 0:
+        end = f"ended with status {status}" if ended else "did not end"
+        raise RecordError(f"{order.url}: the browser's driver {end}: {read_tail(log)}")
+
+
+def _follow(child: int, descriptor: int, timeout_s: float, tell: Tell) -> bool:
+    """Pass progress on until the process ``child`` ends; whether that was in time."""
+    deadline, text = time.monotonic() + timeout_s, b""
+    watched, ending = [descriptor], os.pidfd_open(child)
+    try:
+        while (left := deadline - time.monotonic()) > 0:
+            ready = select.select([*watched, ending], [], [], left)[0]
+            if ending in ready:
+                return True
+            if descriptor in ready:
+                piece = os.read(descriptor, 1 << 16)
+                if not piece:
+                    watched = []
+                *lines, text = (text + piece).split(b"\n")
+                for line in lines[-1:]:
+                    progress = json.loads(line)
+                    tell(f"{progress['requests']} requests, {format_bytes(progress['bytes'])}")
+    finally:
+        os.close(ending)
+    return False
