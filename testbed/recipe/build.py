@@ -1,0 +1,62 @@
+"""From a recipe to a built page: install, split, serve on loopback, record, keep in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from pathlib import Path
+
+from testbed import places
+from testbed.model import digest
+from testbed.page.build import build_page
+from testbed.page.writer import write_archive
+from testbed.recipe.canonical import make_canonical
+from testbed.recipe.capture import capture_recipe
+from testbed.recipe.description import Recipe, read_recipe
+from testbed.recipe.install import Tell, install
+
+BODIES = (
+    "As they are in the package, but for references, which name the host that a file was given "
+    "to; text as gzip of level 6 leaves it. Each file is named by the SHA-256 of its bytes."
+)
+# What decides what is recorded, beside the recipe and the package.
+_CODE = ("recipe", "page", "recorder", "server", "client/chromium/driver", "loopback.py")
+
+
+def build_recipe(folder: Path, cache: Path, tell: Tell) -> Path:
+    """Build the page that the recipe in ``folder`` makes, unless the cache has it.
+
+    ``cache/packages`` keeps the package, ``cache/recipes`` the recording and ``cache/pages`` the
+    built page; each appears whole or not at all.  The same recipe and package give the same page,
+    to the byte.
+
+    Raises:
+        ConfigurationError: the recipe is wrong, or does not fit its package.
+        MissingError: the package is not to be had.
+        TestbedError: recording failed.
+    """
+    recipe = read_recipe(folder)
+    made = _place(recipe, recipe.version, recipe.checksum, cache)
+    if not made.is_dir():
+        installed = install(recipe, cache, tell)
+        made = _place(recipe, installed.version, installed.checksum, cache)
+        if not made.is_dir():
+            recording = make_canonical(capture_recipe(recipe, installed, tell))
+            write_archive(made, recording, licence=recipe.licence, bodies=BODIES, replace=True)
+    return build_page(made, cache / "pages")
+
+
+def _place(recipe: Recipe, version: str, checksum: str, cache: Path) -> Path:
+    """Where the recording is kept: its name has a hash of all that decides it."""
+    inputs = [recipe.digest, version, checksum, zlib.ZLIB_RUNTIME_VERSION, _code_digest()]
+    return cache / "recipes" / f"{recipe.name}-{digest(inputs)[:16]}" / recipe.name
+
+
+def _code_digest() -> str:
+    state = hashlib.sha256()
+    for name in _CODE:
+        path = places.ROOT / "testbed" / name
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            if file.suffix in (".py", ".mjs"):
+                state.update(hashlib.sha256(file.read_bytes()).digest())
+    return state.hexdigest()
