@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from analysis.coverage import Coverage, coverage_of
 from analysis.load import Results, judge
 from testbed.errors import ConfigurationError
 from testbed.model import Condition, Record
@@ -14,6 +15,7 @@ from testbed.model import Condition, Record
 Axes = dict[str, Any]
 Key = tuple[tuple[str, Any], ...]
 NOT_RUN = "not run"
+DEFAULTS = {spec.name: spec.default for spec in fields(Condition)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,11 @@ class Cell:
     def plt_ms(self) -> Spread | None:
         """Spread of the proven page load times in ms; ``None`` when nothing is proven."""
         return spread_of(self.plt_by_seed.values())
+
+    @property
+    def coverage(self) -> Coverage:
+        """How the server answered, over all trials that came so far."""
+        return coverage_of(self.records)
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -168,6 +175,13 @@ def varying_axes(cells: Sequence[Cell]) -> tuple[str, ...]:
     """Return the names of the axes on which the cells differ, in declared order."""
     names = dict.fromkeys(name for cell in cells for name in cell.axes)
     return tuple(n for n in names if len({cell.axes.get(n) for cell in cells}) > 1)
+
+
+def unusual_axes(cells: Sequence[Cell], names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of ``names``, axes at a condition's top, that differ from the default."""
+    return tuple(
+        n for n in names if any(cell.axes.get(n, DEFAULTS[n]) != DEFAULTS[n] for cell in cells)
+    )
 
 
 def _natural(item: tuple[Key, Axes]) -> list[tuple[bool, float, str]]:

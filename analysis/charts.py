@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from analysis.cells import Spread
 from analysis.table import Table
-from analysis.words import axis_name, axis_value, number
+from analysis.words import axis_value, axis_word, number
 
 LABEL_PCT = 15.0
 TEXT_PCT = 15.0
@@ -183,9 +183,7 @@ def _bar(series: str, value: Spread, scale: Scale, y: int, unit: str) -> Bar:
 
 def _label(axes: dict[str, object], names: Sequence[str]) -> str:
     short = [axis_value(names[0], axes.get(names[0]))] if names else []
-    return ", ".join(
-        short + [f"{axis_name(n).lower()} {axis_value(n, axes.get(n))}" for n in names[1:]]
-    )
+    return ", ".join(short + [f"{axis_word(n)} {axis_value(n, axes.get(n))}" for n in names[1:]])
 
 
 def _point(value: float | None) -> Spread | None:

@@ -89,8 +89,9 @@ def check_identity(records: Iterable[Record]) -> Identity:
 def judge(record: Record) -> tuple[Outcome, str | None]:
     """Return the outcome that counts and its reason: ``ok`` needs a number and its proof.
 
-    A record that calls itself ``ok`` without proof, with an unsettled lab or without a finite
-    page load time is judged ``unproven``, ``lab_mismatch`` or ``failed`` instead.
+    A record that calls itself ``ok`` without proof, with an unsettled lab, without a finite page
+    load time, without its replay coverage or with misses that were not allowed is judged
+    ``unproven``, ``lab_mismatch`` or ``failed`` instead.
     """
     if record.outcome != "ok":
         return record.outcome, record.reason
@@ -98,6 +99,10 @@ def judge(record: Record) -> tuple[Outcome, str | None]:
         return "lab_mismatch", "; ".join(record.lab.problems)
     if record.load is None or not math.isfinite(record.load.plt_ms):
         return "failed", "the record is ok but holds no page load time"
+    if record.replay is None:
+        return "failed", "the record is ok but holds no replay coverage"
+    if record.replay.missed and not record.trial.condition.allow_misses:
+        return "failed", f"the record is ok but the page lacks {record.replay.missed[0]}"
     if record.proof is None:
         return "unproven", "the record is ok but holds no wire proof"
     if not record.proof.proven:

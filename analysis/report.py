@@ -15,12 +15,13 @@ from analysis import words
 from analysis.calibration import calibrations
 from analysis.cells import NOT_RUN, cells_of, experiment_of
 from analysis.charts import draw_table
+from analysis.coverage import describe, list_not_exact
 from analysis.load import Results, read_results
 from analysis.provenance import command_of, manifest_sections
 from analysis.reference import Reference, read_reference
 from analysis.summary import render_summary, summarise
 from analysis.table import Table, make_table, render_csv
-from analysis.trials import cost_lines, trial_lines
+from analysis.trials import cost_lines, hello_lines, trial_lines
 from analysis.verdict import findings
 from analysis.waterfall import Waterfalls, gather_waterfalls
 from testbed.errors import StorageError
@@ -74,6 +75,7 @@ def render_html(
     script = (TEMPLATES / "waterfall.js").read_text(encoding="utf-8")
     lines = trial_lines(table)
     experiment = experiment_of(results.manifest)
+    not_exact, more_not_exact = list_not_exact(results.records)
     return environment.get_template("report.html.jinja").render(
         title=words.clean(str(experiment.get("title") or experiment.get("name") or "Results")),
         experiment=experiment,
@@ -86,6 +88,10 @@ def render_html(
         trials=lines,
         not_counted=[line for line in lines if line.outcome != "ok"],
         not_run=sum(cell.outcomes.get(NOT_RUN, 0) for cell in table.cells),
+        coverage=describe(table.coverage),
+        not_exact=not_exact,
+        more_not_exact=more_not_exact,
+        hellos=hello_lines(table.cells),
         costs=cost_lines(table.cells),
         waterfalls=falls,
         waterfall_data=_waterfall_data(falls, table),

@@ -13,11 +13,12 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from analysis.cells import Cell, experiment_of
+from analysis.coverage import replay_facts
 from analysis.load import Results, judge
 from analysis.table import Table, table_rows
 from testbed.model import LabReading, Proof, Record
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 CAPTURE_SUFFIXES = frozenset({".pcap", ".pcapng"})
 ASKED = ("name", "title", "reference", "repetitions", "seed", "kernel", "kernel_version")
 
@@ -78,6 +79,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "planned": cell.planned,
         "outcomes": cell.outcomes,
         "plt_ms": asdict(cell.plt_ms) if cell.plt_ms else None,
+        "coverage": asdict(cell.coverage),
         "trials": [_trial(record) for record in cell.records],
     }
 
@@ -96,6 +98,8 @@ def _trial(record: Record) -> dict[str, Any]:
         "missing": sorted(load.missing) if load is not None else None,
         "extra": sorted(load.extra) if load is not None else None,
         "failed": sorted(load.failed) if load is not None else None,
+        "pinned": load.pinned if load is not None else None,
+        "replay": replay_facts(record.replay),
         "proof": _proof(record.proof),
         "calibration": _calibration(record.lab),
         "knobs": record.lab.knobs if record.lab is not None else None,

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.cells import Axes, Cell, Key, Spread, key_of, spread_of, varying_axes
+from analysis.cells import Axes, Cell, Key, Spread, key_of, spread_of, unusual_axes, varying_axes
+from analysis.coverage import Coverage
 from analysis.reference import Published, Reference
 
 PAIR_AXIS = "tfo"
 ALWAYS_SHOWN = ("page", "rtt_ms")
+SHOWN_UNLESS_DEFAULT = ("protocol", "tls_version", "randomness", "allow_misses")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,11 @@ class Pair:
         )
 
     @property
+    def coverage(self) -> Coverage:
+        """How the server answered in both arms."""
+        return sum((cell.coverage for _, cell in self.arms if cell), Coverage())
+
+    @property
     def status(self) -> str:
         """``proven`` when both arms are; else what happened, arm by arm."""
         words = [(name, cell.status if cell else "not planned") for name, cell in self.arms]
@@ -94,14 +101,24 @@ class Table:
         """Whether the rows are off/on pairs."""
         return bool(self.pairs)
 
+    @property
+    def coverage(self) -> Coverage:
+        """How the server answered, over all cells."""
+        return sum((cell.coverage for cell in self.cells), Coverage())
+
 
 def make_table(cells: Sequence[Cell], reference: Reference | None) -> Table:
-    """Arrange ``cells`` as rows; the axes are page, RTT and whatever else varies."""
+    """Arrange ``cells`` as rows.
+
+    The axes are page, RTT, whatever else varies, and how pages were replayed if not as recorded.
+    """
     varying = varying_axes(cells)
+    unusual = unusual_axes(cells, SHOWN_UNLESS_DEFAULT)
     paired = PAIR_AXIS in varying
     axes = (
         *ALWAYS_SHOWN,
         *(n for n in varying if n not in ALWAYS_SHOWN and n != PAIR_AXIS),
+        *(n for n in unusual if n not in varying),
     )
     return Table(tuple(cells), _pairs(cells, reference) if paired else (), axes)
 
@@ -156,6 +173,7 @@ def _pair_row(pair: Pair, axes: Sequence[str]) -> dict[str, Any]:
         "planned_on": pair.on.planned if pair.on else 0,
         "proven_off": len(pair.off.proven) if pair.off else 0,
         "proven_on": len(pair.on.proven) if pair.on else 0,
+        **_coverage_columns(pair.coverage),
         "status": pair.status,
         "problems": " | ".join(pair.problems),
     }
@@ -169,6 +187,7 @@ def _cell_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
         **_spread_columns("plt", "ms", plt),
         "planned": cell.planned,
         "proven": len(cell.proven),
+        **_coverage_columns(cell.coverage),
         "status": cell.status,
         "problems": " | ".join(cell.problems),
     }
@@ -178,6 +197,15 @@ def _spread_columns(name: str, unit: str, spread: Spread | None) -> dict[str, fl
     return {
         f"{name}_min_{unit}": spread.low if spread else None,
         f"{name}_max_{unit}": spread.high if spread else None,
+    }
+
+
+def _coverage_columns(coverage: Coverage) -> dict[str, int]:
+    return {
+        "requests_exact": coverage.exact,
+        "requests_inexact": coverage.inexact,
+        "requests_missed": coverage.missed,
+        "requests_not_made": coverage.not_made,
     }
 
 

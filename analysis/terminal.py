@@ -12,7 +12,7 @@ from analysis.report import find_reference
 from analysis.table import Pair, Table, make_table
 from analysis.trials import trial_lines
 from analysis.verdict import findings
-from analysis.words import axis_name, axis_value, clean, number, seconds, signed
+from analysis.words import axis_value, axis_word, clean, number, seconds, signed
 
 MIN_WIDTH = 20
 GAP = "  "
@@ -84,7 +84,7 @@ def _cell_columns(table: Table) -> list[Column]:
 
 def _axis_columns(table: Table, axes: Sequence[dict[str, object]]) -> list[Column]:
     return [
-        (0, [("<" if name == "page" else "") + axis_name(name).lower().replace("rtt", "RTT")]
+        (0, [("<" if name == "page" else "") + axis_word(name)]
          + [axis_value(name, one.get(name)) for one in axes])
         for name in table.axes
     ]  # fmt: skip

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.cells import Cell, Spread, spread_of
+from analysis.coverage import Coverage, count_record
 from analysis.load import judge
 from analysis.summary import captures_of
 from analysis.table import PAIR_AXIS, Table
-from analysis.words import axis_name, axis_value, clean, lines
+from analysis.words import axis_value, axis_word, clean, lines
 from testbed.model import Cost, Proof, Record
 
 
@@ -26,9 +27,7 @@ class TrialLine:
     proof: Proof | None
     cost: Cost | None
     requests: int | None
-    missing: int
-    extra: int
-    failed: int
+    coverage: Coverage
     captures: dict[str, str]
     attempt: int
 
@@ -44,6 +43,40 @@ class CostLine:
     virtual_s: Spread
     speed: float | None
     total_cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class HelloLine:
+    """How much of the ClientHellos of one TLS version rode in SYNs, with Fast Open."""
+
+    tls_version: str
+    connections: int
+    hello_bytes: int
+    syn_hello_bytes: int
+
+    @property
+    def share_pct(self) -> float:
+        """What rode in the SYNs, in percent."""
+        return self.syn_hello_bytes / self.hello_bytes * 100.0
+
+
+def hello_lines(cells: Sequence[Cell]) -> list[HelloLine]:
+    """Return the sums over the proven trials with Fast Open, by TLS version."""
+    proofs: dict[str, list[Proof]] = {}
+    for cell in cells:
+        for record in cell.proven:
+            condition = record.trial.condition
+            if condition.tcp.tfo and record.proof is not None and record.proof.hello_bytes:
+                proofs.setdefault(condition.tls_version, []).append(record.proof)
+    return [
+        HelloLine(
+            clean(version),
+            sum(p.tls_connections for p in found),
+            sum(p.hello_bytes for p in found),
+            sum(p.syn_hello_bytes for p in found),
+        )
+        for version, found in sorted(proofs.items())
+    ]
 
 
 def trial_lines(table: Table) -> list[TrialLine]:
@@ -64,7 +97,7 @@ def cost_lines(cells: Sequence[Cell]) -> list[CostLine]:
 def name_cell(cell: Cell, table: Table) -> str:
     """Return a cell's name without its arm, as ``amazon, 20 ms``."""
     first = [axis_value(n, cell.axes.get(n)) for n in table.axes[:2]]
-    rest = [f"{axis_name(n).lower()} {axis_value(n, cell.axes.get(n))}" for n in table.axes[2:]]
+    rest = [f"{axis_word(n)} {axis_value(n, cell.axes.get(n))}" for n in table.axes[2:]]
     return ", ".join(first + rest)
 
 
@@ -81,9 +114,7 @@ def _line(record: Record, cell: Cell, table: Table) -> TrialLine:
         proof=record.proof,
         cost=record.cost,
         requests=len(load.requests) if load else None,
-        missing=len(load.missing) if load else 0,
-        extra=len(load.extra) if load else 0,
-        failed=len(load.failed) if load else 0,
+        coverage=count_record(record),
         captures=captures_of(record),
         attempt=record.attempt,
     )

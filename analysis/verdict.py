@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from analysis.cells import spread_of
+from analysis.coverage import describe
 from analysis.table import Pair, Table
 from analysis.words import axis_value, count, number, signed
 
 
 def findings(table: Table) -> list[str]:
     """Return short sentences about ``table``; none is said that its numbers do not bear."""
-    said = [_proven(table)]
+    said = [_proven(table), *_replayed(table)]
     if table.paired:
         measured = [pair for pair in table.pairs if pair.improvement_pct is not None]
         if measured:
@@ -27,8 +28,13 @@ def _proven(table: Table) -> str:
         return f"All {count(planned, 'load')} are proven on the wire."
     return (
         f"{proven:,} of {count(planned, 'load')} are proven on the wire; "
-        f"the other {planned - proven:,} give no number and say why below."
+        f"the other {planned - proven:,} give{'s' * (planned - proven == 1)} no number and "
+        f"say{'s' * (planned - proven == 1)} why below."
     )
+
+
+def _replayed(table: Table) -> list[str]:
+    return [] if table.coverage.whole else [f"Replay: {describe(table.coverage)}"]
 
 
 def _gain(pairs: Sequence[Pair]) -> str:

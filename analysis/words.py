@@ -24,6 +24,17 @@ AXIS_NAMES = {
     "requests_per_connection": "Requests per connection",
     "dns": "DNS",
     "think_time": "Think time",
+    "protocol": "Protocol",
+    "tls_version": "TLS",
+    "randomness": "Randomness",
+    "allow_misses": "Misses allowed",
+}
+# Values that are short in an experiment file and clearer in a table.
+AXIS_WORDS = {
+    ("protocol", "h1"): "HTTP/1.1",
+    ("protocol", "h2"): "HTTP/2",
+    ("protocol", "as-recorded"): "as recorded",
+    ("randomness", "as-recorded"): "as recorded",
 }
 UNITS = {
     "ms": "ms",
@@ -38,6 +49,12 @@ def axis_name(name: str) -> str:
     return AXIS_NAMES.get(name, name.replace("_", " "))
 
 
+def axis_word(name: str) -> str:
+    """Return an axis's name for the middle of a sentence: small letters, but for acronyms."""
+    heading = axis_name(name)
+    return heading if heading[:2].isupper() else heading.lower()
+
+
 def axis_value(name: str, value: Any) -> str:
     """Return an axis value with its unit, as ``20 ms`` or ``on``."""
     if value is None:
@@ -47,7 +64,8 @@ def axis_value(name: str, value: Any) -> str:
     if isinstance(value, (int, float)):
         unit = UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""
         return f"{value:g} {unit}".strip() if abs(value) < 1e6 else f"{value:.0f} {unit}".strip()
-    return clean(str(value))
+    text = clean(str(value))
+    return AXIS_WORDS.get((name, text), text)
 
 
 def number(value: float | None, places: int) -> str:

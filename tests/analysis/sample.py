@@ -1,6 +1,7 @@
 """A results folder as a run leaves it, with invented but plausible numbers, for the tests.
 
-``python -m tests.analysis.sample DIR [SEEDS]`` writes one to look at.
+``python -m tests.analysis.sample DIR [SEEDS]`` writes one to look at, ``... DIR 0`` that of a page
+over TLS with inexact and missed requests.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from testbed.model import (
     PageLoad,
     Proof,
     Record,
+    Replay,
     RequestTiming,
+    Substitution,
     TcpSpec,
     Trial,
     canonical,
@@ -104,6 +107,11 @@ def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> 
             {"client.net.ipv4.tcp_fastopen": "1" if tfo else "0", "offloads": "off"},
         ),
         load=PageLoad("chromium", VERSION, plt_ms, requests(condition.page, number, plt_ms, noise)),
+        replay=Replay(
+            number,
+            most_per_connection=3,
+            protocols={f"http://www.{condition.page}.test HTTP/1.1": number},
+        ),
         proof=Proof(
             connections=made,
             syns=made,
@@ -134,6 +142,52 @@ def requests(
         size = noise.randrange(600, 30000)
         rest.append(RequestTiming(url, 200, start, max(end, start + 1), size, str(2 + i % 7)))
     return (root, *rest)
+
+
+def over_tls(good: Record) -> Record:
+    """``good`` with hellos of 1.9 KB in TLS 1.3, of 0.4 KB in TLS 1.2, as far as they fit."""
+    assert good.proof is not None and good.replay is not None
+    condition, made = good.trial.condition, good.proof.connections
+    size = 1893 if condition.tls_version == "1.3" else 395
+    ridden = min(size, 1420) if condition.tcp.tfo else 0
+    proof = replace(
+        good.proof, syn_payload_bytes=made * ridden, tls_connections=made,
+        hello_bytes=made * size, syn_hello_bytes=made * ridden,
+    )  # fmt: skip
+    return replace(good, proof=proof)
+
+
+def answered_inexactly(good: Record, times: int = 1) -> Record:
+    """``good`` with ``times`` requests that were answered by what resembles them."""
+    assert good.load is not None and good.replay is not None
+    host = good.trial.condition.page
+    one = f"https://ads.{host}.test/pixel?slot="
+    swaps = tuple(
+        Substitution(f"GET {one}{i}&t=17{i:04d}", f"GET {one}{i}&t=99") for i in range(times)
+    )
+    load = replace(
+        good.load,
+        missing=tuple(f"{one}{i}&t=99" for i in range(times)),
+        extra=tuple(f"{one}{i}&t=17{i:04d}" for i in range(times)),
+    )
+    replay = replace(good.replay, exact=good.replay.exact - times, inexact=swaps)
+    return replace(good, load=load, replay=replay)
+
+
+def missed(good: Record, *requests: str) -> Record:
+    """``good`` with ``requests`` that the page does not hold; it counts if it may."""
+    assert good.load is not None and good.replay is not None
+    urls = tuple(request.partition(" ")[2] for request in requests)
+    load = replace(good.load, extra=good.load.extra + urls, failed=urls)
+    replay = replace(good.replay, missed=requests)
+    good = replace(good, load=load, replay=replay)
+    if good.trial.condition.allow_misses:
+        return good
+    reason = (
+        f"{len(requests)} requests missed: {', '.join(requests[:3])}; "
+        "record the page again, or set allow_misses = true"
+    )
+    return replace(good, outcome="failed", reason=reason)
 
 
 def broken(good: Record, outcome: str) -> Record:
@@ -232,11 +286,29 @@ def write_sample(folder: Path, seeds: int = 1) -> Path:
     return write_results(folder, records[:-1], asked)
 
 
+def write_tls_sample(folder: Path) -> Path:
+    """Both TLS versions, HTTP/2 asked for, misses allowed on one page; not all went exactly."""
+    asked = tuple(
+        replace(c, protocol="h2", tls_version=version, allow_misses=c.page == "wsj")
+        for version in ("1.3", "1.2")
+        for c in conditions(("amazon", "wsj"), (20.0, 100.0))
+    )
+    records = [over_tls(record(c)) for c in asked]
+    records[2:6] = [answered_inexactly(one, 3) for one in records[2:6]]
+    for place in (1, 6):
+        records[place] = missed(
+            records[place], "GET https://static1.amazon.test/late.js?cb=1234567890123456789012345",
+            "POST https://collect.amazon.test/v1/beacon", "(unreached) https://new.example.test/",
+        )  # fmt: skip
+    return write_results(folder, records, experiment(1, conditions=asked, reference=None))
+
+
 def _stamp(ms: float) -> str:
     whole, rest = divmod(ms / 1000.0, 60)
     return f"2026-01-01T00:{int(whole):02d}:{rest:09.6f}Z"
 
 
 if __name__ == "__main__":
-    target = write_sample(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1)
-    write_reports(target)
+    seeds = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    target = Path(sys.argv[1])
+    write_reports(write_sample(target, seeds) if seeds else write_tls_sample(target))

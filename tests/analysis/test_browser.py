@@ -10,6 +10,7 @@ import pytest
 
 from analysis.report import write_reports
 from testbed import proc
+from tests.analysis.sample import write_tls_sample
 
 pytestmark = pytest.mark.browser
 
@@ -39,9 +40,13 @@ def test_waterfalls_are_drawn(sample: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 390, 768, 1400])
-def test_the_page_never_scrolls_sideways(sample: Path, tmp_path: Path, width: int) -> None:
-    write_reports(sample)
-    source = (sample / "report.html").read_text()
+@pytest.mark.parametrize("content", ["table 1", "over tls"])
+def test_the_page_never_scrolls_sideways(
+    sample: Path, tmp_path: Path, width: int, content: str
+) -> None:
+    folder = sample if content == "table 1" else write_tls_sample(tmp_path / "tls")
+    write_reports(folder)
+    source = (folder / "report.html").read_text()
     source = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", source)
     probe = "<script>document.title=document.documentElement.scrollWidth+' '+innerWidth</script>"
     page = tmp_path / "probe.html"

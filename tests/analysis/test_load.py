@@ -9,7 +9,7 @@ import pytest
 from analysis.load import check_identity, judge, read_results, settle_attempts
 from testbed.errors import ConfigurationError, StorageError
 from testbed.model import Record
-from tests.analysis.sample import broken, conditions, record, write_sample
+from tests.analysis.sample import broken, conditions, missed, record, write_sample
 
 
 @pytest.fixture
@@ -103,7 +103,15 @@ def test_ok_needs_its_proof(good: Record) -> None:
     assert judge(replace(good, proof=replace(good.proof, problems=("no",)))) == ("unproven", "no")
     assert judge(replace(good, lab=bad_lab)) == ("lab_mismatch", "mtu is 9000")
     assert judge(replace(good, load=None))[0] == "failed"
+    assert judge(replace(good, replay=None))[0] == "failed"
     assert judge(replace(good, load=replace(good.load, plt_ms=math.nan)))[0] == "failed"
+
+
+def test_misses_count_only_where_they_are_allowed(good: Record) -> None:
+    lacking = replace(missed(good, "GET http://x/"), outcome="ok", reason=None)
+    assert judge(lacking) == ("failed", "the record is ok but the page lacks GET http://x/")
+    condition = replace(good.trial.condition, allow_misses=True)
+    assert judge(replace(lacking, trial=replace(good.trial, condition=condition)))[0] == "ok"
 
 
 def test_reads_a_folder(tmp_path: Path) -> None:

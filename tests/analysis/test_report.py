@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from analysis.report import write_reports
 from testbed.errors import ConfigurationError, StorageError
+from testbed.model import Replay, Substitution
 from testbed.store import read_records
 from tests.analysis.sample import (
     ENVIRONMENT,
@@ -196,7 +197,10 @@ def hostile(url: str, folder: Path, reason: str) -> Page:
     assert good.load is not None
     rest = requests("amazon", 3, 1000.0, random.Random(0))  # noqa: S311 - any numbers will do
     load = replace(good.load, requests=(replace(rest[0], url=url), *rest[1:]))
-    good = replace(good, load=replace(load, client_version=reason))
+    swap = Substitution(f"GET {url}", f"GET {reason}")
+    good = replace(
+        good, load=replace(load, client_version=reason), replay=Replay(1, inexact=(swap,))
+    )
     bad = replace(record(cells[1], 0, 900.0), outcome="failed", reason=reason, load=None)
     environment = replace(ENVIRONMENT, facts={"note": reason, reason: "x"})
     asked = experiment(1, conditions=cells, title=reason, name=reason)

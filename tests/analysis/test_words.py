@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from analysis.cells import Spread
 from analysis.charts import Row, draw
-from analysis.words import axis_value, clean, count, lines, number, seconds, signed
+from analysis.words import axis_value, axis_word, clean, count, lines, number, seconds, signed
 
 
 def test_numbers() -> None:
@@ -27,6 +27,12 @@ def test_axes_have_units() -> None:
     assert axis_value("tfo", True) == "on"
     assert axis_value("requests_per_connection", None) == "any"
     assert axis_value("loss_pct", 0.5) == "0.5 %"
+    assert axis_value("protocol", "h1") == "HTTP/1.1"
+    assert axis_value("protocol", "as-recorded") == "as recorded"
+    assert axis_value("congestion_control", "h1") == "h1"
+    assert [axis_word(n) for n in ("rtt_ms", "tls_version", "protocol")] == [
+        "RTT", "TLS", "protocol",
+    ]  # fmt: skip
     assert axis_value("page", "a\x1b[31m") == "a\ufffd[31m"
 
 

@@ -1,0 +1,140 @@
+"""Replay coverage: how the server answered the requests of loads, counted and listed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from analysis.words import clean, count, number
+from testbed.model import Record, Replay
+
+MAX_LISTED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Requests of ``loads`` loads by how they were answered.
+
+    ``not_made`` are recorded requests that no load made, nor any like them.  In ``pinned`` of the
+    loads scripts had pinned clocks and random numbers.
+    """
+
+    exact: int = 0
+    inexact: int = 0
+    missed: int = 0
+    not_made: int = 0
+    loads: int = 0
+    pinned: int = 0
+
+    @property
+    def requests(self) -> int:
+        """All requests that were made."""
+        return self.exact + self.inexact + self.missed
+
+    @property
+    def whole(self) -> bool:
+        """Whether every request was made and answered with its own recording."""
+        return not (self.inexact or self.missed or self.not_made)
+
+    @property
+    def exact_pct(self) -> float | None:
+        """Share of the requests that were answered with their own recording, in percent."""
+        return self.exact / self.requests * 100.0 if self.requests else None
+
+    def __add__(self, other: Coverage) -> Coverage:
+        """Both together."""
+        theirs = asdict(other)
+        return Coverage(**{name: value + theirs[name] for name, value in asdict(self).items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A request that was not answered exactly, and in how many loads of its page.
+
+    ``answered`` is ``None`` for a miss; both are ``METHOD URL``.
+    """
+
+    page: str
+    asked: str
+    answered: str | None
+    loads: int
+
+
+def coverage_of(records: Iterable[Record]) -> Coverage:
+    """Count over all ``records`` that have a replay, those that do not count included."""
+    return sum(map(count_record, records), Coverage())
+
+
+def count_record(record: Record) -> Coverage:
+    """Return the counts of one load; nothing when the server was not asked at all."""
+    replay, load = record.replay, record.load
+    if replay is None:
+        return Coverage()
+    not_made = Counter(load.missing) if load is not None else Counter[str]()
+    not_made -= Counter(one.answered.partition(" ")[2] for one in replay.inexact)
+    return Coverage(
+        exact=replay.exact,
+        inexact=len(replay.inexact),
+        missed=len(replay.missed),
+        not_made=not_made.total(),
+        loads=1,
+        pinned=int(load is not None and load.pinned),
+    )
+
+
+def list_not_exact(records: Iterable[Record]) -> tuple[list[Listed], int]:
+    """Return the requests that were not answered exactly, misses first, and how many are left out.
+
+    Each stands there once for its page, however many loads asked it; most loads first.
+    """
+    loads: Counter[tuple[str, str, str | None]] = Counter()
+    for record in records:
+        loads.update(set(_not_exact(record)))
+    ordered = sorted(loads.items(), key=lambda item: _order(*item))
+    listed = [
+        Listed(clean(page), clean(asked), None if answered is None else clean(answered), found)
+        for (page, asked, answered), found in ordered
+    ]
+    return listed[:MAX_LISTED], max(len(listed) - MAX_LISTED, 0)
+
+
+def describe(coverage: Coverage) -> str:
+    """Return a sentence, such as for the terminal."""
+    if coverage.whole:
+        return (
+            f"All {count(coverage.requests, 'request')} of {count(coverage.loads, 'load')} "
+            "were answered exactly."
+        )
+    not_made = f", and {coverage.not_made:,} recorded were not made" if coverage.not_made else ""
+    return (
+        f"{number(coverage.exact_pct, 2)} % of {count(coverage.requests, 'request')} were answered "
+        f"exactly; {coverage.inexact:,} inexactly, {coverage.missed:,} missed{not_made}."
+    )
+
+
+def replay_facts(replay: Replay | None) -> dict[str, Any] | None:
+    """Return a load's coverage for ``summary.json``, in an order that does not depend on time."""
+    if replay is None:
+        return None
+    return {
+        **asdict(replay),
+        "inexact": [
+            asdict(one) for one in sorted(replay.inexact, key=lambda s: (s.asked, s.answered))
+        ],
+        "missed": sorted(replay.missed),
+    }
+
+
+def _not_exact(record: Record) -> Iterator[tuple[str, str, str | None]]:
+    if record.replay is None:
+        return
+    page = record.trial.condition.page
+    yield from ((page, request, None) for request in record.replay.missed)
+    yield from ((page, one.asked, one.answered) for one in record.replay.inexact)
+
+
+def _order(key: tuple[str, str, str | None], loads: int) -> tuple[bool, int, str, str, str]:
+    page, asked, answered = key
+    return answered is not None, -loads, page, asked, answered or ""
