@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import click
 from rich.console import Console
 
-from bench import bootstrap, cost, determinism, exactness, reporting, show, table1
+from bench import bootstrap, cost, determinism, exactness, importing, pages, reporting, show, table1
 from bench.machine import read_machine
 from bench.result import Result, all_met
 from bench.work import Work
@@ -36,7 +36,9 @@ MEASUREMENTS: dict[str, Measure] = {
     "table1-chromium": table1.measure_chromium,
     "table1-chromium-n20": table1.measure_seeds,
     **determinism.measurements(),
+    "pages-replay": pages.measure,
     "report": reporting.measure,
+    "importing": importing.measure,
     "bootstrap-again": bootstrap.measure_again,
     "bootstrap-fresh": bootstrap.measure_fresh,
 }

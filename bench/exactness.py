@@ -13,7 +13,8 @@ from bench.result import Result, judge
 from bench.small_page import build_small_page
 from bench.theory import Fetch, Packets, fetch_ms, packets
 from bench.work import Work, bundle, virtual_kernel
-from testbed.client.walk.connection import request_bytes
+from testbed.client.walk.discovery import Node
+from testbed.client.walk.request import request_head
 from testbed.conclude import conclude
 from testbed.errors import TrialError
 from testbed.kernel.pin import DEFAULT_VERSION
@@ -24,6 +25,8 @@ from testbed.page.archive import Archive, read_archive
 
 ROUND_TRIPS_MS = (20.0, 100.0, 200.0)
 TOLERANCE_US = 10.0
+# What the graph client is told of a recorded request.
+NODE = ("url", "method", "mime", "body_size", "request_body_size", "parent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ def _compare(
     if record.outcome != "ok" or record.load is None:
         raise TrialError(f"fetch at {rtt_ms:g} ms, Fast Open {tfo}: {record.reason}")
     root = archive.entries[0]
-    request = request_bytes(root.method, root.path, root.host, 80, None)
+    request = request_head(Node({name: getattr(root, name) for name in NODE}))
     fetch = Fetch(link, len(request), root.transfer_bytes, tfo)
     wire_ms, seen = read_exchange(out / CAPTURE_FILE)
     asked = packets(fetch)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.page.build import FACTS_NAME, TABLE_NAME, build_page
+from testbed.page.build import build_page
+from testbed.page.catalogue import TABLE_NAME
+from testbed.page.facts import FACTS_NAME
 from testbed.page.table import COLUMNS
 
 HOST = "bench.example"
