@@ -28,6 +28,21 @@ def committed() -> list[Path]:
 TEXTS = {path.relative_to(ROOT): path.read_text() for path in committed()}
 
 
+def binaries() -> list[str]:
+    """All files of the work tree that are not text."""
+    folders = [path for path in ROOT.iterdir() if path.name not in NOT_OURS and path.is_dir()]
+    files = [path for folder in folders for path in folder.rglob("*")]
+    files += list(ROOT.iterdir())
+    return sorted(
+        str(path.relative_to(ROOT))
+        for path in files
+        if path.is_file()
+        and not NOT_OURS & set(path.relative_to(ROOT).parts)
+        and not any(part.endswith("_cache") for part in path.relative_to(ROOT).parts)
+        and b"\0" in path.read_bytes()
+    )
+
+
 def lines_like(pattern: str) -> list[str]:
     regex = re.compile(pattern)
     return [
@@ -48,6 +63,11 @@ def test_no_registry_host() -> None:
     names = ("pypi", "pythonhosted", "registry.npmjs", "deb.debian", "security.debian")
     hosts = [re.escape(name) + r"\.(org|com)\b" for name in (*names, "nodesource")]
     assert lines_like("|".join(hosts)) == []
+
+
+def test_nothing_but_pictures_for_documents_is_binary() -> None:
+    allowed = re.compile(r"docs/images/[a-z-]+\.png|\.hypothesis/.*")
+    assert [name for name in binaries() if not allowed.fullmatch(name)] == []
 
 
 def test_text_files_end_with_a_newline_and_have_no_stray_blanks() -> None:
