@@ -155,10 +155,15 @@ def test_a_failed_recording_leaves_nothing(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_leaves_nothing(recorder: Recorder, number: signal.Signals) -> None:
-    before = signal.getsignal(number)
-    recorder.signal = number
-    assert run(ROOT_URL, "--name", "mine") == EXIT_INTERRUPTED
-    assert signal.getsignal(number) == before
+    # In the background of a script SIGINT is ignored, and nobody could interrupt.
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        before = signal.getsignal(number)
+        recorder.signal = number
+        assert run(ROOT_URL, "--name", "mine") == EXIT_INTERRUPTED
+        assert signal.getsignal(number) == before
+    finally:
+        signal.signal(signal.SIGINT, inherited)
     assert not pages()
     assert not recorder.scratches[0].exists()
 

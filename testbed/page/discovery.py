@@ -1,6 +1,6 @@
 """How the browser will find each object: which bytes name it, and what makes them name it.
 
-The rules are listed in docs/pages.md under "Discovery".
+The rules are listed in docs/page-tables.md under "Discovery".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bodies for every row of a resource table, of exactly the recorded sizes.
 
-The rules for sizes are listed in docs/pages.md under "Sizes".
+The rules for sizes are listed in docs/page-tables.md under "Sizes".
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def synthesise(name: str, title: str, rows: Sequence[Row]) -> Synthesis:
                 too_small.append(row.id)
         if not too_small:
             return Synthesis(page, tuple(exchanges))
-        # Their references move to the element that loads them; see docs/pages.md.
+        # Their references move to the element that loads them; see docs/page-tables.md.
         bare.update(too_small)
 
 

@@ -27,7 +27,7 @@ LICENCE_TABLE = (
     "Numbers and host names only: facts. No recorded content, path, cookie or header is kept."
 )
 BODIES_TABLE = (
-    "Synthetic, built from resources.csv by testbed/page; the rules are in docs/pages.md."
+    "Synthetic, built from resources.csv by testbed/page; the rules are in docs/page-tables.md."
 )
 
 _HOW = {"root": "root", "css": "url-in-css", "script": "url-in-js", "other": "url-in-other"}
