@@ -13,7 +13,7 @@ from testbed.page.catalogue import name_page
 from testbed.page.importing.notes import printable
 from testbed.page.importing.reading import read_recording
 from testbed.page.importing.writing import Manner, write_page
-from testbed.units import format_bytes
+from testbed.units import format_bytes, format_count
 
 _NOTE_LENGTH = 500
 
@@ -40,7 +40,8 @@ def import_command(
     found = read_recording(file, url=url, page=page)
     written = write_page(folder, found, Manner(replace=replace, **manner))
     click.echo(
-        f"{name}: {written.requests} requests to {written.hosts} hosts, "
+        f"{name}: {format_count(written.requests, 'request')} to "
+        f"{format_count(written.hosts, 'host')}, "
         f"{format_bytes(written.size)}, as {written.kind} in {folder}"
     )
     for note in written.notes:

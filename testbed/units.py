@@ -36,3 +36,8 @@ def format_bytes(count: int) -> str:
         if size < 1024:
             return f"{size:.1f} {unit}"
     return f"{size / 1024:.1f} TiB"
+
+
+def format_count(number: int, what: str) -> str:
+    """``1 host``, ``2 hosts``: for names that take an s."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

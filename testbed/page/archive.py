@@ -168,7 +168,7 @@ def read_archive(folder: Path) -> Archive:
         )
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
         raise ConfigurationError(
-            [f"{path}: not a page archive ({error!r}); build it again, `./run.sh pages build NAME`"]
+            [f"{path}: not a page archive ({error!r}); record, import or build the page again"]
         ) from None
 
 

@@ -51,7 +51,7 @@ def build_page(folder: Path, cache: Path) -> Path:
         if not target.is_dir():  # else another process was first, with the same bytes
             raise StorageError(
                 f"cannot write the page {folder.name} to {cache}: {error}; "
-                "free some space or choose another cache with XDG_CACHE_HOME"
+                "free some space there, or name a cache that you may write to with XDG_CACHE_HOME"
             ) from None
     return target
 

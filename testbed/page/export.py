@@ -59,11 +59,11 @@ def write_export(text: str, path: Path, *, replace: bool) -> None:
         ConfigurationError: the file is there and is not to be replaced.
         StorageError: it cannot be written.
     """
-    if path.exists() and not replace:
-        raise ConfigurationError(
-            [f"{path}: there is a file of this name; choose another with -o, or give --replace"]
-        )
     try:
+        if path.exists() and not replace:
+            raise ConfigurationError(
+                [f"{path}: there is a file of this name; choose another with -o, or give --replace"]
+            )
         with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as scratch:
             fresh = Path(scratch) / path.name
             fresh.write_text(text, encoding="utf-8")

@@ -1,49 +1,95 @@
-"""Gives what a document is too small to name to a script, as small documents of our time do."""
+"""Gives what a document is too small to name to a script, as small documents of our time do.
+
+Where there is no script, the document grows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from testbed.errors import ConfigurationError
 from testbed.page.discovery import Discovery
 from testbed.page.document import document_template
 from testbed.page.row import MIN_HEADER_BYTES, Row
+from testbed.page.synthesis import synthesise
 
 # A gzip member's frame, and what filler of any length costs at the least.
 _FRAME_BYTES = 64
 _TITLE_BYTES = 80
+_LARGEST_GROWTH_BYTES = 1 << 20
 
 
-def relieve_document(rows: Sequence[Row]) -> tuple[list[Row], int]:
-    """The rows with the last children of the page's document moved to its largest script.
+@dataclass(frozen=True, slots=True)
+class Relief:
+    """Rows whose document holds what it must, how many moved to a script, and bytes added."""
 
-    As few as need be; how many is told.  Where no script is there, nothing is moved.
+    rows: list[Row]
+    moved: int = 0
+    added_bytes: int = 0
+
+
+def relieve_document(rows: Sequence[Row]) -> Relief:
+    """Move the last children of the page's document to its largest script, as few as need be.
+
+    What is still too small then, as it has no script, is made larger.
     """
     try:
         page = Discovery(rows)
     except ConfigurationError:  # no document at all: building says so better
-        return list(rows), 0
+        return Relief(list(rows))
+    relief = _move(rows, page)
+    added = max(_fixed_bytes(Discovery(relief.rows)) - _room(page.root), 0)
+    grown = _grow(relief, page.root, added)
+    # Style sheets that are too small leave their pictures to it: how many, synthesis finds.
+    while not _can_be_built(grown.rows) and added < _LARGEST_GROWTH_BYTES:
+        added = max(2 * added, 1024)
+        grown = _grow(relief, page.root, added)
+    return grown
+
+
+def _move(rows: Sequence[Row], page: Discovery) -> Relief:
     root = page.root
     scripts = [
         row
         for row in rows
         if row.parent == root.id and row.status == 200 and page.role(row) == "script"
     ]
-    room = root.transfer_bytes - MIN_HEADER_BYTES - _FRAME_BYTES - _TITLE_BYTES
-    if not scripts or _fixed_bytes(page) <= room:
-        return list(rows), 0
+    if not scripts or _fixed_bytes(page) <= _room(root):
+        return Relief(list(rows))
     script = max(scripts, key=lambda row: row.transfer_bytes)
     movable = [row.id for row in rows if row.parent == root.id and row.how != "redirect"]
     movable = [name for name in movable if name != script.id]
     low, high = 0, len(movable)
     while low < high:
         middle = (low + high) // 2
-        if _fixed_bytes(Discovery(_moved(rows, movable, middle, script))) <= room:
+        if _fixed_bytes(Discovery(_moved(rows, movable, middle, script))) <= _room(root):
             high = middle
         else:
             low = middle + 1
-    return _moved(rows, movable, low, script), low
+    return Relief(_moved(rows, movable, low, script), low)
+
+
+def _grow(relief: Relief, root: Row, shortage: int) -> Relief:
+    if not shortage:
+        return relief
+    # Not compressed: what so small a document names can hardly be compressed.
+    larger = replace(root, transfer_bytes=root.transfer_bytes + shortage, body_bytes=None)
+    rows = [larger if row.id == root.id else row for row in relief.rows]
+    return Relief(rows, relief.moved, shortage)
+
+
+def _can_be_built(rows: Sequence[Row]) -> bool:
+    try:
+        synthesise("page", "", rows)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _room(root: Row) -> int:
+    """Bytes that the document's body has for markup."""
+    return root.transfer_bytes - MIN_HEADER_BYTES - _FRAME_BYTES - _TITLE_BYTES
 
 
 def _moved(rows: Sequence[Row], movable: Sequence[str], count: int, script: Row) -> list[Row]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -28,6 +29,7 @@ from testbed.page.recording import Exchange, Recording
 
 _MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 _LONGEST_TITLE = 300
+_THREADS = 2  # each has one body of up to 64 MiB in the making
 _TABLE_NOTES = {
     False: "The file has no bodies, so that only numbers are kept, in a table",
     True: "The page's own document was not recorded, so that only numbers are kept, in a table",
@@ -47,8 +49,7 @@ def screen(reading: Reading) -> Recording:
     kept = _ordered(keep(reading.claims, notes), reading)
     _check_size(kept)
     with_bodies = _has_document(kept, notes)
-    budget = Budget()
-    exchanges = [_exchange(item, budget, notes, with_bodies=with_bodies) for item in kept]
+    exchanges = _exchanges(kept, notes, with_bodies=with_bodies)
     exchanges = lead(exchanges, [item.claim for item in kept])
     exchanges = settle_redirects(exchanges, notes)
     load_ms = time_ms(reading.load_ms)
@@ -60,8 +61,12 @@ def screen(reading: Reading) -> Recording:
         source=reading.source,
         exchanges=(
             replace(exchanges[0], how="root", initiator=None),
-            *(_after(exchange, load_ms) for exchange in exchanges[1:]),
+            *(
+                _after(exchange, item.claim, load_ms)
+                for exchange, item in zip(exchanges[1:], kept[1:], strict=True)
+            ),
         ),
+        pinned=reading.pinned,
         load_ms=load_ms,
         notes=notes.sentences(),
     )
@@ -73,7 +78,7 @@ def is_whole(recording: Recording) -> bool:
 
 
 def _ordered(kept: list[Kept], reading: Reading) -> list[Kept]:
-    """In the order of their starts, unknown ones where they were; the page itself first.
+    """In the order of their starts, unknown ones where they were, or in theirs; the page first.
 
     Raises:
         ConfigurationError: there is no request for the page, or none at all.
@@ -87,7 +92,7 @@ def _ordered(kept: list[Kept], reading: Reading) -> list[Kept]:
         latest = latest if item.claim.start_ms is None else item.claim.start_ms
         times.append(latest)
     order = sorted(range(len(kept)), key=times.__getitem__)
-    ordered = [kept[index] for index in order]
+    ordered = kept if reading.is_ordered else [kept[index] for index in order]
     root = _find_root(ordered, reading.url)
     return [ordered[root], *ordered[:root], *ordered[root + 1 :]]
 
@@ -147,6 +152,21 @@ def _mime(claim: Claim) -> str:
     return mime if _MIME.fullmatch(mime) else ""
 
 
+def _exchanges(kept: Sequence[Kept], notes: Notes, *, with_bodies: bool) -> list[Exchange]:
+    """What the lab serves for each claim; bodies in threads, since compressors need no lock."""
+    budget = Budget()
+    own_notes = [Notes() for _ in kept]
+
+    def make(item: Kept, own: Notes) -> Exchange:
+        return _exchange(item, budget, own, with_bodies=with_bodies)
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        exchanges = list(pool.map(make, kept, own_notes))
+    for own in own_notes:
+        notes.join(own)
+    return exchanges
+
+
 def _exchange(item: Kept, budget: Budget, notes: Notes, *, with_bodies: bool) -> Exchange:
     claim, mime = item.claim, _mime(item.claim)
     headers = clean_headers(claim.headers, item.url, notes)
@@ -180,7 +200,9 @@ def _exchange(item: Kept, budget: Budget, notes: Notes, *, with_bodies: bool) ->
     )
 
 
-def _after(exchange: Exchange, load_ms: float | None) -> Exchange:
+def _after(exchange: Exchange, claim: Claim, load_ms: float | None) -> Exchange:
+    if claim.after_load is not None:
+        return replace(exchange, after_load=claim.after_load)
     late = load_ms is not None and exchange.start_ms is not None and exchange.start_ms > load_ms
     return replace(exchange, after_load=late)
 

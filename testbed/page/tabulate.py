@@ -95,7 +95,8 @@ def make_tabulation(recording: Recording) -> Tabulation:
     lineage = find_lineage(kept)
     rows = [_row(kept, index, lineage) for index in range(len(kept))]
     rows, raised = _raise_protocols(rows)
-    rows, moved = relieve_document(rows)
+    relief = relieve_document(rows)
+    rows = relief.rows
     late = len(recording.exchanges) - len(kept)
     statuses = sum(x.status != row.status for x, row in zip(kept, rows, strict=True))
     counted = {
@@ -105,7 +106,8 @@ def make_tabulation(recording: Recording) -> Tabulation:
         f"Heads of unknown size, taken for {HEADER_BYTES} bytes": _unknown_heads(kept),
         f"Bytes added to heads, which have at least {MIN_HEADER_BYTES}": _added_bytes(kept, rows),
         "Requests over http, raised to https like their host or page": raised,
-        "Requests made by a script, because the document is too small to name them": moved,
+        "Requests made by a script, because the document is too small to name them": relief.moved,
+        "Bytes added to the document, which is too small for what it names": relief.added_bytes,
     }
     notes = (*(f"{what}: {number}." for what, number in counted.items() if number), *lineage.notes)
     return Tabulation(tuple(rows), notes)

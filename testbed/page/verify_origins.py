@@ -16,7 +16,7 @@ def origin_problems(archive: Archive) -> Iterator[str]:
     if len(archive.hosts) > MOST_HOSTS:
         yield f"{len(archive.hosts)} hosts; the lab has addresses for {MOST_HOSTS}"
     for host in archive.hosts:
-        problem = _host_problem(host)
+        problem = host_problem(host)
         if problem is not None:
             yield f"{host}: {problem}"
     schemes: dict[tuple[str, int], str] = {}
@@ -28,7 +28,8 @@ def origin_problems(archive: Archive) -> Iterator[str]:
             yield f"{origin.host}: both http and https on port {origin.port}"
 
 
-def _host_problem(host: str) -> str | None:
+def host_problem(host: str) -> str | None:
+    """Why the lab cannot serve a host of this name, or ``None``."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

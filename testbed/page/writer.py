@@ -30,11 +30,12 @@ def write_archive(
     licence: str,
     replace: bool = False,
     bodies: str = BODIES_RECORDED,
-) -> None:
+) -> tuple[str, ...]:
     """Write ``page.toml``, ``page.har`` and ``bodies/<sha256>`` of ``recording`` to ``folder``.
 
     The folder appears whole or not at all; one recording always gives the same bytes.
-    ``licence`` and ``bodies`` are the texts of page.toml.
+    ``licence`` and ``bodies`` are the texts of page.toml.  Returned are its deviations: the notes
+    of the recording, then what had to change to be written.
 
     Raises:
         ValueError: the recording is not whole, a body is missing for example.
@@ -70,3 +71,4 @@ def write_archive(
             f"cannot write the page {folder}: {error.strerror or error}; what was there before is "
             "intact; free some space or choose another place"
         ) from None
+    return har.notes

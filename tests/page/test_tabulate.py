@@ -227,6 +227,17 @@ def test_a_small_document_lets_its_script_ask() -> None:
     assert notes(root, script, *many)[-1].endswith(told)
 
 
+def test_a_small_document_without_a_script_grows(tmp_path: Path) -> None:
+    pictures = [child(f"https://b.example/{n}", 20.0 + n) for n in range(4)]
+    page = recording(replace(ROOT, headers_size=340, body_size=191, decoded_size=191), *pictures)
+    write_table(tmp_path / "mine", page, tabulate(page), licence="none")
+    archive = read_archive(build_page(tmp_path / "mine", tmp_path / "cache"))
+    assert len(archive.entries) == 5
+    assert archive.entries[0].body_size > 191
+    added = "Bytes added to the document, which is too small for what it names: "
+    assert any(note.startswith(added) for note in make_tabulation(page).notes)
+
+
 def test_what_is_written_is_a_page(tmp_path: Path) -> None:
     page = recording(
         child("https://b.example/1", protocol="h2", headers_size=None),

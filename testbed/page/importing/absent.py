@@ -6,9 +6,11 @@ It says nothing and asks for nothing.  The same input gives the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from testbed.page.coding import CodingError, decode, encode, split_codings
 from testbed.page.gif import make_gif
+from testbed.page.importing.font import make_font
 from testbed.page.jpeg import make_jpeg
 from testbed.page.png import make_png
 from testbed.page.text import (
@@ -31,42 +33,51 @@ _IMAGES: dict[str, Callable[[int, bytes], bytes]] = {
 }
 _TEXT = ("text/", "application/json", "application/javascript", "application/x-javascript",
          "application/ecmascript", "application/xml", "application/xhtml", "image/svg")  # fmt: skip
+_FONT = ("font/", "application/font-", "application/x-font-")
+_FONT_NAMES = (".woff2", ".woff", ".ttf", ".otf")  # often sent as nothing in particular
 _BLOCKS = ("text/css", "javascript", "ecmascript")
 _SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1">'
 
 
 def make_body(
-    mime: str, size: int, decoded_size: int | None, encoding: str, seed: str
+    mime: str, size: int, decoded_size: int | None, encoding: str, url: str
 ) -> tuple[bytes, bool]:
     """A body of ``size`` bytes as transferred, and whether it is under ``encoding``.
 
-    Text is, if the decoded size is known and the coding can join the two.  Fonts and films are
-    bytes that do not decode.
+    Text is, if the decoded size is known and the coding can join the two.  Films are bytes that do
+    not decode.
     """
     if not size:
         return b"", False
     if not _is_text(mime):
-        if mime.startswith("image/"):
-            try:
-                return _IMAGES.get(mime, make_gif)(size, filler(seed, size)), False
-            except ValueError:
-                pass
-        return filler(seed, size), False
+        fill = filler(url, size)
+        try:
+            return _maker(mime, url)(size, fill), False
+        except ValueError:
+            return fill, False
     template, syntax = _template(mime)
     if split_codings(encoding) and decoded_size is not None:
         # Text that fixed codes bring to the size, any coding can; better ones reach half of it.
         for target in (size, 2 * size + 64):
             try:
-                packed = write_gzipped(template, syntax, decoded_size, target, seed).data
+                packed = write_gzipped(template, syntax, decoded_size, target, url).data
                 coded = encode(decode(packed, "gzip", decoded_size), encoding, size)
             except (TooSmallError, CodingError):
                 continue
             if len(coded) == size:
                 return coded, True
     try:
-        return write_identity(template, syntax, size, seed).data, False
+        return write_identity(template, syntax, size, url).data, False
     except TooSmallError:
         return b" " * size, False
+
+
+def _maker(mime: str, url: str) -> Callable[[int, bytes], bytes]:
+    if mime.startswith("image/"):
+        return _IMAGES.get(mime, make_gif)
+    if mime.startswith(_FONT) or urlsplit(url).path.lower().endswith(_FONT_NAMES):
+        return make_font
+    return lambda _, fill: fill
 
 
 def _is_text(mime: str) -> bool:

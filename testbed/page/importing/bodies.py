@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Lock
 
 from testbed.errors import ConfigurationError
 from testbed.page.coding import CodingError, decode, encode, split_codings
@@ -30,9 +31,10 @@ class Settled:
 
 @dataclass
 class Budget:
-    """How much decoded content the page may still have."""
+    """How much decoded content the page may still have; several threads may take of it."""
 
     left: int = field(default=BODIES_BYTES)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def take(self, size: int) -> None:
         """Count ``size`` bytes.
@@ -40,8 +42,10 @@ class Budget:
         Raises:
             ConfigurationError: it is more than is left.
         """
-        self.left -= size
-        if self.left < 0:
+        with self._lock:
+            self.left -= size
+            used_up = self.left < 0
+        if used_up:
             raise ConfigurationError(
                 [f"the bodies have more than {mib(BODIES_BYTES)} in all; import fewer requests, or "
                  "export without bodies: those are made in their recorded sizes"]

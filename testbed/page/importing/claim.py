@@ -21,7 +21,9 @@ class Claim:
         size_is_exact: ``body_size`` was counted, not estimated from a size with the head.
         initiator: URL of what led here.
         initiator_kind: ``parser``, ``script`` or nothing.
+        how: as ``Exchange.how``, where the file says it; else nothing.
         is_frame: it was loaded as a document of its own.
+        after_load: whether it was asked for after the load event; ``None`` leaves it to the times.
         from_cache: it was not transferred in this load.
     """
 
@@ -41,9 +43,11 @@ class Claim:
     mime: str = ""
     initiator: str | None = None
     initiator_kind: str = ""
+    how: str = ""
     is_frame: bool = False
     start_ms: float | None = None
     dur_ms: float | None = None
+    after_load: bool | None = None
     from_cache: bool = False
 
 
@@ -51,7 +55,8 @@ class Claim:
 class Reading:
     """What an importer read.  ``url`` is the page's own, if the file or the caller names it.
 
-    ``claims`` are in the order of the file, or of the requests where the file tells it.
+    ``claims`` are in the order of the file, or of the requests where the file tells it;
+    ``is_ordered`` says that it is the latter, whatever the times say.
     """
 
     title: str
@@ -61,6 +66,8 @@ class Reading:
     claims: tuple[Claim, ...]
     notes: Notes
     load_ms: float | None = None
+    pinned: bool = False
+    is_ordered: bool = False
 
 
 def find_header(headers: Iterable[tuple[str, str]], name: str) -> str:

@@ -1,4 +1,4 @@
-"""Reads HAR 1.2 files of Chrome DevTools, Firefox, Browsertime (chrome-har) and WebPageTest.
+"""Reads HAR 1.2 files: Chrome, Firefox, Browsertime, WebPageTest, Playwright, mitmproxy, ours.
 
 Sources: http://www.softwareishard.com/blog/har-12-spec/ and what these tools write beyond it.
 """
@@ -15,7 +15,8 @@ from testbed.errors import ConfigurationError
 from testbed.page.importing.charset import encode_text
 from testbed.page.importing.claim import Claim, Reading, find_header, media_type
 from testbed.page.importing.har_initiators import find_initiator
-from testbed.page.importing.har_sizes import measure
+from testbed.page.importing.har_own import is_own, order_by_parent, refine
+from testbed.page.importing.har_sizes import measure, measure_head
 from testbed.page.importing.json_file import read_json
 from testbed.page.importing.limits import ENTRIES
 from testbed.page.importing.notes import Notes
@@ -50,18 +51,25 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
     known = [moment for moment in (started, *moments) if moment is not None]
     zero = started or min(known, default=None)
     title = chosen.text("title") if chosen else ""
-    firefox = creator.text("name").lower() == "firefox"
+    producer = creator.text("name").lower()
+    claims = [
+        _claim(entry, zero, moment, producer, notes)
+        for entry, moment in zip(kept, moments, strict=True)
+    ]
+    own = is_own(producer)
+    if own:
+        refined = (refine(claim, entry, notes) for claim, entry in zip(claims, kept, strict=True))
+        claims = order_by_parent(list(refined))
     return Reading(
         title=title,
         url=url,
         recorded=zero.date() if zero else date.fromtimestamp(path.stat().st_mtime),
         source=_source(path, log),
-        claims=tuple(
-            _claim(entry, zero, moment, firefox, notes)
-            for entry, moment in zip(kept, moments, strict=True)
-        ),
+        claims=tuple(claims),
         notes=notes,
-        load_ms=chosen.fields("pageTimings").size("onLoad") if chosen else None,
+        load_ms=chosen.fields("pageTimings").number("onLoad") if chosen else None,
+        is_ordered=own,
+        pinned=own and chosen is not None and chosen.raw("_pinned") is True,
     )
 
 
@@ -104,14 +112,14 @@ def _of_page(entries: list[Fields], page: Fields | None, notes: Notes) -> Iterat
 
 
 def _claim(
-    entry: Fields, zero: datetime | None, moment: datetime | None, firefox: bool, notes: Notes
+    entry: Fields, zero: datetime | None, moment: datetime | None, producer: str, notes: Notes
 ) -> Claim:
     request, response = entry.fields("request"), entry.fields("response")
     content = response.fields("content")
     headers, request_headers = _headers(response), _headers(request)
     status = int(response.number("status") or 0)
     cached = _is_cached(entry, response, status)
-    size = measure(entry, response, headers, firefox=firefox, cached=cached)
+    size = measure(entry, response, headers, producer=producer, cached=cached)
     url = entry.text("_full_url") or request.text("url")
     body = _body(content, headers, url, notes)
     redirect = response.text("redirectURL")
@@ -129,7 +137,7 @@ def _claim(
         request_headers=request_headers,
         request_body_size=request.size("bodySize"),
         headers=headers,
-        headers_size=response.size("headersSize") or None,
+        headers_size=measure_head(response, headers, producer),
         body=body,
         body_is_decoded=True,
         body_size=size.body,
@@ -146,9 +154,10 @@ def _claim(
 
 
 def _is_cached(entry: Fields, response: Fields, status: int) -> bool:
-    """Whether the browser did not fetch it: DevTools, chrome-har, and the answer 304."""
+    """Whether the browser did not fetch it, in the words of each producer, or by a 304."""
     before = entry.fields("cache").raw("beforeRequest")
-    return status == 304 or entry.has("_fromCache") or isinstance(before, dict)
+    on_disk = entry.raw("_fromDiskCache") is True or response.raw("fromDiskCache") is True
+    return status == 304 or entry.has("_fromCache") or on_disk or isinstance(before, dict)
 
 
 def _headers(message: Fields) -> Headers:

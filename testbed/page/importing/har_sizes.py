@@ -3,6 +3,7 @@
 DevTools: ``bodySize`` is -1 over HTTP/2 and 0 from the cache, ``_transferSize`` has the head.
 Firefox: ``bodySize`` has the head.  chrome-har: ``bodySize`` has the head over HTTP/2, and
 everywhere in its first versions.  WebPageTest: ``_objectSize`` is the body, ``_bytesIn`` all.
+mitmproxy: ``headersSize`` is the length of what Python shows of the headers.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Size:
 
 
 def measure(
-    entry: Fields, response: Fields, headers: Headers, *, firefox: bool, cached: bool
+    entry: Fields, response: Fields, headers: Headers, *, producer: str, cached: bool
 ) -> Size:
     """The best that the entry says; ``cached``: its counters are of another load, or 0."""
     length = _content_length(headers)
@@ -35,7 +36,7 @@ def measure(
     head = response.size("headersSize") or 0
     total = response.size("_transferSize") or entry.size("_bytesIn") or 0
     body = response.size("bodySize")
-    if firefox and body and body >= head:
+    if producer == "firefox" and body and body >= head:
         total, body = body, None
     most = max(total, body or 0)
     if length is not None and (length <= most or not most):
@@ -46,6 +47,15 @@ def measure(
         return Size(max((total or body or 0) - head, 0), False)
     # Nothing was transferred, or it was not counted; the decoded size tells which.
     return Size(0 if response.fields("content").size("size") == 0 else None, True)
+
+
+def measure_head(response: Fields, headers: Headers, producer: str) -> int | None:
+    """Bytes of the response head in HTTP/1.1 form; ``None`` when unknown."""
+    if producer != "mitmproxy":
+        return response.size("headersSize") or None
+    status = int(response.number("status") or 0)
+    line = f"{response.text('httpVersion')} {status} {response.text('statusText')}"
+    return len(line) + 4 + sum(len(name) + len(value) + 4 for name, value in headers)
 
 
 def _content_length(headers: Headers) -> int | None:

@@ -10,6 +10,9 @@ from testbed.page.importing.addresses import UnusableError, clean_url
 from testbed.page.importing.claim import Claim
 from testbed.page.recording import Exchange, How
 
+_HOWS: dict[str, How] = {
+    "parser": "parser", "frame": "frame", "css": "css", "script": "script", "other": "other"
+}  # fmt: skip
 _HTML = ("text/html", "application/xhtml+xml")
 
 
@@ -48,6 +51,8 @@ def _origin(url: str) -> str:
 
 
 def _how(exchange: Exchange, claim: Claim, initiator: Exchange) -> How:
+    if claim.how in _HOWS:
+        return _HOWS[claim.how]
     if claim.initiator_kind == "script" or "javascript" in initiator.mime:
         return "script"
     if initiator.mime == "text/css":

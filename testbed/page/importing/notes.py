@@ -21,6 +21,14 @@ class Notes:
         if shown and len(kept) < EXAMPLES and shown not in kept:
             kept.append(shown)
 
+    def join(self, others: Notes) -> None:
+        """Add what ``others`` has, as if it had been told here."""
+        for what, count in others._counts.items():
+            self._counts[what] = self._counts.get(what, 0) + count
+            kept = self._examples.setdefault(what, [])
+            kept += [shown for shown in others._examples[what] if shown not in kept]
+            del kept[EXAMPLES:]
+
     def sentences(self) -> tuple[str, ...]:
         """``Requests left out, file: URLs: 3 (file:///a, file:///b, ...)`` and so on."""
         found = []

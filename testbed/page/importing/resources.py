@@ -75,10 +75,14 @@ def read_resources(path: Path, *, url: str | None = None) -> Table:
     else:
         # Our own parser has the last word: what it takes can be built.
         rows = parse_table(format_rows(parse_facts(text, str(path), notes)), str(path))
-        relieved, moved = relieve_document(rows)
-        rows = tuple(relieved)
-        if moved:
-            notes.add("Tables whose document is too small, requests moved to a script", str(moved))
+        relief = relieve_document(rows)
+        rows = tuple(relief.rows)
+        for what, number in (
+            ("requests moved to a script", relief.moved),
+            ("bytes added", relief.added_bytes),
+        ):
+            if number:
+                notes.add(f"Tables whose document is too small, {what}", str(number))
     if len(rows) > ENTRIES:
         raise ConfigurationError([f"{path}: {len(rows)} rows, at most {ENTRIES} are taken"])
     scheme = rows[0].scheme

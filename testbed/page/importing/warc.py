@@ -25,6 +25,7 @@ from testbed.page.importing.claim import Claim, Reading, find_header, media_type
 from testbed.page.importing.http_message import plain_body
 from testbed.page.importing.limits import BODY_BYTES, ENTRIES
 from testbed.page.importing.notes import Notes, printable
+from testbed.page.importing.robots import without_robots
 from testbed.page.importing.values import whole_text
 from testbed.page.importing.warc_stream import (
     PIECE_BYTES,
@@ -201,7 +202,7 @@ def make_reading(
         url=url,
         recorded=first.date() if first else date.fromtimestamp(path.stat().st_mtime),
         source=f"The {kind} file {path.name}.",
-        claims=tuple(placed),
+        claims=without_robots(placed, url, notes),
         notes=notes,
     )
 

@@ -66,13 +66,13 @@ def write_page(folder: Path, found: Recording | Table, manner: Manner) -> Writte
         write_table(folder, recording, made.rows, licence=licence, replace=manner.replace)
         return _tell_rows(made.rows, (*recording.notes, *made.notes))
     licence = manner.licence or LICENCE_RECORDED
-    write_archive(folder, recording, licence=licence, replace=manner.replace)
+    notes = write_archive(folder, recording, licence=licence, replace=manner.replace)
     return Written(
         kind="archive",
         requests=len(recording.exchanges),
         hosts=len({urlsplit(exchange.url).hostname for exchange in recording.exchanges}),
         size=sum((x.headers_size or 0) + x.body_size for x in recording.exchanges),
-        notes=recording.notes,
+        notes=notes,
     )
 
 

@@ -79,6 +79,10 @@ def pairs(headers: list[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in headers]
 
 
+def referer(sent: Sent) -> list[dict[str, str]]:
+    return pairs([("Referer", sent.initiator)] if sent.initiator else [])
+
+
 def moment(ms: float) -> str:
     when = START + timedelta(milliseconds=ms)
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -164,9 +168,7 @@ def firefox(site: tuple[Sent, ...] = SITE, *, bodies: bool = True) -> dict[str, 
     entries = []
     for sent in site:
         entry = _entry(sent, bodies)
-        entry["request"]["headers"] += pairs(
-            [("Referer", sent.initiator)] if sent.initiator else []
-        )
+        entry["request"]["headers"] += referer(sent)
         entry["response"]["httpVersion"] = "HTTP/2" if sent.protocol == "h2" else "HTTP/1.1"
         entry["response"]["headersSize"] = len(sent.head)
         entry["response"]["bodySize"] = len(sent.head) + len(sent.wire)
@@ -194,6 +196,38 @@ def browsertime(site: tuple[Sent, ...] = SITE, *, bodies: bool = False) -> dict[
             entry["_initiator_line"] = 3
         entries.append(entry)
     return har("Browsertime", entries)
+
+
+def playwright(site: tuple[Sent, ...] = SITE, *, bodies: bool = True) -> dict[str, Any]:
+    """Playwright's recordHar: what it counted is exact; only a Referer tells what led here."""
+    entries = []
+    for sent in site:
+        entry = _entry(sent, bodies)
+        head, size = len(sent.head) if sent.protocol != "h2" else 0, len(sent.wire)
+        entry["request"]["headers"] += referer(sent)
+        entry["response"] |= {"headersSize": head, "bodySize": size, "_transferSize": size + head}
+        entries.append(entry)
+    return har("Playwright", entries)
+
+
+def mitmproxy(site: tuple[Sent, ...] = SITE, *, bodies: bool = True) -> dict[str, Any]:
+    """mitmproxy's hardump: no page, and as the head's size that of Python's words for it."""
+    entries = []
+    for sent in site:
+        entry = _entry(sent, bodies)
+        del entry["pageref"]
+        headers = [*sent.headers, ("content-length", str(len(sent.wire)))]
+        entry["request"]["headers"] += referer(sent)
+        entry["response"] |= {
+            "httpVersion": {"h2": "HTTP/2.0"}.get(sent.protocol, "HTTP/1.1"),
+            "statusText": "OK",
+            "headers": pairs(headers),
+            "headersSize": len(str(headers)) + 40,
+            "bodySize": len(sent.wire),
+        }
+        entries.append(entry)
+    document = har("mitmproxy", entries)
+    return {"log": document["log"] | {"pages": []}}
 
 
 def webpagetest(site: tuple[Sent, ...] = SITE, *, bodies: bool = True) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""HARs of four producers: the same load comes out."""
+"""HARs of six producers: the same load comes out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from struct import unpack
 from typing import Any
 
 import pytest
@@ -23,10 +24,12 @@ from tests.page.importing.site import (
     browsertime,
     devtools,
     firefox,
+    mitmproxy,
+    playwright,
     webpagetest,
 )
 
-PRODUCERS = (devtools, firefox, browsertime, webpagetest)
+PRODUCERS = (devtools, firefox, browsertime, webpagetest, playwright)
 Producer = Callable[..., dict[str, Any]]
 
 
@@ -65,13 +68,23 @@ def test_what_led_to_what_is_kept(producer: Producer, imported: Import) -> None:
     assert (data.how, data.initiator) == ("script", "https://cdn.site.example/app.js")
 
 
-@pytest.mark.parametrize("producer", (webpagetest, firefox))
+@pytest.mark.parametrize("producer", (webpagetest, firefox, playwright, mitmproxy))
 def test_a_producer_that_counts_bodies_gets_them_in_the_counted_size(
     producer: Producer, imported: Import
 ) -> None:
     found = by_url(imported(producer(bodies=True)))
     for sent in SITE:
         assert found[sent.url].body_size == len(sent.wire)
+
+
+def test_mitmproxy_counts_no_head_so_it_is_counted_here(imported: Import) -> None:
+    recording = imported(mitmproxy())
+    assert [exchange.url for exchange in recording.exchanges] == [sent.url for sent in SITE]
+    heads = {exchange.url: exchange.headers_size for exchange in recording.exchanges}
+    app = SITE[3]
+    assert heads[app.url] == len(app.head)
+    assert heads[ROOT] is None
+    assert recording.exchanges[2].initiator == ROOT
 
 
 def test_a_content_length_says_the_size_where_http_2_has_none(imported: Import) -> None:
@@ -105,6 +118,33 @@ def test_an_absent_body_among_others_is_made_in_its_recorded_size(imported: Impo
             assert exchange.decoded_size == len(sent.content)
     note = next(note for note in recording.notes if note.startswith("Bodies that were not"))
     assert "3 (" in note and "style.css" in note
+
+
+@pytest.mark.parametrize(
+    ("url", "mime"),
+    (
+        ("f.woff2", "font/woff2"),
+        ("f", "application/font-woff"),
+        ("f.ttf?v=1", "binary/octet-stream"),
+    ),
+)
+@pytest.mark.parametrize("size", (564, 565, 70_001))
+def test_an_absent_font_is_one_lest_the_browser_ask_for_another(
+    url: str, mime: str, size: int, imported: Import
+) -> None:
+    sent = Sent(ROOT + url, mime, bytes(size), initiator=ROOT, protocol="http/1.1")
+    document = browsertime((*SITE, sent), bodies=True)
+    del document["log"]["entries"][-1]["response"]["content"]["text"]
+    font = by_url(imported(document))[ROOT + url].body or b""
+    assert (font[:4], len(font)) == (b"wOFF", size)
+    length, number, total = unpack(">IHxxI", font[8:20])
+    assert length == size
+    tables = [unpack(">4s4I", font[44 + 20 * n :][:20]) for n in range(number)]
+    assert total == 12 + 16 * number + sum((whole + 3) // 4 * 4 for *_, whole, _ in tables)
+    start, private = unpack(">II", font[36:44])
+    ends = [44 + 20 * number, *((at + packed + 3) // 4 * 4 for _, at, packed, *_ in tables)]
+    assert [at for _, at, *_ in tables] == ends[:-1]
+    assert (start or size) == ends[-1] == size - private
 
 
 def test_a_gzipped_har_is_read_whatever_its_name(tmp_path: Path) -> None:
@@ -142,6 +182,19 @@ def test_what_the_cache_answered_is_sent_once_and_as_200(imported: Import) -> No
     assert by_url(recording)[ROOT + "style.css"].status == 200
     notes = " ".join(recording.notes)
     assert "answered by the cache: 1" in notes and "sent as from the network: 1" in notes
+
+
+@pytest.mark.parametrize("where", ("entry", "response"))
+def test_a_repeat_from_the_disk_cache_is_no_request(where: str, imported: Import) -> None:
+    document = browsertime(bodies=True)
+    again = json.loads(json.dumps(document["log"]["entries"][2]))
+    (again if where == "entry" else again["response"])[
+        "_fromDiskCache" if where == "entry" else "fromDiskCache"
+    ] = True
+    document["log"]["entries"].append(again)
+    recording = imported(document)
+    assert len(recording.exchanges) == len(SITE)
+    assert "answered by the cache: 1" in " ".join(recording.notes)
 
 
 def test_text_is_written_in_the_charset_that_it_had(imported: Import) -> None:

@@ -111,6 +111,18 @@ def test_bodies_that_a_browser_decoded_are_compressed_again(tmp_path: Path) -> N
     assert any(note.startswith("Bodies kept decoded") for note in recording.notes)
 
 
+def test_what_a_crawler_asks_of_each_host_is_left_out(tmp_path: Path) -> None:
+    robots = tuple(
+        Sent(f"{host}robots.txt", "text/plain", b"User-agent: *", status=404)
+        for host in (ROOT, "https://cdn.site.example/")
+    )
+    found = read(tmp_path / "x", make_warc((*SITE, *robots)))
+    assert [exchange.url for exchange in found.exchanges] == [sent.url for sent in SITE]
+    assert "robots.txt, which no browser asks for: 2" in " ".join(found.notes)
+    alone = read(tmp_path / "x", make_warc((*SITE, robots[0])), url=robots[0].url)
+    assert alone.url == robots[0].url
+
+
 def test_a_revisit_gets_the_body_that_it_points_to(tmp_path: Path) -> None:
     out = io.BytesIO()
     writer = WARCWriter(out, gzip=True)
