@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +59,15 @@ def list_command(doors: Doors, /, as_json: bool) -> int:
 
 @pages.command()
 @click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Write the page and its requests as JSON.")
 @pass_doors
-def show(doors: Doors, /, name: str) -> int:
+def show(doors: Doors, /, name: str, as_json: bool) -> int:
     """Show each request of a page, in recorded order."""
     folder = find_page(places.PAGES, name)
     archive = read_archive(_built(doors, folder))
+    if as_json:
+        click.echo(json.dumps(_facts(folder, archive) | {"entries": _entries(archive)}, indent=2))
+        return EXIT_OK
     facts = [read_kind(folder), _protocols(archive), *(["pinned"] if archive.pinned else [])]
     click.echo(f"{name}: {_printable(archive.title)}\n{_printable(archive.root_url)}")
     click.echo(f"{', '.join(facts)}\ndigest {archive.digest}")
@@ -89,17 +94,23 @@ def build(doors: Doors, /, names: tuple[str, ...]) -> int:
 
 @pages.command()
 @_names
+@click.option("--json", "as_json", is_flag=True, help="Write what was found as JSON.")
 @pass_doors
-def verify(doors: Doors, /, names: tuple[str, ...]) -> int:
+def verify(doors: Doors, /, names: tuple[str, ...], as_json: bool) -> int:
     """Check every file of pages (all by default)."""
-    wrong = 0
+    wrong, found = 0, []
     for folder in _folders(names):
         problems, remark = _verified(doors, folder)
         wrong += bool(problems)
+        found.append({"name": folder.name, "problems": problems})
+        if as_json:
+            continue
         verdict = _count(len(problems), "problem", "problems") if problems else f"ok{remark}"
         click.echo(f"{folder.name}: {verdict}")
         for problem in problems:
             click.echo(f"  {_printable(problem)}")
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
     return EXIT_OUT_OF_TOLERANCE if wrong else EXIT_OK
 
 
@@ -160,10 +171,13 @@ def _summary(doors: Doors, folder: Path) -> dict[str, Any]:
     if kind == "recipe":
         facts = read_facts(folder / FACTS_NAME)
         return {"name": folder.name, "kind": kind, "title": facts.title, "url": facts.url}
-    archive = read_archive(folder if kind == "archive" else _built(doors, folder))
+    return _facts(folder, read_archive(folder if kind == "archive" else _built(doors, folder)))
+
+
+def _facts(folder: Path, archive: Archive) -> dict[str, Any]:
     return {
         "name": folder.name,
-        "kind": kind,
+        "kind": read_kind(folder),
         "title": archive.title,
         "url": archive.root_url,
         "protocols": _protocols(archive),
@@ -172,6 +186,15 @@ def _summary(doors: Doors, folder: Path) -> dict[str, Any]:
         "transfer_bytes": sum(entry.transfer_bytes for entry in archive.entries),
         "digest": archive.digest,
     }
+
+
+def _entries(archive: Archive) -> list[dict[str, Any]]:
+    """The requests; a body is told by its hash."""
+    return [
+        asdict(entry)
+        | {"body": entry.body and entry.body.name, "transfer_bytes": entry.transfer_bytes}
+        for entry in archive.entries
+    ]
 
 
 def _sizes(page: dict[str, Any]) -> str:

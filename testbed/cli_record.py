@@ -17,11 +17,13 @@ import click
 
 from testbed import places
 from testbed.errors import EXIT_OK, ConfigurationError
+from testbed.page.archive import split_url
 from testbed.page.catalogue import name_page
 from testbed.page.importing.notes import printable
 from testbed.page.importing.writing import Manner, write_page
+from testbed.page.verify_origins import host_problem
 from testbed.recorder import RecordOrder, record
-from testbed.units import format_bytes
+from testbed.units import format_bytes, format_count
 
 PLAIN_EVERY_S = 2.0
 _NOTE_LENGTH = 500
@@ -78,7 +80,7 @@ def record_command(
     to their owners: with --anonymize only numbers and host names are kept.
     """
     order = RecordOrder(url=url, **asked)
-    folder = _check(order, name, replace=replace)
+    folder = _check(order, name, replace=replace, contents=not anonymize)
     with ending_on_signals(), TemporaryDirectory(prefix="firstflight-record-") as scratch:
         # The browser may be another user than this one.
         Path(scratch).chmod(0o711)
@@ -87,7 +89,8 @@ def record_command(
         manner = Manner(title, licence, anonymize, keep_secrets, replace)
         written = write_page(folder, recording, manner)
     click.echo(
-        f"{name}: {written.requests} requests to {written.hosts} hosts, "
+        f"{name}: {format_count(written.requests, 'request')} to "
+        f"{format_count(written.hosts, 'host')}, "
         f"{format_bytes(written.size)}, as {written.kind} in {folder}"
     )
     for note in written.notes:
@@ -97,9 +100,12 @@ def record_command(
     return EXIT_OK
 
 
-def _check(order: RecordOrder, name: str, *, replace: bool) -> Path:
+def _check(order: RecordOrder, name: str, *, replace: bool, contents: bool) -> Path:
     """The folder of the new page, before anything is loaded; all problems at once."""
     problems = list(order.problems)
+    # What keeps numbers only gives hosts names of its own.
+    if not problems and contents:
+        problems += _origin_problems(order)
     try:
         folder = name_page(places.PAGES, name, replace=replace)
     except ConfigurationError as error:
@@ -107,6 +113,18 @@ def _check(order: RecordOrder, name: str, *, replace: bool) -> Path:
     if problems:
         raise ConfigurationError(problems)
     return folder
+
+
+def _origin_problems(order: RecordOrder) -> list[str]:
+    """That the page could be recorded, but not replayed."""
+    scheme, host, port, _ = split_url(order.url)
+    problem = host_problem(host)
+    if problem is None:
+        return []
+    return [
+        f"cannot replay {order.url}: {host}: {problem}; use a name that only this browser knows: "
+        f"{scheme}://www.mine.test:{port}/ with --resolver-rule 'MAP www.mine.test {host}'"
+    ]
 
 
 @contextmanager

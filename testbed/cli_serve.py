@@ -41,7 +41,7 @@ def serve(doors: Doors, /, page: str, protocol: str, port: int | None, as_json: 
         built = built_page(page, cache)
         # From here on an interrupt is no failure: it is how this ends.
         with interruptible() as interruption, serve_loopback(built, protocol, port) as site:
-            _tell_site(site, as_json)
+            _tell_site(page, site, as_json)
             while not interruption.stop.wait(LOOK_S):
                 site.replay()  # raises when the server has ended
             _tell_replay(site.replay(), as_json)
@@ -72,9 +72,10 @@ def curl_argv(site: LoopbackSite) -> tuple[str, ...]:
     return ("curl", "--connect-to", f"{at.host}:{at.port}:{at.socket}", *trust, root.url)
 
 
-def _tell_site(site: LoopbackSite, as_json: bool) -> None:
+def _tell_site(page: str, site: LoopbackSite, as_json: bool) -> None:
     if as_json:
         facts = {
+            "page": page,
             "url": site.archive.root_url,
             "resolver_rules": site.resolver_rules,
             "tls": None if site.tls is None else str(site.tls),
@@ -82,7 +83,7 @@ def _tell_site(site: LoopbackSite, as_json: bool) -> None:
         }
         click.echo(json.dumps(facts))
         return
-    click.echo(f"{site.archive.name}: {site.archive.root_url}")
+    click.echo(f"{page}: {site.archive.root_url}")
     for what, argv in (("a browser", browser_argv(site)), ("curl", curl_argv(site))):
         click.echo(f"\n{what}:\n  {shlex.join(argv)}")
     click.echo("\nCtrl-C ends it")

@@ -77,6 +77,26 @@ def test_show(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[-1].endswith("after load  POST https://www.example.com/�[2J")
 
 
+def test_show_as_json(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(base, "show", "archive", "--json") == 0
+    page = json.loads(capsys.readouterr().out)
+    assert (page["name"], page["requests"], len(page["entries"])) == ("archive", 6, 6)
+    root = page["entries"][0]
+    assert (root["url"], root["transfer_bytes"]) == (ROOT_URL, 48)
+    assert (base / "pages" / "archive" / "bodies" / root["body"]).is_file()
+    assert page["entries"][-1]["after_load"]
+
+
+def test_verify_as_json(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = next((base / "pages" / "archive" / "bodies").iterdir())
+    body.write_bytes(b"damaged")
+    assert run(base, "verify", "--json", "archive", "table") == 1
+    archive, table = json.loads(capsys.readouterr().out)
+    assert archive["name"] == "archive"
+    assert any("not what its hash says" in problem for problem in archive["problems"])
+    assert table == {"name": "table", "problems": []}
+
+
 def test_long_urls_are_cut_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     url = "https://www.example.com/" + "a" * 100 + "/end.js"
     assert cli_pages._cut(url, 30) == url

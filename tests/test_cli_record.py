@@ -175,3 +175,23 @@ def test_plain_progress_is_not_a_flood() -> None:
     for line in ("a", "b", "c"):
         tell(line)
     assert written == ["a", "c"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.7", "localhost"])
+def test_what_could_not_be_replayed_is_not_recorded(
+    recorder: Recorder, capsys: pytest.CaptureFixture[str], host: str
+) -> None:
+    url = f"http://{host}:8707/"
+    assert run(url, "--name", "mine") == EXIT_CONFIGURATION
+    said = capsys.readouterr().err
+    assert f"--resolver-rule 'MAP www.mine.test {host}'" in said
+    assert "http://www.mine.test:8707/" in said
+    assert recorder.orders == []
+
+
+def test_a_url_without_a_scheme_gets_one(
+    recorder: Recorder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("www.x.test", "--name", "mine") == EXIT_CONFIGURATION
+    assert "write http://www.x.test or https://www.x.test" in capsys.readouterr().err
+    assert recorder.orders == []

@@ -35,8 +35,8 @@ def ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tupl
     ) -> tuple[int, Path]:
         scratch = []
 
-        def told(site: LoopbackSite, as_json: bool) -> None:
-            tell(site, as_json)
+        def told(page: str, site: LoopbackSite, as_json: bool) -> None:
+            tell(page, site, as_json)
             scratch.append(site.scratch)
             use(site)
             os.kill(os.getpid(), by)

@@ -71,7 +71,7 @@ def capture(built: Path, scratch: Path, tell: Tell) -> tuple[Recording, Replay]:
                 resolver_rules=site.resolver_rules,
                 authority=site.authority,
             )
-            recording = record(order, scratch, tell)
+            recording = record(order, scratch, _silent)  # a page takes seconds, and there are many
             replay = site.replay()
         if not recording.notes:
             return recording, replay
@@ -81,6 +81,10 @@ def capture(built: Path, scratch: Path, tell: Tell) -> tuple[Recording, Replay]:
         f"{' '.join(recording.notes)} What a script asks of another host has to be changed by "
         "recipe.edits."
     )
+
+
+def _silent(_progress: str) -> None:
+    """Nothing: `tell` has said that the page is being recorded."""
 
 
 def _source(recipe: Recipe, installed: Installed) -> str:

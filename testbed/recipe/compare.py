@@ -66,6 +66,16 @@ def compare_recipe(folder: Path, cache: Path, tell: Tell) -> Comparison:
     Raises:
         TestbedError: one of the steps failed.
     """
+    recorded, replayed, replay = load_twice(folder, cache, tell)
+    return compare(folder.name, recorded, replayed, replay)
+
+
+def load_twice(folder: Path, cache: Path, tell: Tell) -> tuple[Recording, Recording, Replay]:
+    """A recorded load of a recipe's page, one of its replay, and how the replay answered.
+
+    Raises:
+        TestbedError: one of the steps failed.
+    """
     recipe = read_recipe(folder)
     recorded = capture_recipe(recipe, install(recipe, cache, tell), tell)
     with TemporaryDirectory(prefix="firstflight-recipe-") as name:
@@ -74,7 +84,7 @@ def compare_recipe(folder: Path, cache: Path, tell: Tell) -> Comparison:
         page = scratch / recipe.name
         write_archive(page, make_canonical(recorded), licence=recipe.licence)
         replayed, replay = capture(build_page(page, scratch / "built"), scratch, tell)
-    return compare(recipe.name, recorded, replayed, replay)
+    return recorded, replayed, replay
 
 
 def compare(page: str, recorded: Recording, replayed: Recording, replay: Replay) -> Comparison:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ORDINARY = "nobody"
+_SYSTEM_SCRATCH = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - for mkdtemp
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,15 @@ class Account:
         if self.prefix:
             for path in (folder, *folder.rglob("*")):
                 os.chown(path, self.user, self.group)
+
+
+def choose_scratch(folder: Path) -> Path:
+    """``folder``; for root, a temporary folder if an ordinary user cannot reach ``folder``."""
+    if os.geteuid() != 0 or next(_closed([folder / "any"]), None) is None:
+        return folder
+    places = (Path(tempfile.gettempdir()), *_SYSTEM_SCRATCH)
+    open_ones = (p for p in places if p.is_dir() and next(_closed([p / "any"]), None) is None)
+    return next(open_ones, folder)
 
 
 def choose_account(*needed: Path) -> Account:

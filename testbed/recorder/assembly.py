@@ -18,7 +18,7 @@ from testbed.recorder.notes import Notes
 from testbed.recorder.order import RecordError, RecordOrder
 from testbed.recorder.pairing import pair
 from testbed.recorder.seen import Asked, Seen
-from testbed.recorder.shortfall import NOT_MODIFIED, note_body, note_load, note_missing
+from testbed.recorder.shortfall import NOT_MODIFIED, note_answer, note_body, note_load, note_missing
 from testbed.recorder.transfer import Transfer
 
 Answered = tuple[Transfer, Asked | None]
@@ -39,6 +39,7 @@ def assemble(order: RecordOrder, seen: Seen, log: NetLog, today: date) -> Record
     if not answered:
         raise RecordError(f"{order.url}: no request got a response")
     note_load(notes, seen, log)
+    note_answer(notes, [transfer for transfer, _ in answered])
     note_missing(notes, pairing)
     exchanges = tuple(
         replace(exchange, headers=clean_headers(exchange.headers, exchange.url, changes))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import unquote_to_bytes
 
 from testbed.page.recording import Headers, HttpProtocol
 from testbed.recorder.order import RecordError
@@ -23,6 +24,7 @@ MOST_BODY_BYTES = 1 << 30
 # One event has at most one read of a socket or body, and there is one line with all constants.
 LONGEST_LINE_BYTES = 1 << 26
 BEGIN, END = 1, 2
+ESCAPED = "%ESCAPED:\u200b "  # net/log/net_log_values.cc, NetLogStringValue
 _SENDS: dict[str, HttpProtocol] = {
     "HTTP_TRANSACTION_SEND_REQUEST_HEADERS": "http/1.1",
     "HTTP_TRANSACTION_HTTP2_SEND_REQUEST_HEADERS": "h2",
@@ -177,7 +179,7 @@ class _Reader:
     def _respond(self, source: int, _phase: int, _time_s: float, params: dict[str, Any]) -> None:
         transfer = self._current[source]
         status, *lines = params["headers"]
-        transfer.status = int(status.split()[1])
+        transfer.status = int(_unescape(status).split()[1])
         transfer.headers = _headers(lines)
         transfer.decoded_size = 0
 
@@ -231,5 +233,12 @@ class _Reader:
 
 def _headers(lines: list[str]) -> Headers:
     """``name: value`` lines; pseudo-headers of HTTP/2 (RFC 9113 section 8.3) are left out."""
-    pairs = (line.partition(":") for line in lines if not line.startswith(":"))
-    return tuple((name, value.strip()) for name, _, value in pairs)
+    pairs = (line.partition(":") for line in map(_unescape, lines) if not line.startswith(":"))
+    return tuple((name, value.strip(" \t")) for name, _, value in pairs)
+
+
+def _unescape(line: str) -> str:
+    """The line with one character for each byte; the log marks those that were not ASCII."""
+    if not line.startswith(ESCAPED):
+        return line
+    return unquote_to_bytes(line.removeprefix(ESCAPED)).decode("latin-1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,8 @@ class RecordOrder:
             if not _URL.fullmatch(self.url):
                 raise ValueError(f"{self.url!r}: write all but printable ASCII in %XX")
         except ValueError as error:
-            found.append(f"cannot record {error}")
+            hint = "" if "://" in self.url else f"; write http://{self.url} or https://{self.url}"
+            found.append(f"cannot record {error}{hint}")
         if not 0 < self.wait_s < self.timeout_s:
             found.append(
                 f"a wait of {self.wait_s:g} s must be more than 0 and less than the time-out of "
@@ -73,8 +75,8 @@ class RecordOrder:
             for rule in self.resolver_rules
             if "," in rule or not rule.isprintable()
         ]
-        if self.authority is not None and not self.authority.is_file():
+        if self.authority is not None and not os.access(self.authority, os.R_OK):
             found.append(
-                f"{self.authority}: no such file; it should hold a key's SHA-256 in base64"
+                f"{self.authority}: cannot be read; it should hold a key's SHA-256 in base64"
             )
         return tuple(found)

@@ -51,7 +51,8 @@ class Asked:
 class Seen:
     """One load; ``frames`` maps each frame to its parent.
 
-    ``plt_ms`` is the page's own PLT, ``None`` when it did not answer after its load event.
+    ``plt_ms`` is the page's own PLT, ``None`` when it did not answer after its load event;
+    ``dialogs`` has the kind of each dialog that it opened and the driver accepted.
     """
 
     browser: str
@@ -66,6 +67,7 @@ class Seen:
     frames: dict[str, str]
     sockets: tuple[str, ...]
     targets: tuple[tuple[str, str], ...]
+    dialogs: tuple[str, ...]
 
 
 def parse_seen(value: dict[str, Any]) -> Seen:
@@ -88,6 +90,7 @@ def parse_seen(value: dict[str, Any]) -> Seen:
             frames=value["frames"],
             sockets=tuple(value["sockets"]),
             targets=tuple((item["type"], item["url"]) for item in value["targets"]),
+            dialogs=tuple(value["dialogs"]),
         )
     except KeyError as error:
         raise RecordError(

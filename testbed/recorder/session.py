@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -24,8 +25,9 @@ from testbed.client.chromium.browser import (
 from testbed.client.process import read_tail
 from testbed.errors import ConfigurationError, MissingError
 from testbed.page.recording import Recording
-from testbed.recorder.account import Account, choose_account
+from testbed.recorder.account import Account, choose_account, choose_scratch
 from testbed.recorder.assembly import assemble
+from testbed.recorder.failure import describe_failure
 from testbed.recorder.netlog import read_netlog
 from testbed.recorder.order import RecordError, RecordOrder
 from testbed.recorder.seen import parse_seen
@@ -35,8 +37,10 @@ _log = messages.logger(__name__)
 Tell = Callable[[str], None]
 
 DRIVER = Path("dist") / "record.cjs"
-TIMED_OUT = 3  # the driver's exit status
+TIMED_OUT, NOT_LOADED = 3, 4  # the driver's exit statuses
 GRACE_S = 60.0  # for starting and closing the browser and asking for bodies
+LOOK_S = 0.5
+MOST_LOG_BYTES = 4 << 30  # of the network log, which has every byte of the page in Base64
 
 
 def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
@@ -44,7 +48,8 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
 
     Args:
         order: what to record.
-        scratch: an existing folder; what is made below it is removed again.
+        scratch: an existing folder; what is made below it is removed again.  If an ordinary user
+            cannot reach it, a temporary folder is used in its stead.
         tell: is given a line about the progress now and then.
 
     Raises:
@@ -60,7 +65,8 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
             f"{driver} is missing: the browser driver has not been built; run ./run.sh"
         )
     browser, node = find_browser(), find_node()
-    account = choose_account(scratch, browser, node)
+    scratch = choose_scratch(scratch)
+    account = choose_account(scratch / "any", browser, node)
     if account.remark:
         _log.warning("%s", account.remark)
     folder = Path(mkdtemp(prefix="record-", dir=scratch))
@@ -148,7 +154,8 @@ def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) 
             ) as child:
                 os.close(writing)
                 writing = -1
-                ended = _follow(child.pid, reading, order.timeout_s + GRACE_S, tell)
+                look = partial(_bound, order, folder / "net.json")
+                ended = _follow(child.pid, reading, order.timeout_s + GRACE_S, tell, look)
                 status = child.wait(proc.TERM_GRACE_S) if ended else None
     finally:
         os.close(reading)
@@ -158,18 +165,36 @@ def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) 
         raise RecordError(
             f"{order.url}: no load event in {order.timeout_s:g} s; give it more with --timeout"
         )
+    if status == NOT_LOADED:
+        said = json.loads((folder / "seen.json").read_bytes())["failed"]
+        raise RecordError(f"{order.url}: {describe_failure(said)}")
     if status != 0:
         end = f"ended with status {status}" if ended else "did not end"
         raise RecordError(f"{order.url}: the browser's driver {end}: {read_tail(log)}")
 
 
-def _follow(child: int, descriptor: int, timeout_s: float, tell: Tell) -> bool:
-    """Pass progress on until the process ``child`` ends; whether that was in time."""
+def _bound(order: RecordOrder, netlog: Path) -> None:
+    """A page without an end must not fill the disk."""
+    if netlog.exists() and netlog.stat().st_size > MOST_LOG_BYTES:
+        raise RecordError(
+            f"{order.url}: the browser's network log has more than "
+            f"{format_bytes(MOST_LOG_BYTES)}; a smaller --timeout may end the page before that"
+        )
+
+
+def _follow(
+    child: int, descriptor: int, timeout_s: float, tell: Tell, look: Callable[[], None]
+) -> bool:
+    """Pass progress on until the process ``child`` ends; whether that was in time.
+
+    ``look`` is called now and then.
+    """
     deadline, text = time.monotonic() + timeout_s, b""
     watched, ending = [descriptor], os.pidfd_open(child)
     try:
         while (left := deadline - time.monotonic()) > 0:
-            ready = select.select([*watched, ending], [], [], left)[0]
+            ready = select.select([*watched, ending], [], [], min(left, LOOK_S))[0]
+            look()
             if ending in ready:
                 return True
             if descriptor in ready:

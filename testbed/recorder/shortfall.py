@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from testbed.recorder.netlog import NetLog
 from testbed.recorder.notes import Notes
 from testbed.recorder.pairing import Pairing
@@ -9,6 +12,7 @@ from testbed.recorder.seen import Asked, Seen
 from testbed.recorder.transfer import Transfer
 
 NOT_MODIFIED = 304  # what the browser then takes is another exchange's
+_REDIRECTS, _ERROR = frozenset({301, 302, 303, 307, 308}), 400
 _WAITING = "still waiting at the end"
 
 
@@ -22,9 +26,27 @@ def note_load(notes: Notes, seen: Seen, log: NetLog) -> None:
         notes.say("The page did not answer after its load event: its title is not known.")
     if seen.scrolled is False:
         notes.say("The end of the page was not reached by scrolling.")
+    if seen.dialogs:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(seen.dialogs).items())
+        notes.say(f"Dialogs of the page were accepted: {kinds}.")
+    later = [one for one in seen.asked if _is_page(one, seen)][1:]
+    went_on = "page that this one went on to, whose requests are kept as its own"
+    notes.add_all(went_on, (one.url for one in later))
     notes.add_all("WebSocket, not recorded", seen.sockets)
     workers = [url for kind, url in seen.targets if kind == "service_worker"]
     notes.add_all("service worker, whose requests are kept as the page's own", workers)
+
+
+def _is_page(one: Asked, seen: Seen) -> bool:
+    main = one.type == "Document" and one.frame == seen.main_frame
+    return main and one.redirected_from is None
+
+
+def note_answer(notes: Notes, transfers: Sequence[Transfer]) -> None:
+    """Note that the page itself, at the end of its redirects, is an error page."""
+    page = next((t for t in transfers if (t.status or 0) not in _REDIRECTS), None)
+    if page is not None and (page.status or 0) >= _ERROR:
+        notes.add(f"page itself was answered with status {page.status}", page.url)
 
 
 def note_missing(notes: Notes, pairing: Pairing) -> None:

@@ -5,17 +5,24 @@ Packages come from their registries once and stay in the user's cache, as they d
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from testbed import places
 from testbed.errors import ConfigurationError
-from testbed.page.archive import read_archive
+from testbed.model import Replay
+from testbed.page.archive import Archive, read_archive
 from testbed.page.catalogue import list_pages, read_kind
+from testbed.page.recording import Recording
 from testbed.page.verify import verify_archive
-from testbed.recipe import build_recipe
-from testbed.recipe.compare import compare_recipe
+from testbed.page.writer import write_archive
+from testbed.recipe import build, build_recipe
+from testbed.recipe.canonical import make_canonical
+from testbed.recipe.compare import compare, load_twice
 from testbed.recipe.description import read_recipe
 from testbed.recipe.install import install, read_package
 from testbed.recipe.split import split
@@ -24,6 +31,8 @@ RECIPES = [folder for folder in list_pages(places.PAGES) if read_kind(folder) ==
 # What headless Chromium asked for when the packages lay on one plain server; a Debian package
 # that has been replaced since may ask for something else.
 REQUESTS = {"agency": 37, "flag-icons": 261, "gentelella": 37, "swagger-ui": 6}
+
+Loads = tuple[Recording, Recording, Replay]
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -43,9 +52,32 @@ def test_each_page_has_both_forms() -> None:
     assert names(h2) == [f"{name}-h2" for name in names(plain)]
 
 
+@pytest.fixture(scope="module")
+def loads() -> Iterator[Callable[[str], Loads]]:
+    """Loads the page of a name and its replay once for all tests, both forms at the same time."""
+    with ThreadPoolExecutor(2) as pool:
+
+        @functools.cache
+        def start(name: str) -> Future[Loads]:
+            return pool.submit(load_twice, places.PAGES / name, places.cache(), silent)
+
+        def loaded(name: str) -> Loads:
+            plain = name.removesuffix("-h2")
+            forms = {form: start(form) for form in (plain, f"{plain}-h2")}
+            return forms[name].result()
+
+        yield loaded
+
+
+def archived(recording: Recording, folder: Path) -> Archive:
+    """The page that is made of a recorded load."""
+    write_archive(folder, make_canonical(recording), licence="none")
+    return read_archive(folder)
+
+
 @pytest.mark.parametrize("folder", RECIPES, ids=names(RECIPES))
-def test_the_replay_is_the_recording(folder: Path) -> None:
-    comparison = compare_recipe(folder, places.cache(), silent)
+def test_the_replay_is_the_recording(folder: Path, loads: Callable[[str], Loads]) -> None:
+    comparison = compare(folder.name, *loads(folder.name))
     assert comparison.same, comparison
     assert comparison.bytes_error_pct == 0
     name = folder.name.removesuffix("-h2")
@@ -53,24 +85,34 @@ def test_the_replay_is_the_recording(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["agency", "agency-h2"])
-def test_a_page_is_the_same_on_every_build(tmp_path: Path, name: str) -> None:
+def test_a_page_is_the_same_on_every_build(
+    tmp_path: Path, loads: Callable[[str], Loads], name: str
+) -> None:
     folder = places.PAGES / name
-    (tmp_path / "b").mkdir()
-    for cache in (tmp_path / "a", tmp_path / "b"):
-        cache.mkdir(exist_ok=True)
-        (cache / "packages").symlink_to(_packages(folder))
-    built = [build_recipe(folder, tmp_path / cache, silent) for cache in "ab"]
-    assert built[0].name == built[1].name
-    first, second = (read_archive(each) for each in built)
-    assert first.digest == second.digest
-    assert verify_archive(built[0]) == []
-    assert build_recipe(folder, tmp_path / "a", silent) == built[0]
-
-
-def test_a_page_is_spread_and_keeps_its_parents(tmp_path: Path) -> None:
-    folder = places.PAGES / "flag-icons"
     (tmp_path / "packages").symlink_to(_packages(folder))
-    archive = read_archive(build_recipe(folder, tmp_path, silent))
+    built = build_recipe(folder, tmp_path, silent)
+    recorded, *_ = loads(name)
+    assert read_archive(built).digest == archived(recorded, tmp_path / name).digest
+    assert verify_archive(built) == []
+
+
+def test_a_built_page_is_not_recorded_again(
+    tmp_path: Path, loads: Callable[[str], Loads], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded, *_ = loads("agency")
+    monkeypatch.setattr(build, "capture_recipe", lambda *_: recorded)
+    folder = places.PAGES / "agency"
+    (tmp_path / "packages").symlink_to(_packages(folder))
+    built = build_recipe(folder, tmp_path, silent)
+    monkeypatch.delattr(build, "capture_recipe")
+    assert build_recipe(folder, tmp_path, silent) == built
+
+
+def test_a_page_is_spread_and_keeps_its_parents(
+    tmp_path: Path, loads: Callable[[str], Loads]
+) -> None:
+    recorded, *_ = loads("flag-icons")
+    archive = archived(recorded, tmp_path / "flag-icons")
     assert archive.hosts == ("www.flag-icons.test", "static.flag-icons.test",
                              "img.flag-icons.test")  # fmt: skip
     sheet = "http://static.flag-icons.test/css/flag-icon.css"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 import socketserver
+import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from testbed.page.png import make_png
@@ -65,11 +66,13 @@ def zipped(body: bytes, mime: str, *more: tuple[str, str]) -> Answer:
 
 @dataclass
 class Site:
-    """Answers by method and URL, and what was asked for."""
+    """Answers by method and URL, or by the size of the request's body too; what was asked for."""
 
     answers: dict[tuple[str, str], Answer] = field(default_factory=dict)
+    sized: dict[tuple[str, str, int], Answer] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
     port: int = 0
+    tls_port: int = 0
     ended: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -100,12 +103,12 @@ class _Handler(socketserver.StreamRequestHandler):
             while (line := self.rfile.readline().strip()) != b"":
                 name, _, value = line.decode("latin-1").partition(":")
                 headers[name.lower()] = value.strip()
-            self.rfile.read(int(headers.get("content-length", "0")))
-            url = f"http://{headers['host']}{target}"
+            size = len(self.rfile.read(int(headers.get("content-length", "0"))))
+            url = f"{self.server.scheme}://{headers['host']}{target}"  # type: ignore[attr-defined]
             site.asked.append((method, url))
-            answer = site.answer(method, url)
+            answer = site.sized.get((method, url, size)) or site.answer(method, url)
             site.ended.wait(answer.delay_s)
-            self.wfile.write(answer.head() + answer.wire())
+            self.wfile.write(answer.head() + (b"" if method == "HEAD" else answer.wire()))
             self.wfile.flush()
             if answer.cut is not None:
                 site.ended.wait(60)
@@ -117,22 +120,46 @@ class _Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     request_queue_size = 64
 
+    def __init__(self, site: Site, context: ssl.SSLContext | None) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.site = site
+        self.scheme = "http" if context is None else "https"
+        if context is not None:
+            # The handshake is the handler's: it must not keep others waiting.
+            self.socket = context.wrap_socket(
+                self.socket, server_side=True, do_handshake_on_connect=False
+            )
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.server_address[1])
+
     def handle_error(self, request: object, client_address: object) -> None:
         """The browser closes connections when it likes."""
 
 
 @contextmanager
-def serving(site: Site) -> Iterator[Site]:
-    """Serve ``site`` on a free port of loopback for the time of the block."""
-    server = _Server(("127.0.0.1", 0), _Handler)
-    server.site = site  # type: ignore[attr-defined]
-    site.port = server.server_address[1]
+def serving(site: Site, context: ssl.SSLContext | None = None) -> Iterator[Site]:
+    """Serve ``site`` on free ports of loopback for the time of the block.
+
+    With ``context`` there is a port for https, too.
+    """
+    with ExitStack() as undo:
+        site.port = undo.enter_context(_running(_Server(site, None))).port
+        if context is not None:
+            site.tls_port = undo.enter_context(_running(_Server(site, context))).port
+        yield site
+
+
+@contextmanager
+def _running(server: _Server) -> Iterator[_Server]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield site
+        yield server
     finally:
-        site.ended.set()
+        server.site.ended.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -104,6 +104,16 @@ def test_pseudo_headers_and_protocol(tmp_path: Path) -> None:
     assert found.head is None
 
 
+def test_lines_that_are_not_ascii(tmp_path: Path) -> None:
+    escaped = (
+        "%ESCAPED:\u200b HTTP/1.1 200 tr%C3%A8s",
+        "%ESCAPED:\u200b A: 100%25 caf%E9",
+        "B: 100%25",
+    )
+    (found,) = read(Log().start().send().answer(*escaped).end(), tmp_path)
+    assert (found.status, found.headers) == (200, (("A", "100% caf\xe9"), ("B", "100%25")))
+
+
 def test_a_second_answer_to_one_request_is_a_transfer_of_its_own(tmp_path: Path) -> None:
     log = Log().start().send().answer("HTTP/1.1 401 No").send().answer("HTTP/1.1 200 OK").end()
     assert [found.status for found in read(log, tmp_path)] == [401, 200]

@@ -29,6 +29,7 @@ const FLAGS = [
   ['--enable-benchmarking', 'no experiments: nor any chosen at random'],
   ['--password-store=basic', 'no key ring service'],
   ['--mute-audio', 'no sound device'],
+  ['--block-new-web-contents', 'no windows beside the page: they would load with it'],
   ['--js-flags=--random-seed=1', 'scripts that put Math.random() into URLs ask for the same ones'],
 ];
 

@@ -17,7 +17,7 @@ const CONTENT = ['size', 'compression', 'mimeType', 'text', 'encoding', 'comment
  * @returns {object} the HAR document
  */
 export function harOf(messages, load) {
-  const har = harFromMessages(messages);
+  const har = harFromMessages(withHeads(messages));
   const [name, version] = load.browser.split('/');
   har.log.browser = { name, version };
   har.log.pages = har.log.pages.slice(0, 1);
@@ -40,6 +40,24 @@ export function harOf(messages, load) {
   har.log.entries.push(...unanswered.map((request) => failedEntry(request, first)));
   har.log.entries.sort((a, b) => a.startedDateTime.localeCompare(b.startedDateTime));
   return har;
+}
+
+/** DevTools joins headers of one name; without the head as sent chrome-har takes it for smaller. */
+function withHeads(messages) {
+  const heads = new Map();
+  for (const { method, params } of messages) {
+    if (method === 'Network.responseReceivedExtraInfo') {
+      heads.set(params.requestId, params.headersText); // of a redirect's end, which comes last
+    }
+  }
+  return messages.map((message) => {
+    const { method, params } = message;
+    const headersText = heads.get(params.requestId);
+    if (method !== 'Network.responseReceived' || !headersText) {
+      return message;
+    }
+    return { method, params: { ...params, response: { ...params.response, headersText } } };
+  });
 }
 
 function markCustom(object, names) {

@@ -12,11 +12,11 @@ import { launch } from 'puppeteer-core';
 
 import { browserArguments } from './flags.mjs';
 import { harOf } from './har.mjs';
-import { evaluate, navigate, navigationStart } from './navigation.mjs';
+import { answerDialogs, evaluate, navigate, navigationStart } from './navigation.mjs';
 import { PINNED_MS, pinScript } from './pinned.mjs';
 import { Traffic } from './quiet.mjs';
 import { record, renumber, requestsOf } from './recording.mjs';
-import { isSettled, POLL_MS, QUIET_MS } from './settling.mjs';
+import { endUnread, isSettled, POLL_MS, QUIET_MS } from './settling.mjs';
 
 const TIMED_OUT = 3;
 
@@ -77,6 +77,7 @@ async function joinWorkers(session, order, messages, traffic) {
 async function prepare(session, order, messages, traffic) {
   record(session, messages);
   traffic.watch(session);
+  answerDialogs(session);
   await Promise.all([
     session.send('Network.enable'),
     session.send('Page.enable'),
@@ -109,8 +110,10 @@ async function load(browser, order) {
       setTimeout(resolve, POLL_MS);
     });
   }
+  const quiet = traffic.quietMs >= QUIET_MS;
   const version = await browser.version();
   renumber(messages);
+  const requests = requestsOf(messages, start);
   const loaded = {
     browser: version,
     url: order.url,
@@ -118,7 +121,7 @@ async function load(browser, order) {
     pinned: order.pinned,
     timing,
     // What began after the load event and has no end yet is no part of the load.
-    requests: requestsOf(messages, start).filter(
+    requests: (quiet ? endUnread(requests) : requests).filter(
       (request) => request.end_ms !== null || request.start_ms <= timing.plt_ms,
     ),
   };

@@ -21,6 +21,25 @@ export function readPage() {
   });
 }
 
+/** The browser could not load the page; the message says why, in its own words. */
+export class LoadError extends Error {
+  name = 'LoadError';
+}
+
+/**
+ * Accepts every dialog of the page: one that stays open stops its scripts, and nobody is there.
+ *
+ * @param {import('puppeteer-core').CDPSession} session
+ * @param {(kind: string) => void} tell is given alert, confirm, prompt or beforeunload
+ */
+export function answerDialogs(session, tell = () => undefined) {
+  session.on('Page.javascriptDialogOpening', ({ type }) => {
+    tell(type);
+    // A page that is gone has no dialog either.
+    session.send('Page.handleJavaScriptDialog', { accept: true }).catch(() => undefined);
+  });
+}
+
 /** Rejects after `ms`, unless `promise` settles first. */
 export async function within(ms, what, promise) {
   let timer;
@@ -43,7 +62,7 @@ export async function navigate(session, url, timeoutMs) {
   const visit = async () => {
     const { errorText } = await session.send('Page.navigate', { url });
     if (errorText) {
-      throw new Error(`${errorText} at ${url}`);
+      throw new LoadError(`${errorText} at ${url}`);
     }
     await loaded;
   };

@@ -12,13 +12,22 @@ import { readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { launch } from 'puppeteer-core';
 
 import { browserArguments } from './flags.mjs';
-import { evaluate, navigate, navigationStart, readPage, within } from './navigation.mjs';
+import {
+  answerDialogs,
+  evaluate,
+  LoadError,
+  navigate,
+  navigationStart,
+  readPage,
+  within,
+} from './navigation.mjs';
 import { BUFFERS, Observation } from './observation.mjs';
 import { PINNED_MS, pinScript } from './pinned.mjs';
 import { Traffic } from './quiet.mjs';
 import { scrollToEnd } from './scroll.mjs';
 
 const TIMED_OUT = 3;
+const NOT_LOADED = 4; // then the result says why
 const PROGRESS_MS = 200;
 const STACK_DEPTH = 32; // so that an image that a script asks for is traced to the script
 const ANSWER_MS = 5000; // a page that is busy for ever answers no question
@@ -29,6 +38,7 @@ class Recorder {
   traffic = new Traffic();
   observations = [];
   targets = [];
+  dialogs = [];
 
   constructor(order) {
     this.#order = order;
@@ -38,6 +48,7 @@ class Recorder {
   async observe(session, kind = 'page') {
     this.observations.push(new Observation(session));
     this.traffic.watch(session);
+    answerDialogs(session, (type) => this.dialogs.push(type));
     session.on('Target.attachedToTarget', ({ sessionId, targetInfo }) => {
       this.targets.push({ type: targetInfo.type, url: targetInfo.url });
       this.#join(session.connection().session(sessionId), targetInfo.type);
@@ -72,6 +83,17 @@ class Recorder {
       : [session.send('Runtime.evaluate', { expression: source })];
   }
 
+  /** When the first request was made, which is a moment after navigationStart. */
+  get startedAt() {
+    return this.observations[0].requests[0].sent_s;
+  }
+
+  /** Asks for the bodies; what does not answer, such as a worker that has ended, has none. */
+  async readBodies() {
+    const reading = this.observations.map((one) => one.readBodies().catch(() => undefined));
+    await Promise.all(reading);
+  }
+
   #join(session, kind) {
     // Not every target has every domain, and some are gone at once; the network log has it all.
     this.observe(session, kind).catch(() => undefined);
@@ -90,51 +112,77 @@ function startProgress(traffic) {
   }, PROGRESS_MS);
 }
 
+/** Rejects when the page crashes: it would answer nothing any more. */
+function untilCrash(session) {
+  return new Promise((_resolve, reject) => {
+    session.once('Inspector.targetCrashed', () => reject(new LoadError('the page crashed')));
+  });
+}
+
 async function record(browser, order) {
   const target = browser.targets().find((one) => one.type() === 'page');
   const session = await target.createCDPSession();
   const recorder = new Recorder(order);
-  const { traffic } = recorder;
-  await session.send('Performance.enable');
+  await Promise.all([session.send('Performance.enable'), session.send('Inspector.enable')]);
   await recorder.observe(session);
   const loaded = new Promise((resolve) => {
     session.once('Page.loadEventFired', ({ timestamp }) => resolve(timestamp));
   });
   const { frameTree } = await session.send('Page.getFrameTree');
-  const progress = startProgress(traffic);
-  const deadline = performance.now() + order.timeout_ms;
+  const progress = startProgress(recorder.traffic);
   try {
-    await navigate(session, order.url, order.timeout_ms);
-    const start = await navigationStart(session);
-    // A page may be busy for ever, or already be another one.
-    const page = await within(ANSWER_MS, 'no answer', evaluate(session, readPage)).catch(() => ({
-      plt_ms: null,
-      title: '',
-    }));
-    const scroll = async () => scrollToEnd(session, traffic, deadline).catch(() => false);
-    const scrolled = order.scroll ? await scroll() : null;
-    const quiet = await traffic.untilQuiet(order.wait_ms, deadline);
-    for (const observation of recorder.observations) {
-      // What does not answer, such as a worker that has ended, is not compared.
-      await observation.readBodies().catch(() => undefined);
-    }
-    const merged = (name) => recorder.observations.flatMap((observation) => observation[name]);
-    return {
-      browser: await browser.version(),
-      main_frame: frameTree.frame.id,
-      start_s: start,
-      load_s: await loaded,
-      ...page,
-      scrolled,
-      quiet,
-      requests: merged('requests').sort((a, b) => a.sent_s - b.sent_s),
-      frames: Object.fromEntries(merged('frames').flatMap((frames) => [...frames])),
-      sockets: merged('sockets'),
-      targets: recorder.targets,
-    };
+    const seen = await Promise.race([watch(session, recorder, order), untilCrash(session)]);
+    const [browserVersion, loadS] = await Promise.all([browser.version(), loaded]);
+    return { browser: browserVersion, main_frame: frameTree.frame.id, load_s: loadS, ...seen };
   } finally {
     clearInterval(progress);
   }
+}
+
+/** Loads the page, waits until it is quiet, and returns what was seen meanwhile. */
+async function watch(session, recorder, order) {
+  const { traffic } = recorder;
+  const deadline = performance.now() + order.timeout_ms;
+  await navigate(session, order.url, order.timeout_ms);
+  // A page may be busy for ever, or already be another one.
+  const asking = async (answer, otherwise) =>
+    within(ANSWER_MS, 'no answer', answer).catch(() => otherwise);
+  const start = await asking(navigationStart(session), recorder.startedAt);
+  const page = await asking(evaluate(session, readPage), { plt_ms: null, title: '' });
+  const scroll = async () => scrollToEnd(session, traffic, deadline).catch(() => false);
+  const scrolled = order.scroll ? await scroll() : null;
+  const quiet = await traffic.untilQuiet(order.wait_ms, deadline);
+  await recorder.readBodies();
+  const merged = (name) => recorder.observations.flatMap((observation) => observation[name]);
+  return {
+    start_s: start,
+    ...page,
+    scrolled,
+    quiet,
+    requests: merged('requests').sort((a, b) => a.sent_s - b.sent_s),
+    frames: Object.fromEntries(merged('frames').flatMap((frames) => [...frames])),
+    sockets: merged('sockets'),
+    targets: recorder.targets,
+    dialogs: recorder.dialogs,
+  };
+}
+
+/**
+ * Ends the browser and waits until it has: only then its network log is complete.
+ *
+ * Puppeteer's own close() kills a browser that ends before it has answered the wish to.
+ */
+async function end(browser) {
+  const program = browser.process();
+  if (browser.connected && program.exitCode === null) {
+    const ended = new Promise((resolve) => {
+      program.once('exit', resolve);
+    });
+    const session = await browser.target().createCDPSession();
+    await session.send('Browser.close').catch(() => undefined);
+    await ended;
+  }
+  await browser.close();
 }
 
 async function main() {
@@ -155,16 +203,24 @@ async function main() {
   });
   // Puppeteer ends the browser when this process exits.
   process.once('SIGTERM', () => process.exit(1));
+  const write = (result) => writeFileSync(order.result, JSON.stringify(result) + '\n');
   try {
-    writeFileSync(order.result, JSON.stringify(await record(browser, order)) + '\n');
+    write(await record(browser, order));
+  } catch (error) {
+    if (browser.connected && !(error instanceof LoadError)) {
+      throw error;
+    }
+    write({ failed: browser.connected ? error.message : 'the browser ended' });
+    return NOT_LOADED;
   } finally {
-    await browser.close(); // which also completes the network log
+    await end(browser);
   }
+  return 0;
 }
 
 // The exit is explicit: an open pipe to the browser would keep the process alive.
 main().then(
-  () => process.exit(0),
+  (status) => process.exit(status),
   (error) => {
     console.error(error);
     process.exit(error.name === 'TimeoutError' ? TIMED_OUT : 1);

@@ -21,6 +21,9 @@ const EVENTS = [
   'Page.loadEventFired',
 ];
 
+/** Statuses whose responses have no body; see https://fetch.spec.whatwg.org/#statuses. */
+const BODILESS = [204, 205, 304];
+
 /**
  * Collects the events of `session` from now on, in their order.
  *
@@ -89,10 +92,12 @@ function removeScriptIds(stack) {
 /**
  * @param {{method: string, params: object}[]} messages
  * @param {number} start monotonic seconds at navigationStart
- * @returns {object[]} one per request that went out, redirected ones included; times in ms
+ * @returns {object[]} one per request that went out, redirected ones included; times in ms.  What
+ *     the browser's caches answered did not go out.  last_ms: when something last arrived of it.
  */
 export function requestsOf(messages, start) {
   const requests = [];
+  const cached = new Set();
   const current = new Map();
   const since = (timestamp) => (timestamp - start) * 1000;
   for (const { method, params } of messages) {
@@ -110,18 +115,29 @@ export function requestsOf(messages, start) {
       }
     } else if (!request) {
       continue;
+    } else if (method === 'Network.requestServedFromCache') {
+      cached.add(request);
     } else if (method === 'Network.responseReceived') {
       respond(request, params.response);
+      request.last_ms = since(params.timestamp);
+      if (params.response.fromDiskCache || params.response.fromPrefetchCache) {
+        cached.add(request);
+      }
+    } else if (method === 'Network.dataReceived') {
+      request.last_ms = since(params.timestamp);
     } else if (method === 'Network.loadingFinished') {
       request.end_ms = since(params.timestamp);
       request.transfer_bytes = params.encodedDataLength;
     } else if (method === 'Network.loadingFailed') {
       request.end_ms = since(params.timestamp);
-      request.error = params.errorText;
-      request.status = 0;
+      // Scripts let go of the rest of a response that has no rest.
+      if (!(params.canceled && BODILESS.includes(request.status))) {
+        request.error = params.errorText;
+        request.status = 0;
+      }
     }
   }
-  return requests;
+  return requests.filter((request) => !cached.has(request));
 }
 
 function newRequest(params, startMs) {
@@ -131,6 +147,7 @@ function newRequest(params, startMs) {
     status: 0,
     start_ms: startMs,
     end_ms: null,
+    last_ms: null,
     transfer_bytes: null,
     protocol: null,
     connection: null,

@@ -28,3 +28,18 @@ export function isSettled(requests, loadMs, due) {
   }
   return [...owed.values()].every((count) => count <= 0);
 }
+
+/**
+ * Ends what was answered and then silent: a script that never reads a body gets no end for it.
+ *
+ * @param {object[]} requests of a load that has been quiet, changed in place
+ * @returns {object[]} the same
+ */
+export function endUnread(requests) {
+  for (const request of requests) {
+    if (request.end_ms === null && request.status !== 0) {
+      request.end_ms = request.last_ms;
+    }
+  }
+  return requests;
+}
