@@ -1,0 +1,31 @@
+"""The virtual kernel and a house on top of it, for tests of the whole way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed import places
+from testbed.kernel.build import find_kernel
+from testbed.kernel.pin import read_pin
+from tests.acceptance.house import House, open_house
+
+
+@pytest.fixture(scope="session")
+def acceptance_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An XDG_CACHE_HOME that has the kernels of the real one and nothing else."""
+    if find_kernel(read_pin("7.3"), places.cache()) is None:
+        pytest.skip("the virtual kernel is not built; run `make kernel`")
+    home = tmp_path_factory.mktemp("cache")
+    (home / "firstflight").mkdir()
+    (home / "firstflight" / "kernels").symlink_to(places.cache() / "kernels")
+    return home
+
+
+@pytest.fixture(scope="module")
+def house(acceptance_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A house for the tests of one file, so that they share what was recorded."""
+    with open_house(tmp_path_factory.mktemp("house"), acceptance_cache) as house:
+        yield house

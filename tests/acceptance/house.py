@@ -1,0 +1,147 @@
+"""The whole house for a test: the real command line, with pages, results and a cache of its own."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.report import write_reports
+from analysis.terminal import render_table
+from testbed import places
+from testbed.cli import main
+from testbed.doors import Analysis, Doors, open_doors
+from testbed.errors import EXIT_OK
+from testbed.model import HAR_FILE, Record
+from testbed.page.archive import Archive, read_archive
+from testbed.page.build import build_page
+from testbed.store import read_records
+from tests.recorder.site import Site
+
+WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one ``run`` came to."""
+
+    code: int
+    said: str
+    folder: Path
+    records: tuple[Record, ...]
+
+    def one(self, **knobs: Any) -> Record:
+        """The only record whose condition has these knobs."""
+        (found,) = (r for r in self.records if knobs.items() <= knobs_of(r).items())
+        return found
+
+    def har(self, record: Record) -> list[dict[str, Any]]:
+        """The entries of the load's HAR."""
+        path = self.folder / "trials" / record.trial_id / HAR_FILE
+        entries: list[dict[str, Any]] = json.loads(path.read_text())["log"]["entries"]
+        return entries
+
+
+@dataclass(frozen=True)
+class House:
+    """Folders of one test file, and what a user would do in them."""
+
+    folder: Path
+    cache: Path
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def pages(self) -> Path:
+        return self.folder / "pages"
+
+    def command(self, *words: str) -> tuple[int, str]:
+        """Exit code and standard output of ``firstflight WORDS``."""
+        doors = open_doors(Analysis(write_reports, lambda folder: render_table(folder, WIDTH)))
+        said = io.StringIO()
+        with redirect_stdout(said):
+            code = main(words, self._at_home(doors))
+        return code, said.getvalue()
+
+    def record(self, site: Site, url: str, name: str, *words: str) -> str:
+        """``pages record`` of a served site; what it said."""
+        rules = [word for rule in site.rules for word in ("--resolver-rule", rule)]
+        return self._succeed("pages", "record", url, "--name", name, "--wait", "0.3", *rules,
+                             *words)  # fmt: skip
+
+    def import_page(self, file: Path, name: str, *words: str) -> str:
+        """``pages import`` of a file; what it said."""
+        return self._succeed("pages", "import", str(file), "--name", name, *words)
+
+    def run(self, **knobs: Any) -> Ran:
+        """``run`` of an experiment with these knobs, lists swept."""
+        config = self.folder / "experiment.toml"
+        config.write_text('title = "Acceptance"\npage = "none"\nclient = "chromium"\n')
+        sets = [
+            word for name, value in knobs.items() for word in ("--set", f"{name}={toml(value)}")
+        ]
+        folder = self.folder / "results" / str(next(self._numbers))
+        code, said = self.command("run", str(config), *sets, "-o", str(folder))
+        return Ran(code, said, folder, read_records(folder))
+
+    def archive(self, name: str) -> Archive:
+        """The built page."""
+        return read_archive(build_page(self.pages / name, self.cache / "pages"))
+
+    def _succeed(self, *words: str) -> str:
+        code, said = self.command(*words)
+        assert code == EXIT_OK, said
+        return said
+
+    def _at_home(self, doors: Doors) -> Doors:
+        return replace(doors, results=self.folder / "results")
+
+
+@contextmanager
+def open_house(folder: Path, cache: Path) -> Iterator[House]:
+    """A house in ``folder`` for the time of the block; ``cache`` is an XDG_CACHE_HOME."""
+    (folder / "pages").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(cache))
+        patch.setattr(places, "PAGES", folder / "pages")
+        yield House(folder, places.cache())
+
+
+def knobs_of(record: Record) -> Mapping[str, Any]:
+    """The knobs of a record's condition by their names in experiment files."""
+    condition = record.trial.condition
+    names = ("page", "client", "protocol", "tls_version", "randomness", "allow_misses")
+    named = {name: getattr(condition, name) for name in names}
+    return named | {"rtt_ms": condition.link.rtt_ms, "tfo": condition.tcp.tfo}
+
+
+def toml(value: Any) -> str:
+    """A text, number, truth value or list of them as TOML, which JSON's way to write them is."""
+    return json.dumps(value)
+
+
+def assert_ok(record: Record) -> None:
+    """The trial counts, and its reason is in the message if it does not."""
+    assert (record.outcome, record.reason) == ("ok", None)
+
+
+def assert_exact(record: Record, archive: Archive) -> None:
+    """The trial counts; all that the page holds was asked for, nothing else, and answered exactly.
+
+    What was recorded after the load event may be left out.
+    """
+    assert_ok(record)
+    load, replay = record.load, record.replay
+    assert load is not None and replay is not None
+    assert (replay.inexact, replay.missed) == ((), ())
+    asked = Counter(request.url for request in load.requests)
+    due = Counter(entry.url for entry in archive.entries if not entry.after_load)
+    assert replay.exact == asked.total()
+    assert due <= asked <= Counter(entry.url for entry in archive.entries)

@@ -1,0 +1,118 @@
+"""TLS and HTTP/2 in every combination: what was asked for is on the wire, and twice the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import EXIT_MISSING, EXIT_OK
+from testbed.model import CAPTURE_FILE, HAR_FILE, Proof, Record
+from tests.acceptance.house import House, Ran, assert_exact
+
+pytestmark = [pytest.mark.guest, pytest.mark.browser, pytest.mark.timeout(180)]
+
+# Two hosts over HTTP/2 and one over HTTP/1.1, all TLS.
+TABLE = """\
+id,parent,host,mime,status,transfer_bytes,body_bytes,how,gap_ms,start_ms,dur_ms,protocol
+0,,www.small.test,text/html,200,4000,9000,root,,0,40,h2
+1,0,www.small.test,text/css,200,3000,9000,url-in-main-html,5,45,30,h2
+2,0,static.small.test,image/png,200,6000,5520,url-in-main-html,6,46,30,h2
+3,1,static.small.test,image/png,200,2000,1520,url-in-css,1,76,30,h2
+4,0,old.small.test,image/png,200,2500,2020,url-in-main-html,7,47,30,https
+5,0,old.small.test,image/gif,200,900,420,url-in-main-html,8,48,30,https
+"""
+PAGE = "small"
+REQUESTS = 2  # to each host
+SPOKEN = {"h2": "HTTP/2.0", "http/1.1": "HTTP/1.1"}
+PROTOCOLS, VERSIONS, TFO = ["as-recorded", "h1", "h2"], ["1.2", "1.3"], [False, True]
+RTT_MS = 200.0
+COMBINATIONS = [(p, v, t) for p in PROTOCOLS for v in VERSIONS for t in TFO]
+# RFC 7413 section 4.2.2: a SYN holds what is left of the MTU of 1500 by headers and options.
+SYN_PAYLOAD, BROWSER_HELLO = 1420, 1500
+
+
+@pytest.fixture(scope="module")
+def page(house: House, tmp_path_factory: pytest.TempPathFactory) -> str:
+    table = tmp_path_factory.mktemp("table") / "resources.csv"
+    table.write_text(TABLE)
+    house.import_page(table, PAGE, "--title", "Small", "--url", "https://www.small.test/")
+    return PAGE
+
+
+@pytest.fixture(scope="module")
+def ran(house: House, page: str) -> Ran:
+    return house.run(page=page, protocol=PROTOCOLS, tls_version=VERSIONS, tfo=TFO, rtt_ms=RTT_MS)
+
+
+def proof_of(record: Record) -> Proof:
+    assert record.proof is not None
+    return record.proof
+
+
+@pytest.mark.parametrize(("protocol", "version", "tfo"), COMBINATIONS)
+def test_what_was_asked_for_happened(
+    house: House, ran: Ran, protocol: str, version: str, tfo: bool
+) -> None:
+    record = ran.one(protocol=protocol, tls_version=version, tfo=tfo)
+    assert_exact(record, house.archive(PAGE))
+    everywhere = {"h1": "http/1.1", "h2": "h2"}
+    expected = {
+        f"https://{e.host} {SPOKEN[everywhere.get(protocol, e.protocol)]}": REQUESTS
+        for e in house.archive(PAGE).entries
+    }
+    assert len(expected) == 3
+    assert record.replay is not None
+    assert record.replay.protocols == expected
+    proof = proof_of(record)
+    assert proof.tls_connections == proof.connections >= len(expected)
+    assert proof.syns_with_payload == (proof.connections if tfo else 0)
+
+
+@pytest.mark.parametrize(("protocol", "version", "tfo"), COMBINATIONS)
+def test_how_much_of_the_hello_rode_in_the_syn(
+    ran: Ran, protocol: str, version: str, tfo: bool
+) -> None:
+    proof = proof_of(ran.one(protocol=protocol, tls_version=version, tfo=tfo))
+    assert proof.hello_bytes > BROWSER_HELLO * proof.tls_connections
+    assert proof.syn_hello_bytes == proof.syn_payload_bytes
+    assert proof.syn_hello_bytes == (SYN_PAYLOAD * proof.connections if tfo else 0)
+
+
+def test_another_boot_gives_the_same_bytes(house: House, ran: Ran) -> None:
+    again = house.run(page=PAGE, protocol=["h1", "h2"], tfo=True, rtt_ms=RTT_MS)
+    assert len(again.records) == 2
+    for second in again.records:
+        (first,) = (r for r in ran.records if r.trial_id == second.trial_id)
+        for name in (CAPTURE_FILE, HAR_FILE):
+            files = [Path(r.folder, "trials", first.trial_id, name) for r in (ran, again)]
+            assert files[0].read_bytes() == files[1].read_bytes()
+        assert (first.load, first.replay, first.proof) == (second.load, second.replay, second.proof)
+
+
+def test_graph_speaks_http_1_only(house: House, page: str) -> None:
+    ran = house.run(page=page, client="graph", protocol=["h1", "h2"], tls_version=VERSIONS,
+                    tfo=True, rtt_ms=RTT_MS)  # fmt: skip
+    assert ran.code == EXIT_MISSING
+    took_ms = {}
+    for version in VERSIONS:
+        record = ran.one(protocol="h1", tls_version=version)
+        assert_exact(record, house.archive(PAGE))
+        proof = proof_of(record)
+        # Half a kilobyte: it fits.
+        assert 0 < proof.hello_bytes == proof.syn_hello_bytes
+        assert record.load is not None
+        took_ms[version] = record.load.plt_ms
+        refused = ran.one(protocol="h2", tls_version=version)
+        assert refused.outcome == "unsupported"
+        assert refused.reason is not None and "protocol = h1" in refused.reason
+    # Two handshakes follow each other, and RFC 8446 spares each a round trip; its hellos are
+    # larger, which costs less than one.
+    assert 1 < (took_ms["1.2"] - took_ms["1.3"]) / RTT_MS <= 2
+
+
+def test_the_command_line_chooses_the_protocol(house: House, page: str) -> None:
+    config = house.folder / "one.toml"
+    config.write_text(f'title = "One"\npage = "{page}"\nclient = "graph"\n')
+    code, said = house.command("run", str(config), "--protocol", "h1")
+    assert code == EXIT_OK, said
