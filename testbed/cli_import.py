@@ -8,14 +8,11 @@ from typing import Any
 import click
 
 from testbed import places
+from testbed.cli_written import tell_page
 from testbed.errors import EXIT_OK
 from testbed.page.catalogue import name_page
-from testbed.page.importing.notes import printable
 from testbed.page.importing.reading import read_recording
 from testbed.page.importing.writing import Manner, write_page
-from testbed.units import format_bytes, format_count
-
-_NOTE_LENGTH = 500
 
 
 @click.command("import")
@@ -39,13 +36,5 @@ def import_command(
     folder = name_page(places.PAGES, name, replace=replace)
     found = read_recording(file, url=url, page=page)
     written = write_page(folder, found, Manner(replace=replace, **manner))
-    click.echo(
-        f"{name}: {format_count(written.requests, 'request')} to "
-        f"{format_count(written.hosts, 'host')}, "
-        f"{format_bytes(written.size)}, as {written.kind} in {folder}"
-    )
-    for note in written.notes:
-        click.echo(f"  {printable(note, _NOTE_LENGTH)}")
-    click.echo(f"Check, look, and open it in a browser:\n  ./run.sh pages verify {name}")
-    click.echo(f"  ./run.sh pages show {name}\n  ./run.sh serve {name}")
+    tell_page(folder, written)
     return EXIT_OK

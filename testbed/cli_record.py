@@ -16,17 +16,15 @@ from typing import Any
 import click
 
 from testbed import places
+from testbed.cli_written import tell_page
 from testbed.errors import EXIT_OK, ConfigurationError
 from testbed.page.archive import split_url
 from testbed.page.catalogue import name_page
-from testbed.page.importing.notes import printable
 from testbed.page.importing.writing import Manner, write_page
 from testbed.page.verify_origins import host_problem
 from testbed.recorder import RecordOrder, record
-from testbed.units import format_bytes, format_count
 
 PLAIN_EVERY_S = 2.0
-_NOTE_LENGTH = 500
 _VIEWPORT = re.compile(r"([0-9]{1,5})[xX]([0-9]{1,5})")
 
 
@@ -88,15 +86,7 @@ def record_command(
             recording = record(order, Path(scratch), tell)
         manner = Manner(title, licence, anonymize, keep_secrets, replace)
         written = write_page(folder, recording, manner)
-    click.echo(
-        f"{name}: {format_count(written.requests, 'request')} to "
-        f"{format_count(written.hosts, 'host')}, "
-        f"{format_bytes(written.size)}, as {written.kind} in {folder}"
-    )
-    for note in written.notes:
-        click.echo(f"  {printable(note, _NOTE_LENGTH)}")
-    click.echo(f"Check, look, and open it in a browser:\n  ./run.sh pages verify {name}")
-    click.echo(f"  ./run.sh pages show {name}\n  ./run.sh serve {name}")
+    tell_page(folder, written)
     return EXIT_OK
 
 

@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from testbed.errors import ConfigurationError, StorageError
+from testbed.page.facts import FACTS_NAME, PageFacts, format_facts
+
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 _CANNOT_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}
@@ -47,6 +50,29 @@ def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
     finally:
         # Without the rename it is what was written; after an exchange, what was replaced.
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def new_page(folder: Path, facts: PageFacts, *, replace: bool = False) -> Iterator[Path]:
+    """``new_folder`` for a page that a user named, with its ``page.toml`` in it.
+
+    Raises:
+        ConfigurationError: the folder is there, and ``replace`` is not given.
+        StorageError: it cannot be written; what was there before is intact.
+    """
+    try:
+        with new_folder(folder, replace=replace) as scratch:
+            (scratch / FACTS_NAME).write_text(format_facts(facts), encoding="utf-8")
+            yield scratch
+    except OccupiedError:
+        raise ConfigurationError(
+            [f"{folder}: there is a page of this name; choose another, or give --replace"]
+        ) from None
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the page {folder}: {error.strerror or error}; what was there before is "
+            "intact; free some space or choose another place"
+        ) from None
 
 
 def _refuse(target: Path) -> None:

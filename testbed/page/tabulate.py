@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from testbed.errors import ConfigurationError, StorageError
 from testbed.page.catalogue import TABLE_NAME
-from testbed.page.facts import FACTS_NAME, PageFacts, format_facts
-from testbed.page.folder import OccupiedError, new_folder
+from testbed.page.facts import PageFacts
+from testbed.page.folder import new_page
 from testbed.page.lineage import Lineage, find_lineage
 from testbed.page.overflow import relieve_document
 from testbed.page.recording import Exchange, Recording
@@ -74,19 +73,8 @@ def write_table(
         bodies=BODIES_TABLE,
         deviations=(*map(_cut_paths, recording.notes), *make_tabulation(recording).notes),
     )
-    try:
-        with new_folder(folder, replace=replace) as scratch:
-            (scratch / FACTS_NAME).write_text(format_facts(facts), encoding="utf-8")
-            (scratch / TABLE_NAME).write_text(text, encoding="utf-8")
-    except OccupiedError:
-        raise ConfigurationError(
-            [f"{folder}: there is a page of this name; choose another, or give --replace"]
-        ) from None
-    except OSError as error:
-        raise StorageError(
-            f"cannot write the page {folder}: {error.strerror or error}; what was there before is "
-            "intact; free some space or choose another place"
-        ) from None
+    with new_page(folder, facts, replace=replace) as scratch:
+        (scratch / TABLE_NAME).write_text(text, encoding="utf-8")
 
 
 def make_tabulation(recording: Recording) -> Tabulation:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from testbed.errors import ConfigurationError, StorageError
 from testbed.page.archive import HAR_NAME
-from testbed.page.facts import FACTS_NAME, PageFacts, format_facts
-from testbed.page.folder import OccupiedError, new_folder
+from testbed.page.facts import PageFacts
+from testbed.page.folder import new_page
 from testbed.page.har import body_name
 from testbed.page.recorded_har import make_recorded_har
 from testbed.page.recording import Recording
@@ -54,21 +53,10 @@ def write_archive(
         pinned=recording.pinned,
     )
     document = json.dumps(har.document, indent=1, allow_nan=False)
-    try:
-        with new_folder(folder, replace=replace) as scratch:
-            (scratch / FACTS_NAME).write_text(format_facts(facts), encoding="utf-8")
-            (scratch / HAR_NAME).write_text(document + "\n", encoding="utf-8")
-            (scratch / "bodies").mkdir()
-            for exchange in recording.exchanges:
-                if exchange.body:
-                    (scratch / f"{body_name(exchange.body)}").write_bytes(exchange.body)
-    except OccupiedError:
-        raise ConfigurationError(
-            [f"{folder}: there is a page of this name; choose another, or give --replace"]
-        ) from None
-    except OSError as error:
-        raise StorageError(
-            f"cannot write the page {folder}: {error.strerror or error}; what was there before is "
-            "intact; free some space or choose another place"
-        ) from None
+    with new_page(folder, facts, replace=replace) as scratch:
+        (scratch / HAR_NAME).write_text(document + "\n", encoding="utf-8")
+        (scratch / "bodies").mkdir()
+        for exchange in recording.exchanges:
+            if exchange.body:
+                (scratch / f"{body_name(exchange.body)}").write_bytes(exchange.body)
     return har.notes

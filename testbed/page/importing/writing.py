@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from testbed.errors import ConfigurationError, StorageError
 from testbed.page.catalogue import TABLE_NAME
-from testbed.page.facts import FACTS_NAME, PageFacts, format_facts
-from testbed.page.folder import OccupiedError, new_folder
+from testbed.page.facts import PageFacts
+from testbed.page.folder import new_page
 from testbed.page.importing.resources import Table
 from testbed.page.recording import Recording
 from testbed.page.redact import redact
@@ -98,15 +97,5 @@ def _write_rows(folder: Path, table: Table, manner: Manner) -> None:
         bodies=BODIES_TABLE,
         deviations=table.notes,
     )
-    try:
-        with new_folder(folder, replace=manner.replace) as scratch:
-            (scratch / FACTS_NAME).write_text(format_facts(facts), encoding="utf-8")
-            (scratch / TABLE_NAME).write_text(format_table(table.rows), encoding="utf-8")
-    except OccupiedError:
-        raise ConfigurationError(
-            [f"{folder}: there is a page of this name; choose another, or give --replace"]
-        ) from None
-    except OSError as error:
-        raise StorageError(
-            f"cannot write the page {folder}: {error.strerror or error}; free some space"
-        ) from None
+    with new_page(folder, facts, replace=manner.replace) as scratch:
+        (scratch / TABLE_NAME).write_text(format_table(table.rows), encoding="utf-8")
