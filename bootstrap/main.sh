@@ -19,11 +19,11 @@ source "$bootstrap/packages.sh"
 source "$bootstrap/parts.sh"
 
 ensure_venv() {
-  local lock=$bootstrap/requirements.txt interpreter key
-  [[ $1 == runtime ]] || lock=$bootstrap/requirements-dev.txt
+  local locked=$bootstrap/requirements.txt interpreter key
+  [[ $1 == runtime ]] || locked=$bootstrap/requirements-dev.txt
   interpreter=$(readlink -f /usr/bin/python3) # its name says the version
-  key=$(hash_text "$interpreter" "$(<"$lock")" "$(<"$bootstrap/build-venv.sh")")
-  ensure_part venv "$key" "Python environment" "$bootstrap/build-venv.sh" "$lock"
+  key=$(hash_text "$interpreter" "$(<"$locked")" "$(<"$bootstrap/build-venv.sh")")
+  ensure_part venv "$key" "Python environment" "$bootstrap/build-venv.sh" "$locked"
   venv=$part
   python=$venv/bin/python
 }

@@ -215,3 +215,18 @@ def test_two_bootstraps_at_once_build_once(machine: SmallMachine) -> None:
             (machine.home / "go").touch()
             assert (first.wait(30), second.wait(30)) == (0, 0)
     assert (machine.home / "count").read_text() == "built\n"
+
+
+def test_every_part_is_built_under_the_lock(machine: SmallMachine) -> None:
+    for name in ("build-venv.sh", "build-js.sh", "build-native.sh"):
+        path = machine.tree / "bootstrap" / name
+        path.write_text(
+            path.read_text().replace(
+                "\n",
+                f"\nflock -n {machine.cache}/bootstrap.lock true || echo {name} >> {machine.home}/held\n",
+                1,
+            )
+        )
+    machine.shell("bootstrap runtime")
+    held = (machine.home / "held").read_text().split()
+    assert sorted(held) == ["build-js.sh", "build-native.sh", "build-venv.sh"]
