@@ -220,13 +220,8 @@ def test_two_bootstraps_at_once_build_once(machine: SmallMachine) -> None:
 def test_every_part_is_built_under_the_lock(machine: SmallMachine) -> None:
     for name in ("build-venv.sh", "build-js.sh", "build-native.sh"):
         path = machine.tree / "bootstrap" / name
-        path.write_text(
-            path.read_text().replace(
-                "\n",
-                f"\nflock -n {machine.cache}/bootstrap.lock true || echo {name} >> {machine.home}/held\n",
-                1,
-            )
-        )
+        note = f"flock -n {machine.cache}/bootstrap.lock true || echo {name} >> {machine.home}/held"
+        path.write_text(path.read_text().replace("\n", f"\n{note}\n", 1))
     machine.shell("bootstrap runtime")
     held = (machine.home / "held").read_text().split()
     assert sorted(held) == ["build-js.sh", "build-native.sh", "build-venv.sh"]
