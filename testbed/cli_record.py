@@ -42,6 +42,13 @@ class _Viewport(click.ParamType[tuple[int, int]]):
         return int(found[1]), int(found[2])
 
 
+def _split(
+    _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The rules in ``texts``, each of which is a list with commas, as browsers take them."""
+    return tuple(rule.strip() for text in texts for rule in text.split(","))
+
+
 @click.command("record")
 @click.argument("url", metavar="URL")
 @click.option("--name", required=True, help="The page's name, which is that of its folder.")
@@ -59,7 +66,8 @@ class _Viewport(click.ParamType[tuple[int, int]]):
 @click.option("--licence", metavar="TEXT", help="Under what terms the contents may be used.")
 @click.option("--replace", is_flag=True, help="Replace the page of this name.")
 @click.option("--resolver-rule", "resolver_rules", multiple=True, metavar="RULE",
-              help="For the browser, as 'MAP * 127.0.0.1:8080'; may be repeated.")  # fmt: skip
+              callback=_split,
+              help="For the browser, as 'MAP * 127.0.0.1:8080'; or a list with commas.")  # fmt: skip
 @click.option("--spki", "authority", type=click.Path(path_type=Path), metavar="FILE",
               help="Trust the authority whose key has the Base64 SHA-256 in FILE.")  # fmt: skip
 def record_command(

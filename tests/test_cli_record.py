@@ -195,3 +195,9 @@ def test_a_url_without_a_scheme_gets_one(
     assert run("www.x.test", "--name", "mine") == EXIT_CONFIGURATION
     assert "write http://www.x.test or https://www.x.test" in capsys.readouterr().err
     assert recorder.orders == []
+
+
+def test_resolver_rules_may_be_one_list_as_serve_prints_it(recorder: Recorder) -> None:
+    rules = "MAP a.test:80 127.0.0.1:1, MAP * ~NOTFOUND"
+    assert run(ROOT_URL, "--name", "mine", "--resolver-rule", rules) == EXIT_OK
+    assert recorder.orders[0].resolver_rules == ("MAP a.test:80 127.0.0.1:1", "MAP * ~NOTFOUND")
