@@ -67,7 +67,7 @@ def _split(
 @click.option("--replace", is_flag=True, help="Replace the page of this name.")
 @click.option("--resolver-rule", "resolver_rules", multiple=True, metavar="RULE",
               callback=_split,
-              help="For the browser, as 'MAP * 127.0.0.1:8080'; or a list with commas.")  # fmt: skip
+              help="For the browser, as 'MAP * 127.0.0.1:8080', or a list of such.")  # fmt: skip
 @click.option("--spki", "authority", type=click.Path(path_type=Path), metavar="FILE",
               help="Trust the authority whose key has the Base64 SHA-256 in FILE.")  # fmt: skip
 def record_command(
