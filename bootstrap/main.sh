@@ -41,7 +41,7 @@ ensure_js() {
 ensure_native() {
   local key
   cd -- "$root/testbed/native"
-  key=$(hash_text "$(cc --version)" "$(hash_files ./*.c)" "$(<"$bootstrap/build-native.sh")")
+  key=$(hash_text "$(cc --version)" "$(hash_files ./*.[ch])" "$(<"$bootstrap/build-native.sh")")
   ensure_part native "$key" "C programs" "$bootstrap/build-native.sh" "$PWD"
   export FIRSTFLIGHT_NATIVE=$part
 }

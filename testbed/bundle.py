@@ -23,6 +23,8 @@ GUEST_MODULES = (
     "__init__.py",
     "errors.py",
     "guest.py",
+    "hosted.py",
+    "machine.py",
     "model.py",
     "namespace.py",
     "proc.py",
@@ -98,7 +100,7 @@ def _sources(native: Path, js: Path) -> dict[str, Path]:
         path = PACKAGE / part
         for file in sorted(path.rglob("*.py")) if path.is_dir() else (path,):
             files[f"testbed/{file.relative_to(PACKAGE)}"] = file
-    for name in ("init", "tfo.so"):
+    for name in ("init", "link", "tfo.so"):
         files[f"native/{name}"] = native / name
     files["js/load.cjs"] = js / "dist" / "load.cjs"
     return files
@@ -121,7 +123,8 @@ def _fill(folder: Path, sources: dict[str, Path]) -> None:
     )
     # Whatever the caller's umask: clients in the guest are another user.
     for path in (folder, *folder.rglob("*")):
-        path.chmod(0o755 if path.is_dir() or path.name == "init" else 0o644)
+        program = path.parent.name == "native" and path.suffix == ""
+        path.chmod(0o755 if path.is_dir() or program else 0o644)
 
 
 def _hash(path: Path) -> str:

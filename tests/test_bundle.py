@@ -22,7 +22,8 @@ class Parts:
         self.cache, self.native, self.js = (folder / n for n in ("cache", "native", "js"))
         (self.js / "dist").mkdir(parents=True)
         self.native.mkdir()
-        for path in (self.native / "init", self.native / "tfo.so", self.js / "dist" / "load.cjs"):
+        programs = (self.native / name for name in ("init", "link", "tfo.so"))
+        for path in (*programs, self.js / "dist" / "load.cjs"):
             path.write_text(path.name)
 
     def make(self) -> Bundle:
@@ -38,8 +39,15 @@ def test_what_is_in_it(parts: Parts) -> None:
     made = parts.make()
     assert made.path == parts.cache / "bundles" / made.digest[:16]
     for name in (
-        *("guest.py", "native/init", "native/tfo.so", "js/load.cjs", "etc/fonts/fonts.conf"),
-        *("testbed/trial.py", "testbed/lab/link.py", "testbed/server/nginx.py"),
+        *(
+            "guest.py",
+            "native/init",
+            "native/link",
+            "native/tfo.so",
+            "js/load.cjs",
+            "etc/fonts/fonts.conf",
+        ),
+        *("testbed/trial.py", "testbed/lab/link/tap.py", "testbed/server/nginx.py"),
     ):
         assert (made.path / name).is_file(), name
     assert (made.path / "native" / "mnt").is_dir()
@@ -58,7 +66,7 @@ def test_any_user_may_read_it(parts: Parts) -> None:
         os.umask(before)
     for path in (made.path, *made.path.rglob("*")):
         mode = stat.S_IMODE(path.stat().st_mode)
-        executable = path.is_dir() or path.name == "init"
+        executable = path.is_dir() or path in (made.path / "native/init", made.path / "native/link")
         assert mode == (0o755 if executable else 0o644), path
 
 
@@ -86,7 +94,9 @@ def test_two_machines_make_the_same(parts: Parts, tmp_path: Path) -> None:
     assert parts.make().digest == Parts(other).make().digest
 
 
-@pytest.mark.parametrize("part", ["native/init", "native/tfo.so", "js/dist/load.cjs"])
+@pytest.mark.parametrize(
+    "part", ["native/init", "native/link", "native/tfo.so", "js/dist/load.cjs"]
+)
 def test_every_part_decides_the_name(parts: Parts, tmp_path: Path, part: str) -> None:
     first = parts.make()
     (tmp_path / part).write_text("changed")

@@ -2,58 +2,48 @@
 
 A probe (one small UDP datagram and its echo) gives the round trip; a train longer than the
 buffer gives the rate (spacing at the receiver) and the buffer (how many datagrams survived).
-Arrival times are the receiving kernel's (SO_TIMESTAMPNS, socket(7)).
+This is for virtual time; ``testbed.lab.bounded`` is for real time.
 """
 
 from __future__ import annotations
 
 import socket
-import struct
 import time
-from dataclasses import dataclass
 
-from testbed.lab.link import serialisation_ms
-from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS, Topology
+from testbed.lab.ends import IP_UDP_HEADER_BYTES, Ends, open_ends, receive
+from testbed.lab.exactness import Exactness
+from testbed.lab.link.protocol import serialisation_ms
+from testbed.lab.topology import Topology
 from testbed.model import LinkSpec, Measurement
 
 PROBE_IP_BYTES = 100
 PROBES = 5
-IP_UDP_HEADER_BYTES = 28
 TRAIN_SURPLUS = 12
-SOCKET_BUFFER_BYTES = 8 << 20
-# socket(7); Python has no names for them.
-SO_SNDBUFFORCE = 32
-SO_RCVBUFFORCE = 33
-SO_TIMESTAMPNS = 35
 QUIET_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """One UDP socket in the client's namespace and one in the server's, connected."""
-
-    client: socket.socket
-    server: socket.socket
-
-
-def calibrate(topology: Topology, spec: LinkSpec, tolerance_pct: float) -> tuple[Measurement, ...]:
+def calibrate(topology: Topology, spec: LinkSpec, exactness: Exactness) -> tuple[Measurement, ...]:
     """Measure RTT, both rates and both buffers of a lossless, idle link.
 
     Args:
         topology: the running lab.
         spec: what was asked; theory follows from it.
-        tolerance_pct: how far measured may be from theory (buffers: one packet).
+        exactness: how far measured may be from theory.
     """
-    ends = _open_ends(topology)
-    try:
+    with open_ends(topology) as ends:
         return (
-            _measure_rtt(ends, spec, tolerance_pct),
-            *_measure_train("down", ends.server, ends.client, spec, tolerance_pct),
-            *_measure_train("up", ends.client, ends.server, spec, tolerance_pct),
+            _measure_rtt(ends, spec, exactness),
+            *_measure_train("down", ends.server, ends.client, spec, exactness),
+            *_measure_train("up", ends.client, ends.server, spec, exactness),
         )
-    finally:
-        ends.client.close()
-        ends.server.close()
+
+
+def rtt_theory_ms(spec: LinkSpec) -> float:
+    """Round trip of a probe over the idle link."""
+    return spec.rtt_ms + sum(
+        serialisation_ms(PROBE_IP_BYTES, rate, spec.framing_bytes)
+        for rate in (spec.up_kbit, spec.down_kbit)
+    )
 
 
 def train_theory(spec: LinkSpec) -> int:
@@ -61,61 +51,24 @@ def train_theory(spec: LinkSpec) -> int:
     return 1 + spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)
 
 
-def _open_ends(topology: Topology) -> Ends:
-    sockets = []
-    for namespace, address in (
-        (topology.client, CLIENT_ADDRESS),
-        (topology.server, SERVER_ADDRESS),
-    ):
-        with namespace.entered():
-            end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        end.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SOCKET_BUFFER_BYTES)
-        end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER_BYTES)
-        end.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        end.bind((address, 0))
-        sockets.append(end)
-    client, server = sockets
-    client.connect(server.getsockname())
-    server.connect(client.getsockname())
-    return Ends(client, server)
-
-
-def _receive(end: socket.socket, timeout_s: float) -> int | None:
-    """Arrival time of the next datagram in ns of the kernel's real-time clock; None: no more."""
-    end.settimeout(timeout_s)
-    try:
-        _, ancillary, _, _ = end.recvmsg(64, 64)
-    except TimeoutError:
-        return None
-    for _, kind, data in ancillary:
-        if kind == SO_TIMESTAMPNS:
-            seconds, nanoseconds = struct.unpack("@qq", data[:16])
-            return int(seconds * 1_000_000_000 + nanoseconds)
-    raise OSError("the kernel gave no arrival time (SO_TIMESTAMPNS)")
-
-
-def _measure_rtt(ends: Ends, spec: LinkSpec, tolerance_pct: float) -> Measurement:
+def _measure_rtt(ends: Ends, spec: LinkSpec, exactness: Exactness) -> Measurement:
     payload = bytes(PROBE_IP_BYTES - IP_UDP_HEADER_BYTES)
     times_ms = []
     for _ in range(PROBES):
         sent = time.time_ns()
         ends.client.send(payload)
-        if _receive(ends.server, spec.rtt_ms / 1000 + QUIET_S) is None:
+        if receive(ends.server, spec.rtt_ms / 1000 + QUIET_S) is None:
             continue
         ends.server.send(payload)
-        arrived = _receive(ends.client, spec.rtt_ms / 1000 + QUIET_S)
+        arrived = receive(ends.client, spec.rtt_ms / 1000 + QUIET_S)
         if arrived is not None:
-            times_ms.append((arrived - sent) / 1e6)
-    theory = spec.rtt_ms + sum(
-        serialisation_ms(PROBE_IP_BYTES, rate, spec.framing_bytes)
-        for rate in (spec.up_kbit, spec.down_kbit)
-    )
+            times_ms.append((arrived[0] - sent) / 1e6)
     # No echo at all reads as 0 ms: out of tolerance, and a number that JSON can hold.
-    return Measurement("rtt", "ms", min(times_ms, default=0.0), theory, tolerance_pct)
+    return exactness.judge_rtt(min(times_ms, default=0.0), rtt_theory_ms(spec))
 
 
 def _measure_train(
-    name: str, sender: socket.socket, receiver: socket.socket, spec: LinkSpec, tolerance_pct: float
+    name: str, sender: socket.socket, receiver: socket.socket, spec: LinkSpec, exactness: Exactness
 ) -> tuple[Measurement, Measurement]:
     rate_kbit = spec.down_kbit if name == "down" else spec.up_kbit
     expected = train_theory(spec)
@@ -125,8 +78,8 @@ def _measure_train(
     each_ms = serialisation_ms(spec.mtu_bytes, rate_kbit, spec.framing_bytes)
     wait_s = (spec.rtt_ms + 3 * each_ms) / 1000 + QUIET_S
     arrivals: list[int] = []
-    while (arrived := _receive(receiver, wait_s)) is not None:
-        arrivals.append(arrived)
+    while (arrived := receive(receiver, wait_s)) is not None:
+        arrivals.append(arrived[0])
     # Rates are those of IP bytes, whatever a packet costs on the link beyond them.
     theory_kbit = spec.mtu_bytes * 8 / each_ms
     measured_kbit = 0.0
@@ -134,6 +87,6 @@ def _measure_train(
         span_ms = (arrivals[-1] - arrivals[0]) / 1e6
         measured_kbit = (len(arrivals) - 1) * spec.mtu_bytes * 8 / span_ms
     return (
-        Measurement(f"{name}_rate", "kbit/s", measured_kbit, theory_kbit, tolerance_pct),
-        Measurement(f"{name}_buffer", "packets", float(len(arrivals)), float(expected), 0.0),
+        exactness.judge_rate(name, measured_kbit, theory_kbit),
+        exactness.judge_buffer(name, float(len(arrivals)), float(expected)),
     )

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from testbed.lab import cookies, knobs, link
+from testbed.lab import cookies, knobs
+from testbed.lab.bounded import calibrate_bounded
 from testbed.lab.calibration import calibrate
-from testbed.lab.topology import Topology, open_topology
+from testbed.lab.congestion import read_connection
+from testbed.lab.exactness import HOST, VIRTUAL, Exactness
+from testbed.lab.link.netem import NETEM
+from testbed.lab.link.protocol import Link, LinkBackend, LinkReport
+from testbed.lab.offloads import read_offloads
+from testbed.lab.path import read_strays
+from testbed.lab.topology import SENDERS, Topology, open_topology
 from testbed.model import Condition, LabReading
 
-VIRTUAL_TOLERANCE_PCT = 0.1
+__all__ = ["HOST", "VIRTUAL", "Lab", "open_lab"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +28,7 @@ class Lab:
     topology: Topology
     reading: LabReading
     condition: Condition
+    link: Link
 
     def prime_cookies(self, origins: int) -> None:
         """Bring the client's Fast Open cookies into the state that the condition asks for.
@@ -34,19 +42,77 @@ class Lab:
             if tcp.cookies == "cold":
                 knobs.rotate_key(self.topology)
 
+    def read_link(self) -> LinkReport:
+        """What the link did since the calibration (with one in virtual time: that included).
+
+        Raises:
+            LabError: the link has ended.
+        """
+        report = self.link.read_report()
+        strays = report.stray_packets + read_strays(self.topology)
+        return replace(report, stray_packets=strays)
+
 
 @contextmanager
 def open_lab(
-    condition: Condition, origins: int, tag: str = "", tolerance_pct: float = VIRTUAL_TOLERANCE_PCT
+    condition: Condition,
+    origins: int,
+    tag: str = "",
+    exactness: Exactness = VIRTUAL,
+    backend: LinkBackend = NETEM,
+    seed: int = 0,
 ) -> Iterator[Lab]:
-    """Build, shape, set, measure and read back; the undo takes everything down again."""
-    with open_topology(tag, condition.link.mtu_bytes, origins) as topology:
-        link.shape(topology, condition.link)
-        knobs.set_knobs(topology, condition.tcp)
-        measurements = calibrate(topology, condition.link, tolerance_pct)
-        if condition.link.loss_pct:
-            link.add_loss(topology, condition.link)
-        values, errors = knobs.read_knobs(topology, condition.tcp)
-        losses, loss_errors = link.read_loss(topology, condition.link)
-        reading = LabReading(measurements, values | losses, errors + loss_errors)
-        yield Lab(topology, reading, condition)
+    """Build, shape, set, measure and read back; the undo takes everything down again.
+
+    Args:
+        condition: what is asked of link and TCP.
+        origins: how many addresses the server has.
+        tag: begins the names of namespaces, and keeps two labs apart.
+        exactness: when a measurement is a problem, and how long measuring may take.
+        backend: what emulates the link.
+        seed: of the random loss, where the backend has a seed of its own.
+
+    Raises:
+        MissingError: the kernel does not have what is asked.
+        LabError: the link did not start, or nothing passes it.
+    """
+    spec, tcp = condition.link, condition.tcp
+    with (
+        open_topology(tag, spec.mtu_bytes, origins, backend.wire) as topology,
+        backend.open(topology, spec, seed) as link,
+    ):
+        pinned = knobs.set_knobs(topology, tcp)
+        if exactness.real_time:
+            measurements = calibrate_bounded(topology, spec, link, exactness)
+            connection = read_connection(topology)
+        else:
+            connection = None
+            measurements = calibrate(topology, spec, exactness)
+        if spec.loss_pct:
+            link.add_loss()
+        facts = {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
+        found = (
+            (facts, ()),
+            knobs.read_knobs(topology, tcp, connection),
+            link.read_knobs(),
+            _read_path(topology),
+        )
+        values = {name: value for some, _ in found for name, value in some.items()}
+        errors = tuple(error for _, some in found for error in some)
+        yield Lab(topology, LabReading(measurements, values, errors), condition, link)
+
+
+def _read_path(topology: Topology) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Offloads of both senders, and packets that have gone around the link."""
+    values: dict[str, str] = {}
+    errors: list[str] = []
+    for role, device in SENDERS:
+        on = read_offloads(topology.role(role), device)
+        values[f"{role}.offloads"] = " ".join(on) or "none"
+        if on:
+            errors.append(f"{role}: {', '.join(on)} of {device} did not go off")
+    strays = read_strays(topology)
+    values["stray_packets"] = str(strays)
+    if strays:
+        errors.append(f"{strays} packets went around the link")
+    return values, tuple(errors)

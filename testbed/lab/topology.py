@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from testbed import proc
 from testbed.namespace import Namespace
@@ -20,12 +21,18 @@ SERVER_ADDRESS = "10.0.2.2"
 ORIGIN_NETWORK = "10.10.0.0/16"
 RESOLVER_ADDRESS = "10.10.255.53"
 MAX_ORIGINS = 250
+# Frames that a TAP holds while the link is not running: more than any buffer lets through at once.
+TAP_QUEUE_FRAMES = 10_000
 IPV6_SYSCTLS = Path("/proc/sys/net/ipv6")
+
+
+MiddleWire = Literal["veth", "taps"]
+"""Between ``near`` and ``far``: a pair of devices, or two that a program has to join."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A veth pair: device and address on each side, in namespaces given by role."""
+    """Two devices: name and address on each side, in namespaces given by role."""
 
     left: str
     left_device: str
@@ -40,6 +47,8 @@ WIRES = (
     Wire("near", "n1", "10.0.1.1/24", "far", "f0", "10.0.1.2/24"),
     Wire("far", "f1", "10.0.2.1/24", "server", "s0", "10.0.2.2/24"),
 )
+MIDDLE = 1
+SENDERS = (("client", "c0"), ("server", "s0"))
 ROLES = ("client", "near", "far", "server")
 ROUTES = {
     "client": ("default via 10.0.0.1",),
@@ -75,7 +84,9 @@ def origin_address(index: int) -> str:
 
 
 @contextmanager
-def open_topology(tag: str, mtu_bytes: int, origins: int) -> Iterator[Topology]:
+def open_topology(
+    tag: str, mtu_bytes: int, origins: int, middle: MiddleWire = "veth"
+) -> Iterator[Topology]:
     """Build the row of namespaces; ``tag`` keeps the names of two labs apart.
 
     The undo deletes the namespaces that were made here, and with them every device.
@@ -89,11 +100,12 @@ def open_topology(tag: str, mtu_bytes: int, origins: int) -> Iterator[Topology]:
             # Before there is a device: none may announce itself.  Guests have no IPv6 at all.
             if IPV6_SYSCTLS.exists():
                 topology.role(role).write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
-        _batch(("ip", "-batch", "-"), _wire_lines(topology, mtu_bytes))
+        _batch(("ip", "-batch", "-"), _wire_lines(topology, mtu_bytes, middle))
         for role in ROLES:
             name = topology.role(role).name
-            _batch(("ip", "-n", name, "-batch", "-"), _address_lines(role, origins))
-        for role, device in (("client", "c0"), ("server", "s0")):
+            lines = _tap_lines(role, mtu_bytes) if middle == "taps" else []
+            _batch(("ip", "-n", name, "-batch", "-"), lines + _address_lines(role, origins))
+        for role, device in SENDERS:
             prefix = topology.role(role).prefix
             proc.run((*prefix, "ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off"))
         for role in ("near", "far"):
@@ -109,13 +121,31 @@ def _mac(wire: int, side: int) -> str:
     return f"02:00:00:00:{wire:02x}:{side:02x}"
 
 
-def _wire_lines(topology: Topology, mtu_bytes: int) -> list[str]:
+def _wire_lines(topology: Topology, mtu_bytes: int, middle: MiddleWire) -> list[str]:
     return [
         f"link add {wire.left_device} address {_mac(i, 1)} mtu {mtu_bytes} "
         f"netns {topology.role(wire.left).name} type veth "
         f"peer name {wire.right_device} address {_mac(i, 2)} mtu {mtu_bytes} "
         f"netns {topology.role(wire.right).name}"
         for i, wire in enumerate(WIRES)
+        if i != MIDDLE or middle == "veth"
+    ]
+
+
+def _tap_lines(role: str, mtu_bytes: int) -> list[str]:
+    """For inside the namespace: a TAP belongs to the one that it was made in."""
+    wire = WIRES[MIDDLE]
+    return [
+        line
+        for side, (owner, device) in enumerate(
+            ((wire.left, wire.left_device), (wire.right, wire.right_device)), start=1
+        )
+        if owner == role
+        for line in (
+            f"tuntap add dev {device} mode tap",
+            f"link set {device} address {_mac(MIDDLE, side)} mtu {mtu_bytes} "
+            f"txqueuelen {TAP_QUEUE_FRAMES}",
+        )
     ]
 
 

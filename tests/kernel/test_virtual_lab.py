@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from testbed.lab.link import serialisation_ms
+from testbed.lab.link.protocol import serialisation_ms
 from testbed.model import LabReading, LinkSpec
 from tests.kernel.guests import Guests
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,16 @@ from tests.lab.wires import namespace
 def tag() -> str:
     """Begins the names of a lab of this test run."""
     return f"fft{os.getpid()}"
+
+
+@pytest.fixture(scope="session")
+def link_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The link between two TAPs, compiled from its source."""
+    folder = tmp_path_factory.mktemp("native")
+    root = Path(__file__).parents[2]
+    script, sources = root / "bootstrap" / "build-native.sh", root / "testbed" / "native"
+    proc.run((str(script), str(sources), str(folder)), timeout_s=120)
+    return folder / "link"
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from testbed.errors import LabError
 from testbed.lab import cookies
 from testbed.lab.knobs import set_knobs
 from testbed.lab.laboratory import Lab
+from testbed.lab.link.netem import NetemLink
 from testbed.lab.topology import Topology, open_topology, origin_address
 from testbed.model import Condition, Cookies, LabReading, TcpSpec
 from testbed.wire.counters import difference, read_counters
@@ -74,7 +75,9 @@ def primed(tag: str, spec: TcpSpec) -> tuple[dict[str, int], dict[str, int]]:
     with open_topology(tag, 1500, ORIGINS) as topology, answering(topology):
         set_knobs(topology, spec)
         before = read_counters(topology.client)
-        Lab(topology, LabReading((), {}), Condition("p", "c", tcp=spec)).prime_cookies(ORIGINS)
+        condition = Condition("p", "c", tcp=spec)
+        link = NetemLink(topology, condition.link)  # which nobody shapes
+        Lab(topology, LabReading((), {}), condition, link).prime_cookies(ORIGINS)
         return difference(before, read_counters(topology.client)), visit(topology, spec.tfo)
 
 

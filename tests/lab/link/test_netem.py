@@ -1,4 +1,4 @@
-"""The access link: exact commands, exact theory, and a kernel that cannot do it."""
+"""The link by netem and tbf: exact commands, exact theory, and a kernel that cannot do it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.errors import MissingError
-from testbed.lab.link import (
+from testbed.lab.link.netem import (
+    NETEM,
     buffer_argv,
     delay_argv,
     directions,
     parse_loss,
-    serialisation_ms,
-    shape,
+    parse_traffic,
 )
+from testbed.lab.link.protocol import Traffic, serialisation_ms
 from testbed.lab.topology import open_topology
 from testbed.model import LinkSpec
 
@@ -89,8 +90,9 @@ def test_a_kernel_that_cannot_shape_says_so(tag: str, has_netem: bool) -> None:
     with (
         pytest.raises(MissingError, match=r"no tbf or no netem .*--kernel virtual"),
         open_topology(tag, SPEC.mtu_bytes, 1) as topology,
+        NETEM.open(topology, SPEC, 0),
     ):
-        shape(topology, SPEC)
+        pytest.fail("there is no such discipline")
 
 
 @pytest.mark.parametrize(
@@ -105,3 +107,17 @@ def test_a_kernel_that_cannot_shape_says_so(tag: str, has_netem: bool) -> None:
 )
 def test_loss_as_the_kernel_tells_it(text: str, loss_pct: float) -> None:
     assert parse_loss(text) == pytest.approx(loss_pct)
+
+
+def test_traffic_as_the_kernel_tells_it() -> None:
+    tbf = '[{"kind":"tbf","packets":90,"drops":12}]'
+    netem = '[{"kind":"netem","packets":85,"drops":5}]'
+    assert parse_traffic(tbf, netem) == Traffic(delivered=85, dropped=12, lost=5)
+
+
+@pytest.mark.root
+def test_what_is_missing_is_found_before_a_trial(has_netem: bool) -> None:
+    problem = NETEM.find_problem()
+    assert (problem is None) == has_netem
+    if problem is not None:
+        assert "netem" in problem

@@ -1,0 +1,54 @@
+"""How exact a lab must be before it is trusted, and how long it may take to find that out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from testbed.model import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Exactness:
+    """How far a measurement may be from theory; beyond that the lab is not what was asked.
+
+    Attributes:
+        rtt_ms: of the round trip, in ms; ``None``: ``rate_pct`` holds for it, too.
+        rate_pct: of both rates.
+        buffer_packets: of both buffers, in packets of one MTU.
+        train_ms: for how long a train is watched in real time, where a full buffer may need
+            seconds to empty: then the rest is thrown away.  ``None``: to the last packet, for
+            waiting costs nothing in virtual time.
+    """
+
+    rtt_ms: float | None
+    rate_pct: float
+    buffer_packets: float
+    train_ms: float | None = None
+
+    @property
+    def real_time(self) -> bool:
+        """Whether waiting costs anything."""
+        return self.train_ms is not None
+
+    def judge_rtt(self, measured_ms: float, theory_ms: float) -> Measurement:
+        """The round trip beside its theory."""
+        if self.rtt_ms is None:
+            return Measurement("rtt", "ms", measured_ms, theory_ms, self.rate_pct)
+        share_pct = 100 * self.rtt_ms / theory_ms
+        return Measurement("rtt", "ms", measured_ms, theory_ms, share_pct, self.rtt_ms)
+
+    def judge_rate(self, way: str, measured_kbit: float, theory_kbit: float) -> Measurement:
+        """The rate of direction ``way`` beside its theory."""
+        return Measurement(f"{way}_rate", "kbit/s", measured_kbit, theory_kbit, self.rate_pct)
+
+    def judge_buffer(self, way: str, measured: float, theory: float) -> Measurement:
+        """The packets that survived of a train in direction ``way``, beside theory."""
+        name, unit = f"{way}_buffer", "packets"
+        if not self.buffer_packets:
+            return Measurement(name, unit, measured, theory, 0.0)
+        share_pct = 100 * self.buffer_packets / theory
+        return Measurement(name, unit, measured, theory, share_pct, self.buffer_packets)
+
+
+VIRTUAL = Exactness(rtt_ms=None, rate_pct=0.1, buffer_packets=0.0)
+HOST = Exactness(rtt_ms=0.5, rate_pct=1.0, buffer_packets=1.0, train_ms=350.0)

@@ -1,0 +1,1 @@
+"""What emulates the access link: ``netem`` in the kernel, ``tap`` beside it."""

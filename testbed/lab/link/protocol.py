@@ -1,0 +1,112 @@
+"""What the lab asks of whatever emulates the access link, and the theory that all of it obeys.
+
+Downlink is from ``far`` to ``near``, uplink the other way round.  In each direction a packet waits
+in a drop-tail buffer counted in bytes, occupies the line for its serialisation, may be lost, and
+is delayed by half the round trip.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from testbed.lab.topology import MiddleWire, Topology
+from testbed.model import LinkSpec
+
+ETHERNET_HEADER_BYTES = 14
+WAYS = ("down", "up")
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Packets of one direction: delivered, dropped by the full buffer, lost at random."""
+
+    delivered: int
+    dropped: int
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkReport:
+    """What the link did since it was told to forget, or since it was opened.
+
+    ``dropped_packets`` counts both full buffers.  Lateness is by how much packets left the link
+    after they were due; a kernel's own discipline does not tell (``None``).  ``late_packets``
+    counts packets by lateness class, worst last.  ``stray_packets`` reached the client or the
+    server around the link, or vanished beside it: with any, the trial is worth nothing.
+    ``untimed_packets`` had no time of arrival from the kernel, so that the link's own had to do.
+    ``link_cpu_s`` is what the link has used since it was opened.
+    """
+
+    backend: str
+    down: Traffic
+    up: Traffic
+    dropped_packets: int = 0
+    stray_packets: int = 0
+    untimed_packets: int = 0
+    worst_lateness_ms: float | None = None
+    mean_lateness_ms: float | None = None
+    late_packets: dict[str, int] = field(default_factory=dict)
+    link_cpu_s: float | None = None
+
+
+class Link(Protocol):
+    """A running link."""
+
+    def add_loss(self) -> None:
+        """Switch the random loss on, after the link was measured without it."""
+        ...
+
+    def forget(self) -> None:
+        """Throw every packet away that is on its way, and all counts."""
+        ...
+
+    def read_knobs(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        """What the link says of itself, and a sentence for each thing that is not as asked."""
+        ...
+
+    def read_report(self) -> LinkReport:
+        """What happened on the link.
+
+        Raises:
+            LabError: the link has ended.
+        """
+        ...
+
+
+class LinkBackend(Protocol):
+    """One way to emulate the access link."""
+
+    @property
+    def name(self) -> str:
+        """As it stands in records."""
+        ...
+
+    @property
+    def wire(self) -> MiddleWire:
+        """Which devices it needs between ``near`` and ``far``."""
+        ...
+
+    def find_problem(self) -> str | None:
+        """Why this kernel cannot do it, found out in a scratch namespace; None: it can."""
+        ...
+
+    def open(self, topology: Topology, spec: LinkSpec, seed: int) -> AbstractContextManager[Link]:
+        """Put the link between client and server, without loss (calibration comes first).
+
+        Raises:
+            MissingError: the kernel cannot do it.
+            LabError: the link did not start.
+        """
+        ...
+
+
+def serialisation_ms(ip_bytes: int, rate_kbit: float, framing_bytes: int) -> float:
+    """Time that one packet of ``ip_bytes`` occupies the link, in ms."""
+    return (ip_bytes + framing_bytes) * 8 / rate_kbit
+
+
+def burst_bytes(spec: LinkSpec) -> int:
+    """The bucket before the line: one packet's worth, the smallest that tbf can work with."""
+    return spec.mtu_bytes + 40

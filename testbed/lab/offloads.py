@@ -1,0 +1,45 @@
+"""Segmentation and merging by the network stack, off: a packet is what the wire has (ethtool(8)).
+
+With them a sender hands over up to 64 KB at once, and no buffer or rate would hold for that.
+Source: include/uapi/linux/ethtool.h, SIOCETHTOOL.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import socket
+import struct
+
+from testbed.namespace import Namespace
+
+SIOCETHTOOL = 0x8946
+# Name: the commands that get and set it.
+OFFLOADS = {"tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
+
+
+def read_offloads(namespace: Namespace, device: str) -> tuple[str, ...]:
+    """Which of ``OFFLOADS`` are on."""
+    with namespace.entered():
+        return tuple(name for name, (get, _) in OFFLOADS.items() if _ask(device, get, 0))
+
+
+def clear_offloads(namespace: Namespace, device: str) -> None:
+    """Switch all of ``OFFLOADS`` off.
+
+    Raises:
+        OSError: the device does not let one be changed.
+    """
+    with namespace.entered():
+        for _, change in OFFLOADS.values():
+            _ask(device, change, 0)
+
+
+def _ask(device: str, command: int, value: int) -> int:
+    """One struct ethtool_value there and back."""
+    exchanged = ctypes.create_string_buffer(struct.pack("=II", command, value), 8)
+    request = struct.pack("@16sP", device.encode(), ctypes.addressof(exchanged))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        # struct ifreq has 40 bytes.
+        fcntl.ioctl(control, SIOCETHTOOL, request.ljust(40, b"\0"))
+    return int(struct.unpack("=II", exchanged.raw)[1])

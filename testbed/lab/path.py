@@ -1,0 +1,75 @@
+"""Whether every packet between client and server went over the link (proc_net(5), dev)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.lab.topology import ROLES, WIRES, Topology
+from testbed.namespace import Namespace
+
+LOOPBACK = "lo"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Packets that a device received, sent, and could not send."""
+
+    received: int
+    sent: int
+    unsent: int
+
+
+def read_devices(namespace: Namespace) -> dict[str, Device]:
+    """The counters of all devices of ``namespace``, by name."""
+    with namespace.entered():
+        return parse_devices(Path("/proc/thread-self/net/dev").read_text())
+
+
+def parse_devices(text: str) -> dict[str, Device]:
+    """The counters in the text of /proc/net/dev, by name."""
+    found = {}
+    for line in text.splitlines()[2:]:
+        name, _, numbers = line.partition(":")
+        fields = [int(number) for number in numbers.split()]
+        found[name.strip()] = Device(fields[1], fields[9], fields[11])
+    return found
+
+
+def count_strays(counters: dict[str, dict[str, Device]]) -> int:
+    """Packets that went another way than client, near, far, server, or vanished beside the link.
+
+    Args:
+        counters: of every role of the lab, by role and device.  Packets on their way, and those
+            that the link drops, are no strays.
+    """
+    # What came out of the link's far end is all that can have reached the server, and back.
+    around = (
+        max(0, counters["server"]["s0"].received - counters["far"]["f0"].received),
+        max(0, counters["client"]["c0"].received - counters["near"]["n1"].received),
+    )
+    ours = {role: {LOOPBACK} for role in ROLES}
+    for wire in WIRES:
+        ours[wire.left].add(wire.left_device)
+        ours[wire.right].add(wire.right_device)
+    elsewhere = sum(
+        device.received + device.sent
+        for role, devices in counters.items()
+        for name, device in devices.items()
+        if name not in ours[role]
+    )
+    return sum(around) + elsewhere
+
+
+def read_strays(topology: Topology) -> int:
+    """``count_strays`` of the running lab."""
+    # The ends first: a packet that arrives meanwhile must not look like a stray.
+    order = ("client", "server", "near", "far")
+    return count_strays({role: read_devices(topology.role(role)) for role in order})
+
+
+def read_unsent(topology: Topology) -> int:
+    """Packets that the two devices of the middle wire could not pass on."""
+    wire = WIRES[1]
+    ends = ((wire.left, wire.left_device), (wire.right, wire.right_device))
+    return sum(read_devices(topology.role(role))[device].unsent for role, device in ends)

@@ -1,0 +1,73 @@
+"""Packets that go around the link are counted, and offloads are told as the device has them."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+
+import pytest
+
+from testbed import proc
+from testbed.lab.offloads import clear_offloads, read_offloads
+from testbed.lab.path import Device, count_strays, parse_devices, read_strays
+from testbed.lab.topology import open_topology
+from tests.lab.wires import joined
+
+NET_DEV = """\
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo
+    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0
+    c0:    5000      11    0    1    0     0          0         0     6000      12    0    3    0
+"""
+IDLE = Device(0, 0, 0)
+LAB = {
+    "client": {"lo": IDLE, "c0": Device(8, 10, 0)},
+    "near": {"n0": Device(10, 8, 0), "n1": Device(8, 10, 0)},
+    "far": {"f0": Device(9, 8, 0), "f1": Device(8, 9, 0)},
+    "server": {"lo": Device(4, 4, 0), "s0": Device(9, 8, 0)},
+}
+
+
+def test_counters() -> None:
+    assert parse_devices(NET_DEV) == {"lo": IDLE, "c0": Device(11, 12, 3)}
+
+
+def test_packets_that_the_link_dropped_are_no_strays() -> None:
+    assert count_strays(LAB) == 0
+
+
+def test_what_reached_an_end_but_not_by_the_link() -> None:
+    server = {**LAB["server"], "s0": replace(LAB["server"]["s0"], received=11)}
+    client = {**LAB["client"], "c0": replace(LAB["client"]["c0"], received=9)}
+    assert count_strays({**LAB, "server": server, "client": client}) == 3
+
+
+def test_another_way_out() -> None:
+    assert count_strays({**LAB, "client": {**LAB["client"], "sit0": IDLE}}) == 0
+    assert count_strays({**LAB, "client": {**LAB["client"], "x0": Device(1, 2, 0)}}) == 3
+
+
+@pytest.mark.root
+def test_a_wire_around_the_link_is_seen(tag: str) -> None:
+    with open_topology(tag, 1500, 1) as topology:
+        assert read_strays(topology) == 0
+        client, server = topology.client.name, topology.server.name
+        proc.run(("ip", "-n", client, "link", "add", "x0", "type", "veth",
+                  "peer", "name", "x1", "netns", server))  # fmt: skip
+        for name, device, address in ((client, "x0", "10.7.0.1"), (server, "x1", "10.7.0.2")):
+            proc.run(("ip", "-n", name, "address", "add", f"{address}/24", "dev", device))
+            proc.run(("ip", "-n", name, "link", "set", device, "up"))
+        with topology.client.entered(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+            end.sendto(b"around", ("10.7.0.2", 9))
+        assert read_strays(topology) > 0
+
+
+@pytest.mark.root
+def test_offloads_go_off_and_are_read_back() -> None:
+    with joined("o") as (left, _):
+        proc.run((*left.prefix, "ethtool", "-K", "c0", "gso", "on", "tso", "on", "gro", "on"))
+        assert read_offloads(left, "c0") == ("tso", "gso", "gro")
+        proc.run((*left.prefix, "ethtool", "-K", "c0", "gso", "off"))
+        assert "gso" not in read_offloads(left, "c0")
+        clear_offloads(left, "c0")
+        assert read_offloads(left, "c0") == ()
