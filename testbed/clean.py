@@ -1,4 +1,8 @@
-"""Remove what this program built or left behind, and nothing else: results stay."""
+"""Remove what this program built or left behind, and nothing else: results stay.
+
+Trials on the host kernel leave nothing, even killed (``testbed.kernel.enclosure``), so nothing of
+the host is looked for here.
+"""
 
 from __future__ import annotations
 

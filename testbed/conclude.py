@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.kernel.protocol import RawResult
+from testbed.machine import judge_machine
 from testbed.model import (
     CAPTURE_FILE,
     HAR_FILE,
@@ -35,6 +36,7 @@ class Observation:
     """What a trial wrote down about itself; see ``testbed.trial``.
 
     ``problems`` are what it holds against its own proof, and ``error`` why it did not succeed.
+    ``machine`` is what the machine did meanwhile, of a trial in real time.
     """
 
     lab: LabReading | None = None
@@ -44,6 +46,7 @@ class Observation:
     problems: tuple[str, ...] = ()
     error: str | None = None
     outcome: Literal["failed", "timeout", "unsupported"] = "failed"
+    machine: dict[str, float] = field(default_factory=dict)
 
 
 _OBSERVATION = TypeAdapter(Observation)
@@ -55,6 +58,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
     load: PageLoad | None = None
     replay: Replay | None = None
     proof: Proof | None = None
+    machine: dict[str, float] = {}
     outcome: Outcome
     reason: str | None
     if raw.status != "ended" or raw.observation is None:
@@ -64,6 +68,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         try:
             observed = _OBSERVATION.validate_python(json.loads(raw.observation.read_text()))
             lab, load, replay = observed.lab, observed.load, observed.replay
+            machine = observed.machine
             proof = _prove(out / CAPTURE_FILE, observed, trial.condition)
             outcome, reason = _judge(observed, proof)
         except (OSError, ValueError, KeyError, ValidationError) as error:
@@ -81,6 +86,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         cost=raw.cost,
         artefacts=_hash_artefacts(out),
         attempt=attempt,
+        machine=machine,
     )
 
 
@@ -95,6 +101,9 @@ def _prove(pcap: Path, observed: Observation, condition: Condition) -> Proof | N
 def _judge(observed: Observation, proof: Proof | None) -> tuple[Outcome, str | None]:
     if observed.lab is not None and observed.lab.problems:
         return "lab_mismatch", "; ".join(observed.lab.problems)
+    disturbed = judge_machine(observed.machine)
+    if disturbed:
+        return "lab_mismatch", "; ".join(disturbed)
     if observed.error is not None:
         return observed.outcome, observed.error
     if observed.lab is None or observed.load is None or observed.replay is None:

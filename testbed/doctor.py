@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed import places
-from testbed.errors import TestbedError
+from testbed.bundle import make_bundle
+from testbed.errors import MissingError, TestbedError
 from testbed.kernel.build import find_kernel
+from testbed.kernel.enclosure import require_privileges
+from testbed.kernel.host import probe_host
 from testbed.kernel.jail import MEMORY_FILE_BYTES, SHARED_MEMORY, read_jail_problem
 from testbed.kernel.pin import DEFAULT_VERSION, pins, read_pin
 from testbed.units import format_bytes
@@ -28,6 +31,7 @@ TOOLS: dict[str, str] = {
     "taskset": "util-linux",
     "tc": "iproute2",
     "tcpdump": "tcpdump",
+    "unshare": "util-linux",
     "wget2": "wget2",
 }
 """Programs that a trial runs, and the Debian package of each."""
@@ -48,9 +52,9 @@ class Check:
 
 
 def examine(jobs: int) -> list[Check]:
-    """Look at everything that ``jobs`` guests at once need; changes nothing."""
+    """Look at everything that ``jobs`` guests at once need; changes nothing but the cache."""
     checks = [_machine(), *_tools(), *_kernels(), _jail(), _memory(jobs), _shm(), _disk()]
-    return [*checks, *_parts()]
+    return [*checks, *_parts(), *_host_kernel()]
 
 
 def healthy(checks: list[Check]) -> bool:
@@ -158,3 +162,25 @@ def _parts() -> Iterator[Check]:
             yield Check(f"part {name}", False, str(error), "start with ./run.sh")
             continue
         yield Check(f"part {name}", folder.is_dir(), str(folder), "start with ./run.sh")
+
+
+def _host_kernel() -> Iterator[Check]:
+    """Asked from inside an enclosure, as a trial would be; nobody needs it for virtual time."""
+    name = f"host kernel {os.uname().release}"
+    try:
+        require_privileges(os.geteuid(), Path("/proc/self/status").read_text())
+        native, js = places.built_part("native"), places.built_part("js")
+        found = probe_host(make_bundle(places.cache(), native, js).path)
+        if "problem" in found:
+            raise MissingError(found["problem"])
+    except (TestbedError, OSError) as error:
+        yield Check(name, False, str(error), "only --kernel host needs it", needed=False)
+        return
+    yield Check(name, True, f"link backend {found['backend']}", needed=False)
+    yield Check(
+        "host kernel: priority of the link",
+        found["scheduler"] == "fifo",
+        {"fifo": "real time (SCHED_FIFO)"}.get(found["scheduler"], "that of any process"),
+        "give CAP_SYS_NICE, or keep the machine idle: packets are late otherwise",
+        needed=False,
+    )

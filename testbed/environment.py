@@ -5,7 +5,8 @@ line), the versions of every program and library that runs in a trial, our own c
 result (the bundle: harness, native helpers, browser driver) or judges it, and the built pages.
 ``facts`` are written down but do not count: in virtual time neither processor, core count, memory
 nor the user changes a packet, and a git revision may differ by a comment.  A kernel in real time
-adds the processor to its own identity.  Records of different ids are never pooled.
+adds the machine to its own identity (``testbed.kernel.hardware``).  Records of different ids are
+never pooled.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 SCHEMA_VERSION = 2
+MAX_REPETITIONS = 100
 
 # The files of a trial's folder, between the two halves of the harness: asked, seen, kept.
 TRIAL_FILE = "trial.json"
@@ -86,7 +87,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One condition, one repetition, one seed, on one kernel; ``id`` names it for ever."""
+    """One condition, one repetition, one seed, on one kernel; ``id`` names it for ever.
+
+    All conditions of one repetition are a block.  A ``warm_up`` is recorded, and never counts.
+    """
 
     condition: Condition
     repetition: int
@@ -94,12 +98,15 @@ class Trial:
     kernel: str
     kernel_version: str
     timeout_s: float = 120.0
+    warm_up: bool = False
 
     @property
     def id(self) -> str:
         """First 16 hex digits of the SHA-256 of everything that decides the result."""
         identity = asdict(self)
         identity.pop("timeout_s")
+        if not self.warm_up:  # what counts is named as it was before there were warm-ups
+            identity.pop("warm_up")
         return digest(identity)[:16]
 
     @classmethod
@@ -113,7 +120,12 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What was asked: a title, the conditions in order, how often, and on which kernel."""
+    """What was asked: a title, the conditions in order, how often, and on which kernel.
+
+    With ``until_ci_pct`` blocks are added to ``repetitions`` until every interval is as narrow as
+    that, or until there are ``max_repetitions``; see ``testbed.stopping``.  ``warmup_blocks`` of
+    ``None`` is one in real time and none in virtual time.
+    """
 
     name: str
     title: str
@@ -124,17 +136,24 @@ class Experiment:
     kernel_version: str = "7.3"
     timeout_s: float = 120.0
     reference: str | None = None
+    until_ci_pct: float | None = None
+    max_repetitions: int = MAX_REPETITIONS
+    warmup_blocks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One measured property of the lab beside its closed-form value, both in ``unit``."""
+    """One measured property of the lab beside its closed-form value, both in ``unit``.
+
+    ``tolerance``, in ``unit`` as well, decides where it is given, and ``tolerance_pct`` elsewhere.
+    """
 
     name: str
     unit: str
     measured: float
     theory: float
     tolerance_pct: float
+    tolerance: float | None = None
 
     @property
     def error_pct(self) -> float:
@@ -146,7 +165,16 @@ class Measurement:
     @property
     def within(self) -> bool:
         """Whether the error is inside the tolerance."""
+        if self.tolerance is not None:
+            return abs(self.measured - self.theory) <= self.tolerance
         return abs(self.error_pct) <= self.tolerance_pct
+
+    @property
+    def bound(self) -> str:
+        """The tolerance that decides, in words."""
+        if self.tolerance is not None:
+            return f"{self.tolerance:g} {self.unit}"
+        return f"{self.tolerance_pct} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +190,7 @@ class LabReading:
         """One sentence for each measurement out of tolerance and each knob that did not take."""
         wrong = [
             f"{m.name}: measured {m.measured:.6g} {m.unit}, theory {m.theory:.6g} {m.unit} "
-            f"({m.error_pct:+.3f} %, tolerance {m.tolerance_pct} %)"
+            f"({m.error_pct:+.3f} %, tolerance {m.bound})"
             for m in self.measurements
             if not m.within
         ]
@@ -186,7 +214,9 @@ class RequestTiming:
 class PageLoad:
     """Raw observations of one client: PLT (loadEventEnd - navigationStart) and its requests.
 
-    ``pinned`` says that scripts had pinned clocks and random numbers.
+    ``pinned`` says that scripts had pinned clocks and random numbers.  ``browser`` is what the
+    load cost a browser, in seconds; it is empty for other clients, and docs/decisions/
+    client-chromium-driver.md names its parts.
     """
 
     client: str
@@ -197,6 +227,7 @@ class PageLoad:
     extra: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     pinned: bool = False
+    browser: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +298,10 @@ class Record:
     """The end of a trial, whatever it was; one line of ``records.jsonl``.
 
     ``artefacts`` maps a file name in ``trials/<trial_id>/`` to the SHA-256 of its content.
+    ``position`` is the trial's place in its block, from 0; in virtual time, where a trial cannot
+    disturb the next, it has none.
+    ``machine`` is what the machine did meanwhile, of a trial in real time: ``steal_pct``,
+    ``others_pct`` (other processes), ``load_1min``, ``worst_lateness_ms`` of the link, ``cpu_s``.
     """
 
     trial_id: str
@@ -281,6 +316,8 @@ class Record:
     cost: Cost | None = None
     artefacts: dict[str, str] = field(default_factory=dict)
     attempt: int = 1
+    position: int | None = None
+    machine: dict[str, float] = field(default_factory=dict)
     schema: int = SCHEMA_VERSION
 
 

@@ -14,8 +14,8 @@ from testbed.config import Catalogue
 from testbed.determinism import check_determinism
 from testbed.environment import Environment, hash_tree, read_environment
 from testbed.errors import ConfigurationError
-from testbed.kernel import KERNELS, open_kernel
-from testbed.kernel.pin import pins
+from testbed.kernel import KERNELS, kernel_versions, open_kernel
+from testbed.kernel.protocol import Kernel
 from testbed.kernel.virtual import VirtualKernel
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
 from testbed.page.archive import read_archive
@@ -33,7 +33,7 @@ def read_catalogue() -> Catalogue:
         pages=frozenset(folder.name for folder in list_pages(places.PAGES)),
         clients=frozenset(CLIENTS),
         references=frozenset(path.stem for path in places.REFERENCES.glob("*.csv")),
-        kernels={name: pins() for name in KERNELS},
+        kernels={name: kernel_versions(name) for name in KERNELS},
     )
 
 
@@ -58,7 +58,16 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
         pages={name: read_archive(folder).digest for name, folder in pages.items()},
         root=places.ROOT,
     )
-    return Means(kernel, pages, conclude, jobs), environment
+    return Means(kernel, pages, conclude, fitting_jobs(kernel, jobs)), environment
+
+
+def fitting_jobs(kernel: Kernel, jobs: int) -> int:
+    """How many trials at once ``kernel`` may run of the ``jobs`` asked for."""
+    if not kernel.real_time:
+        return jobs
+    if jobs > 1:
+        _log.info("kernel %s measures in real time: one trial at a time", kernel.name)
+    return 1
 
 
 def prepare_determinism(boots: int, client: str, version: str, jobs: int) -> tuple[str, ...]:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import errno
-from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
+from testbed import log
 from testbed.errors import MissingError, StorageError, TestbedError
 from testbed.interrupt import interruptible
 from testbed.kernel.protocol import InterruptedTrial, Kernel, RawResult
 from testbed.manifest import Manifest
 from testbed.model import Record, Trial
-from testbed.plan import plan_trials
+from testbed.plan import choose_trials, plan_trials, positions
 from testbed.progress import Display
+from testbed.stopping import Unsettled, all_settled, look_points
 from testbed.store import Store, open_store
 from testbed.tally import Tally, tally
 
+_log = log.logger(__name__)
 Conclude = Callable[[Trial, RawResult, Path, str, int], Record]
 # A signal that comes just before the main thread blocks would not wake it: it must look up.
 _POLL_S = 0.2
+ATTEMPTS = 3
+"""How often a trial may run in real time until its link and machine were as asked."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -38,40 +43,74 @@ class Means:
 
 
 def run_experiment(
-    results: Path, manifest: Manifest, means: Means, display: Display, *, resume: bool = False
+    results: Path,
+    manifest: Manifest,
+    means: Means,
+    display: Display,
+    *,
+    resume: bool = False,
+    list_unsettled: Unsettled = all_settled,
 ) -> Tally:
     """Run what ``manifest`` plans and keep each record in ``results`` as its trial ends.
 
     With ``resume`` the folder has records already; trials with an ``ok`` record are skipped.
+    ``list_unsettled`` is asked at each look of an experiment that samples until it has settled.
 
     Raises:
         StorageError: results cannot be written; the records so far are intact.
         MissingError: this machine cannot run the kernel.
     """
-    trials = plan_trials(manifest.experiment)
+    experiment = manifest.experiment
+    trials: tuple[Trial, ...] = ()
+    unsettled: tuple[str, ...] = ()
+    tried: set[str] = set()
     with (
         open_store(results, None if resume else manifest) as store,
         interruptible() as interruption,
     ):
-        done = store.done()
-        todo = [trial for trial in trials if trial.id not in done]
-        attempt = _attempt(store, means, manifest.environment.id, interruption.stop)
-        with (
-            display.showing(todo, skipped=len(trials) - len(todo)),
-            closing(perform(todo, attempt, means.jobs, interruption.stop)) as records,
-        ):
-            for record in records:
-                store.append(record)
-                display.ended(record)
-        return tally(trials, store.records, interrupted=interruption.signal is not None)
+        stop = interruption.stop
+        attempt = _attempt(store, means, manifest.environment.id, stop)
+        again = disturbed(ATTEMPTS if means.kernel.real_time else 1)
+        for repetitions in look_points(experiment, store.records):
+            trials = plan_trials(experiment, repetitions)
+            todo = [t for t in choose_trials(trials, store.done()) if t.id not in tried]
+            tried |= {trial.id for trial in todo}
+            place, done = positions(trials), store.done()
+            with (
+                display.showing(todo, sum(t.id in done and not t.warm_up for t in trials)),
+                closing(perform(todo, attempt, means.jobs, stop, again)) as records,
+            ):
+                _keep(records, place, store, display)
+            if stop.is_set():
+                break
+            if experiment.until_ci_pct is not None:
+                unsettled = list_unsettled(experiment, store.records)
+                if not unsettled:
+                    break
+        interrupted = interruption.signal is not None
+        return tally(trials, store.records, interrupted=interrupted, unsettled=unsettled)
+
+
+def _keep(
+    records: Iterable[Record], place: Mapping[str, int], store: Store, display: Display
+) -> None:
+    for record in records:
+        placed = replace(record, position=place.get(record.trial_id))
+        store.append(placed)
+        display.ended(placed)
 
 
 def perform(
-    trials: Sequence[Trial], attempt: Callable[[Trial, int], Record], jobs: int, stop: Event
+    trials: Sequence[Trial],
+    attempt: Callable[[Trial, int], Record],
+    jobs: int,
+    stop: Event,
+    again: Callable[[Record], bool],
 ) -> Generator[Record, None, None]:
     """Yield the record of each trial as it ends, ``jobs`` at a time, each on a slot of its own.
 
-    When ``stop`` is set no trial begins; those that run are stopped and have no record.
+    A trial whose record calls for it runs ``again``, before those that wait.  When ``stop`` is set
+    no trial begins; those that run are stopped and have no record.
     """
     waiting, free = deque(trials), list(reversed(range(jobs)))
     running: dict[Future[Record], int] = {}
@@ -84,9 +123,32 @@ def perform(
                 for future in wait(running, _POLL_S, FIRST_COMPLETED).done:
                     free.append(running.pop(future))
                     if not isinstance(future.exception(), InterruptedTrial):
-                        yield future.result()
-        finally:
+                        record = future.result()
+                        yield record  # it is stored before the next attempt asks for its number
+                        if not stop.is_set() and again(record):
+                            waiting.appendleft(record.trial)
+        except BaseException:
             stop.set()  # an error or an early end of the caller: do not wait for whole trials
+            raise
+
+
+def disturbed(attempts: int) -> Callable[[Record], bool]:
+    """A rule: whether link or machine were not as asked, and a trial has had no ``attempts`` yet.
+
+    It counts what it is asked about.  Nothing else is taken again: a failure is a result, and
+    a warm-up has done what it is for.
+    """
+    had: Counter[str] = Counter()
+
+    def again(record: Record) -> bool:
+        had[record.trial_id] += 1
+        mismatch = record.outcome == "lab_mismatch" and not record.trial.warm_up
+        wanted = mismatch and had[record.trial_id] < attempts
+        if wanted:
+            _log.info("taking trial %s again: %s", record.trial_id, record.reason)
+        return wanted
+
+    return again
 
 
 def _attempt(

@@ -10,6 +10,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from testbed.client import CLIENTS
 from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
 from testbed.client.verdict import check_protocols, judge_coverage, unreached
 from testbed.errors import LabError, MissingError, TestbedError
+from testbed.lab.exactness import HOST
 from testbed.lab.laboratory import Lab, open_lab
+from testbed.lab.link.backend import choose_backend
 from testbed.lab.topology import RESOLVER_ADDRESS, origin_address
+from testbed.machine import describe_machine, read_sample
 from testbed.model import (
     CAPTURE_FILE,
     OBSERVATION_FILE,
@@ -52,7 +56,11 @@ LAUNCH_NS = 5_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a trial is performed, and with what: all paths exist, ``scratch`` is empty."""
+    """Where a trial is performed, and with what: all paths exist, ``scratch`` is empty.
+
+    ``aligned`` is for virtual time, where a load starts at a round instant; in real time the lab
+    has the host's bounds, and the machine is watched.
+    """
 
     page: Path
     out: Path
@@ -68,7 +76,7 @@ def perform(trial: Trial, site: Site) -> dict[str, object]:
     archive = read_archive(site.page)
     addresses = {host: origin_address(i) for i, host in enumerate(archive.hosts)}
     try:
-        with open_lab(trial.condition, len(addresses), site.tag) as lab:
+        with _open_lab(trial, len(addresses), site) as lab:
             observation["lab"] = asdict(lab.reading)
             if not lab.reading.problems:
                 _measure(trial, site, archive, addresses, lab, observation)
@@ -76,6 +84,13 @@ def perform(trial: Trial, site: Site) -> dict[str, object]:
         observation["error"] = str(error)
         observation["outcome"] = _outcome(error)
     return observation
+
+
+def _open_lab(trial: Trial, origins: int, site: Site) -> AbstractContextManager[Lab]:
+    """The lab: exact in virtual time, in real time as exact as a machine can be."""
+    if site.aligned:
+        return open_lab(trial.condition, origins, site.tag)
+    return open_lab(trial.condition, origins, site.tag, HOST, choose_backend(), trial.seed)
 
 
 def _outcome(error: Exception) -> Outcome:
@@ -110,7 +125,7 @@ def _measure(
                 site.scratch,
             ),
         ):
-            load, counters = _load(trial, site, archive, lab)
+            load, counters, machine = _load(trial, site, archive, lab)
     except LoadError:
         # What the server was asked explains a load that came to no end.
         observation["replay"] = asdict(read_replay(nginx))
@@ -122,6 +137,7 @@ def _measure(
     served = {(listener.host, listener.port) for listener in listeners}
     replay = replace(replay, missed=(*replay.missed, *unreached(load.requests, served)))
     observation |= {"load": asdict(load), "replay": asdict(replay), "counters": counters}
+    observation["machine"] = machine
     observation["problems"] = check_protocols(replay, _offers(listeners))
     reason = judge_coverage(load, replay, archive.entries, condition.allow_misses)
     if reason is not None:
@@ -130,13 +146,15 @@ def _measure(
 
 def _load(
     trial: Trial, site: Site, archive: Archive, lab: Lab
-) -> tuple[PageLoad, dict[str, dict[str, int]]]:
-    """The load, and what the TCP counters of both ends grew by during it."""
+) -> tuple[PageLoad, dict[str, dict[str, int]], dict[str, float]]:
+    """The load, what the TCP counters of both ends grew by during it, and the machine meanwhile."""
     ends = {"client": lab.topology.client, "server": lab.topology.server}
     lab.prime_cookies(len(archive.hosts))
     before = {end: read_counters(namespace) for end, namespace in ends.items()}
     order = _order(trial, site, archive, lab)
     pcap = site.scratch / CAPTURE_FILE
+    # In virtual time nothing that a machine does can be seen, so nobody looks.
+    sample = None if site.aligned else read_sample()
     try:
         with capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log"):
             load = CLIENTS[trial.condition.client].load(order)
@@ -147,8 +165,15 @@ def _load(
         for file in (pcap, *sorted(order.out.iterdir())):
             if file.is_file() and not file.is_symlink():
                 shutil.copyfile(file, site.out / file.name)
+    machine = {} if sample is None else describe_machine(sample, read_sample()) | _link_of(lab)
     after = {end: read_counters(namespace) for end, namespace in ends.items()}
-    return load, {end: difference(before[end], after[end]) for end in ends}
+    return load, {end: difference(before[end], after[end]) for end in ends}, machine
+
+
+def _link_of(lab: Lab) -> dict[str, float]:
+    """The numbers that the link tells of itself after a load; a kernel's own knows no lateness."""
+    told = asdict(lab.read_link())
+    return {name: float(value) for name, value in told.items() if isinstance(value, int | float)}
 
 
 def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:

@@ -133,6 +133,22 @@ def test_half_a_measurement(out: Path, lost: str) -> None:
     assert (record.outcome, record.reason) == ("failed", "the trial left no measurement")
 
 
+def test_what_the_machine_did_is_kept(out: Path) -> None:
+    machine = {"steal_pct": 0.1, "others_pct": 3.0, "worst_lateness_ms": 4.9, "cpu_s": 0.5}
+    record = judge(out, good() | {"machine": machine})
+    assert (record.outcome, record.machine) == ("ok", machine)
+
+
+def test_a_machine_that_was_disturbed(out: Path) -> None:
+    record = judge(out, good() | {"machine": {"steal_pct": 2.5, "worst_lateness_ms": 7.25}})
+    assert record.outcome == "lab_mismatch"
+    assert record.reason == (
+        "a packet left the link late by 7.25 ms (limit 5 ms); "
+        "the hypervisor took away 2.5 % (limit 2 %)"
+    )
+    assert record.load == LOAD
+
+
 def test_no_capture(out: Path) -> None:
     (out / "client.pcap").unlink()
     record = judge(out, good())

@@ -43,6 +43,7 @@ class TwoFaced:
 
     odd: int
     name: str = "virtual"
+    real_time: bool = False
     version: str = "7.3"
 
     def identity(self) -> dict[str, str]:

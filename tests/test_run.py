@@ -125,6 +125,58 @@ def test_resume_runs_what_is_not_ok_and_counts_attempts(
     assert total.exit_code == 0
 
 
+class Disturbed(FakeKernel):
+    """A kernel in real time, whose machine is busy during the first ``times`` runs of a trial."""
+
+    def __init__(self, which: str, times: int, outcome: Outcome = "lab_mismatch") -> None:
+        FakeKernel.__init__(self, real_time=True)
+        for name, value in {"which": which, "left": [times], "outcome": outcome}.items():
+            object.__setattr__(self, name, value)
+
+    __slots__ = ("left", "outcome", "which")
+    which: str
+    left: list[int]
+    outcome: Outcome
+
+    def run(
+        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+    ) -> RawResult:
+        busy = trial.id == self.which and self.left[0] > 0
+        self.left[0] -= busy
+        kernel = FakeKernel(plan={trial.id: self.outcome} if busy else {})
+        return kernel.run(trial, page, out, slot, cancel)
+
+
+@pytest.mark.parametrize(
+    ("times", "outcomes"),
+    [
+        (1, ["lab_mismatch", "ok"]),
+        (2, ["lab_mismatch", "lab_mismatch", "ok"]),
+        (9, ["lab_mismatch", "lab_mismatch", "lab_mismatch"]),
+    ],
+)
+def test_a_disturbed_trial_in_real_time_is_taken_again_at_once(
+    results: Path, manifest: Manifest, times: int, outcomes: list[str]
+) -> None:
+    which = manifest.trials[2]
+    total, _ = go(results, manifest, Disturbed(which, times))
+    records = read_records(results)
+    taken = [r for r in records if r.trial_id == which]
+    assert [r.outcome for r in taken] == outcomes
+    assert [r.attempt for r in taken] == list(range(1, len(outcomes) + 1))
+    # Before the next one: the block stays together.
+    assert [r.trial_id for r in records[2 : 2 + len(outcomes)]] == [which] * len(outcomes)
+    assert len(records) == len(manifest.trials) - 1 + len(outcomes)
+    assert total.exit_code == (0 if outcomes[-1] == "ok" else 1)
+    kept = sorted(p.name for p in (results / "trials").iterdir() if p.name.startswith(which))
+    assert kept == [which, *(f"{which}.attempt{i}" for i in range(1, len(outcomes)))]
+
+
+def test_a_failure_is_a_result_and_is_not_taken_again(results: Path, manifest: Manifest) -> None:
+    go(results, manifest, Disturbed(manifest.trials[0], 1, "failed"))
+    assert len(read_records(results)) == len(manifest.trials)
+
+
 class Failing(FakeKernel):
     """Raises ``error`` in the third trial."""
 

@@ -14,6 +14,7 @@ import pytest
 from testbed import trial as trials
 from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
 from testbed.errors import LabError, MissingError
+from testbed.lab.exactness import HOST
 from testbed.model import (
     Condition,
     LabReading,
@@ -54,6 +55,18 @@ ARCHIVE = Archive("p", "P", ROOT, (entry(ROOT, "h2"), entry(OTHER, "http/1.1")),
 
 
 @dataclass
+class Report:
+    """What a link may tell of itself, numbers and others."""
+
+    backend: str = "tap"
+    worst_lateness_ms: float = 1.5
+    mean_lateness_ms: float | None = None
+    dropped_packets: int = 4
+    stray_packets: int = 0
+    late_packets: dict[str, int] = field(default_factory=lambda: {"1 ms": 3})
+
+
+@dataclass
 class Stage:
     """What happens in the trial, and what was asked of each part of it."""
 
@@ -66,22 +79,28 @@ class Stage:
     orders: list[LoadOrder] = field(default_factory=list)
     served: list[tuple[tuple[Listener, ...], Terms]] = field(default_factory=list)
     running: bool = False
+    real_time: bool = False
+    labs: list[tuple[object, ...]] = field(default_factory=list)
 
     def perform(self, condition: Condition = CONDITION) -> dict[str, Any]:
         """The observation of a trial of ``condition``."""
         for name in ("page", "out", "scratch"):
             (self.folder / name).mkdir(exist_ok=True)
         page, out, scratch = (self.folder / name for name in ("page", "out", "scratch"))
-        site = Site(page, out, self.folder / "bundle", scratch, aligned=False)
+        site = Site(page, out, self.folder / "bundle", scratch, aligned=not self.real_time)
         return perform(Trial(condition, 0, 0, "virtual", "7.3"), site)
 
     @contextmanager
-    def open_lab(self, *_asked: object) -> Iterator[Any]:
+    def open_lab(self, _condition: object, _origins: int, *asked: object) -> Iterator[Any]:
         """A lab without anything in it."""
+        self.labs.append(asked)
         end = SimpleNamespace(prefix=("in", "client"))
         topology = SimpleNamespace(client=end, server=end)
         yield SimpleNamespace(
-            topology=topology, reading=self.reading, prime_cookies=lambda _origins: None
+            topology=topology,
+            reading=self.reading,
+            prime_cookies=lambda _origins: None,
+            read_link=Report,
         )
 
     @contextmanager
@@ -118,6 +137,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     for name, part in {
         "read_archive": lambda _page: made.archive,
         "open_lab": made.open_lab,
+        "choose_backend": lambda: "the backend",
         "serve": made.serve,
         "resolve": lambda *_asked: nullcontext(),
         "capture": lambda *_asked: nullcontext(),
@@ -142,6 +162,25 @@ def test_a_load_of_the_whole_page(stage: Stage) -> None:
     assert sorted(path.name for path in (stage.folder / "out").iterdir()) == [
         "client.pcap", "load.har",
     ]  # fmt: skip
+
+
+def test_in_virtual_time_nobody_looks_at_the_machine(stage: Stage) -> None:
+    observed = stage.perform()
+    assert observed["machine"] == {}
+    assert stage.labs == [("",)]
+    assert stage.orders[0].wait_until_ns is not None
+
+
+def test_in_real_time_the_machine_and_its_link_are_watched(stage: Stage) -> None:
+    stage.real_time = True
+    machine = stage.perform()["machine"]
+    assert stage.labs == [("", HOST, "the backend", 0)]
+    assert stage.orders[0].wait_until_ns is None
+    assert {"steal_pct", "others_pct", "load_1min", "cpu_s"} < set(machine)
+    assert machine["worst_lateness_ms"] == 1.5
+    assert "mean_lateness_ms" not in machine  # what the link does not tell is no number
+    assert (machine["dropped_packets"], machine["stray_packets"]) == (4.0, 0.0)
+    assert all(isinstance(value, float) for value in machine.values())
 
 
 @pytest.mark.parametrize("tls", [True, False])

@@ -66,7 +66,26 @@ def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -
     )
 
 
+def _open_host(version: str, _cache: Path, bundle: Path, _progress: Progress) -> Kernel:
+    from testbed.kernel.host import open_host
+
+    return open_host(version, bundle)
+
+
+def kernel_versions(name: str) -> tuple[str, ...]:
+    """The versions of a kernel that an experiment may ask for here, the default first.
+
+    The host kernel has one: what runs.
+    """
+    if name == "host":
+        return (os.uname().release,)
+    from testbed.kernel.pin import pins
+
+    return pins()
+
+
 KERNELS: dict[str, Opener] = {
     "virtual": _open_virtual,
+    "host": _open_host,
 }
 """Kernel name to the function that opens it."""

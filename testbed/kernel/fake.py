@@ -52,6 +52,7 @@ class FakeKernel:
     seconds: float = 0.0
     plan: Mapping[str, Outcome] = field(default_factory=dict)
     name: str = "fake"
+    real_time: bool = False
 
     def identity(self) -> dict[str, str]:
         """A fake kernel is what it is called."""

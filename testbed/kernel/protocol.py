@@ -12,6 +12,9 @@ from testbed.model import Cost, Trial
 
 Status = Literal["ended", "timeout", "panicked", "failed"]
 
+REAL_TIME = frozenset({"host"})
+"""Names of the kernels that are ``real_time``: a plan is made before any kernel is opened."""
+
 
 class InterruptedTrial(TestbedError):  # noqa: N818 - an event, not a fault
     """The trial was stopped from outside before its end; it leaves no record."""
@@ -45,6 +48,11 @@ class Kernel(Protocol):
     @property
     def version(self) -> str:
         """Which kernel version runs, as the experiment names it."""
+        ...
+
+    @property
+    def real_time(self) -> bool:
+        """Whether its clock is the machine's: one trial at a time, and a second try may differ."""
         ...
 
     def identity(self) -> dict[str, str]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import stat
 import threading
 import time
 from dataclasses import asdict, dataclass
@@ -19,6 +17,7 @@ from pathlib import Path
 from testbed import proc
 from testbed.kernel.jail import Contents, Stage, open_stage
 from testbed.kernel.protocol import InterruptedTrial, RawResult, Status
+from testbed.kernel.remains import keep_regular_files, read_end, read_seconds, tail_of
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Cost, Trial
 
 # 2023-11-14 22:13:20 UTC: an arbitrary, round start of the guest's real-time clock.
@@ -27,8 +26,6 @@ MEMORY = "1G"
 CONSOLE_FILE = "console.log"
 TRACE_FILE = "syscalls.trace"
 TRACE_OPTION = f"tt-trace=/proc/self/cwd/out/{TRACE_FILE}"
-CONSOLE_TAIL_LINES = 15
-CONSOLE_TAIL_BYTES = 16384
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +50,7 @@ class VirtualKernel:
     jailed: bool
     traced: bool = False
     name: str = "virtual"
+    real_time: bool = False
 
     def identity(self) -> dict[str, str]:
         """What can influence a result; the jail cannot, and is told elsewhere."""
@@ -70,9 +68,9 @@ class VirtualKernel:
         wall_s = time.monotonic() - started
         if ending is None and cancel.is_set():
             raise InterruptedTrial(f"trial {trial.id} was interrupted")
-        _keep_regular_files(out)
+        keep_regular_files(out)
         observation = out / OBSERVATION_FILE
-        virtual_s = _read_virtual_s(observation)
+        virtual_s = read_seconds(observation)
         status: Status
         if ending is None:
             status, message = "timeout", f"the guest did not end within {trial.timeout_s:g} s"
@@ -85,7 +83,7 @@ class VirtualKernel:
         return RawResult(
             status=status,
             message=message,
-            console_tail="" if status == "ended" else _tail(console),
+            console_tail="" if status == "ended" else tail_of(console),
             cost=None if ending is None else Cost(ending.cpu_s, wall_s, virtual_s or 0.0),
             observation=observation if status == "ended" else None,
         )
@@ -112,7 +110,7 @@ class VirtualKernel:
             ) as guest,
         ):
             ending = proc.wait(guest, trial.timeout_s, cancel)
-        return ending, _read_end(console)
+        return ending, read_end(console)
 
 
 def command_line(seed: int, boot_options: tuple[str, ...]) -> tuple[str, ...]:
@@ -131,28 +129,3 @@ def core_of(slot: int) -> int:
     """The core that guests of ``slot`` are pinned to: one guest, one core."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[slot % len(cores)]
-
-
-def _read_end(console: Path) -> str:
-    with console.open("rb") as file:
-        file.seek(max(0, console.stat().st_size - CONSOLE_TAIL_BYTES))
-        return file.read().decode(errors="replace")
-
-
-def _tail(console: str) -> str:
-    return "\n".join(console.splitlines()[-CONSOLE_TAIL_LINES:])
-
-
-def _keep_regular_files(out: Path) -> None:
-    """Remove what could lead readers elsewhere, left by a hostile guest: links, devices, pipes."""
-    for path in out.iterdir():
-        if not stat.S_ISREG(path.lstat().st_mode):
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-
-
-def _read_virtual_s(observation: Path) -> float | None:
-    """Seconds of virtual time that the trial took; ``None``: it left no observation to read."""
-    try:
-        return float(json.loads(observation.read_text())["virtual_s"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None

@@ -1,0 +1,87 @@
+"""What the host kernel runs in its enclosure: ``probe``, or ``trial TAG``.
+
+The tree is the one that ``native/init.c`` lays out in a guest, so that the same trial finds the
+same paths; what is missing of it after bubblewrap is made here (``testbed.kernel.enclosure``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+ETC = {
+    "passwd": "root:x:0:0:root:/root:/bin/sh\n"
+    "browser:x:1000:1000:browser:/tmp:/bin/sh\n"
+    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "group": "root:x:0:\nbrowser:x:1000:\nnogroup:x:65534:\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\n",
+    "hosts": "127.0.0.1 localhost\n",
+    "hostname": "guest\n",
+    "machine-id": "00000000000000000000000000000001\n",
+    "services": "domain 53/udp\ndomain 53/tcp\nhttp 80/tcp\n",
+    "resolv.conf": "",
+}
+# A full browser connects before a page asks it to, which hides handshakes: 2 is never.
+POLICY = json.dumps({"NetworkPredictionOptions": 2})
+POLICIES = ("chromium/policies/managed", "opt/chrome/policies/managed")
+FIFO_PRIORITY = 10
+
+
+def main() -> None:
+    """Do what the arguments say; the answer to ``probe`` is JSON on standard output."""
+    sys.path.insert(0, "/ff/bundle")
+    make_etc(Path("/etc"))
+    if sys.argv[1] == "probe":
+        print(json.dumps(probe()))
+        return
+    from testbed.trial import Site
+    from testbed.trial import main as perform
+
+    scratch = Path("/tmp/trial")  # noqa: S108  the enclosure's /tmp is its own tmpfs
+    scratch.mkdir()
+    site = Site(
+        page=Path("/ff/page"),
+        out=Path("/ff/out"),
+        bundle=Path("/ff/bundle"),
+        scratch=scratch,
+        tag=sys.argv[2],
+        aligned=False,
+    )
+    perform(site)
+
+
+def make_etc(etc: Path) -> None:
+    """Write the files that programs look for; nothing of the host's users or names is in them."""
+    for name, text in ETC.items():
+        (etc / name).write_text(text)
+    for folder in POLICIES:
+        (etc / folder).mkdir(parents=True)
+        (etc / folder / "firstflight.json").write_text(POLICY)
+
+
+def probe() -> dict[str, str]:
+    """What trials will run with here: ``backend`` or ``problem``, and the ``scheduler``."""
+    from testbed.errors import MissingError
+    from testbed.lab.link.backend import choose_backend
+
+    scheduler = "fifo" if may_be_fifo() else "normal"
+    try:
+        return {"backend": choose_backend().name, "scheduler": scheduler}
+    except MissingError as error:
+        return {"problem": str(error), "scheduler": scheduler}
+
+
+def may_be_fifo() -> bool:
+    """Whether a process may have a real-time priority (sched(7)); this one has none afterwards."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(FIFO_PRIORITY))
+    except PermissionError:
+        return False
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    return True
+
+
+if __name__ == "__main__":
+    main()

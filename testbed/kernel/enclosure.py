@@ -1,0 +1,160 @@
+"""The enclosure of a trial on the host's kernel: all of it is gone when its first process is.
+
+Mounts, process table, network, names and System V objects are the enclosure's own, so namespaces,
+links, routes, sysctls, policy files and scratch files live and die with the processes inside, even
+if those and the runner are killed with SIGKILL: nothing has to be cleaned afterwards, and two runs
+cannot meet.  What a page's code finds is no more than in a guest's jail (bwrap(1), unshare(1),
+docs/security.md).  Root inside is root of the host, with fewer capabilities; the client is not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import IO
+
+from testbed import proc
+from testbed.errors import MissingError
+from testbed.kernel.jail import LD_CACHE
+
+CAPABILITIES: dict[str, tuple[int, str]] = {
+    "CAP_SYS_ADMIN": (21, "to make namespaces and mounts"),
+    "CAP_NET_ADMIN": (12, "to make links and set routes and sysctls in them"),
+    "CAP_NET_RAW": (13, "to capture packets"),
+    "CAP_NET_BIND_SERVICE": (10, "to serve on ports 53, 80 and 443"),
+    "CAP_SETUID": (7, "to run the client as another user"),
+    "CAP_SETGID": (6, "to run the client as another group"),
+    "CAP_CHOWN": (0, "to give the client its files"),
+    "CAP_DAC_OVERRIDE": (1, "to read what the client left"),
+    "CAP_FOWNER": (3, "to remove what the client left"),
+    "CAP_KILL": (5, "to end the client"),
+}
+"""What root must be able to do (capabilities(7)): number and reason of each."""
+WISHED = {"CAP_SYS_NICE": (23, "to give the link a real-time priority")}
+TUN = Path("/dev/net/tun")
+FOLDERS = ("/sys", "/root", "/etc", "/etc/netns", "/ff")
+END_S = 10.0
+PATH = "/usr/sbin:/usr/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What is put into an enclosure, as paths of the host; ``browser`` is a folder outside /usr."""
+
+    bundle: Path
+    page: Path | None = None
+    out: Path | None = None
+    browser: Path | None = None
+
+
+def enclosure_argv(given: Given, environment: dict[str, str]) -> tuple[str, ...]:
+    """The command that runs the words after it inside, with ``environment`` and nothing else."""
+    capabilities = (("--cap-add", name) for name in (*CAPABILITIES, *WISHED))
+    merged = (("--symlink", f"usr/{name}", f"/{name}") for name in ("bin", "sbin", "lib", "lib64"))
+    variables = (("--setenv", name, value) for name, value in environment.items())
+    # All named, because bubblewrap makes parents that only root may enter.
+    above = () if given.browser is None else reversed(given.browser.parents)
+    return (
+        *("bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+        *("--die-with-parent", "--new-session", "--as-pid-1"),
+        *("--cap-drop", "ALL", *chain.from_iterable(capabilities)),
+        *("--clearenv", *chain.from_iterable(variables), "--hostname", "guest"),
+        *("--ro-bind", "/usr", "/usr", *chain.from_iterable(merged)),
+        *("--proc", "/proc", "--dev", "/dev"),
+        *("--dev-bind-try", str(TUN), str(TUN)),
+        *chain.from_iterable(("--dir", folder) for folder in FOLDERS),
+        *("--perms", "1777", "--tmpfs", "/tmp"),  # noqa: S108  the enclosure's own
+        *("--tmpfs", "/run", "--dir", "/run/netns"),
+        *("--tmpfs", "/var", "--dir", "/var/log", "--dir", "/var/lib"),
+        *("--ro-bind", str(LD_CACHE), str(LD_CACHE)),
+        *("--ro-bind", str(given.bundle / "etc" / "fonts"), "/etc/fonts"),
+        *("--ro-bind", str(given.bundle), "/ff/bundle"),
+        *_bind("--ro-bind", given.page, "/ff/page"),
+        *_bind("--bind", given.out, "/ff/out"),
+        *chain.from_iterable(("--dir", str(folder)) for folder in above if folder.name),
+        *_bind("--ro-bind", given.browser, str(given.browser)),
+        *("--chdir", "/", "--"),
+        # bubblewrap makes /proc/sys read-only for root, too: a /proc of our own.  What follows is
+        # process 1: as it ends so do all others, and their CPU time is told with its own.
+        *("/usr/bin/unshare", "--mount-proc"),
+    )
+
+
+@contextmanager
+def enclosed(argv: tuple[str, ...], output: IO[bytes]) -> Iterator[proc.Process]:
+    """Start a command that ``enclosure_argv`` begins; after the block nobody is left inside.
+
+    To end bubblewrap would end the processes inside, too, but a moment later.  Their first one is
+    ended instead: bubblewrap waits for that, and that one for all others (pid_namespaces(7)).
+    """
+    told, telling = os.pipe()
+    try:
+        # The option's place is after the name of the program.
+        command = (argv[0], "--info-fd", str(telling), *argv[1:])
+        with ExitStack() as undo:
+            try:
+                child = undo.enter_context(
+                    proc.started(command, stdout=output, stderr=output, pass_fds=(telling,))
+                )
+            finally:
+                os.close(telling)
+            try:
+                yield child
+            finally:
+                _end_inside(child, told)
+    finally:
+        os.close(told)
+
+
+def _end_inside(child: proc.Process, told: int) -> None:
+    if child.poll() is not None:
+        return
+    with open(told, closefd=False) as stream:
+        text = stream.read()
+    if text:  # else it did not come to a first process
+        with suppress(ProcessLookupError):
+            os.kill(json.loads(text)["child-pid"], signal.SIGKILL)
+        proc.wait(child, END_S, threading.Event())
+
+
+def parse_capabilities(status: str) -> tuple[str, ...]:
+    """The needed capabilities that a process lacks, with reasons, from its /proc/PID/status."""
+    words = [line.split() for line in status.splitlines()]
+    effective = next(int(word[1], 16) for word in words if word and word[0] == "CapEff:")
+    return tuple(
+        f"{name} ({reason})"
+        for name, (bit, reason) in CAPABILITIES.items()
+        if not effective >> bit & 1
+    )
+
+
+def require_privileges(user: int, status: str) -> None:
+    """Refuse a caller who may not make an enclosure.
+
+    Args:
+        user: the effective user id.
+        status: the caller's /proc/self/status.
+
+    Raises:
+        MissingError: with what is missing and what to do instead.
+    """
+    lacking = parse_capabilities(status)
+    problems = [f"user {user} is not root"] if user != 0 else []
+    problems += [f"no {capability}" for capability in lacking] if user == 0 else []
+    if problems:
+        raise MissingError(
+            f"the host kernel needs privileges that are missing: {'; '.join(problems)}; "
+            "run with sudo (in a container: with these capabilities), "
+            "or use the virtual kernel, which needs none: --kernel virtual"
+        )
+
+
+def _bind(option: str, source: Path | None, target: str) -> tuple[str, ...]:
+    return () if source is None else (option, str(source), target)

@@ -1,0 +1,48 @@
+"""What of a machine can influence a result in real time: kernel, processor, clock, mitigations."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+CPU = Path("/sys/devices/system/cpu")
+CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+CPUINFO = Path("/proc/cpuinfo")
+UNKNOWN = "unknown"
+
+
+def read_hardware() -> dict[str, str]:
+    """Ask the running kernel; what it does not tell is ``unknown``."""
+    return {
+        "build": os.uname().version,
+        "processor": parse_processor(_read(CPUINFO)),
+        "processors": str(len(os.sched_getaffinity(0))),
+        "clock": _read(CLOCK),
+        "frequency_governor": _read(CPU / "cpu0" / "cpufreq" / "scaling_governor"),
+        "mitigations": read_mitigations(CPU / "vulnerabilities"),
+    }
+
+
+def parse_processor(cpuinfo: str) -> str:
+    """Model name, stepping and microcode of the first processor in /proc/cpuinfo."""
+    fields: dict[str, str] = {}
+    for line in cpuinfo.partition("\n\n")[0].splitlines():
+        name, _, value = line.partition(":")
+        fields[name.strip()] = value.strip()
+    wanted = ("model name", "stepping", "microcode")
+    return ", ".join(f"{name} {fields[name]}" for name in wanted if name in fields) or UNKNOWN
+
+
+def read_mitigations(folder: Path) -> str:
+    """What the kernel does about faults of the processor: they cost system calls their time."""
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    texts = {path.name: _read(path) for path in files}
+    harmed = (f"{name}: {text}" for name, text in texts.items() if text != "Not affected")
+    return "; ".join(harmed) or ("none needed" if texts else UNKNOWN)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", errors="replace").strip()
+    except OSError:
+        return UNKNOWN

@@ -1,0 +1,102 @@
+"""What else the machine did while something was measured in real time.
+
+Sources: proc_stat(5), proc_pid_stat(5), proc_loadavg(5).
+Read inside a PID namespace of its own: the processes that are seen there are those of the trial,
+while /proc/stat and /proc/loadavg tell of the whole machine.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+
+MOST_LATENESS_MS = 5.0
+"""A packet that leaves the link later than this makes a load longer than the link says."""
+MOST_STEAL_PCT = 2.0
+"""Time that the machine below took away, of all its processors' time."""
+MOST_OTHERS_PCT = 40.0
+"""Processor time of everybody else, of all there is; a browser's load gets longer beyond a half."""
+
+LIMITS: Mapping[str, tuple[float, str, str]] = {
+    "worst_lateness_ms": (MOST_LATENESS_MS, "ms", "a packet left the link late by"),
+    "stray_packets": (0.0, "packets", "around the link went"),
+    "steal_pct": (MOST_STEAL_PCT, "%", "the hypervisor took away"),
+    "others_pct": (MOST_OTHERS_PCT, "%", "other processes took"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Seconds so far: ``wall_s`` by the clock, the rest of processor time, of all processors.
+
+    ``total_s`` is all that there was, ``busy_s`` what processes used, ``ours_s`` of it what the
+    processes seen here used, ended ones included; ``steal_s`` went to other machines.
+    """
+
+    wall_s: float
+    total_s: float
+    busy_s: float
+    steal_s: float
+    ours_s: float
+
+
+def read_sample(proc: Path = PROC, *, ours: bool = True) -> Sample:
+    """Where the processors' time has gone so far; without ``ours`` all of it is others'."""
+    tick = os.sysconf("SC_CLK_TCK")
+    words = (proc / "stat").read_text().partition("\n")[0].split()[1:9]
+    user, nice, system, idle, iowait, irq, softirq, steal = (int(word) / tick for word in words)
+    busy = user + nice + system
+    total = busy + idle + iowait + irq + softirq + steal
+    return Sample(time.monotonic(), total, busy, steal, _read_ours(proc) / tick if ours else 0.0)
+
+
+def _read_ours(proc: Path) -> int:
+    """Ticks of all processes that are seen, with those of the children that they waited for."""
+    ticks = 0
+    for stat in proc.glob("[0-9]*/stat"):
+        try:
+            text = stat.read_text()
+        except OSError:  # ended meanwhile
+            continue
+        # The name may hold anything, even a parenthesis; after the last one: field 3 and on.
+        fields = text.rpartition(")")[2].split()
+        ticks += sum(map(int, fields[11:15]))
+    return ticks
+
+
+def describe_machine(before: Sample, after: Sample, proc: Path = PROC) -> dict[str, float]:
+    """What the machine did between two samples, as a record keeps it.
+
+    ``steal_pct`` and ``others_pct`` are shares of all processors' time, ``cpu_s`` is ours,
+    ``load_1min`` and ``runnable`` are /proc/loadavg's.
+    """
+    total = after.total_s - before.total_s
+    ours = after.ours_s - before.ours_s
+    others = max(0.0, after.busy_s - before.busy_s - ours)
+    loads = (proc / "loadavg").read_text().split()
+    return {
+        "steal_pct": _share(after.steal_s - before.steal_s, total),
+        "others_pct": _share(others, total),
+        "cpu_s": ours,
+        "wall_s": after.wall_s - before.wall_s,
+        "load_1min": float(loads[0]),
+        "runnable": float(loads[3].partition("/")[0]),
+    }
+
+
+def judge_machine(machine: Mapping[str, float]) -> tuple[str, ...]:
+    """A sentence for each reading beyond its limit."""
+    return tuple(
+        f"{words} {machine[name]:.3g} {unit} (limit {limit:g} {unit})"
+        for name, (limit, unit, words) in LIMITS.items()
+        if machine.get(name, 0.0) > limit
+    )
+
+
+def _share(part: float, whole: float) -> float:
+    return 100.0 * part / whole if whole > 0 else 0.0

@@ -1,0 +1,72 @@
+"""What a program may have changed of the host: one mapping before and one after are compared."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from testbed import proc
+
+DEADLINE_S = 10.0
+SYSCTLS = ("net/ipv4", "net/core")
+# Other tests of this project may run at the same time; the host kernel's names have digits there.
+FOREIGN = ("/ff-test-", "/fft", "/ffprobe")
+FOLDERS = ("/run/netns", "/etc/netns", "/etc/chromium", "/etc/opt", "/sys/fs/cgroup", "/sys/module")
+
+
+def read_host_state() -> dict[str, str]:
+    """Links, routes, sysctls, mounts, name spaces, policies, cgroups, modules."""
+    state = {f"ip {what}": _show(what) for what in ("link", "address", "route", "rule")}
+    state |= {f"listing {folder}": "\n".join(_tree(Path(folder))) for folder in FOLDERS}
+    state["mounts"] = Path("/proc/self/mounts").read_text()
+    state = {
+        name: "\n".join(line for line in text.splitlines() if not any(f in line for f in FOREIGN))
+        for name, text in state.items()
+    }
+    for path in (p for tree in SYSCTLS for p in _files(Path("/proc/sys") / tree)):
+        try:
+            state[f"sysctl {path}"] = path.read_text()
+        except OSError:  # some can only be written
+            continue
+    return state
+
+
+def read_holders(inode: int, kind: str = "net") -> list[int]:
+    """The processes of this machine in one namespace; without any, and no mount, it is gone."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if (path / "ns" / kind).stat().st_ino == inode:
+                found.append(int(path.name))
+        except OSError:  # ended meanwhile
+            continue
+    return found
+
+
+def await_that(happens: Callable[[], bool]) -> None:
+    """Poll until it does."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not happens():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _show(what: str) -> str:
+    return proc.run(("ip", "-o", what, "show")).stdout
+
+
+def _tree(folder: Path) -> list[str]:
+    """Names two levels down: deeper, other programs come and go."""
+    found = []
+    for top, names, files in os.walk(folder):
+        found += [str(Path(top) / name) for name in (*names, *files)]
+        if len(Path(top).relative_to(folder).parts) >= 1:
+            names.clear()
+    return sorted(found)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    paths: Iterable[Path] = sorted(folder.rglob("*"))
+    yield from (path for path in paths if path.is_file())

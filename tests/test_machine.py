@@ -1,0 +1,68 @@
+"""Readings of a machine from files that look like /proc."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.machine import LIMITS, describe_machine, judge_machine, read_sample
+
+
+def write_proc(folder: Path, cpu: str, processes: dict[str, str]) -> Path:
+    """A /proc with a machine's processor times in ticks and some processes."""
+    folder.mkdir(exist_ok=True)
+    (folder / "stat").write_text(f"cpu  {cpu} 0 0\ncpu0 1 2 3\n")
+    (folder / "loadavg").write_text("0.50 0.40 0.30 3/120 999\n")
+    for pid, stat in processes.items():
+        (folder / pid).mkdir(exist_ok=True)
+        (folder / pid / "stat").write_text(stat)
+    return folder
+
+
+def stat(pid: int, utime: int, stime: int, cutime: int, cstime: int) -> str:
+    """One process with a name that a naive reader trips over."""
+    return f"{pid} (a) R (b c) S 1 1 1 0 -1 0 0 0 0 0 {utime} {stime} {cutime} {cstime} 20 0 1\n"
+
+
+def test_shares_of_all_processors(tmp_path: Path) -> None:
+    before = read_sample(write_proc(tmp_path, "100 0 50 1000 10 5 5 0", {"1": stat(1, 5, 5, 0, 0)}))
+    processes = {"1": stat(1, 10, 5, 20, 5), "7": stat(7, 10, 0, 0, 0)}
+    after = read_sample(write_proc(tmp_path, "160 0 70 1100 10 10 5 15", processes))
+    found = describe_machine(before, after, tmp_path)
+    # 200 ticks: 80 busy, 40 of them ours (the ended children's, too), 15 stolen.
+    assert found["cpu_s"] == pytest.approx(0.4)
+    assert found["others_pct"] == pytest.approx(20.0)
+    assert found["steal_pct"] == pytest.approx(7.5)
+    assert (found["load_1min"], found["runnable"]) == (0.5, 3.0)
+
+
+def test_nobody_else_is_never_less_than_nothing(tmp_path: Path) -> None:
+    before = read_sample(write_proc(tmp_path, "0 0 0 0 0 0 0 0", {}))
+    after = read_sample(write_proc(tmp_path, "10 0 0 90 0 0 0 0", {"1": stat(1, 12, 0, 0, 0)}))
+    assert describe_machine(before, after, tmp_path)["others_pct"] == 0.0
+
+
+def test_no_time_between_two_samples(tmp_path: Path) -> None:
+    sample = read_sample(write_proc(tmp_path, "1 1 1 1 1 1 1 1", {}))
+    found = describe_machine(sample, sample, tmp_path)
+    assert (found["steal_pct"], found["others_pct"]) == (0.0, 0.0)
+
+
+def test_this_machine_can_be_read() -> None:
+    sample = read_sample()
+    assert sample.total_s > sample.busy_s > 0
+    assert sample.ours_s > 0
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_each_limit(name: str) -> None:
+    limit, unit, _ = LIMITS[name]
+    assert judge_machine({name: limit}) == ()
+    (sentence,) = judge_machine({name: limit + 1})
+    assert f"(limit {limit:g} {unit})" in sentence
+
+
+def test_what_was_not_read_is_not_judged() -> None:
+    assert judge_machine({}) == ()
+    assert judge_machine({"cpu_s": 1e9}) == ()
