@@ -9,6 +9,7 @@ from typing import Any
 
 from analysis.coverage import Coverage, coverage_of
 from analysis.load import Results, judge
+from analysis.statistics import Sample, describe_sample
 from testbed.errors import ConfigurationError
 from testbed.model import Condition, Record
 
@@ -54,6 +55,11 @@ class Cell:
     def plt_ms(self) -> Spread | None:
         """Spread of the proven page load times in ms; ``None`` when nothing is proven."""
         return spread_of(self.plt_by_seed.values())
+
+    @property
+    def sample(self) -> Sample | None:
+        """Statistics of the proven page load times in ms."""
+        return describe_sample(self.plt_by_seed.values())
 
     @property
     def coverage(self) -> Coverage:
@@ -146,7 +152,9 @@ def cells_of(results: Results) -> tuple[Cell, ...]:
     A planned condition without any record is a cell too: it says that it was not run.
     """
     experiment = experiment_of(results.manifest)
-    repetitions = int(experiment.get("repetitions", 1))
+    # Blocks may have been added until the intervals were narrow: what began was planned.
+    begun = max((record.trial.repetition + 1 for record in results.records), default=0)
+    repetitions = max(int(experiment.get("repetitions", 1)), begun)
     axes_by_key: dict[Key, Axes] = {}
     for condition in experiment.get("conditions", ()):
         axes = flatten(condition)

@@ -25,12 +25,16 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A results folder in memory: the counted records in a fixed order, and its manifest."""
+    """A results folder in memory: the counted records in a fixed order, and its manifest.
+
+    ``warm_ups`` is how many trials were left out because they only warmed the machine up.
+    """
 
     folder: Path
     records: tuple[Record, ...]
     manifest: dict[str, Any]
     identity: Identity
+    warm_ups: int = 0
 
 
 def read_results(folder: Path) -> Results:
@@ -40,8 +44,19 @@ def read_results(folder: Path) -> Results:
         ConfigurationError: the records come from different environments, kernels or clients.
         StorageError: the folder cannot be read.
     """
-    records = settle_attempts(read_records(folder))
-    return Results(folder, records, dict(read_manifest(folder)), check_identity(records))
+    return gather_results(folder, read_records(folder), dict(read_manifest(folder)))
+
+
+def gather_results(folder: Path, records: Iterable[Record], manifest: dict[str, Any]) -> Results:
+    """Settle attempts, leave warm-ups out, and check that the rest may be pooled.
+
+    Raises:
+        ConfigurationError: as ``read_results``.
+    """
+    settled = settle_attempts(records)
+    counted = tuple(record for record in settled if not record.trial.warm_up)
+    identity = check_identity(counted)
+    return Results(folder, counted, manifest, identity, len(settled) - len(counted))
 
 
 def settle_attempts(records: Iterable[Record]) -> tuple[Record, ...]:

@@ -19,8 +19,10 @@ from analysis.coverage import describe, list_not_exact
 from analysis.load import Results, read_results
 from analysis.provenance import command_of, manifest_sections
 from analysis.reference import Reference, read_reference
+from analysis.rows import render_csv
+from analysis.settling import wide_intervals
 from analysis.summary import render_summary, summarise
-from analysis.table import Table, make_table, render_csv
+from analysis.table import Table, make_table
 from analysis.trials import cost_lines, hello_lines, trial_lines
 from analysis.verdict import findings
 from analysis.waterfall import Waterfalls, gather_waterfalls
@@ -75,6 +77,7 @@ def render_html(
     script = (TEMPLATES / "waterfall.js").read_text(encoding="utf-8")
     lines = trial_lines(table)
     experiment = experiment_of(results.manifest)
+    asked_pct = experiment.get("until_ci_pct")
     not_exact, more_not_exact = list_not_exact(results.records)
     return environment.get_template("report.html.jinja").render(
         title=words.clean(str(experiment.get("title") or experiment.get("name") or "Results")),
@@ -93,6 +96,8 @@ def render_html(
         more_not_exact=more_not_exact,
         hellos=hello_lines(table.cells),
         costs=cost_lines(table.cells),
+        warm_ups=results.warm_ups,
+        unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
         waterfalls=falls,
         waterfall_data=_waterfall_data(falls, table),
         manifest=manifest_sections(results.manifest),

@@ -15,12 +15,16 @@ from typing import Any
 from analysis.cells import Cell, experiment_of
 from analysis.coverage import replay_facts
 from analysis.load import Results, judge
-from analysis.table import Table, table_rows
+from analysis.rows import table_rows
+from analysis.table import Table
 from testbed.model import LabReading, Proof, Record
 
 SCHEMA_VERSION = 2
 CAPTURE_SUFFIXES = frozenset({".pcap", ".pcapng"})
-ASKED = ("name", "title", "reference", "repetitions", "seed", "kernel", "kernel_version")
+ASKED = (
+    "name", "title", "reference", "repetitions", "until_ci_pct", "warmup_blocks", "seed", "kernel",
+    "kernel_version",
+)  # fmt: skip
 
 
 def summarise(results: Results, table: Table) -> dict[str, Any]:
@@ -34,6 +38,7 @@ def summarise(results: Results, table: Table) -> dict[str, Any]:
             **_identity_facts(results.manifest),
         },
         "counts": _counts(table.cells),
+        "warm_ups": results.warm_ups,
         "table": table_rows(table),
         "cells": [_cell(cell) for cell in table.cells],
     }
@@ -79,6 +84,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "planned": cell.planned,
         "outcomes": cell.outcomes,
         "plt_ms": asdict(cell.plt_ms) if cell.plt_ms else None,
+        "sample_ms": asdict(cell.sample) if cell.sample else None,
         "coverage": asdict(cell.coverage),
         "trials": [_trial(record) for record in cell.records],
     }
@@ -91,6 +97,7 @@ def _trial(record: Record) -> dict[str, Any]:
         "trial_id": record.trial_id,
         "seed": record.trial.seed,
         "repetition": record.trial.repetition,
+        "position": record.position,
         "outcome": outcome,
         # What an unproven trial measured stays in records.jsonl: here it would pass for a result.
         "plt_ms": load.plt_ms if load is not None and outcome == "ok" else None,

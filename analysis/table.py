@@ -6,15 +6,14 @@ with the mechanism, and the improvement in percent of the time without.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from analysis.cells import Axes, Cell, Key, Spread, key_of, spread_of, unusual_axes, varying_axes
 from analysis.coverage import Coverage
 from analysis.reference import Published, Reference
+from analysis.shift import Shift, shift_between
+from analysis.statistics import Sample, describe_sample
 
 PAIR_AXIS = "tfo"
 ALWAYS_SHOWN = ("page", "rtt_ms")
@@ -63,6 +62,18 @@ class Pair:
         )
 
     @property
+    def shift(self) -> Shift | None:
+        """How much sooner the page loads with Fast Open, over the common seeds."""
+        if self.off is None or self.on is None:
+            return None
+        return shift_between(self.off.plt_by_seed, self.on.plt_by_seed)
+
+    @property
+    def samples(self) -> tuple[Sample | None, Sample | None]:
+        """Statistics of the load times without and with Fast Open, over the common seeds."""
+        return self._sample(self.off), self._sample(self.on)
+
+    @property
     def coverage(self) -> Coverage:
         """How the server answered in both arms."""
         return sum((cell.coverage for _, cell in self.arms if cell), Coverage())
@@ -80,6 +91,12 @@ class Pair:
         return tuple(
             f"{name}: {problem}" for name, cell in self.arms if cell for problem in cell.problems
         )
+
+    def _sample(self, cell: Cell | None) -> Sample | None:
+        if cell is None or not self.seeds:
+            return cell.sample if cell else None
+        times = cell.plt_by_seed
+        return describe_sample(times[seed] for seed in self.seeds)
 
     def _arm(self, cell: Cell | None) -> Spread | None:
         if cell is None or not self.seeds:
@@ -100,6 +117,11 @@ class Table:
     def paired(self) -> bool:
         """Whether the rows are off/on pairs."""
         return bool(self.pairs)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether any condition was proven more than once, so that there are intervals."""
+        return any(len(cell.proven) > 1 for cell in self.cells)
 
     @property
     def coverage(self) -> Coverage:
@@ -134,95 +156,3 @@ def _pairs(cells: Sequence[Cell], reference: Reference | None) -> tuple[Pair, ..
         published = reference.find(axes) if reference else None
         pairs.append(Pair(axes, pair.get(False), pair.get(True), published))
     return tuple(pairs)
-
-
-def table_rows(table: Table) -> list[dict[str, Any]]:
-    """Return the rows of ``table.csv`` with exact numbers; a missing value is ``None``."""
-    if table.paired:
-        return [_pair_row(pair, table.axes) for pair in table.pairs]
-    return [_cell_row(cell, table.axes) for cell in table.cells]
-
-
-def render_csv(table: Table) -> str:
-    """Return ``table.csv``: ms to the nanosecond, percent to four places, missing values empty."""
-    rows = table_rows(table)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    if rows:
-        writer.writerow(rows[0])
-    for row in rows:
-        writer.writerow(_format(name, value) for name, value in row.items())
-    return text.getvalue()
-
-
-def _pair_row(pair: Pair, axes: Sequence[str]) -> dict[str, Any]:
-    gain, paper = pair.improvement_pct, pair.paper
-    return {
-        **{name: pair.axes.get(name) for name in axes},
-        "plt_off_ms": pair.plt_off.median if pair.plt_off else None,
-        "plt_on_ms": pair.plt_on.median if pair.plt_on else None,
-        "improvement_pct": gain.median if gain else None,
-        "paper_plt_off_s": paper.plt_off_s if paper else None,
-        "paper_plt_on_s": paper.plt_on_s if paper else None,
-        "paper_improvement_pct": paper.improvement_pct if paper else None,
-        **_spread_columns("plt_off", "ms", pair.plt_off),
-        **_spread_columns("plt_on", "ms", pair.plt_on),
-        **_spread_columns("improvement", "pct", gain),
-        "n": len(pair.seeds),
-        "planned_off": pair.off.planned if pair.off else 0,
-        "planned_on": pair.on.planned if pair.on else 0,
-        "proven_off": len(pair.off.proven) if pair.off else 0,
-        "proven_on": len(pair.on.proven) if pair.on else 0,
-        **_coverage_columns(pair.coverage),
-        "status": pair.status,
-        "problems": " | ".join(pair.problems),
-    }
-
-
-def _cell_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
-    plt = cell.plt_ms
-    return {
-        **{name: cell.axes.get(name) for name in axes},
-        "plt_ms": plt.median if plt else None,
-        **_spread_columns("plt", "ms", plt),
-        "planned": cell.planned,
-        "proven": len(cell.proven),
-        **_coverage_columns(cell.coverage),
-        "status": cell.status,
-        "problems": " | ".join(cell.problems),
-    }
-
-
-def _spread_columns(name: str, unit: str, spread: Spread | None) -> dict[str, float | None]:
-    return {
-        f"{name}_min_{unit}": spread.low if spread else None,
-        f"{name}_max_{unit}": spread.high if spread else None,
-    }
-
-
-def _coverage_columns(coverage: Coverage) -> dict[str, int]:
-    return {
-        "requests_exact": coverage.exact,
-        "requests_inexact": coverage.inexact,
-        "requests_missed": coverage.missed,
-        "requests_not_made": coverage.not_made,
-    }
-
-
-def _format(column: str, value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (int, float)):
-        return trimmed(float(value), 4 if column.endswith("_pct") else 6)
-    # Surrogates cannot be written, and a line break would end the row for simpler readers.
-    text = str(value).encode("utf-8", "replace").decode()
-    return " ".join(text.split())
-
-
-def trimmed(value: float, places: int) -> str:
-    """Return ``value`` with at most ``places`` decimals and no trailing zeros."""
-    text = f"{value:.{places}f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if text in ("-0", "") else text

@@ -9,6 +9,7 @@ from pathlib import Path
 from analysis.cells import Spread, cells_of
 from analysis.load import Identity, read_results
 from analysis.report import find_reference
+from analysis.statistics import Estimate
 from analysis.table import Pair, Table, make_table
 from analysis.trials import trial_lines
 from analysis.verdict import findings
@@ -53,7 +54,11 @@ def _pair_columns(table: Table) -> list[Column]:
         (0, ["gain %", *(number(_median(p.improvement_pct), 1) for p in pairs)]),
     ]
     if any(p.improvement_pct and p.improvement_pct.n > 1 for p in pairs):
-        columns.append((4, ["spread", *(_range(p.improvement_pct, 1) for p in pairs)]))
+        columns += [
+            (2, ["saved ms", *(number(p.shift.ms.value if p.shift else None, 1) for p in pairs)]),
+            (2, ["interval", *(_interval(p.shift.ms if p.shift else None, 1) for p in pairs)]),
+            (5, ["spread %", *(_range(p.improvement_pct, 1) for p in pairs)]),
+        ]
     if any(p.paper for p in pairs):
         columns += [
             (3, ["paper off", *(number(p.paper.plt_off_s if p.paper else None, 2) for p in pairs)]),
@@ -76,10 +81,18 @@ def _cell_columns(table: Table) -> list[Column]:
     return [
         *columns,
         (0, ["PLT ms", *(number(_median(c.plt_ms), 1) for c in cells)]),
-        (2, ["spread", *(_range(c.plt_ms, 1) for c in cells)]),
+        *_interval_columns(table),
+        (3, ["spread", *(_range(c.plt_ms, 1) for c in cells)]),
         (1, ["n", *(f"{len(c.proven)}/{c.planned}" for c in cells)]),
         (0, ["<proof", *(c.status.replace("_", " ") for c in cells)]),
     ]
+
+
+def _interval_columns(table: Table) -> list[Column]:
+    if not table.repeated:
+        return []
+    intervals = (_interval(c.sample.median if c.sample else None, 1) for c in table.cells)
+    return [(2, ["interval", *intervals])]
 
 
 def _axis_columns(table: Table, axes: Sequence[dict[str, object]]) -> list[Column]:
@@ -91,7 +104,7 @@ def _axis_columns(table: Table, axes: Sequence[dict[str, object]]) -> list[Colum
 
 
 def _fit(columns: list[Column], room: int) -> list[list[str]]:
-    for level in (5, 4, 3, 2, 1):
+    for level in (6, 5, 4, 3, 2, 1):
         kept = [cells for rank, cells in columns if rank < level]
         if sum(map(_width, kept)) + len(GAP) * (len(kept) - 1) <= room:
             return kept
@@ -129,6 +142,13 @@ def _range(spread: Spread | None, places: int) -> str:
     if spread is None:
         return number(None, places)
     return f"{number(spread.low, places)}..{number(spread.high, places)}"
+
+
+def _interval(estimate: Estimate | None, places: int) -> str:
+    interval = estimate.interval if estimate else None
+    if interval is None:
+        return number(None, places)
+    return f"{number(interval.low, places)}..{number(interval.high, places)}"
 
 
 def _difference(pair: Pair) -> float | None:

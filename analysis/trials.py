@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.cells import Cell, Spread, spread_of
+from analysis.cells import Axes, Cell, Spread, spread_of
 from analysis.coverage import Coverage, count_record
 from analysis.load import judge
 from analysis.summary import captures_of
@@ -94,10 +94,10 @@ def cost_lines(cells: Sequence[Cell]) -> list[CostLine]:
     return [_cost(client, costs[client]) for client in sorted(costs)]
 
 
-def name_cell(cell: Cell, table: Table) -> str:
-    """Return a cell's name without its arm, as ``amazon, 20 ms``."""
-    first = [axis_value(n, cell.axes.get(n)) for n in table.axes[:2]]
-    rest = [f"{axis_word(n)} {axis_value(n, cell.axes.get(n))}" for n in table.axes[2:]]
+def name_axes(axes: Axes, table: Table) -> str:
+    """Return the name of a cell or pair without its arm, as ``amazon, 20 ms``."""
+    first = [axis_value(n, axes.get(n)) for n in table.axes[:2]]
+    rest = [f"{axis_word(n)} {axis_value(n, axes.get(n))}" for n in table.axes[2:]]
     return ", ".join(first + rest)
 
 
@@ -106,7 +106,7 @@ def _line(record: Record, cell: Cell, table: Table) -> TrialLine:
     load = record.load
     return TrialLine(
         trial_id=clean(record.trial_id),
-        name=name_cell(cell, table),
+        name=name_axes(cell.axes, table),
         arm=axis_value(PAIR_AXIS, cell.axes.get(PAIR_AXIS)) if table.paired else None,
         seed=record.trial.seed,
         outcome=outcome,

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from analysis.cells import spread_of
 from analysis.coverage import describe
+from analysis.statistics import LEAST_FOR_LEVEL, LEVEL, level_of_range
 from analysis.table import Pair, Table
 from analysis.words import axis_value, count, number, signed
 
@@ -16,9 +17,13 @@ def findings(table: Table) -> list[str]:
     said = [_proven(table), *_replayed(table)]
     if table.paired:
         measured = [pair for pair in table.pairs if pair.improvement_pct is not None]
-        if measured:
-            said += [_gain(measured), *_growth(measured), *_beside_paper(measured)]
-    return said
+        different = [pair for pair in measured if _shown(pair) is not False]
+        if different:
+            said += [_gain(measured, different)]
+            said += _growth(measured) if len(different) == len(measured) else []
+            said += _beside_paper(measured)
+        said += _alike(measured, different)
+    return said + _levels(table)
 
 
 def _proven(table: Table) -> str:
@@ -37,11 +42,15 @@ def _replayed(table: Table) -> list[str]:
     return [] if table.coverage.whole else [f"Replay: {describe(table.coverage)}"]
 
 
-def _gain(pairs: Sequence[Pair]) -> str:
-    ordered = sorted(pairs, key=_gain_of)
+def _gain(measured: Sequence[Pair], different: Sequence[Pair]) -> str:
+    """How far ``different`` rows changed; of ``every`` page only where all ``measured`` did."""
+    ordered = sorted(different, key=_gain_of)
     least, most = ordered[0], ordered[-1]
     what = "Fast Open changed the page load time by"
-    if _gain_of(least) > 0:
+    if len(different) < len(measured):
+        rows = f"{len(different)} of {count(len(measured), 'row')}"
+        what = f"In {rows} Fast Open changed the page load time by"
+    elif _gain_of(least) > 0:
         what = "Fast Open made every measured page load faster, by"
     elif _gain_of(most) <= 0:
         what = "Fast Open made no measured page load faster; the change is"
@@ -51,6 +60,40 @@ def _gain(pairs: Sequence[Pair]) -> str:
         f"{what} {number(_gain_of(least), 1)} % ({_name(least)}) "
         f"to {number(_gain_of(most), 1)} % ({_name(most)})."
     )
+
+
+def _alike(measured: Sequence[Pair], different: Sequence[Pair]) -> list[str]:
+    """Which rows show no difference between the arms, as an A/A run must."""
+    alike = len(measured) - len(different)
+    if not alike:
+        return []
+    return [
+        f"No difference between the arms is shown in {alike} of {count(len(measured), 'row')}: "
+        f"the interval of the time saved holds zero there. By chance alone 1 row in 20 would show "
+        "one."
+    ]
+
+
+def _levels(table: Table) -> list[str]:
+    """What the intervals promise, and what they do not when there are too few loads."""
+    repeated = [len(cell.proven) for cell in table.cells if len(cell.proven) > 1]
+    if not repeated:
+        return []
+    least = min(repeated)
+    said = f"Intervals hold the true value with {number(LEVEL * 100, 0)} %"
+    if least < LEAST_FOR_LEVEL:
+        reached = number(level_of_range(least) * 100, 1)
+        said += (
+            f" from {LEAST_FOR_LEVEL} loads of a cell on; of n = {least} there is only the range, "
+            f"with {reached} %, and it proves no difference"
+        )
+    outliers = sum(cell.sample.outliers for cell in table.cells if cell.sample)
+    kept = f"{count(outliers, 'outlier')} {'is' if outliers == 1 else 'are'} counted and kept"
+    return [f"{said}; {kept}."]
+
+
+def _shown(pair: Pair) -> bool | None:
+    return pair.shift.shown if pair.shift else None
 
 
 def _growth(pairs: Sequence[Pair]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from testbed.errors import ConfigurationError
 from testbed.model import Experiment
 from testbed.only import select
 from testbed.override import Override, parse_override
+from testbed.stopping import FIRST_LOOK
 
 Command = Callable[..., Any]
 
@@ -28,6 +29,9 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--set", "sets", metavar="KEY=VALUE", multiple=True,
                  help="Set any knob, in TOML syntax; a list sweeps it.  Repeatable."),
     click.option("-n", "repetitions", metavar="N", help="Repetitions: seeds SEED..SEED+N-1."),
+    click.option("--until-ci", metavar="PCT",
+                 help="Instead of a fixed N: repeat until every 95 % interval is within +- PCT %."),
+    click.option("--max-n", metavar="N", help="With --until-ci: at most N repetitions."),
     click.option("--seed", metavar="N", help="The first seed."),
 )  # fmt: skip
 
@@ -37,6 +41,8 @@ _KNOBS = {
     "--client": "client",
     "--protocol": "protocol",
     "-n": "repetitions",
+    "--until-ci": "until_ci_pct",
+    "--max-n": "max_repetitions",
     "--seed": "seed",
 }
 
@@ -53,12 +59,18 @@ class Choice:
     only: str | None
     sets: tuple[str, ...]
     repetitions: str | None
+    until_ci: str | None
+    max_n: str | None
     seed: str | None
 
     def given(self) -> tuple[str, ...]:
-        """What the command line says at all, for a message."""
+        """What the command line says at all, beside the bound of a run, for a message."""
         words = ["CONFIG"] if self.config else []
-        words += [option for option, value in self._values().items() if value is not None]
+        words += [
+            option
+            for option, value in self._values().items()
+            if value is not None and option != "--max-n"
+        ]
         words += ["--only"] if self.only else []
         return tuple([*words, "--set"] if self.sets else words)
 
@@ -89,6 +101,25 @@ class Choice:
             raise ConfigurationError(problems)
         return experiment if self.only is None else select(experiment, self.only)
 
+    def extend(self, experiment: Experiment) -> Experiment:
+        """``experiment``, which was planned before, with another bound if one is given.
+
+        Raises:
+            ConfigurationError: it has no bound, or the new one is no number that may be.
+        """
+        if self.max_n is None:
+            return experiment
+        if experiment.until_ci_pct is None:
+            raise ConfigurationError(
+                [f"--max-n {self.max_n}: {experiment.name} was planned without --until-ci: it has "
+                 "a fixed number of repetitions; start anew"]
+            )  # fmt: skip
+        if not (self.max_n.isdecimal() and int(self.max_n) >= FIRST_LOOK):
+            raise ConfigurationError(
+                [f"--max-n {self.max_n}: not a whole number from {FIRST_LOOK}"]
+            )
+        return replace(experiment, max_repetitions=int(self.max_n))
+
     def _values(self) -> dict[str, str | None]:
         return {
             "--kernel": self.kernel,
@@ -96,6 +127,8 @@ class Choice:
             "--client": self.client,
             "--protocol": self.protocol,
             "-n": self.repetitions,
+            "--until-ci": self.until_ci and self.until_ci.removesuffix("%"),
+            "--max-n": self.max_n,
             "--seed": self.seed,
         }
 

@@ -15,19 +15,17 @@ import click
 
 from testbed import log, places
 from testbed.choice import Choice, choice_options
+from testbed.cli_crosscheck import crosscheck
 from testbed.cli_machine import clean, doctor
 from testbed.cli_pages import pages
 from testbed.cli_serve import serve
 from testbed.doors import Doors
 from testbed.environment import differences
-from testbed.errors import (
-    EXIT_OK,
-    ConfigurationError,
-)
+from testbed.errors import EXIT_INCONCLUSIVE, EXIT_OK, ConfigurationError
 from testbed.exits import run_command
 from testbed.label import label, varying
 from testbed.manifest import Manifest, load_manifest, make_manifest
-from testbed.model import Trial
+from testbed.model import Experiment
 from testbed.plan import plan_trials
 from testbed.progress import open_display
 from testbed.run import run_experiment
@@ -78,9 +76,9 @@ def run(
         raise ConfigurationError([f"--resume {resume} goes on as planned: leave out {given}"])
     catalogue = doors.catalogue()
     old = load_manifest(resume) if resume is not None else None
-    experiment = old.experiment if old is not None else choice.load(catalogue)
+    experiment = choice.load(catalogue) if old is None else choice.extend(old.experiment)
     if dry_run:
-        _show_plan(plan_trials(experiment), as_json)
+        _show_plan(experiment, as_json)
         return EXIT_OK
     jobs = jobs or len(os.sched_getaffinity(0))
     with places.using_cache(doors.cache()):
@@ -88,11 +86,18 @@ def run(
         if old is not None:
             _same_environment(resume, old, differences(environment, old.environment))
         now = doors.now().astimezone(UTC)
-        manifest = old or make_manifest(
+        manifest = make_manifest(
             experiment, environment, plan_trials(experiment), now, tuple(sys.argv[1:])
         )
         folder = resume or create_results(doors.results, experiment.name, now, output)
-        tally = run_experiment(folder, manifest, means, open_display(), resume=old is not None)
+        tally = run_experiment(
+            folder,
+            manifest,
+            means,
+            open_display(),
+            resume=old is not None,
+            list_unsettled=doors.analysis.list_unsettled,
+        )
     return _tell(doors, folder, tally, as_json)
 
 
@@ -102,7 +107,7 @@ def run(
 @pass_doors
 def plan(doors: Doors, /, as_json: bool, **chosen: Any) -> int:
     """Show the trials of the experiment in CONFIG and run nothing."""
-    _show_plan(plan_trials(Choice(**chosen).load(doors.catalogue())), as_json)
+    _show_plan(Choice(**chosen).load(doors.catalogue()), as_json)
     return EXIT_OK
 
 
@@ -125,7 +130,14 @@ def _tell(doors: Doors, folder: Path, tally: Tally, as_json: bool) -> int:
         if not as_json:
             click.echo(doors.analysis.render_terminal(folder).rstrip("\n"))
         _log.info("%s; results in %s", tally.sentence(), folder)
-        if tally.exit_code != EXIT_OK:
+        if tally.unsettled:
+            _log.info(
+                "%d intervals are wider than asked: %s; collect more with --resume %s --max-n N",
+                len(tally.unsettled),
+                "; ".join(tally.unsettled),
+                folder,
+            )
+        if tally.exit_code not in (EXIT_OK, EXIT_INCONCLUSIVE):
             _log.info("run what is not ok again with --resume %s", folder)
     if as_json:
         result = asdict(tally) | {"results": str(folder), "exit_code": tally.exit_code}
@@ -133,13 +145,22 @@ def _tell(doors: Doors, folder: Path, tally: Tally, as_json: bool) -> int:
     return tally.exit_code
 
 
-def _show_plan(trials: Sequence[Trial], as_json: bool) -> None:
+def _show_plan(experiment: Experiment, as_json: bool) -> None:
+    trials = plan_trials(experiment)
+    if experiment.until_ci_pct is not None:
+        _log.info(
+            "the trials before the first look; repetitions are added until every interval is "
+            "within +-%g %%, up to %d",
+            experiment.until_ci_pct,
+            experiment.max_repetitions,
+        )
     if as_json:
         click.echo(json.dumps([{"id": trial.id, **asdict(trial)} for trial in trials], indent=2))
         return
     names = varying([trial.condition for trial in trials])
     for trial in trials:
-        click.echo(f"{trial.id}  {label(trial, names)} seed={trial.seed}")
+        warm_up = " warm-up" * trial.warm_up
+        click.echo(f"{trial.id}  {label(trial, names)} seed={trial.seed}{warm_up}")
 
 
 def _same_environment(resume: Path | None, old: Manifest, differing: list[str]) -> None:
@@ -153,5 +174,5 @@ def _same_environment(resume: Path | None, old: Manifest, differing: list[str]) 
         )
 
 
-for _command in (run, plan, report, pages, serve, clean, doctor):
+for _command in (run, plan, report, crosscheck, pages, serve, clean, doctor):
     testbed.add_command(_command)

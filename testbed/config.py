@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import ConfigurationError
-from testbed.knobs import SWEPT
-from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
+from testbed.knobs import FIXED, SWEPT
+from testbed.model import MAX_REPETITIONS, Condition, Experiment, LinkSpec, TcpSpec
 from testbed.override import Override, apply_overrides
 from testbed.problems import describe
 from testbed.schema import validate
@@ -82,6 +82,7 @@ def load_experiment(
             *_fixed_and_swept(source, values),
             *_kernel_version(source, values, catalogue),
             *_buffer_below_mtu(source, values),
+            *_stopping(source, values),
         ]
     if problems:
         raise ConfigurationError(problems)
@@ -160,6 +161,21 @@ def _buffer_below_mtu(source: _Source, values: Mapping[str, Any]) -> Iterator[st
             )
 
 
+def _stopping(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
+    if "max_repetitions" in values and "until_ci_pct" not in values:
+        yield (
+            f"{source.where(('max_repetitions',))}: max_repetitions: bounds until_ci_pct "
+            "(--until-ci), which is not set; for a fixed number use repetitions (-n)"
+        )
+    least, most = values.get("repetitions", 1), values.get("max_repetitions", MAX_REPETITIONS)
+    if "until_ci_pct" in values and least > most:
+        yield (
+            f"{source.where(('repetitions',))}: repetitions: with until_ci_pct it is the least "
+            f"number, and {least} is above max_repetitions, {most}; lower it, or raise the other "
+            "(--max-n)"
+        )
+
+
 def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Experiment:
     kernel, version = _kernel(values, catalogue)
     axes: dict[str, list[Any]] = values.get("sweep", {})
@@ -167,7 +183,7 @@ def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Expe
         _condition(values, dict(zip(axes, point, strict=True)))
         for point in itertools.product(*axes.values())
     )
-    own = {"repetitions", "seed", "timeout_s", "reference"}
+    own = FIXED.keys() - {"title"}
     return Experiment(
         name=name,
         title=values.get("title", name),

@@ -6,12 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from testbed import places
 from testbed.config import Catalogue
 from testbed.environment import Environment
 from testbed.model import Experiment
 from testbed.run import Means
+from testbed.stopping import Unsettled
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two results folders held against each other: for people, for programs, and the exit code."""
+
+    text: str
+    document: dict[str, Any]
+    exit_code: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +30,15 @@ class Analysis:
     """What the command line needs of the analysis, which the testbed itself does not know.
 
     ``write_reports`` writes table, summary and report into a results folder, ``render_terminal``
-    returns its table as text.
+    returns its table as text.  ``list_unsettled`` names the cells whose intervals are wider than
+    the experiment's ``until_ci_pct``; there are none when all have settled.
+    ``cross_check`` compares two results folders and writes what it found into the second.
     """
 
     write_reports: Callable[[Path], None]
     render_terminal: Callable[[Path], str]
+    list_unsettled: Unsettled
+    cross_check: Callable[[Path, Path], Compared]
 
 
 @dataclass(frozen=True, slots=True)

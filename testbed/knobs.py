@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from testbed.model import Cookies, Dns, Protocol, Randomness, ThinkTime, TlsVersion
+from testbed.stopping import FIRST_LOOK
 from testbed.suggest import did_you_mean
 
 
@@ -104,6 +105,13 @@ FIXED: dict[str, Knob] = {
     "reference": _listed("reference"),
     "repetitions": _whole("", 1, 10_000),
     "seed": _whole("", 0, 2**31 - 1),
+    "until_ci_pct": Knob(
+        (),
+        Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)],
+        "a percentage above 0, up to 100",
+    ),
+    "max_repetitions": _whole("", FIRST_LOOK, 10_000),
+    "warmup_blocks": _whole("", 0, 100),
     "timeout_s": Knob(
         (),
         Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from testbed.errors import (
     EXIT_INCOMPLETE,
+    EXIT_INCONCLUSIVE,
     EXIT_INTERRUPTED,
     EXIT_MISSING,
     EXIT_OK,
@@ -26,11 +27,15 @@ OUTCOMES: tuple[Outcome, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Planned trials by outcome; ``not_run`` have no record yet."""
+    """Planned trials by outcome; ``not_run`` have no record yet.  Warm-ups are left out.
+
+    ``unsettled`` names the cells whose intervals are still wider than asked.
+    """
 
     outcomes: dict[Outcome, int]
     not_run: int
     interrupted: bool
+    unsettled: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -43,7 +48,7 @@ class Tally:
             return EXIT_MISSING
         if self.outcomes["lab_mismatch"] or self.outcomes["unproven"]:
             return EXIT_OUT_OF_TOLERANCE
-        return EXIT_OK
+        return EXIT_INCONCLUSIVE if self.unsettled else EXIT_OK
 
     def sentence(self) -> str:
         """``23 ok, 1 timeout, 2 not run``."""
@@ -54,7 +59,11 @@ class Tally:
 
 
 def tally(
-    trials: Sequence[Trial], records: Iterable[Record], *, interrupted: bool = False
+    trials: Sequence[Trial],
+    records: Iterable[Record],
+    *,
+    interrupted: bool = False,
+    unsettled: tuple[str, ...] = (),
 ) -> Tally:
     """Settle each of ``trials``: its ``ok`` record if it has one, else its last attempt."""
     settled: dict[str, Record] = {}
@@ -63,7 +72,8 @@ def tally(
         if before is None or before.outcome != "ok":
             settled[record.trial_id] = record
     outcomes: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
-    for trial in trials:
+    counted = [trial for trial in trials if not trial.warm_up]
+    for trial in counted:
         if trial.id in settled:
             outcomes[settled[trial.id].outcome] += 1
-    return Tally(outcomes, len(trials) - sum(outcomes.values()), interrupted)
+    return Tally(outcomes, len(counted) - sum(outcomes.values()), interrupted, unsettled)

@@ -15,12 +15,13 @@ from pathlib import Path
 from testbed import proc
 from testbed.cli import main
 from testbed.config import Catalogue
-from testbed.doors import Analysis, Doors
+from testbed.doors import Analysis, Compared, Doors
 from testbed.environment import Environment
 from testbed.kernel.fake import FakeKernel, conclude
 from testbed.kernel.protocol import Kernel, RawResult
 from testbed.model import Condition, Experiment, LinkSpec, Outcome, TcpSpec, Trial
 from testbed.run import Means
+from testbed.stopping import Unsettled, all_settled
 from testbed.store import read_records
 
 CATALOGUE = Catalogue(
@@ -63,6 +64,7 @@ def make_doors(
     seconds: float = 0.0,
     plan: Mapping[str, Outcome] | None = None,
     environment: Environment = ENVIRONMENT,
+    list_unsettled: Unsettled = all_settled,
 ) -> Doors:
     """Doors into a house without rooms: the table is the number of records."""
     kind = SleepingKernel if "HALLWAY_SLEEP" in os.environ else FakeKernel
@@ -71,6 +73,8 @@ def make_doors(
         analysis=Analysis(
             lambda folder: (folder / "report.html").touch(),
             lambda folder: f"table of {len(read_records(folder))} records",
+            list_unsettled,
+            lambda one, other: Compared(f"{one.name} and {other.name}", {"cells": []}, 5),
         ),
         catalogue=lambda: CATALOGUE,
         prepare=lambda _experiment, jobs: (make_means(kernel, jobs), environment),

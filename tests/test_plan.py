@@ -1,12 +1,16 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
+from typing import Any
 
 import pytest
 
 from testbed.errors import ConfigurationError
-from testbed.model import Experiment
-from testbed.plan import plan_trials
+from testbed.kernel import KERNELS
+from testbed.kernel.host import HostKernel
+from testbed.kernel.protocol import REAL_TIME
+from testbed.model import Experiment, digest
+from testbed.plan import choose_trials, plan_trials, positions
 from tests.hallway import make_experiment
 
 
@@ -37,3 +41,70 @@ def test_equal_conditions_are_refused(experiment: Experiment) -> None:
         plan_trials(twice)
     with pytest.raises(ConfigurationError, match="no trials"):
         plan_trials(replace(experiment, conditions=()))
+
+
+def on_host(experiment: Experiment, **changes: Any) -> Experiment:
+    return replace(experiment, kernel="host", **changes)
+
+
+def test_in_real_time_each_block_holds_every_condition_once_in_an_order_of_its_own(
+    experiment: Experiment,
+) -> None:
+    trials = [t for t in plan_trials(on_host(experiment, repetitions=4)) if not t.warm_up]
+    blocks = [trials[i : i + 8] for i in range(0, 32, 8)]
+    assert [{t.repetition for t in block} for block in blocks] == [{0}, {1}, {2}, {3}]
+    assert [{t.seed for t in block} for block in blocks] == [{0}, {1}, {2}, {3}]
+    orders = [tuple(experiment.conditions.index(t.condition) for t in block) for block in blocks]
+    assert all(sorted(order) == list(range(8)) for order in orders)
+    assert len({*orders, tuple(range(8))}) == 5
+
+
+def test_the_order_follows_from_the_seed_and_more_blocks_do_not_change_it(
+    experiment: Experiment,
+) -> None:
+    two, four = (plan_trials(on_host(experiment, repetitions=n)) for n in (2, 4))
+    assert four[: len(two)] == two
+    other = plan_trials(on_host(experiment, repetitions=2, seed=1))
+    assert [t.condition for t in other] != [t.condition for t in two]
+
+
+def test_positions_count_within_a_block_and_virtual_time_has_none(experiment: Experiment) -> None:
+    trials = plan_trials(on_host(experiment, repetitions=2))
+    assert [positions(trials)[t.id] for t in trials] == [*range(8)] * 3
+    assert positions(plan_trials(replace(experiment, repetitions=2))) == {}
+
+
+def test_one_warm_up_block_in_real_time_and_none_in_virtual(experiment: Experiment) -> None:
+    assert [t.warm_up for t in plan_trials(on_host(experiment))] == [True] * 8 + [False] * 8
+    assert not any(t.warm_up for t in plan_trials(experiment))
+    asked = plan_trials(on_host(experiment, warmup_blocks=2))
+    assert sum(t.warm_up for t in asked) == 16
+    assert len({t.id for t in asked}) == 24
+    assert not any(t.warm_up for t in plan_trials(on_host(experiment, warmup_blocks=0)))
+
+
+def test_what_counts_has_the_id_that_it_had_before_there_were_warm_ups(
+    experiment: Experiment,
+) -> None:
+    (trial, *_) = plan_trials(experiment)
+    identity = asdict(trial)
+    del identity["timeout_s"], identity["warm_up"]
+    assert trial.id == digest(identity)[:16]
+    assert replace(trial, warm_up=True).id != trial.id
+
+
+def test_a_condition_is_warmed_up_whenever_it_runs(experiment: Experiment) -> None:
+    trials = plan_trials(on_host(experiment, repetitions=2))
+    every = frozenset(trial.id for trial in trials)
+    assert choose_trials(trials, every) == ()
+    left = trials[-1]
+    chosen = choose_trials(trials, every - {left.id})
+    assert [t.warm_up for t in chosen] == [True, False]
+    assert {t.condition for t in chosen} == {left.condition}
+
+
+def test_names_and_kernels_agree_on_who_is_in_real_time() -> None:
+    default = {spec.name: spec.default for spec in fields(HostKernel)}
+    assert (default["name"], default["real_time"]) == ("host", True)
+    assert KERNELS.keys() >= REAL_TIME
+    assert "virtual" not in REAL_TIME

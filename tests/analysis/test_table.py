@@ -10,7 +10,8 @@ import pytest
 from analysis.cells import Cell, cells_of, flatten, varying_axes
 from analysis.load import read_results
 from analysis.reference import read_reference
-from analysis.table import Table, make_table, render_csv, trimmed
+from analysis.rows import render_csv, trimmed
+from analysis.table import Table, make_table
 from testbed.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, Record, TcpSpec
 from tests.analysis.sample import broken, conditions, experiment, record, write_results

@@ -1,0 +1,192 @@
+"""The cross-check for people and for programs: text, JSON, and a page of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from analysis import words
+from analysis.crosscheck import (
+    TOLERANCE_PCT,
+    Comparison,
+    CrossCheck,
+    Side,
+    Verdict,
+    cross_check,
+)
+from analysis.load import Identity, read_results
+from analysis.whole_file import write_whole
+from analysis.words import axis_value, axis_word, clean, count, number, signed
+from testbed.errors import (
+    EXIT_INCOMPLETE,
+    EXIT_INCONCLUSIVE,
+    EXIT_OK,
+    EXIT_OUT_OF_TOLERANCE,
+)
+
+TEMPLATES = Path(__file__).parent / "templates"
+GAP = "  "
+SCHEMA_VERSION = 1
+MEANINGS: dict[Verdict, str] = {
+    "agrees": f"the load times are within {TOLERANCE_PCT:g} %",
+    "explained": "they are not, and the browser computed for long enough to account for it",
+    "differs": "they are not, and nothing that was measured accounts for it",
+    "unclear": "the intervals are too wide to tell: run more repetitions",
+    "no number": "a kernel has no proven load",
+}
+EXIT_CODES: dict[Verdict, int] = {
+    "differs": EXIT_OUT_OF_TOLERANCE,
+    "no number": EXIT_INCOMPLETE,
+    "unclear": EXIT_INCONCLUSIVE,
+}
+"""By verdict, the gravest first."""
+
+
+def write_cross_check(one: Path, other: Path) -> CrossCheck:
+    """Compare two results folders; crosscheck.json and crosscheck.html go into ``other``.
+
+    Raises:
+        ConfigurationError: they cannot be compared, or one of them cannot be pooled.
+        StorageError: a folder cannot be read or written.
+    """
+    check = cross_check(read_results(one), read_results(other))
+    remedy = f"make room or check the permissions of {other}, then compare again"
+    style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    write_whole(other / "crosscheck.json", render_json(check), remedy)
+    write_whole(other / "crosscheck.html", render_page(check, style), remedy)
+    return check
+
+
+def exit_code_of(check: CrossCheck) -> int:
+    """Return the process's exit code for the gravest verdict."""
+    found = check.counts
+    return next((code for verdict, code in EXIT_CODES.items() if verdict in found), EXIT_OK)
+
+
+def kernel_name(identity: Identity) -> str:
+    """Return a kernel's name for a heading, as ``virtual 7.3``."""
+    return clean(f"{identity.kernel or 'none'} {identity.kernel_version or ''}")
+
+
+def summary_lines(check: CrossCheck) -> list[str]:
+    """Return the verdicts in sentences, worst last."""
+    counts = check.counts
+    lines = [
+        f"{count(counts[verdict], 'cell')} of {len(check.comparisons)} "
+        f"{'is' if counts[verdict] == 1 else 'are'} “{verdict}”: {meaning}."
+        for verdict, meaning in MEANINGS.items()
+        if verdict in counts
+    ]
+    gaps = [abs(saving.difference_ms) for saving in check.savings]
+    if gaps:
+        lines.append(f"What Fast Open saves differs by at most {number(max(gaps), 1)} ms.")
+    return [*lines, *map(clean, check.notes)]
+
+
+def render_text(check: CrossCheck) -> str:
+    """Return the comparison as a table for a terminal, one line for each cell."""
+    comparisons = check.comparisons
+    columns = [
+        [axis_word(name), *(axis_value(name, one.axes.get(name)) for one in comparisons)]
+        for name in check.axes
+    ]
+    columns += [
+        [kernel_name(check.base), *(_plt(one.base) for one in comparisons)],
+        [kernel_name(check.real), *(_plt(one.real) for one in comparisons)],
+        ["diff ms", *(signed(_likely(one), 1) for one in comparisons)],
+        ["diff %", *(signed(one.difference_pct, 2) for one in comparisons)],
+        ["CPU <=", *(number(one.cpu_ms, 0) for one in comparisons)],
+        ["link <=", *(number(one.link_ms, 1) for one in comparisons)],
+        ["late", *(number(one.real.worst_lateness_ms, 2) for one in comparisons)],
+        ["slack <=", *(number(one.slack_ms, 1) for one in comparisons)],
+        ["verdict", *(one.verdict for one in comparisons)],
+    ]
+    return "\n".join([*_align(columns), "", *summary_lines(check)]) + "\n"
+
+
+def describe_check(check: CrossCheck) -> dict[str, Any]:
+    """Return everything as JSON-ready values, unrounded; a missing value is ``None``."""
+    return {
+        "schema": SCHEMA_VERSION,
+        "tolerance_pct": TOLERANCE_PCT,
+        "base": asdict(check.base),
+        "real": asdict(check.real),
+        "counts": check.counts,
+        "cells": [
+            {
+                "condition": one.axes,
+                "verdict": one.verdict,
+                "difference_ms": one.difference_ms,
+                "difference_pct": one.difference_pct,
+                "cpu_ms": one.cpu_ms,
+                "link_ms": one.link_ms,
+                "slack_ms": one.slack_ms,
+                "base": asdict(one.base),
+                "real": asdict(one.real),
+            }
+            for one in check.comparisons
+        ],
+        "savings": [
+            {**asdict(saving), "difference_ms": saving.difference_ms} for saving in check.savings
+        ],
+        "notes": list(check.notes),
+    }
+
+
+def render_json(check: CrossCheck) -> str:
+    """Return ``describe_check`` as text; equal results give equal text."""
+    return json.dumps(describe_check(check), sort_keys=True, indent=1, allow_nan=False) + "\n"
+
+
+def render_page(check: CrossCheck, style: str) -> str:
+    """Return the comparison as one page without external resources; ``style`` is its CSS."""
+    return _render("crosscheck-page.html.jinja", check, style=style)
+
+
+def render_block(check: CrossCheck) -> str:
+    """Return the comparison as a ``<section>`` for another page with the report's style."""
+    return _render("crosscheck.html.jinja", check)
+
+
+def _render(template: str, check: CrossCheck, **more: str) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    names = ("axis_name", "axis_value", "number", "signed", "clean")
+    environment.filters |= {name: getattr(words, name) for name in names}
+    return environment.get_template(template).render(
+        check=check,
+        base=kernel_name(check.base),
+        real=kernel_name(check.real),
+        lines=summary_lines(check),
+        meanings=MEANINGS,
+        **more,
+    )
+
+
+def _plt(side: Side) -> str:
+    if side.plt_ms is None:
+        return side.status
+    return f"{number(side.plt_ms.median.value, 1)} (n={side.plt_ms.n})"
+
+
+def _likely(one: Comparison) -> float | None:
+    return one.difference_ms[1] if one.difference_ms is not None else None
+
+
+def _align(columns: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in columns]
+    rows = zip(*columns, strict=True)
+    return [
+        GAP.join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.settling import list_unsettled
+from testbed.cli import main
+from testbed.config import load_experiment
+from testbed.errors import ConfigurationError
+from testbed.kernel.fake import FakeKernel
+from testbed.manifest import Manifest, load_manifest, make_manifest
+from testbed.model import Experiment, Outcome, Record
+from testbed.override import Override
+from testbed.places import CONFIGS
+from testbed.plan import plan_trials
+from testbed.records import read_records
+from testbed.run import run_experiment
+from testbed.stopping import look_points
+from testbed.tally import Tally
+from tests.hallway import CATALOGUE, ENVIRONMENT, make_doors, make_experiment, make_means
+from tests.test_run import Quiet
+
+QUICK = str(CONFIGS / "quick.toml")
+
+
+class Looks:
+    """An analysis that has settled when each condition has ``enough`` loads."""
+
+    def __init__(self, enough: int) -> None:
+        self.enough = enough
+        self.seen: list[int] = []
+
+    def __call__(self, experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:
+        counted = sum(not record.trial.warm_up for record in records)
+        self.seen.append(counted // len(experiment.conditions))
+        return () if self.seen[-1] >= self.enough else ("amazon, 20 ms",)
+
+
+def sampling(most: int = 100, **changes: Any) -> Experiment:
+    return replace(make_experiment(), until_ci_pct=1.0, max_repetitions=most, **changes)
+
+
+def manifest_of(experiment: Experiment) -> Manifest:
+    now = datetime.fromisoformat("2026-01-02T03:04:05Z")
+    return make_manifest(experiment, ENVIRONMENT, plan_trials(experiment), now, ())
+
+
+def go(
+    folder: Path, experiment: Experiment, looks: Looks, kernel: FakeKernel | None = None, **how: Any
+) -> tuple[Tally, Quiet]:
+    display = Quiet()
+    means = make_means(kernel or FakeKernel(), 2 if experiment.kernel == "virtual" else 1)
+    total = run_experiment(
+        folder, manifest_of(experiment), means, display, list_unsettled=looks, **how
+    )
+    return total, display
+
+
+def repetitions(folder: Path) -> int:
+    return 1 + max(r.trial.repetition for r in read_records(folder))
+
+
+def test_a_fixed_number_is_one_point_and_nobody_looks(results: Path) -> None:
+    assert list(look_points(make_experiment(3), ())) == [3]
+    looks = Looks(1)
+    total, _ = go(results, make_experiment(3), looks)
+    assert (looks.seen, total.exit_code) == ([], 0)
+
+
+def test_looks_are_few_and_bounded() -> None:
+    assert list(look_points(sampling(22), ())) == [10, 15, 20, 22]
+    assert list(look_points(sampling(10), ())) == [10]
+    assert list(look_points(sampling(30, repetitions=24), ())) == [24, 29, 30]
+
+
+def test_whole_blocks_are_added_until_all_has_settled(results: Path) -> None:
+    looks = Looks(14)
+    total, display = go(results, sampling(), looks)
+    assert looks.seen == [10, 15]
+    assert (total.outcomes["ok"], total.unsettled, total.exit_code) == (8 * 15, (), 0)
+    assert display.skipped == 8 * 10
+    assert len({r.trial_id for r in read_records(results)}) == 8 * 15
+
+
+def test_the_bound_ends_it_with_the_cells_named(results: Path) -> None:
+    total, _ = go(results, sampling(12), Looks(99))
+    assert (total.exit_code, total.unsettled) == (5, ("amazon, 20 ms",))
+    assert repetitions(results) == 12
+
+
+def test_what_failed_is_not_tried_again_at_each_look(results: Path) -> None:
+    experiment = sampling()
+    plan: dict[str, Outcome] = {plan_trials(experiment)[0].id: "failed"}
+    total, _ = go(results, experiment, Looks(15), FakeKernel(plan=plan))
+    assert (total.outcomes["failed"], total.exit_code) == (1, 4)
+    assert {r.attempt for r in read_records(results)} == {1}
+
+
+def test_a_resumed_run_goes_on_where_it_was(results: Path) -> None:
+    go(results, sampling(12), Looks(99))
+    looks = Looks(99)
+    total, _ = go(results, sampling(20), looks, resume=True)
+    assert looks.seen == [15, 20]
+    assert (total.exit_code, repetitions(results)) == (5, 20)
+    looks = Looks(20)
+    total, display = go(results, sampling(20), looks, resume=True)
+    assert (display.todo, looks.seen, total.exit_code) == ([], [20], 0)
+
+
+def test_on_the_host_blocks_have_positions_and_one_warm_up(results: Path) -> None:
+    looks = Looks(15)
+    total, _ = go(results, sampling(kernel="host"), looks)
+    records = read_records(results)
+    assert [r.trial.warm_up for r in records] == [True] * 8 + [False] * 120
+    assert [r.position for r in records] == [*range(8)] * 16
+    assert [r.trial.repetition for r in records[8:]] == [n for n in range(15) for _ in range(8)]
+    assert (looks.seen, total.outcomes["ok"], total.exit_code) == ([10, 15], 120, 0)
+
+
+def test_a_failed_warm_up_is_no_failure_of_the_run(results: Path) -> None:
+    experiment = replace(make_experiment(), kernel="host")
+    plan: dict[str, Outcome] = {plan_trials(experiment)[0].id: "timeout"}
+    total, _ = go(results, experiment, Looks(0), FakeKernel(plan=plan))
+    assert (total.outcomes["ok"], total.not_run, total.exit_code) == (8, 0, 0)
+    assert read_records(results)[0].outcome == "timeout"
+
+
+def test_the_command_line_collects_more_until_it_has_settled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    doors = make_doors(tmp_path, list_unsettled=Looks(20))
+    asked = ["run", QUICK, "--until-ci", "1%", "--max-n", "12", "--json"]
+    assert main(asked, doors) == 5
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert (told["exit_code"], told["unsettled"]) == (5, ["amazon, 20 ms"])
+    assert "wider than asked: amazon, 20 ms; collect more with --resume" in err
+    folder = told["results"]
+    assert len(read_records(Path(folder))) == 24
+    assert main(["run", "--resume", folder], doors) == 5
+    assert main(["run", "--resume", folder, "--max-n", "9"], doors) == 2
+    assert main(["run", "--resume", folder, "--until-ci", "2"], doors) == 2
+    assert main(["run", "--resume", folder, "--max-n", "30"], doors) == 0
+    assert repetitions(Path(folder)) == 20
+
+
+def test_a_bound_needs_something_to_bound(tmp_path: Path) -> None:
+    for overrides, message in (
+        ({"max_repetitions": "20"}, "which is not set"),
+        ({"until_ci_pct": "1", "repetitions": "101"}, "101 is above max_repetitions, 100"),
+        ({"until_ci_pct": "0"}, "a percentage above 0"),
+        ({"until_ci_pct": "1", "max_repetitions": "9"}, "from 10 to"),
+    ):
+        given = [Override(key, value, f"--set {key}") for key, value in overrides.items()]
+        with pytest.raises(ConfigurationError, match=message):
+            load_experiment(Path(QUICK), CATALOGUE, given)
+    doors = make_doors(tmp_path)
+    assert main(["run", QUICK, "-o", str(tmp_path / "fixed")], doors) == 0
+    assert main(["run", "--resume", str(tmp_path / "fixed"), "--max-n", "20"], doors) == 2
+
+
+def test_with_the_real_analysis_the_run_ends_when_its_intervals_are_narrow(tmp_path: Path) -> None:
+    doors = make_doors(tmp_path, list_unsettled=list_unsettled)
+    folder = tmp_path / "run"
+    assert main(["run", QUICK, "--until-ci", "20", "--max-n", "200", "-o", str(folder)], doors) == 0
+    records, asked = read_records(folder), load_manifest(folder).experiment
+    assert 10 < repetitions(folder) < 200
+    assert list_unsettled(asked, records) == ()
+    last_look = [r for r in records if r.trial.repetition < repetitions(folder) - 5]
+    assert list_unsettled(asked, last_look)
