@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from testbed import proc
@@ -21,8 +21,11 @@ def run_logged(
     cwd: Path,
     timeout_s: float,
     good: Sequence[int] = (0,),
+    begin: Callable[[proc.Process], None] | None = None,
 ) -> int:
     """Run ``argv`` to its end and return its exit status, which is one of ``good``.
+
+    ``begin`` is called once the process has been started; ``timeout_s`` counts from its return.
 
     Raises:
         LoadTimeoutError: it was still running after ``timeout_s``.
@@ -32,6 +35,8 @@ def run_logged(
         log.open("wb") as output,
         proc.started(argv, env=env, cwd=cwd, stdout=output, stderr=output) as child,
     ):
+        if begin is not None:
+            begin(child)
         if not _ends_within(child.pid, timeout_s):
             raise LoadTimeoutError(
                 f"`{' '.join(argv)}` did not end within {timeout_s:g} s: {read_tail(log)}"

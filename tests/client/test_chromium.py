@@ -35,7 +35,7 @@ def request(url: str, **more: Any) -> dict[str, Any]:
 def result(*requests: dict[str, Any]) -> dict[str, Any]:
     timing = {"plt_ms": 50.5, "plt_rounded_ms": 51}
     return {"browser": "HeadlessChrome/1", "timing": timing, "pinned": False,
-            "requests": list(requests)}  # fmt: skip
+            "cost": {"cpu_s": 1, "task_s": 0.25}, "requests": list(requests)}  # fmt: skip
 
 
 def test_a_request_that_had_not_ended_has_failed(order: LoadOrder) -> None:
@@ -44,6 +44,7 @@ def test_a_request_that_had_not_ended_has_failed(order: LoadOrder) -> None:
     assert load.plt_ms == 50.5
     assert load.failed == (late,)
     assert load.requests[1].end_ms == 50.5
+    assert load.browser == {"cpu_s": 1.0, "task_s": 0.25}
     assert "http://www.page.test/s.css" in load.missing
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
 
 import pytest
@@ -16,6 +17,8 @@ from tests.client.sites import Site
 
 pytestmark = [pytest.mark.root, pytest.mark.browser, pytest.mark.timeout(60)]
 
+BUSY = {"task_s", "script_s", "layout_s", "style_s", "compile_s"}
+SPENT = {"cpu_s", "load_cpu_s", "driver_cpu_s", "launch_s", "close_s", "wall_s"}
 LOCAL_MS = 15_000.0  # any load over a link without delay ends within this
 
 
@@ -165,3 +168,29 @@ def test_what_outlives_the_load_event(
     assert {entry.request.url for entry in har.log.entries} == {small.root, late, later}
     ended = {request.url: request.end_ms for request in loaded.requests}
     assert ended[late] > loaded.plt_ms
+
+
+def test_only_a_browser_tells_what_it_cost(
+    name: str,
+    site: Site,
+    serve: Callable[[Site], Replay],
+    load: Callable[..., tuple[PageLoad, Har]],
+) -> None:
+    serve(site)
+    loaded, _ = load(name, site, tfo=False)
+    if name != "chromium":
+        assert loaded.browser == {}
+        return
+    assert set(loaded.browser) == BUSY | SPENT
+    assert all(seconds >= 0.0 for seconds in loaded.browser.values())
+    assert loaded.browser["task_s"] >= loaded.browser["script_s"] > 0.0
+    assert loaded.browser["cpu_s"] >= loaded.browser["load_cpu_s"]
+
+
+def test_no_clock_is_read_before_a_load_that_waits_for_its_moment(
+    site: Site, serve: Callable[[Site], Replay], load: Callable[..., tuple[PageLoad, Har]]
+) -> None:
+    """In virtual time it would move the result, and a start costs nothing there."""
+    serve(site)
+    loaded, _ = load("chromium", site, tfo=False, wait_until_ns=time.time_ns())
+    assert set(loaded.browser) == BUSY | {"cpu_s"}

@@ -49,6 +49,14 @@ def test_log() -> None:
     assert second.start_ms == pytest.approx(1005.0)
 
 
+def test_a_line_may_follow_one_that_another_thread_did_not_end() -> None:
+    """As seen on a busy machine, behind what was told of a certificate."""
+    mingled = LOG.replace("21.000600", "  Serial number: 7c921.000600")
+    first, second = parse_sent(mingled, STARTED_MS, ())
+    assert second == parse_sent(LOG, STARTED_MS, ())[1]
+    assert first.target == "img.page.test/0.png"
+
+
 def test_a_load_over_midnight() -> None:
     before_midnight = 1795219200000.0 - 10.0  # 2026-11-20 23:59:59.990 UTC
     (sent,) = parse_sent(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
 DRIVER = Path("js") / "load.cjs"
 SHIM = Path("native") / "tfo.so"
+HEADLESS_SHELL = "headless-shell"
 TIMED_OUT = 3  # the driver's exit status
 START_GRACE_S = 60.0  # for starting and closing the browser, beyond the load itself
 
@@ -59,6 +61,8 @@ class Chromium:
         request, result = order.scratch / "order.json", order.scratch / "load.json"
         request.write_text(json.dumps(self._describe(order, result)), "utf-8")
         log = order.out / "client.log"
+        # In virtual time a clock read would move the result, and a start takes no time.
+        started_ns = time.monotonic_ns() if order.wait_until_ns is None else None
         status = run_logged(
             (*order.prefix, str(find_node()), str(_part(order, DRIVER)), str(request)),
             log=log,
@@ -72,7 +76,10 @@ class Chromium:
                 f"chromium: {order.archive.root_url} had no load event in {order.timeout_s:g} s; "
                 f"see {log.name}"
             )
-        return read_load(json.loads(result.read_text("utf-8")), order)
+        seen = json.loads(result.read_text("utf-8"))
+        if started_ns is not None:
+            seen["cost"]["wall_s"] = (time.monotonic_ns() - started_ns) / 1e9
+        return read_load(seen, order)
 
     def _describe(self, order: LoadOrder, result: Path) -> dict[str, Any]:
         profile = order.scratch / "profile"
@@ -87,10 +94,12 @@ class Chromium:
             "DBUS_SESSION_BUS_ADDRESS": nowhere,
             "DBUS_SYSTEM_BUS_ADDRESS": nowhere,
         }
+        executable = find_browser() if self._executable is None else self._executable
         wait_ms = None if order.wait_until_ns is None else order.wait_until_ns / 1e6
         return {
             "url": order.archive.root_url,
-            "executable": str(find_browser() if self._executable is None else self._executable),
+            "executable": str(executable),
+            "full_browser": HEADLESS_SHELL not in executable.name,
             "profile": str(profile),
             "environment": environment,
             "sandbox": sandbox,
@@ -127,6 +136,7 @@ def read_load(seen: dict[str, Any], order: LoadOrder) -> PageLoad:
         extra=coverage.extra,
         failed=coverage.failed,
         pinned=seen["pinned"],
+        browser={name: float(value) for name, value in seen["cost"].items()},
     )
 
 

@@ -4,6 +4,9 @@
  * Puppeteer's own default flags are not used: what decides a result stands here.
  */
 
+/** In CSS pixels; the commonest screen of 2013. */
+export const WINDOW = { width: 1366, height: 768 };
+
 const FLAGS = [
   // A full browser's binary needs to be told; headless-shell is always headless.
   ['--headless', 'no window system'],
@@ -11,7 +14,7 @@ const FLAGS = [
   ['--in-process-gpu', 'one process less to start; it would draw nothing'],
   ['--disable-software-rasterizer', 'no drawing library either: nobody looks at the page'],
   ['--disable-site-isolation-trials', 'one renderer for all frames, as in the browser of 2011'],
-  ['--window-size=1366,768', 'the page lays out alike everywhere; the commonest screen of 2013'],
+  [`--window-size=${WINDOW.width},${WINDOW.height}`, 'the page lays out alike everywhere'],
   ['--lang=en-US', 'Accept-Language, and with it the size of requests, must not vary'],
   ['--no-proxy-server', 'no proxy from the environment or the desktop'],
   ['--no-first-run', 'no first-run page'],

@@ -82,12 +82,12 @@ export async function evaluate(session, script) {
   return result.value;
 }
 
-/** The browser's monotonic clock at navigationStart, in seconds. */
-export async function navigationStart(session) {
+/** The browser's own account of the page, by name; `NavigationStart` is in monotonic seconds. */
+export async function readMetrics(session) {
   const { metrics } = await session.send('Performance.getMetrics');
-  const metric = metrics.find(({ name }) => name === 'NavigationStart');
-  if (!metric) {
+  const byName = Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
+  if (byName.NavigationStart === undefined) {
     throw new Error('the browser reports no NavigationStart');
   }
-  return metric.value;
+  return byName;
 }

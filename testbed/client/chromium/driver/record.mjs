@@ -17,7 +17,7 @@ import {
   evaluate,
   LoadError,
   navigate,
-  navigationStart,
+  readMetrics,
   readPage,
   within,
 } from './navigation.mjs';
@@ -147,7 +147,8 @@ async function watch(session, recorder, order) {
   // A page may be busy for ever, or already be another one.
   const asking = async (answer, otherwise) =>
     within(ANSWER_MS, 'no answer', answer).catch(() => otherwise);
-  const start = await asking(navigationStart(session), recorder.startedAt);
+  const started = readMetrics(session).then(({ NavigationStart: start }) => start);
+  const start = await asking(started, recorder.startedAt);
   const page = await asking(evaluate(session, readPage), { plt_ms: null, title: '' });
   const scroll = async () => scrollToEnd(session, traffic, deadline).catch(() => false);
   const scrolled = order.scroll ? await scroll() : null;
