@@ -11,7 +11,19 @@ from tempfile import TemporaryDirectory
 import click
 from rich.console import Console
 
-from bench import bootstrap, cost, determinism, exactness, importing, pages, reporting, show, table1
+from bench import (
+    bootstrap,
+    cost,
+    determinism,
+    exactness,
+    host_link,
+    host_load,
+    importing,
+    pages,
+    reporting,
+    show,
+    table1,
+)
 from bench.machine import read_machine
 from bench.result import Result, all_met
 from bench.work import Work
@@ -37,6 +49,10 @@ MEASUREMENTS: dict[str, Measure] = {
     "table1-chromium-n20": table1.measure_seeds,
     **determinism.measurements(),
     "pages-replay": pages.measure,
+    "host-lab": host_link.measure_lab,
+    "host-rtt": host_link.measure_round_trips,
+    "host-goodput": host_link.measure_goodput,
+    "host-load": host_load.measure,
     "report": reporting.measure,
     "importing": importing.measure,
     "bootstrap-again": bootstrap.measure_again,

@@ -1,0 +1,208 @@
+"""The lab on the host's own kernel, in real time: goodput, round trips, and what it takes."""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from bench.result import Result, judge
+from bench.work import Work
+from testbed import places
+from testbed.lab.bounded import ping
+from testbed.lab.calibration import rtt_theory_ms
+from testbed.lab.knobs import set_knobs
+from testbed.lab.laboratory import HOST, Lab, open_lab
+from testbed.lab.link.backend import choose_backend
+from testbed.lab.link.protocol import LinkBackend, serialisation_ms
+from testbed.lab.topology import SERVER_ADDRESS, open_topology
+from testbed.model import Condition, LinkSpec, TcpSpec
+
+LEAST_GOODPUT = 0.995
+MOST_MEAN_MS, MOST_P99_MS = 0.3, 1.0
+MOST_LAB_S = 0.5
+# 256 kbit/s have no room for the acknowledgements of 20 Mbit/s.
+LINKS = (LinkSpec(), LinkSpec(down_kbit=20_000, up_kbit=2000))
+ROUND_TRIPS_MS = (20.0, 100.0, 200.0)
+SEGMENT_BYTES, SEGMENT_IP_BYTES = 1448, 1500
+WARM_UP_S = 1.0
+TAG = "ffb-"
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One bulk transfer: payload beside what fits on the link, lateness of the link meanwhile."""
+
+    link: LinkSpec
+    goodput_kbit: float
+    theory_kbit: float
+    worst_lateness_ms: float | None
+    link_cpu_s: float | None
+
+    @property
+    def share(self) -> float:
+        """Of the theory."""
+        return self.goodput_kbit / self.theory_kbit
+
+
+@contextmanager
+def _lab(spec: LinkSpec) -> Iterator[Lab]:
+    with open_lab(Condition("p", "c", spec), 1, TAG, HOST, backend()) as lab:
+        yield lab
+
+
+def backend() -> LinkBackend:
+    """What emulates the link on this machine.
+
+    Raises:
+        MissingError: nothing can.
+    """
+    return choose_backend(places.built_part("native") / "link")
+
+
+def measure_goodput(work: Work) -> Result:
+    """A bulk transfer at 4 and at 20 Mbit/s."""
+    seconds = 3.0 if work.quick else 10.0
+    flows = [_transfer(spec, seconds) for spec in LINKS]
+    told = "; ".join(f"{flow.share:.4f} of {flow.link.down_kbit / 1000:g} Mbit/s" for flow in flows)
+    return Result(
+        "host-goodput",
+        f"at least {LEAST_GOODPUT:g} of theory",
+        told,
+        judge(all(flow.share >= LEAST_GOODPUT for flow in flows), in_full=not work.quick),
+        len(flows),
+        f"one TCP connection for {seconds:g} s after {WARM_UP_S:g} s, payload at the client; "
+        f"theory: segments of {SEGMENT_BYTES} in packets of {SEGMENT_IP_BYTES} bytes",
+        real_time=True,
+        details={f"{flow.link.down_kbit}": _describe(flow) for flow in flows},
+    )
+
+
+def _transfer(spec: LinkSpec, seconds: float) -> Flow:
+    with _lab(spec) as lab:
+        goodput_kbit = _read_goodput_kbit(lab, seconds)
+        report = lab.read_link()
+    each_ms = serialisation_ms(SEGMENT_IP_BYTES, spec.down_kbit, spec.framing_bytes)
+    theory_kbit = SEGMENT_BYTES * 8 / each_ms
+    return Flow(spec, goodput_kbit, theory_kbit, report.worst_lateness_ms, report.link_cpu_s)
+
+
+def _read_goodput_kbit(lab: Lab, seconds: float) -> float:
+    with lab.topology.server.entered():
+        listener = socket.create_server((SERVER_ADDRESS, 0))
+    with lab.topology.client.entered():
+        client = socket.create_connection(listener.getsockname())
+    server, _ = listener.accept()
+    sender = threading.Thread(target=_send_until_closed, args=(server,))
+    sender.start()
+    with listener, client:
+        _receive_for(client, WARM_UP_S)
+        received, took_s = _receive_for(client, seconds)
+    sender.join()
+    return received * 8 / 1000 / took_s
+
+
+def _send_until_closed(server: socket.socket) -> None:
+    with server:
+        try:
+            while True:
+                server.sendall(bytes(1 << 16))
+        except ConnectionError:
+            return
+
+
+def _receive_for(client: socket.socket, seconds: float) -> tuple[int, float]:
+    """Bytes, and the time in s from the arrival of what was there before to that of the last."""
+    client.recv(1 << 16)
+    started = time.monotonic()
+    received, last = 0, started
+    while last - started < seconds:
+        received += len(client.recv(1 << 16))
+        last = time.monotonic()
+    return received, last - started
+
+
+def measure_round_trips(work: Work) -> Result:
+    """Many pings over an idle link, at each round trip of the table."""
+    count = 100 if work.quick else 1000
+    errors: dict[float, list[float]] = {}
+    for rtt_ms in ROUND_TRIPS_MS:
+        spec = LinkSpec(rtt_ms=rtt_ms)
+        with _lab(spec) as lab:
+            theory_ms = rtt_theory_ms(spec)
+            errors[rtt_ms] = sorted(t - theory_ms for t in ping(lab.topology, spec, count))
+    numbers = {rtt_ms: _summarise(some) for rtt_ms, some in errors.items()}
+    mean = max(abs(each["mean_ms"]) for each in numbers.values())
+    p99 = max(each["p99_ms"] for each in numbers.values())
+    complete = all(len(some) == count for some in errors.values())
+    return Result(
+        "host-rtt",
+        f"error under {MOST_MEAN_MS:g} ms mean, {MOST_P99_MS:g} ms p99",
+        f"mean {mean:.3f} ms, p99 {p99:.3f} ms, the worst of {len(numbers)} round trips",
+        judge(complete and mean < MOST_MEAN_MS and p99 < MOST_P99_MS, in_full=not work.quick),
+        count,
+        "pings of 100 bytes of IP over an idle link at 20, 100 and 200 ms; theory: delay and both "
+        "serialisations",
+        real_time=True,
+        details={f"{rtt_ms:g}": each for rtt_ms, each in numbers.items()},
+    )
+
+
+def _summarise(errors_ms: list[float]) -> dict[str, float]:
+    if not errors_ms:
+        return {"mean_ms": float("inf"), "p99_ms": float("inf"), "worst_ms": float("inf")}
+    return {
+        "mean_ms": statistics.fmean(errors_ms),
+        "p99_ms": errors_ms[int(0.99 * (len(errors_ms) - 1))],
+        "worst_ms": errors_ms[-1],
+    }
+
+
+def measure_lab(work: Work) -> Result:
+    """The paper's lab built and taken down, with and without its calibration."""
+    times = 3 if work.quick else 10
+    chosen = backend()
+    bare_s = [_time_bare(chosen) for _ in range(times)]
+    whole_s = [_time_whole() for _ in range(times)]
+    median_s = statistics.median(bare_s)
+    return Result(
+        "host-lab",
+        f"under {MOST_LAB_S:g} s",
+        f"{median_s:.3f} s; {statistics.median(whole_s):.3f} s with the calibration",
+        judge(median_s < MOST_LAB_S, in_full=not work.quick),
+        times,
+        f"up and down, {chosen.name} link at RTT 20 ms, knobs set; median",
+        real_time=True,
+        details={"bare_s": bare_s, "calibrated_s": whole_s},
+    )
+
+
+def _time_bare(chosen: LinkBackend) -> float:
+    spec = LinkSpec()
+    started = time.monotonic()
+    with (
+        open_topology(TAG, spec.mtu_bytes, 1, chosen.wire) as topology,
+        chosen.open(topology, spec, 0),
+    ):
+        set_knobs(topology, TcpSpec())
+    return time.monotonic() - started
+
+
+def _time_whole() -> float:
+    started = time.monotonic()
+    with _lab(LinkSpec()):
+        pass
+    return time.monotonic() - started
+
+
+def _describe(flow: Flow) -> dict[str, float | None]:
+    return {
+        "goodput_kbit": flow.goodput_kbit,
+        "theory_kbit": flow.theory_kbit,
+        "worst_lateness_ms": flow.worst_lateness_ms,
+        "link_cpu_s": flow.link_cpu_s,
+    }
