@@ -9,16 +9,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis.report import write_reports
+from analysis.settling import list_unsettled
 from analysis.terminal import render_table
 from testbed import places
 from testbed.cli import main
-from testbed.doors import Analysis, Doors, open_doors
+from testbed.doors import Analysis, Compared, Doors, open_doors
 from testbed.errors import EXIT_OK
 from testbed.model import HAR_FILE, Record
 from testbed.page.archive import Archive, read_archive
@@ -27,6 +29,11 @@ from testbed.store import read_records
 from tests.recorder.site import Site
 
 WIDTH = 100
+
+
+def no_cross_check(one: Path, other: Path) -> Compared:
+    """These tests run on one kernel."""
+    raise AssertionError(f"{one} and {other} are not to be compared")
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,9 @@ class House:
 
     def command(self, *words: str) -> tuple[int, str]:
         """Exit code and standard output of ``firstflight WORDS``."""
-        doors = open_doors(Analysis(write_reports, lambda folder: render_table(folder, WIDTH)))
+        render = partial(render_table, width=WIDTH)
+        analysis = Analysis(write_reports, render, list_unsettled, no_cross_check)
+        doors = open_doors(analysis)
         said = io.StringIO()
         with redirect_stdout(said):
             code = main(words, self._at_home(doors))
