@@ -86,13 +86,13 @@ def _describe(numbers: tuple[float, ...]) -> Sample:
         return Sample(n, Estimate(median, widest), Estimate(mean, None), _outliers(numbers))
     return Sample(
         n,
-        Estimate(median, _bootstrap(numbers, "median")),
-        Estimate(mean, _bootstrap(numbers, "mean")),
+        Estimate(median, _bootstrap(numbers, "median", median)),
+        Estimate(mean, _bootstrap(numbers, "mean", mean)),
         _outliers(numbers),
     )
 
 
-def _bootstrap(numbers: tuple[float, ...], statistic: str) -> Interval:
+def _bootstrap(numbers: tuple[float, ...], statistic: str, estimate: float) -> Interval:
     # Imported here: a table of single loads needs none of it, and it takes 0.7 s.
     import numpy
     from scipy import stats
@@ -107,7 +107,10 @@ def _bootstrap(numbers: tuple[float, ...], statistic: str) -> Interval:
         method=method,
         rng=numpy.random.default_rng(SEED),
     ).confidence_interval
-    return Interval(float(found.low), float(found.high))
+    # Interpolation between resamples rounds: without this an end may pass the estimate, or the
+    # sample, by the last bit.
+    low = max(min(float(found.low), estimate), min(numbers))
+    return Interval(low, min(max(float(found.high), estimate), max(numbers)))
 
 
 def _outliers(numbers: tuple[float, ...]) -> int:

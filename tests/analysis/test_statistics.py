@@ -6,7 +6,7 @@ import math
 
 import numpy
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analysis.shift import estimate_shift
@@ -90,6 +90,18 @@ def test_outliers_are_counted_and_kept() -> None:
     assert sample.median.value == 103.0
 
 
+@example([1.0] * 4 + [887001.0855020426] * 2)  # rounding led beyond the greatest
+@example(
+    [
+        7.0,
+        4892.17,
+        717.934121101788,
+        717.934121101788,
+        91706.05445705335,
+        91706.05445705335,
+        717.934121101788,
+    ]
+)  # and the low end beyond the median
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=12))
 def test_order_does_not_matter_and_the_median_is_inside(values: list[float]) -> None:
     sample = describe(values)
