@@ -8,9 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-from analysis import words
 from analysis.crosscheck import (
     TOLERANCE_PCT,
     Comparison,
@@ -20,6 +17,7 @@ from analysis.crosscheck import (
     cross_check,
 )
 from analysis.load import Identity, read_results
+from analysis.rendering import TEMPLATES, open_templates
 from analysis.whole_file import write_whole
 from analysis.words import axis_value, axis_word, clean, count, number, signed
 from testbed.errors import (
@@ -29,7 +27,6 @@ from testbed.errors import (
     EXIT_OUT_OF_TOLERANCE,
 )
 
-TEMPLATES = Path(__file__).parent / "templates"
 GAP = "  "
 SCHEMA_VERSION = 1
 MEANINGS: dict[Verdict, str] = {
@@ -145,31 +142,17 @@ def render_json(check: CrossCheck) -> str:
 
 def render_page(check: CrossCheck, style: str) -> str:
     """Return the comparison as one page without external resources; ``style`` is its CSS."""
-    return _render("crosscheck-page.html.jinja", check, style=style)
-
-
-def render_block(check: CrossCheck) -> str:
-    """Return the comparison as a ``<section>`` for another page with the report's style."""
-    return _render("crosscheck.html.jinja", check)
-
-
-def _render(template: str, check: CrossCheck, **more: str) -> str:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    names = ("axis_name", "axis_value", "number", "signed", "clean")
-    environment.filters |= {name: getattr(words, name) for name in names}
-    return environment.get_template(template).render(
-        check=check,
-        base=kernel_name(check.base),
-        real=kernel_name(check.real),
-        lines=summary_lines(check),
-        meanings=MEANINGS,
-        **more,
+    return (
+        open_templates()
+        .get_template("crosscheck-page.html.jinja")
+        .render(
+            check=check,
+            base=kernel_name(check.base),
+            real=kernel_name(check.real),
+            lines=summary_lines(check),
+            meanings=MEANINGS,
+            style=style,
+        )
     )
 
 

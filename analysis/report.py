@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from analysis import words
 from analysis.calibration import calibrations
@@ -19,6 +15,7 @@ from analysis.coverage import describe, list_not_exact
 from analysis.load import Results, read_results
 from analysis.provenance import command_of, manifest_sections
 from analysis.reference import Reference, read_reference
+from analysis.rendering import TEMPLATES, open_templates
 from analysis.rows import render_csv
 from analysis.settling import wide_intervals
 from analysis.summary import render_summary, summarise
@@ -26,9 +23,7 @@ from analysis.table import Table, make_table
 from analysis.trials import cost_lines, hello_lines, trial_lines
 from analysis.verdict import findings
 from analysis.waterfall import Waterfalls, gather_waterfalls
-from testbed.errors import StorageError
-
-TEMPLATES = Path(__file__).parent / "templates"
+from analysis.whole_file import write_whole
 
 
 def write_reports(results_dir: Path) -> None:
@@ -42,9 +37,14 @@ def write_reports(results_dir: Path) -> None:
     reference = find_reference(results)
     table = make_table(cells_of(results), reference)
     falls = gather_waterfalls(results_dir, table.cells)
-    _write_whole(results_dir / "table.csv", render_csv(table))
-    _write_whole(results_dir / "summary.json", render_summary(summarise(results, table)))
-    _write_whole(results_dir / "report.html", render_html(results, table, reference, falls))
+    remedy = (
+        "the records are intact: make room or check the permissions, "
+        f"then run ./run.sh report {results_dir}"
+    )
+    write_whole(results_dir / "table.csv", render_csv(table), remedy)
+    write_whole(results_dir / "summary.json", render_summary(summarise(results, table)), remedy)
+    page = render_html(results, table, reference, falls)
+    write_whole(results_dir / "report.html", page, remedy)
 
 
 def find_reference(results: Results) -> Reference | None:
@@ -61,19 +61,7 @@ def render_html(
     results: Results, table: Table, reference: Reference | None, falls: Waterfalls
 ) -> str:
     """Return the report as one page without external resources."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
-    environment.filters |= {
-        name: getattr(words, name)
-        for name in ("axis_name", "axis_value", "number", "signed", "seconds", "significant")
-    }
-    environment.filters |= {"clean": words.clean, "count": words.count}
+    environment = open_templates()
     script = (TEMPLATES / "waterfall.js").read_text(encoding="utf-8")
     lines = trial_lines(table)
     experiment = experiment_of(results.manifest)
@@ -125,23 +113,3 @@ def _waterfall_data(falls: Waterfalls, table: Table) -> dict[str, Any]:
             }
         )
     return {"urls": falls.urls, "loads": loads}
-
-
-def _write_whole(path: Path, text: str) -> None:
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
-            temporary = Path(file.name)
-            try:
-                file.write(text.encode("utf-8", "replace"))
-                file.flush()
-                os.fsync(file.fileno())
-                temporary.chmod(0o644)
-                temporary.replace(path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {path}: {error.strerror}; the records are intact: "
-            f"make room or check the permissions, then run ./run.sh report {path.parent}"
-        ) from None

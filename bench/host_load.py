@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.result import Result, judge
+from bench.small_page import FACTS, HOST
 from bench.work import Work, bundle
 from testbed import places
 from testbed.conclude import conclude
@@ -26,16 +27,6 @@ OBJECTS, OBJECT_BYTES, ROOT_BYTES = 40, 4_000, 12_000
 MOST_CV_PCT = 2.0
 MOST_BEYOND_S = 0.5
 LOADS, ATTEMPTS = 20, 3
-HOST = "bench.example"
-FACTS = f"""\
-title = "Forty objects"
-url = "http://{HOST}/"
-recorded = 2026-01-01
-source = "Made for the bench."
-licence = "None needed."
-bodies = "Synthetic."
-deviations = []
-"""
 _log = logger("testbed.bench")
 
 

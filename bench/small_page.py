@@ -13,7 +13,7 @@ HOST = "bench.example"
 # What the first measurements of the virtual kernel fetched, too: head and body of a 10 KB object.
 RESPONSE_BYTES = 10_237
 FACTS = f"""\
-title = "One object"
+title = "Made for the bench"
 url = "http://{HOST}/"
 recorded = 2026-01-01
 source = "Made for the bench."

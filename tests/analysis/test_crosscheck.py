@@ -12,7 +12,7 @@ import pytest
 from analysis.crosscheck import CrossCheck, cross_check, unwaited_ms
 from analysis.crosscheck_report import (
     exit_code_of,
-    render_block,
+    render_page,
     render_text,
     write_cross_check,
 )
@@ -116,7 +116,7 @@ def test_verdicts(
     assert one.difference_pct == pytest.approx((plt_ms + 0.15 - BASE_MS) / 10)
     assert exit_code_of(check) == code
     assert verdict in render_text(check)
-    assert f" {verdict}</span>" in render_block(check)
+    assert f" {verdict}</span>" in render_page(check, style="")
 
 
 def test_what_accounts_for_a_difference(compare: Callable[..., CrossCheck]) -> None:

@@ -217,3 +217,13 @@ def open_tab(port_file: Path, url: str) -> None:
     link.request("PUT", f"/json/new?{url}")
     assert link.getresponse().status == 200
     link.close()
+
+
+def assert_none_early(archive: Archive, load: Replay) -> None:
+    """Nothing was asked for before its parent's response began."""
+    visits = {visit.url: visit for visit in load.visits}
+    for entry in archive.entries:
+        if entry.parent is not None:
+            answered = visits[entry.parent].answered
+            assert answered is not None
+            assert visits[entry.url].came >= answered, f"{entry.url} before {entry.parent}"

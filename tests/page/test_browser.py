@@ -12,7 +12,7 @@ from testbed.client.chromium.browser import find_browser
 from testbed.page.archive import Archive, Entry, read_archive
 from testbed.page.build import build_page
 from tests.page.conftest import NAMES
-from tests.page.replay import Replay, browse, root_document
+from tests.page.replay import Replay, assert_none_early, browse, root_document
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -73,13 +73,7 @@ def test_no_response_is_cut_short(loaded: tuple[Archive, Replay]) -> None:
 
 
 def test_no_child_before_its_parent_answers(loaded: tuple[Archive, Replay]) -> None:
-    archive, load = loaded
-    visits = {visit.url: visit for visit in load.visits}
-    for entry in archive.entries:
-        if entry.parent is not None:
-            answered = visits[entry.parent].answered
-            assert answered is not None
-            assert visits[entry.url].came >= answered, f"{entry.url} before {entry.parent}"
+    assert_none_early(*loaded)
 
 
 def test_found_in_the_recorded_order(loaded: tuple[Archive, Replay]) -> None:

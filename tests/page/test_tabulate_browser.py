@@ -17,7 +17,7 @@ from testbed.page.build import build_page
 from testbed.page.recording import Exchange, HttpProtocol, Recording
 from testbed.page.tabulate import tabulate, write_table
 from tests.page.conftest import HEADER
-from tests.page.replay import Replay, browse
+from tests.page.replay import Replay, assert_none_early, browse
 from tests.page.test_browser import rank_correlation
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
@@ -127,13 +127,7 @@ def test_a_script_asks_in_the_recorded_order(loaded: tuple[Archive, Replay]) -> 
 
 
 def test_nothing_before_its_parent(loaded: tuple[Archive, Replay]) -> None:
-    archive, load = loaded
-    visits = {visit.url: visit for visit in load.visits}
-    for entry in archive.entries:
-        if entry.parent is not None:
-            answered = visits[entry.parent].answered
-            assert answered is not None
-            assert visits[entry.url].came >= answered
+    assert_none_early(*loaded)
 
 
 TYPES = (
