@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # The order of bootstrap: machine, packages, cache, Python, browser driver, C programs, kernel.
-# Sourced under `set -euo pipefail`. `bootstrap MODE` (runtime, development, or tools: development
-# without a kernel) leaves `python` and the FIRSTFLIGHT_* variables behind. It takes a fraction of
-# a second when all parts are there.
+# Sourced under `set -euo pipefail`. `bootstrap MODE` (runtime, development, tools: development
+# without a kernel, or notebooks: JupyterLab, without a kernel) leaves `python` and the
+# FIRSTFLIGHT_* variables behind. It takes a fraction of a second when all parts are there.
 
 shopt -s inherit_errexit
 
@@ -19,8 +19,12 @@ source "$bootstrap/packages.sh"
 source "$bootstrap/parts.sh"
 
 ensure_venv() {
-  local locked=$bootstrap/requirements.txt interpreter key
-  [[ $1 == runtime ]] || locked=$bootstrap/requirements-dev.txt
+  local locked interpreter key
+  case $1 in
+    runtime) locked=$bootstrap/requirements.txt ;;
+    notebooks) locked=$bootstrap/requirements-notebooks.txt ;;
+    *) locked=$bootstrap/requirements-dev.txt ;;
+  esac
   interpreter=$(readlink -f /usr/bin/python3) # its name says the version
   key=$(hash_text "$interpreter" "$(<"$locked")" "$(<"$bootstrap/build-venv.sh")")
   ensure_part venv "$key" "Python environment" "$bootstrap/build-venv.sh" "$locked"
@@ -64,7 +68,7 @@ ensure_kernel() {
 
 bootstrap() {
   local mode=$1 lists=("$bootstrap/packages-debian-12.txt") here=$PWD
-  [[ $mode == runtime ]] || lists+=("$bootstrap/packages-debian-12-dev.txt")
+  case $mode in development | tools) lists+=("$bootstrap/packages-debian-12-dev.txt") ;; esac
   check_machine /etc/os-release "$(uname -m)"
   [[ -n $untried ]] || ensure_packages "${lists[@]}"
   open_cache
@@ -73,6 +77,6 @@ bootstrap() {
   ensure_js
   ensure_native
   release_lock
-  [[ $mode == tools ]] || ensure_kernel
+  case $mode in runtime | development) ensure_kernel ;; esac
   cd -- "$here"
 }
