@@ -28,6 +28,9 @@ AXIS_NAMES = {
     "tls_version": "TLS",
     "randomness": "Randomness",
     "allow_misses": "Misses allowed",
+    "server_think_ms": "Server think time",
+    "think_spread_pct": "Think time spread",
+    "start_spread_ms": "Start spread",
 }
 # Values that are short in an experiment file and clearer in a table.
 AXIS_WORDS = {

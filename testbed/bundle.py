@@ -21,6 +21,7 @@ PACKAGE = Path(__file__).resolve().parent
 # What a guest imports; the rest of the package stays on the host and out of the hash.
 GUEST_MODULES = (
     "__init__.py",
+    "alignment.py",
     "errors.py",
     "guest.py",
     "hosted.py",
@@ -29,6 +30,7 @@ GUEST_MODULES = (
     "namespace.py",
     "proc.py",
     "trial.py",
+    "variation.py",
     "page/__init__.py",
     "page/archive.py",
     "page/head.py",

@@ -46,6 +46,7 @@ PACKAGES = (
     "libhogweed6",
     "libnettle8",
     "libnghttp2-14",
+    "libnginx-mod-http-echo",
     "libnss3",
     "libssl3",
     "libwget0",

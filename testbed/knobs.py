@@ -59,6 +59,25 @@ def _listed(what: str, *table: str) -> Knob:
     return Knob(table, Annotated[str, AfterValidator(check)], f"the name of a {what}", text=True)
 
 
+def unique(values: list[Any]) -> list[Any]:
+    """``values``, refused when one of them stands there twice."""
+    twice = [value for index, value in enumerate(values) if value in values[:index]]
+    if twice:
+        problem = f"{twice[0]!r} stands in the list twice"
+        raise PydanticCustomError("twice", "{problem}", {"problem": problem})
+    return values
+
+
+def _milliseconds(*table: str) -> Knob:
+    kind = Annotated[float, Field(ge=0, le=60_000, allow_inf_nan=False)]
+    return Knob(table, kind, "a number of milliseconds from 0 to 60000")
+
+
+def _percentage(*table: str) -> Knob:
+    kind = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+    return Knob(table, kind, "a percentage from 0 to 100")
+
+
 SWEPT: dict[str, Knob] = {
     "page": _listed("page"),
     "client": _listed("client"),
@@ -68,6 +87,9 @@ SWEPT: dict[str, Knob] = {
     "tls_version": _choice(TlsVersion),
     "randomness": _choice(Randomness),
     "allow_misses": Knob((), bool, "true or false"),
+    "server_think_ms": _milliseconds(),
+    "think_spread_pct": _percentage(),
+    "start_spread_ms": _milliseconds(),
     "rtt_ms": Knob(
         ("link",),
         Annotated[float, Field(gt=0, le=60_000, allow_inf_nan=False)],
@@ -78,11 +100,7 @@ SWEPT: dict[str, Knob] = {
     "buffer_bytes": _whole("link", 1, 2**31 - 1),
     "mtu_bytes": _whole("link", 576, 9000),
     "framing_bytes": _whole("link", 0, 256),
-    "loss_pct": Knob(
-        ("link",),
-        Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)],
-        "a percentage from 0 to 100",
-    ),
+    "loss_pct": _percentage("link"),
     "tfo": Knob(("tcp",), bool, "true or false"),
     "cookies": _choice(Cookies, "tcp"),
     "initcwnd_segments": _whole("tcp", 1, 1000),
@@ -123,8 +141,14 @@ FIXED: dict[str, Knob] = {
 KERNEL: dict[str, Knob] = {
     "name": _listed("kernel", "kernel"),
     "version": Knob(("kernel",), str, "a version of that kernel, as text", text=True),
+    "versions": Knob(
+        ("kernel",),
+        Annotated[list[str], Field(min_length=2, max_length=2), AfterValidator(unique)],
+        "a list of two versions of that kernel, as text",
+        text=True,
+    ),
 }
-"""On which kernel the experiment runs."""
+"""On which kernel the experiment runs; on both of two ``versions``, one after the other."""
 
 
 def paths() -> dict[tuple[str, ...], Knob]:

@@ -13,7 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from testbed.environment import Environment
 from testbed.errors import StorageError
+from testbed.lanes import refuse_lanes
 from testbed.model import SCHEMA_VERSION, Experiment, Trial
+from testbed.versions import check_schema, upgrade_manifest
 
 MANIFEST_FILE = "manifest.json"
 
@@ -69,11 +71,13 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """The manifest of the results in ``directory`` as plain data, its schema checked.
+    """The manifest of the results in ``directory`` as plain data of today's schema.
 
     Raises:
-        StorageError: there is none, it cannot be read, or it has another schema.
+        ConfigurationError: the folder holds the results of several kernels.
+        StorageError: there is none, it cannot be read, or it has a schema that is not.
     """
+    refuse_lanes(directory)
     path = directory / MANIFEST_FILE
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -83,13 +87,11 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         ) from error
     except ValueError as error:
         raise StorageError(f"{path} is not JSON: {error}") from error
-    schema = document.get("schema") if isinstance(document, dict) else None
-    if schema != SCHEMA_VERSION:
-        raise StorageError(
-            f"{path} has schema {schema}, this testbed reads schema {SCHEMA_VERSION}; "
-            "use the revision of the testbed that wrote it (git_revision in the manifest)"
-        )
-    return dict(document)
+    try:
+        check_schema(document)
+    except ValueError as error:
+        raise StorageError(f"{path}: {error}") from None
+    return upgrade_manifest(document)
 
 
 def load_manifest(directory: Path) -> Manifest:

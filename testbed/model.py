@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 MAX_REPETITIONS = 100
 
 # The files of a trial's folder, between the two halves of the harness: asked, seen, kept.
@@ -71,6 +71,10 @@ class Condition:
     offers.  ``randomness`` says whether scripts get pinned clocks and random numbers.  With
     ``allow_misses`` a load counts although it asked for what the page does not hold, or did not
     ask for all of it.
+
+    ``server_think_ms`` is how long the server waits before it answers each request.  Each think
+    time, recorded or the server's, is varied by up to ``think_spread_pct``; a load starts up to
+    ``start_spread_ms`` after the round instant (virtual time).  ``testbed.variation`` says how.
     """
 
     page: str
@@ -83,6 +87,13 @@ class Condition:
     tls_version: TlsVersion = "1.3"
     randomness: Randomness = "as-recorded"
     allow_misses: bool = False
+    server_think_ms: float = 0.0
+    think_spread_pct: float = 0.0
+    start_spread_ms: float = 0.0
+
+
+LATER_KNOBS = ("server_think_ms", "think_spread_pct", "start_spread_ms")
+"""Knobs of a condition that schema 2 did not have; at their defaults they are in no trial's id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +118,9 @@ class Trial:
         identity.pop("timeout_s")
         if not self.warm_up:  # what counts is named as it was before there were warm-ups
             identity.pop("warm_up")
+        for spec in fields(Condition):  # and as it was before there were these knobs
+            if spec.name in LATER_KNOBS and getattr(self.condition, spec.name) == spec.default:
+                identity["condition"].pop(spec.name)
         return digest(identity)[:16]
 
     @classmethod
@@ -124,7 +138,8 @@ class Experiment:
 
     With ``until_ci_pct`` blocks are added to ``repetitions`` until every interval is as narrow as
     that, or until there are ``max_repetitions``; see ``testbed.stopping``.  ``warmup_blocks`` of
-    ``None`` is one in real time and none in virtual time.
+    ``None`` is one in real time and none in virtual time.  ``kernel_versions``, where there are
+    any, are run one after the other, each into a results folder of its own (``testbed.lanes``).
     """
 
     name: str
@@ -139,6 +154,7 @@ class Experiment:
     until_ci_pct: float | None = None
     max_repetitions: int = MAX_REPETITIONS
     warmup_blocks: int | None = None
+    kernel_versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +215,11 @@ class LabReading:
 
 @dataclass(frozen=True, slots=True)
 class RequestTiming:
-    """One request as the client saw it; times in ms since the start of the load."""
+    """One request as the client saw it; times in ms since the start of the load.
+
+    ``dns_ms`` and ``connect_ms`` are how long it waited for a name and for a connection to open
+    (TCP, and TLS if there is any); ``None`` where it did not, or where the client does not say.
+    """
 
     url: str
     status: int
@@ -208,6 +228,8 @@ class RequestTiming:
     transfer_bytes: int | None = None
     connection: str | None = None
     initiator: str | None = None
+    dns_ms: float | None = None
+    connect_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

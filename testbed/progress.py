@@ -30,13 +30,22 @@ class Display(Protocol):
 
 
 class Pace:
-    """How far a run is and how long the rest takes at the pace so far."""
+    """How far a run is and how long the rest takes at the pace so far.
+
+    Trials are counted, and not attempts: one that is taken again counts once.
+    """
 
     def __init__(self, todo: Sequence[Trial], clock: Clock = time.monotonic) -> None:
-        self.total, self.done = len(todo), 0
+        self.total = len(todo)
+        self._ended: set[str] = set()
         self._names = varying([trial.condition for trial in todo])
         self._seeds = len({trial.seed for trial in todo}) > 1
         self._clock, self._start = clock, clock()
+
+    @property
+    def done(self) -> int:
+        """How many trials have ended at least once."""
+        return len(self._ended)
 
     def remaining_s(self) -> float | None:
         """Seconds until the end; None before the first trial has ended."""
@@ -46,8 +55,10 @@ class Pace:
 
     def end(self, record: Record) -> str:
         """Count ``record`` and put it into one line."""
-        self.done += 1
+        self._ended.add(record.trial_id)
         words = [record.outcome.ljust(8), label(record.trial, self._names, self._seeds)]
+        if record.attempt > 1:
+            words.append(f"attempt {record.attempt}")
         if record.load is not None:
             words.append(f"plt {record.load.plt_ms:.1f} ms")
         if record.cost is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from testbed import log
 from testbed.errors import StorageError
 from testbed.model import SCHEMA_VERSION, Record
+from testbed.versions import check_schema
 
 RECORDS_FILE = "records.jsonl"
 
@@ -34,7 +35,7 @@ def read_records(directory: Path) -> tuple[Record, ...]:
     has no records.
 
     Raises:
-        StorageError: the file cannot be read, or a line is no record of this schema.
+        StorageError: the file cannot be read, or a line is no record of a schema that is read.
     """
     path = directory / RECORDS_FILE
     if not path.exists() and directory.is_dir():
@@ -68,18 +69,17 @@ def scan_records(path: Path) -> Scan:
 
 
 def parse_record(line: bytes) -> Record:
-    """The record in one line of JSON.
+    """The record in one line of JSON; one of an older schema comes as one of today's.
 
     Raises:
-        ValueError: it is none of this schema; the message names the schema or the field.
+        ValueError: it is none that can be read; the message names the schema or the field.
     """
     document = json.loads(line)
     if not isinstance(document, dict):
         raise ValueError("not a record")
-    schema = document.get("schema")
-    if schema != SCHEMA_VERSION:
-        raise ValueError(f"schema {schema}, but this testbed reads schema {SCHEMA_VERSION}")
-    record = _RECORD.validate_json(line, strict=True)
+    check_schema(document)
+    # What an older schema does not say has its default in the types.
+    record = replace(_RECORD.validate_json(line, strict=True), schema=SCHEMA_VERSION)
     if record.trial_id != record.trial.id:
         raise ValueError(f"its trial is {record.trial.id}, but it says trial_id {record.trial_id}")
     return record

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from testbed.alignment import choose_start
 from testbed.client import CLIENTS
 from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
 from testbed.client.verdict import check_protocols, judge_coverage, unreached
@@ -37,21 +38,19 @@ from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import ERROR_LOG, Terms, serve
 from testbed.server.replay_log import read_replay
 from testbed.server.resolver import resolve
+from testbed.server.think import Think
 from testbed.wire.capture import capture
 from testbed.wire.counters import difference, read_counters
 
 # What the server complained about, beside the other files of a trial.
 SERVER_LOG_FILE = "nginx-error.log"
 COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]")
-DRAIN_S = 2.0
 # A client handles what pages send: it has no privileges, and a browser then has its sandbox.
 CLIENT_USER = 1000
 UNPRIVILEGED = (
     *("setpriv", f"--reuid={CLIENT_USER}", f"--regid={CLIENT_USER}", "--clear-groups"),
     "--no-new-privs",
 )
-ALIGN_NS = 10_000_000_000
-LAUNCH_NS = 5_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ def _measure(
     condition, topology = trial.condition, lab.topology
     listeners = lab_listeners(archive, addresses, condition.protocol)
     requests = condition.tcp.requests_per_connection
-    terms = Terms(requests, condition.tls_version, _tls_of(site.page))
+    terms = Terms(requests, condition.tls_version, _tls_of(site.page), think=_think_of(trial))
     nginx = site.scratch / "nginx"
     try:
         with (
@@ -159,7 +158,7 @@ def _load(
         with capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log"):
             load = CLIENTS[trial.condition.client].load(order)
             # The last FINs and ACKs belong to the trial.
-            time.sleep(DRAIN_S)
+            time.sleep(lab.settle_s)
     finally:
         # Of a failed load, too: its log and its packets are what explains it.
         for file in (pcap, *sorted(order.out.iterdir())):
@@ -192,17 +191,27 @@ def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:
         out=out,
         timeout_s=trial.timeout_s,
         user=CLIENT_USER,
-        wait_until_ns=_next_start(time.time_ns()) if site.aligned else None,
+        wait_until_ns=choose_start(trial) if site.aligned else None,
         tls=_tls_of(site.page),
         tls_version=condition.tls_version,
         protocol=condition.protocol,
         pinned=_pins(condition.randomness, archive.pinned),
+        think_spread_pct=condition.think_spread_pct,
+        seed=trial.seed,
     )
 
 
 def _pins(randomness: Randomness, recorded: bool) -> bool:
     """Whether scripts get pinned clocks and random numbers."""
     return recorded if randomness == "as-recorded" else randomness == "pinned"
+
+
+def _think_of(trial: Trial) -> Think | None:
+    """How long the server thinks before each answer; ``None``: not at all."""
+    condition = trial.condition
+    if not condition.server_think_ms:
+        return None
+    return Think(condition.server_think_ms, condition.think_spread_pct, trial.seed)
 
 
 def _tls_of(page: Path) -> Path | None:
@@ -224,11 +233,6 @@ def _keep_complaints(log: Path, kept: Path) -> None:
     said = log.read_text(errors="replace") if log.is_file() else ""
     if any(level in said for level in COMPLAINTS):
         kept.write_text(said)
-
-
-def _next_start(now_ns: int) -> int:
-    """A round instant far enough away for a browser to start: what happened before has no trace."""
-    return -(-(now_ns + LAUNCH_NS) // ALIGN_NS) * ALIGN_NS
 
 
 def main(site: Site) -> None:

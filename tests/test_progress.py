@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -30,6 +31,18 @@ def test_plain_lines_count_and_estimate(trials: tuple[Trial, ...]) -> None:
         "[2/3] failed    page=amazon rtt_ms=20 tfo=true  in 2.0 s  - first line  ETA 5.0 s",
         "[3/3] ok        page=amazon rtt_ms=100 tfo=false  in 2.0 s",
     ]
+
+
+def test_what_is_taken_again_counts_once(trials: tuple[Trial, ...]) -> None:
+    lines: list[str] = []
+    display = Lines(lines.append)
+    with display.showing(trials[:2], skipped=0):
+        display.ended(record(trials[0], "the machine was busy"))
+        display.ended(replace(record(trials[0]), attempt=2))
+        display.ended(record(trials[1]))
+    assert [line.split()[0] for line in lines[1:]] == ["[1/2]", "[1/2]", "[2/2]"]
+    assert ["attempt 2" in line for line in lines[1:]] == [False, True, False]
+    assert "ETA" not in lines[-1]
 
 
 def test_the_display_fits_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,7 +126,7 @@ def test_a_broken_line_in_the_middle_is_an_error(results: Path, trials: tuple[Tr
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"schema": 1}, "schema 1, but this testbed reads schema 2"),
+        ({"schema": 1}, "schema 1, but this testbed reads schemas 2 and 3"),
         ({"schema": None}, "schema None"),
         ({"outcome": "splendid"}, "outcome"),
         ({"attempt": "1"}, "attempt"),
@@ -267,7 +267,7 @@ def test_a_manifest_that_does_not_fit_on_the_disk(
     [
         ("{", "not JSON"),
         ("[]", "schema None"),
-        ('{"schema": 1}', "schema 1, this testbed reads schema 2"),
+        ('{"schema": 1}', "schema 1, but this testbed reads schemas 2 and 3"),
         ('{"schema": 2}', "does not hold a manifest"),
     ],
 )

@@ -29,7 +29,8 @@ from testbed.model import (
 from testbed.page.archive import Archive, Entry, split_url
 from testbed.server.listeners import Listener
 from testbed.server.nginx import ERROR_LOG, Terms
-from testbed.trial import ALIGN_NS, LAUNCH_NS, SERVER_LOG_FILE, Site, _next_start, _outcome, perform
+from testbed.server.think import Think
+from testbed.trial import SERVER_LOG_FILE, Site, _outcome, perform
 
 ROOT, OTHER = "https://www.page.test/", "http://img.page.test/a.png?v=1"
 LOAD = PageLoad(
@@ -101,6 +102,7 @@ class Stage:
             reading=self.reading,
             prime_cookies=lambda _origins: None,
             read_link=Report,
+            settle_s=0.0,
         )
 
     @contextmanager
@@ -144,7 +146,6 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
         "read_counters": lambda _end: {"TcpActiveOpens": 1},
         "read_replay": made.read_replay,
         "CLIENTS": {"graph": SimpleNamespace(load=made.ask)},
-        "DRAIN_S": 0.0,
     }.items():
         monkeypatch.setattr(trials, name, part)
     (tmp_path / "scratch").mkdir()
@@ -196,6 +197,21 @@ def test_what_server_and_client_are_told(stage: Stage, tls: bool) -> None:
     assert [(each.host, each.port, each.h2) for each in listeners] == [
         ("www.page.test", 80, False), ("img.page.test", 80, False), ("www.page.test", 443, False),
     ]  # fmt: skip
+
+
+def test_think_times_reach_server_and_client(stage: Stage) -> None:
+    stage.perform(replace(CONDITION, server_think_ms=50.0, think_spread_pct=10.0))
+    (order,), ((_, terms),) = stage.orders, stage.served
+    assert terms.think == Think(50.0, 10.0, 0)
+    assert (order.think_spread_pct, order.seed) == (10.0, 0)
+
+
+def test_the_start_is_spread_in_virtual_time_only(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "choose_start", lambda trial: trial.condition.start_spread_ms)
+    stage.perform(replace(CONDITION, start_spread_ms=7.0))
+    assert stage.orders[0].wait_until_ns == 7.0
 
 
 @pytest.mark.parametrize(
@@ -288,11 +304,3 @@ def test_a_lab_out_of_tolerance_is_not_measured_in(stage: Stage) -> None:
 )
 def test_the_outcome_of_an_error(error: Exception, outcome: str) -> None:
     assert _outcome(error) == outcome
-
-
-def test_a_load_starts_at_a_round_instant_that_forgets_microseconds() -> None:
-    now = 1_700_000_006_720_000_000
-    start = _next_start(now)
-    assert start % ALIGN_NS == 0
-    assert LAUNCH_NS <= start - now < LAUNCH_NS + ALIGN_NS
-    assert _next_start(now + 1000) == start

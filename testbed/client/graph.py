@@ -25,6 +25,7 @@ from testbed.client.protocol import (
 )
 from testbed.errors import MissingError
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
+from testbed.variation import think_factor
 
 WALK = Path(__file__).parent / "walk" / "main.py"
 START_GRACE_S = 30.0  # for starting and writing, beyond the load itself
@@ -140,6 +141,9 @@ def _describe(order: LoadOrder, result: Path) -> dict[str, Any]:
                 "how": entry.how,
                 "gap_ms": entry.gap_ms,
                 "dur_ms": entry.dur_ms,
+                "think_factor": think_factor(
+                    order.seed, f"recorded {entry.method} {entry.url}", order.think_spread_pct
+                ),
             }
             for entry in order.archive.entries
             if not entry.after_load

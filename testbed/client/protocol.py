@@ -120,7 +120,8 @@ class LoadOrder:
     authority (``authority.pem``, ``authority.spki``); without it no server is trusted.
     ``tls_version`` ("1.3" or "1.2") is the highest that the client offers.  ``protocol``
     ("as-recorded", "h1" or "h2") is what https origins are to speak.  ``pinned`` gives the page's
-    scripts pinned clocks and random numbers, in clients that run scripts.
+    scripts pinned clocks and random numbers, in clients that run scripts.  ``think_spread_pct``
+    and ``seed`` vary recorded think times (graph client; see ``testbed.variation``).
     """
 
     archive: Page
@@ -137,6 +138,8 @@ class LoadOrder:
     tls_version: str = "1.3"
     protocol: str = "as-recorded"
     pinned: bool = False
+    think_spread_pct: float = 0.0
+    seed: int = 0
 
 
 class Client(Protocol):

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 from testbed.model import Measurement
 
+SETTLE_S = 2.0
+LEAST_SETTLE_S = 0.3
+SETTLE_ROUND_TRIPS = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Exactness:
@@ -29,6 +33,12 @@ class Exactness:
     def real_time(self) -> bool:
         """Whether waiting costs anything."""
         return self.train_ms is not None
+
+    def settle_s(self, rtt_ms: float) -> float:
+        """How long the last FINs and ACKs get to leave a link with a round trip of ``rtt_ms``."""
+        if not self.real_time:
+            return SETTLE_S
+        return max(LEAST_SETTLE_S, SETTLE_ROUND_TRIPS * rtt_ms / 1000)
 
     def judge_rtt(self, measured_ms: float, theory_ms: float) -> Measurement:
         """The round trip beside its theory."""

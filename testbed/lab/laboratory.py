@@ -29,6 +29,12 @@ class Lab:
     reading: LabReading
     condition: Condition
     link: Link
+    exactness: Exactness = VIRTUAL
+
+    @property
+    def settle_s(self) -> float:
+        """How long to wait until the last packets of what has ended are through, in seconds."""
+        return self.exactness.settle_s(self.condition.link.rtt_ms)
 
     def prime_cookies(self, origins: int) -> None:
         """Bring the client's Fast Open cookies into the state that the condition asks for.
@@ -38,7 +44,7 @@ class Lab:
         """
         tcp = self.condition.tcp
         if tcp.tfo and tcp.cookies != "not-required":
-            cookies.prime(self.topology, origins)
+            cookies.prime(self.topology, origins, self.settle_s, at_once=self.exactness.real_time)
             if tcp.cookies == "cold":
                 knobs.rotate_key(self.topology)
 
@@ -99,7 +105,8 @@ def open_lab(
         )
         values = {name: value for some, _ in found for name, value in some.items()}
         errors = tuple(error for _, some in found for error in some)
-        yield Lab(topology, LabReading(measurements, values, errors), condition, link)
+        reading = LabReading(measurements, values, errors)
+        yield Lab(topology, reading, condition, link, exactness)
 
 
 def _read_path(topology: Topology) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -23,6 +23,7 @@ from testbed.server.certificates import TLS_LINK, tls_directives
 from testbed.server.listeners import Listener
 from testbed.server.replay_log import log_directives, write_answers
 from testbed.server.responses import EMPTY_FILE, check_replayable
+from testbed.server.think import Think, load_directive, require_module
 from testbed.server.words import Constants
 
 READY_S = 10.0
@@ -38,13 +39,15 @@ class Terms:
     ``keepalive_requests`` ends a connection after so many requests; ``None``: never.
     ``tls_version`` ("1.2" or "1.3") is the only one offered.  ``tls`` is the built page's folder
     with ``key.pem`` and ``<host>.pem``; ``None`` when no listener has TLS.  With ``buffered_log``
-    the log is written when the server ends, and not for each request.
+    the log is written when the server ends, and not for each request.  ``think`` is how long the
+    server thinks before it answers; ``None``: not at all.
     """
 
     keepalive_requests: int | None = None
     tls_version: str = "1.3"
     tls: Path | None = None
     buffered_log: bool = True
+    think: Think | None = None
 
 
 # Paths are relative to the server's folder.
@@ -107,6 +110,7 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Terms)
             archive.entries,
             constants,
             tls_directives(listener.host, terms.tls, terms.tls_version) if listener.tls else "",
+            terms.think,
         )
         for listener in listeners
     ]
@@ -118,7 +122,8 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Terms)
         constants=constants.definitions(),
         keepalive_requests=kept,
     )
-    return head + "".join(blocks) + "}\n"
+    modules = "" if terms.think is None else load_directive()
+    return modules + head + "".join(blocks) + "}\n"
 
 
 @contextmanager
@@ -137,8 +142,10 @@ def serve(
     Raises:
         ConfigurationError: the page cannot be replayed.
         LabError: nginx ended, or did not listen within ``READY_S`` seconds.
-        MissingError: nginx is not installed.
+        MissingError: nginx is not installed, or not the module that thinks.
     """
+    if terms.think is not None:
+        require_module()
     text = configuration(archive, listeners, terms)
     scratch.mkdir(mode=0o755, parents=True)
     scratch = scratch.absolute()

@@ -29,7 +29,8 @@ def order(site: Site, tmp_path: Path) -> LoadOrder:
 
 def request(url: str, **more: Any) -> dict[str, Any]:
     plain = {"url": url, "status": 200, "start_ms": 1.0, "end_ms": 2.0, "transfer_bytes": 9}
-    return plain | {"connection": "1", "initiator": "parser", "protocol": "http/1.1"} | more
+    plain |= {"connection": "1", "initiator": "parser", "protocol": "http/1.1"}
+    return plain | {"dns_ms": None, "connect_ms": None} | more
 
 
 def result(*requests: dict[str, Any]) -> dict[str, Any]:
@@ -46,6 +47,13 @@ def test_a_request_that_had_not_ended_has_failed(order: LoadOrder) -> None:
     assert load.requests[1].end_ms == 50.5
     assert load.browser == {"cpu_s": 1.0, "task_s": 0.25}
     assert "http://www.page.test/s.css" in load.missing
+
+
+def test_what_a_request_waited_for(order: LoadOrder) -> None:
+    root = request("http://www.page.test/", dns_ms=20.5, connect_ms=100.25)
+    load = read_load(result(root, request("http://www.page.test/s.css")), order)
+    assert (load.requests[0].dns_ms, load.requests[0].connect_ms) == (20.5, 100.25)
+    assert (load.requests[1].dns_ms, load.requests[1].connect_ms) == (None, None)
 
 
 def test_no_request_at_all(order: LoadOrder) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import pytest
 
 from testbed.errors import LabError
-from testbed.lab import cookies
+from testbed.lab import cookies, exactness
+from testbed.lab.exactness import HOST, VIRTUAL, Exactness
 from testbed.lab.knobs import set_knobs
 from testbed.lab.laboratory import Lab
 from testbed.lab.link.netem import NetemLink
@@ -26,7 +27,8 @@ RENO = TcpSpec(tfo=True, congestion_control="reno")
 
 @pytest.fixture(autouse=True)
 def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cookies, "SETTLE_S", 0.0)
+    monkeypatch.setattr(exactness, "SETTLE_S", 0.0)
+    monkeypatch.setattr(exactness, "LEAST_SETTLE_S", 0.0)
 
 
 @contextmanager
@@ -56,6 +58,28 @@ def answering(topology: Topology) -> Iterator[None]:
         listener.close()
 
 
+@contextmanager
+def answering_together(topology: Topology, count: int) -> Iterator[None]:
+    """A server that answers nobody before ``count`` clients have asked."""
+    with topology.server.entered():
+        listener = socket.create_server(("0.0.0.0", 80), backlog=16)  # noqa: S104
+
+    def answer() -> None:
+        with ExitStack() as ends:
+            for _ in range(count):
+                connection, _ = listener.accept()
+                ends.enter_context(connection)
+                connection.recv(4096)
+
+    thread = threading.Thread(target=answer, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join(10)
+        listener.close()
+
+
 def visit(topology: Topology, tfo: bool) -> dict[str, int]:
     """What the client's counters grew by while it fetched from each origin once."""
     before = read_counters(topology.client)
@@ -70,20 +94,23 @@ def visit(topology: Topology, tfo: bool) -> dict[str, int]:
     return difference(before, read_counters(topology.client))
 
 
-def primed(tag: str, spec: TcpSpec) -> tuple[dict[str, int], dict[str, int]]:
+def primed(
+    tag: str, spec: TcpSpec, how: Exactness = VIRTUAL
+) -> tuple[dict[str, int], dict[str, int]]:
     """Counters of the priming, and of a visit to each origin after it, at the client."""
     with open_topology(tag, 1500, ORIGINS) as topology, answering(topology):
         set_knobs(topology, spec)
         before = read_counters(topology.client)
         condition = Condition("p", "c", tcp=spec)
         link = NetemLink(topology, condition.link)  # which nobody shapes
-        Lab(topology, LabReading((), {}), condition, link).prime_cookies(ORIGINS)
+        Lab(topology, LabReading((), {}), condition, link, how).prime_cookies(ORIGINS)
         return difference(before, read_counters(topology.client)), visit(topology, spec.tfo)
 
 
 @pytest.mark.root
-def test_cached_cookies_work_at_every_origin(tag: str) -> None:
-    priming, visits = primed(tag, RENO)
+@pytest.mark.parametrize("how", [VIRTUAL, HOST])
+def test_cached_cookies_work_at_every_origin(tag: str, how: Exactness) -> None:
+    priming, visits = primed(tag, RENO, how)
     assert (priming["TcpActiveOpens"], priming["TcpExtTCPFastOpenActive"]) == (ORIGINS, 0)
     assert visits["TcpExtTCPFastOpenActive"] == ORIGINS
 
@@ -107,8 +134,16 @@ def test_nothing_to_prime(tag: str, tfo: bool, kind: Cookies, active: int) -> No
 
 
 @pytest.mark.root
-def test_an_origin_that_does_not_answer(tag: str) -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+def test_an_origin_that_does_not_answer(tag: str, at_once: bool) -> None:
     with open_topology(tag, 1500, 1) as topology:
         set_knobs(topology, RENO)
         with pytest.raises(LabError, match=r"no Fast Open cookie from 10\.10\.0\.1: .*refused"):
-            cookies.prime(topology, 1)
+            cookies.prime(topology, 1, 0.0, at_once=at_once)
+
+
+@pytest.mark.root
+def test_at_once_all_origins_are_asked_before_one_answers(tag: str) -> None:
+    with open_topology(tag, 1500, ORIGINS) as topology, answering_together(topology, ORIGINS):
+        set_knobs(topology, RENO)
+        cookies.prime(topology, ORIGINS, 0.0, at_once=True)

@@ -149,8 +149,12 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     [
         ("amazon", 68, 666_093),
         ("amazon-fit2011", 41, 433_464),
+        ("file-1m", 1, 1_049_056),
+        ("file-256k", 1, 262_624),
+        ("file-60k", 1, 61_920),
         ("nytimes", 161, 1_038_176),
         ("nytimes-fit2011", 109, 894_963),
+        ("tum-website", 7, 249_120),
         ("wikipedia", 29, 315_149),
         ("wikipedia-fit2011", 25, 229_075),
         ("wsj", 133, 1_281_782),
@@ -163,4 +167,4 @@ def test_committed_tables_are_whole(name: str, rows: int, transfer_bytes: int) -
 
 
 def test_no_page_is_left_out() -> None:
-    assert len(NAMES) == 7
+    assert len(NAMES) == 11

@@ -151,6 +151,8 @@ def _read_request(item: dict[str, Any], plt_ms: float) -> RequestTiming:
         transfer_bytes=item["transfer_bytes"],
         connection=item["connection"],
         initiator=item["initiator"],
+        dns_ms=item["dns_ms"],
+        connect_ms=item["connect_ms"],
     )
 
 

@@ -54,7 +54,10 @@ class Node:
 
 
 def build_graph(entries: Sequence[Mapping[str, Any]], think_time: str) -> list[Node]:
-    """The roots of the recorded graph; ``think_time`` is "recorded" or "none"."""
+    """The roots of the recorded graph; ``think_time`` is "recorded" or "none".
+
+    The gap between an entry and its parent is a think time, times the entry's ``think_factor``.
+    """
     nodes = [Node(entry) for entry in entries]
     first: dict[str, int] = {}
     for index, node in enumerate(nodes):
@@ -73,7 +76,8 @@ def build_graph(entries: Sequence[Mapping[str, Any]], think_time: str) -> list[N
             parsed.setdefault(parent, []).append(index)
         else:
             gap_ms = entry["gap_ms"] if think_time == "recorded" else None
-            nodes[parent].on_end.append((max(0.0, gap_ms or 0.0) / 1000.0, nodes[index]))
+            think_ms = max(0.0, gap_ms or 0.0) * entry["think_factor"]
+            nodes[parent].on_end.append((think_ms / 1000.0, nodes[index]))
     for parent, children in parsed.items():
         duration_ms = entries[parent]["dur_ms"]
         found = [

@@ -15,7 +15,7 @@ ROOT = "http://a.test/"
 
 def entry(url: str, how: str, parent: str | None = ROOT, **more: Any) -> dict[str, Any]:
     plain = {"method": "GET", "mime": "image/png", "body_size": 10, "request_body_size": 0}
-    plain |= {"gap_ms": None, "dur_ms": None}
+    plain |= {"gap_ms": None, "dur_ms": None, "think_factor": 1.0}
     return {"url": url, "how": how, "parent": parent} | plain | more
 
 
@@ -46,6 +46,13 @@ def test_children_by_the_moment_at_which_they_become_known() -> None:
 def test_without_think_time() -> None:
     (root,) = build_graph(PAGE, "none")
     assert [think for think, _ in root.on_body[1][1].on_end] == [0.0]
+
+
+def test_a_think_time_is_varied_by_its_own_factor() -> None:
+    page = [dict(one, think_factor=1.2 if one["how"] == "css" else 7.0) for one in PAGE]
+    (root,) = build_graph(page, "recorded")
+    assert [share for share, _ in root.on_body] == [0.0, 0.4, 0.9, 1.0]
+    assert [think for think, _ in root.on_body[1][1].on_end] == [0.03]
 
 
 @given(

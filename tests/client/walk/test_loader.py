@@ -67,7 +67,7 @@ def always(connection: socket.socket, _: int) -> None:
 def page(port: int, *children: str, how: str = "script", mime: str = "image/png") -> list[Any]:
     base = f"http://127.0.0.1:{port}"
     common = {"method": "GET", "body_size": 2, "request_body_size": 0}
-    common |= {"gap_ms": None, "dur_ms": None}
+    common |= {"gap_ms": None, "dur_ms": None, "think_factor": 1.0}
     root = {"url": f"{base}/", "how": "root", "parent": None, "mime": "text/html"} | common
     rest = [{"url": base + c, "how": how, "parent": f"{base}/", "mime": mime} for c in children]
     return [root, *(entry | common for entry in rest)]

@@ -151,6 +151,8 @@ function newRequest(params, startMs) {
     transfer_bytes: null,
     protocol: null,
     connection: null,
+    dns_ms: null,
+    connect_ms: null,
     initiator: describe(params.initiator),
     error: null,
   };
@@ -160,6 +162,14 @@ function respond(request, response) {
   request.status = response.status;
   request.protocol = response.protocol ?? null;
   request.connection = response.connectionId ? String(response.connectionId) : null;
+  const { timing } = response;
+  request.dns_ms = lasted(timing?.dnsStart, timing?.dnsEnd);
+  request.connect_ms = lasted(timing?.connectStart, timing?.connectEnd);
+}
+
+/** How long a phase took; the browser says -1 for what a request did not wait for. */
+function lasted(start, end) {
+  return start >= 0 && end >= start ? end - start : null;
 }
 
 function describe(initiator) {

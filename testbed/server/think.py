@@ -1,0 +1,58 @@
+"""The server's think time: how long a request waits, by nginx's echo module, before its answer.
+
+Source: echo-nginx-module, directives echo_read_request_body, echo_sleep and echo_exec;
+docs/decisions/server-think-time.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import MissingError
+from testbed.server.words import quote
+from testbed.variation import think_factor
+
+MODULE = Path("/usr/lib/nginx/modules/ngx_http_echo_module.so")
+"""Where Debian has it."""
+PACKAGE = "libnginx-mod-http-echo"
+
+
+@dataclass(frozen=True, slots=True)
+class Think:
+    """A think time of ``mean_ms``, above 0, that ``spread_pct`` and ``seed`` vary by request."""
+
+    mean_ms: float
+    spread_pct: float = 0.0
+    seed: int = 0
+
+    def delay_ms(self, request: str) -> int:
+        """How long ``request`` (``METHOD URL``) waits: nginx's timers count whole ms, from 1."""
+        factor = think_factor(self.seed, f"server {request}", self.spread_pct)
+        return max(1, round(self.mean_ms * factor))
+
+    def directives(self, request: str, uri: str) -> str:
+        """What a location says that waits for all of ``request``, thinks, and goes on at ``uri``.
+
+        That is an internal redirect, after which the method is the client's.
+        """
+        delay_s = f"{self.delay_ms(request) / 1000:.3f}"
+        return f"echo_read_request_body; echo_sleep {delay_s}; echo_exec {quote(uri)};"
+
+
+def load_directive() -> str:
+    """The line of a configuration, before all blocks, without which nginx cannot think."""
+    return f"load_module {quote(str(MODULE))};\n"
+
+
+def require_module() -> None:
+    """See that nginx can think.
+
+    Raises:
+        MissingError: its module is not installed.
+    """
+    if not MODULE.is_file():
+        raise MissingError(
+            f"server_think_ms needs nginx's echo module, and there is no {MODULE}: "
+            f"install the package {PACKAGE}"
+        )
