@@ -64,8 +64,10 @@ def read_conduct(pcap: Path) -> Conduct:
             found.questions += 1
         elif isinstance(upper, dpkt.tcp.TCP) and payload_bytes(packet):
             ends = (packet.src, upper.sport, packet.dst, upper.dport)
-            if (*ends, upper.seq) not in known:
-                known.add((*ends, upper.seq))
+            # A SYN takes a number of its own: what it carries begins with the next (RFC 9293 3.4).
+            first = (upper.seq + bool(upper.flags & dpkt.tcp.TH_SYN)) % 2**32
+            if (*ends, first) not in known:
+                known.add((*ends, first))
                 _note_payload(found, ends, bytes(upper.data))
     return found
 

@@ -17,6 +17,7 @@ from tests.wire.packets import (
     PUSH,
     REQUEST,
     SERVER,
+    SYN,
     Capture,
     Visit,
     client_hello,
@@ -69,6 +70,13 @@ def test_requests_on_a_connection(tmp_path: Path, limit: int | None, problems: i
     found = check_conduct(pcap, condition, TWO)
     assert len(found) == problems
     assert all("carried 2 requests" in problem for problem in found)
+
+
+def test_a_request_that_a_syn_carried_in_vain_is_one_request(tmp_path: Path) -> None:
+    capture = Capture()
+    capture.add((CLIENT, 2000), (SERVER, 80), SYN, 2**32 - 1, 0, REQUEST)
+    request(capture, 0)
+    assert check_conduct(capture.write(tmp_path / "pcap"), HOSTS, ONE) == ()
 
 
 def test_an_offload_shows_as_a_packet_beyond_the_mtu(tmp_path: Path) -> None:
