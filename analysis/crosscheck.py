@@ -1,4 +1,4 @@
-"""Two results folders of the same cells on two kernels, side by side: compared, never pooled.
+"""The same cells in virtual time and in real time, side by side: compared, never pooled.
 
 What real time adds to a page load is bounded by what was measured: computing by the browser's own
 account, the link by its calibration and lateness, timers by the kernel's slack (PR_SET_TIMERSLACK
@@ -8,20 +8,19 @@ in prctl(2)).
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from analysis.cells import Axes, Cell, cells_of, key_of, varying_axes
+from analysis.cells import Axes, Cell
+from analysis.crosscheck_pairs import Pairing
 from analysis.crosscheck_savings import Saving, savings_of
-from analysis.load import Identity, Results
+from analysis.load import Identity
 from analysis.statistics import Sample, describe_sample
-from testbed.errors import ConfigurationError
 from testbed.model import Record
 
 TOLERANCE_PCT = 1.0
 TIMER_SLACK_MS = 0.05
-VIRTUAL = "virtual"
 LINK_PROPERTIES = {"rtt": 1.0, "down_rate": -1.0, "up_rate": -1.0}
 """What of the link decides a load time, and whether more of it makes loads longer (1) or not."""
 
@@ -139,31 +138,15 @@ class CrossCheck:
         return {verdict: found.count(verdict) for verdict in dict.fromkeys(found)}
 
 
-def cross_check(one: Results, other: Results) -> CrossCheck:
-    """Compare the cells of two folders; the virtual kernel is the base, else ``one``.
-
-    Raises:
-        ConfigurationError: both are of one kernel, their pages differ, or no cell is in both.
-    """
-    base, real = (other, one) if other.identity.kernel == VIRTUAL else (one, other)
-    left, right = (
-        {key_of(cell.axes): cell for cell in cells_of(results)} for results in (base, real)
-    )
-    shared = [key for key in left if key in right]
-    problems = [*_same_kernel(base, real), *_other_pages(base, real)]
-    if not shared:
-        problems.append(f"{base.folder} and {real.folder} have no cell in common")
-    if problems:
-        raise ConfigurationError(problems)
-    cells = [left[key] for key in shared]
-    comparisons = [
-        Comparison(left[key].axes, side_of(left[key]), side_of(right[key])) for key in shared
-    ]
-    varying = varying_axes(cells) or ("page",)
-    notes = _notes(base, real, len(left) + len(right) - 2 * len(shared))
-    savings = savings_of(cells, [right[key] for key in shared])
+def cross_check(pairing: Pairing) -> CrossCheck:
+    """Compare the cells of ``pairing``, of which one kernel or both ran in real time."""
     return CrossCheck(
-        base.identity, real.identity, tuple(comparisons), savings, varying, tuple(notes)
+        pairing.base.identity,
+        pairing.other.identity,
+        tuple(Comparison(base.axes, side_of(base), side_of(real)) for base, real in pairing.cells),
+        savings_of(pairing.cells),
+        pairing.axes,
+        pairing.notes,
     )
 
 
@@ -211,37 +194,3 @@ def _browser_ms(record: Record, name: str) -> float | None:
 def _median(records: Iterable[Record], ask: Callable[[Record], float | None]) -> float | None:
     values = [value for value in map(ask, records) if value is not None]
     return statistics.median(values) if values else None
-
-
-def _same_kernel(base: Results, real: Results) -> list[str]:
-    names = [f"{r.identity.kernel} {r.identity.kernel_version}" for r in (base, real)]
-    if names[0] != names[1]:
-        return []
-    return [f"{base.folder} and {real.folder} are both of kernel {names[0]}: nothing to compare"]
-
-
-def _other_pages(base: Results, real: Results) -> list[str]:
-    ours, theirs = _pages(base.manifest), _pages(real.manifest)
-    return [
-        f"page {name} is not the same in both: {ours[name]!s:.16} and {theirs[name]!s:.16}"
-        for name in sorted(ours.keys() & theirs.keys())
-        if ours[name] != theirs[name]
-    ]
-
-
-def _pages(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    environment = manifest.get("environment")
-    pages = environment.get("pages") if isinstance(environment, Mapping) else None
-    return dict(pages) if isinstance(pages, Mapping) else {}
-
-
-def _notes(base: Results, real: Results, alone: int) -> Sequence[str]:
-    versions = (base.identity.clients, real.identity.clients)
-    notes = [
-        f"{name} is {versions[0][name]} on one kernel and {versions[1][name]} on the other."
-        for name in sorted(versions[0].keys() & versions[1].keys())
-        if versions[0][name] != versions[1][name]
-    ]
-    if alone:
-        notes.append(f"{alone} cells are in one of the folders only and are left out.")
-    return notes

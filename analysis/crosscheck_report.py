@@ -1,24 +1,12 @@
-"""The cross-check for people and for programs: text, JSON, and a page of its own."""
+"""Virtual against real time for people and for programs: text, JSON, and a page of its own."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from analysis.crosscheck import (
-    TOLERANCE_PCT,
-    Comparison,
-    CrossCheck,
-    Side,
-    Verdict,
-    cross_check,
-)
-from analysis.load import Identity, read_results
-from analysis.rendering import TEMPLATES, open_templates
-from analysis.whole_file import write_whole
+from analysis.crosscheck import TOLERANCE_PCT, Comparison, CrossCheck, Side, Verdict
+from analysis.crosscheck_words import Presented, align, kernel_name, render_crosscheck_page
 from analysis.words import axis_value, axis_word, clean, count, number, signed
 from testbed.errors import (
     EXIT_INCOMPLETE,
@@ -27,8 +15,7 @@ from testbed.errors import (
     EXIT_OUT_OF_TOLERANCE,
 )
 
-GAP = "  "
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 MEANINGS: dict[Verdict, str] = {
     "agrees": f"the load times are within {TOLERANCE_PCT:g} %",
     "explained": "they are not, and the browser computed for long enough to account for it",
@@ -44,30 +31,17 @@ EXIT_CODES: dict[Verdict, int] = {
 """By verdict, the gravest first."""
 
 
-def write_cross_check(one: Path, other: Path) -> CrossCheck:
-    """Compare two results folders; crosscheck.json and crosscheck.html go into ``other``.
-
-    Raises:
-        ConfigurationError: they cannot be compared, or one of them cannot be pooled.
-        StorageError: a folder cannot be read or written.
-    """
-    check = cross_check(read_results(one), read_results(other))
-    remedy = f"make room or check the permissions of {other}, then compare again"
-    style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    write_whole(other / "crosscheck.json", render_json(check), remedy)
-    write_whole(other / "crosscheck.html", render_page(check, style), remedy)
-    return check
+def present_check(check: CrossCheck) -> Presented:
+    """Return all that is told of ``check``."""
+    return Presented(
+        render_text(check), describe_check(check), render_page(check), exit_code_of(check)
+    )
 
 
 def exit_code_of(check: CrossCheck) -> int:
     """Return the process's exit code for the gravest verdict."""
     found = check.counts
     return next((code for verdict, code in EXIT_CODES.items() if verdict in found), EXIT_OK)
-
-
-def kernel_name(identity: Identity) -> str:
-    """Return a kernel's name for a heading, as ``virtual 7.3``."""
-    return clean(f"{identity.kernel or 'none'} {identity.kernel_version or ''}")
 
 
 def summary_lines(check: CrossCheck) -> list[str]:
@@ -103,7 +77,7 @@ def render_text(check: CrossCheck) -> str:
         ["slack <=", *(number(one.slack_ms, 1) for one in comparisons)],
         ["verdict", *(one.verdict for one in comparisons)],
     ]
-    return "\n".join([*_align(columns), "", *summary_lines(check)]) + "\n"
+    return "\n".join([*align(columns), "", *summary_lines(check)]) + "\n"
 
 
 def describe_check(check: CrossCheck) -> dict[str, Any]:
@@ -135,24 +109,17 @@ def describe_check(check: CrossCheck) -> dict[str, Any]:
     }
 
 
-def render_json(check: CrossCheck) -> str:
-    """Return ``describe_check`` as text; equal results give equal text."""
-    return json.dumps(describe_check(check), sort_keys=True, indent=1, allow_nan=False) + "\n"
-
-
-def render_page(check: CrossCheck, style: str) -> str:
-    """Return the comparison as one page without external resources; ``style`` is its CSS."""
-    return (
-        open_templates()
-        .get_template("crosscheck-page.html.jinja")
-        .render(
-            check=check,
-            base=kernel_name(check.base),
-            real=kernel_name(check.real),
-            lines=summary_lines(check),
-            meanings=MEANINGS,
-            style=style,
-        )
+def render_page(check: CrossCheck) -> str:
+    """Return the comparison as one page without external resources."""
+    return render_crosscheck_page(
+        "crosscheck.html.jinja",
+        check=check,
+        base=check.base,
+        other=check.real,
+        lead="The same page loads on two kernels: one in virtual time, where computing is free, "
+        "one in real time.",
+        lines=summary_lines(check),
+        meanings=MEANINGS,
     )
 
 
@@ -164,12 +131,3 @@ def _plt(side: Side) -> str:
 
 def _likely(one: Comparison) -> float | None:
     return one.difference_ms[1] if one.difference_ms is not None else None
-
-
-def _align(columns: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in columns]
-    rows = zip(*columns, strict=True)
-    return [
-        GAP.join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]

@@ -13,21 +13,25 @@ from analysis.table import PAIR_AXIS
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """Ms that Fast Open saves in one condition, on the base kernel and on the real one."""
+    """Ms that Fast Open saves in one condition, on the base kernel and on the other."""
 
     axes: Axes
     base: Estimate
-    real: Estimate
+    other: Estimate
 
     @property
     def difference_ms(self) -> float:
-        """The real kernel's saving minus the base's."""
-        return self.real.value - self.base.value
+        """The other kernel's saving minus the base's."""
+        return self.other.value - self.base.value
 
 
-def savings_of(base: Iterable[Cell], real: Iterable[Cell]) -> tuple[Saving, ...]:
-    """Return the savings of all conditions that have both arms on both kernels."""
-    ours, theirs = _shifts(base), _shifts(real)
+def savings_of(cells: Iterable[tuple[Cell, Cell]]) -> tuple[Saving, ...]:
+    """Return the savings of all conditions that have both arms on both kernels.
+
+    Each pair is one cell on the base kernel and on the other.
+    """
+    pairs = list(cells)
+    ours, theirs = _shifts(base for base, _ in pairs), _shifts(other for _, other in pairs)
     return tuple(
         Saving(ours[key][0], ours[key][1], theirs[key][1]) for key in ours if key in theirs
     )

@@ -22,7 +22,7 @@ def crosscheck(doors: Doors, /, one: Path, other: Path, as_json: bool) -> int:
 
     crosscheck.json and crosscheck.html go into OTHER.
     """
-    compared = doors.analysis.cross_check(one, other)
+    compared = doors.analysis.cross_check(one, other, other)
     text = json.dumps(compared.document, indent=2) if as_json else compared.text
     click.echo(text.rstrip("\n"))
     return compared.exit_code

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import ConfigurationError
+from testbed.kernel.protocol import REAL_TIME
 from testbed.knobs import FIXED, SWEPT
 from testbed.model import MAX_REPETITIONS, Condition, Experiment, LinkSpec, TcpSpec
 from testbed.override import Override, apply_overrides
@@ -80,7 +81,7 @@ def load_experiment(
     if not errors:
         problems += [
             *_fixed_and_swept(source, values),
-            *_kernel_version(source, values, catalogue),
+            *_kernel_versions(source, values, catalogue),
             *_buffer_below_mtu(source, values),
             *_stopping(source, values),
         ]
@@ -132,17 +133,32 @@ def _fixed_and_swept(source: _Source, values: Mapping[str, Any]) -> Iterator[str
             )
 
 
-def _kernel_version(
+def _kernel_versions(
     source: _Source, values: Mapping[str, Any], catalogue: Catalogue
 ) -> Iterator[str]:
-    name, version = _kernel(values, catalogue)
-    valid = catalogue.kernels.get(name, ())
-    if version not in valid:
-        key = ("kernel", "version")
+    asked = values.get("kernel", {})
+    several = "versions" in asked
+    if several and "version" in asked:
         yield (
-            f"{source.where(key)}: kernel.version: the {name} kernel has no version {version!r}"
-            f"{did_you_mean(version, valid)}; allowed: {', '.join(valid) or 'none'}"
+            f"{source.where(('kernel', 'version'))}: kernel.version: there are kernel.versions "
+            f"as well ({source.where(('kernel', 'versions'))}); keep one of the two"
         )
+    name, versions = _kernel(values, catalogue)
+    key = ("kernel", "versions" if several else "version")
+    place = f"{source.where(key)}: {'.'.join(key)}"
+    if several and name in REAL_TIME:
+        yield (
+            f"{place}: the {name} kernel is the one that runs and has no other versions; "
+            "leave them out, or run one kernel with --kernel-version"
+        )
+        return
+    valid = catalogue.kernels.get(name, ())
+    for version in versions:
+        if version not in valid:
+            yield (
+                f"{place}: the {name} kernel has no version {version!r}"
+                f"{did_you_mean(version, valid)}; allowed: {', '.join(valid) or 'none'}"
+            )
 
 
 def _buffer_below_mtu(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
@@ -177,7 +193,7 @@ def _stopping(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Experiment:
-    kernel, version = _kernel(values, catalogue)
+    kernel, versions = _kernel(values, catalogue)
     axes: dict[str, list[Any]] = values.get("sweep", {})
     conditions = tuple(
         _condition(values, dict(zip(axes, point, strict=True)))
@@ -189,7 +205,8 @@ def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Expe
         title=values.get("title", name),
         conditions=conditions,
         kernel=kernel,
-        kernel_version=version,
+        kernel_version=versions[0],
+        kernel_versions=versions if len(versions) > 1 else (),
         **{key: value for key, value in values.items() if key in own},
     )
 
@@ -206,11 +223,14 @@ def _condition(values: Mapping[str, Any], point: Mapping[str, Any]) -> Condition
     return Condition(link=LinkSpec(**link), tcp=TcpSpec(**tcp), **chosen)
 
 
-def _kernel(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, str]:
+def _kernel(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, tuple[str, ...]]:
+    """The kernel's name and its version, or versions, to run on."""
     asked = values.get("kernel", {})
     name = asked.get("name", "virtual")
+    if "versions" in asked:
+        return name, tuple(asked["versions"])
     versions = catalogue.kernels.get(name, ())
-    return name, asked.get("version", versions[0] if versions else "")
+    return name, (asked.get("version", versions[0] if versions else ""),)
 
 
 def _values_of(name: str, values: Mapping[str, Any]) -> list[Any]:

@@ -12,6 +12,11 @@ from testbed.knobs import SWEPT, Knob, paths
 from testbed.suggest import did_you_mean
 
 KeyPath = tuple[str, ...]
+_RIVALS: dict[KeyPath, tuple[KeyPath, ...]] = {
+    ("kernel", "version"): (("kernel", "versions"),),
+    ("kernel", "versions"): (("kernel", "version"),),
+}
+"""What a knob takes the place of, besides itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,8 @@ def apply_overrides(
 ) -> tuple[dict[KeyPath, str], list[str]]:
     """Write ``overrides`` into ``document``; return where each value came from, and problems.
 
-    A list becomes a sweep axis, a single value takes the axis away.
+    A list becomes a sweep axis, a single value takes the axis away; one version of the kernel
+    takes the place of several, and the reverse.
     """
     origins: dict[KeyPath, str] = {}
     problems: list[str] = []
@@ -80,10 +86,11 @@ def apply_overrides(
         value = parse_value(override.value, knob)
         target = ("sweep", path[-1]) if isinstance(value, list) and path[-1] in SWEPT else path
         other = path if target[0] == "sweep" else ("sweep", path[-1])
-        _remove(document, other)
+        for rival in (other, *_RIVALS.get(target, ())):
+            _remove(document, rival)
+            origins.pop(rival, None)
         _write(document, target, value)
         origins[target] = override.option
-        origins.pop(other, None)
     return origins, problems
 
 

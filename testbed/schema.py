@@ -9,23 +9,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails
 
-from testbed.knobs import FIXED, KERNEL, SWEPT, Knob
+from testbed.knobs import FIXED, KERNEL, SWEPT, Knob, unique
 
 _CONFIG = ConfigDict(extra="forbid", strict=True)
 
 
-def _unique(values: list[Any]) -> list[Any]:
-    twice = [value for index, value in enumerate(values) if value in values[:index]]
-    if twice:
-        problem = f"{twice[0]!r} stands in the list twice"
-        raise PydanticCustomError("twice", "{problem}", {"problem": problem})
-    return values
-
-
 def _swept(kind: Any) -> Any:
-    return Annotated[list[kind], Field(min_length=1), AfterValidator(_unique)]
+    return Annotated[list[kind], Field(min_length=1), AfterValidator(unique)]
 
 
 def _model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:

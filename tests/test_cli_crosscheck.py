@@ -13,9 +13,10 @@ from tests.hallway import make_doors
 
 def test_text_json_and_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["crosscheck", str(tmp_path / "a"), str(tmp_path / "b")]
-    assert main(words, make_doors(tmp_path)) == 5
-    assert capsys.readouterr().out == "a and b\n"
-    assert main([*words, "--json"], make_doors(tmp_path)) == 5
+    (tmp_path / "b").mkdir()
+    assert main(words, make_doors(tmp_path, crossed=5)) == 5
+    assert capsys.readouterr().out == "a and b in b\n"
+    assert main([*words, "--json"], make_doors(tmp_path, crossed=5)) == 5
     assert json.loads(capsys.readouterr().out) == {"cells": []}
 
 

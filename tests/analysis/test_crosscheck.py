@@ -10,13 +10,10 @@ from pathlib import Path
 import pytest
 
 from analysis.crosscheck import CrossCheck, cross_check, unwaited_ms
-from analysis.crosscheck_report import (
-    exit_code_of,
-    render_page,
-    render_text,
-    write_cross_check,
-)
+from analysis.crosscheck_pairs import pair_results
+from analysis.crosscheck_report import exit_code_of, render_page, render_text
 from analysis.load import read_results
+from analysis.sidebyside import write_cross_check
 from testbed.environment import Environment
 from testbed.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, Record, RequestTiming, TcpSpec
@@ -72,7 +69,7 @@ def host(
 def compare(tmp_path: Path) -> Callable[[Iterable[Record], Iterable[Record]], CrossCheck]:
     def once(base: Iterable[Record], real: Iterable[Record]) -> CrossCheck:
         one, other = write(tmp_path / "virtual", base), write(tmp_path / "host", real)
-        return cross_check(read_results(one), read_results(other))
+        return cross_check(pair_results(read_results(one), read_results(other)))
 
     return once
 
@@ -116,7 +113,7 @@ def test_verdicts(
     assert one.difference_pct == pytest.approx((plt_ms + 0.15 - BASE_MS) / 10)
     assert exit_code_of(check) == code
     assert verdict in render_text(check)
-    assert f" {verdict}</span>" in render_page(check, style="")
+    assert f" {verdict}</span>" in render_page(check)
 
 
 def test_what_accounts_for_a_difference(compare: Callable[..., CrossCheck]) -> None:
@@ -137,8 +134,8 @@ def test_the_virtual_kernel_is_the_base_whatever_the_order(tmp_path: Path) -> No
     (condition,) = cells("graph")
     one = read_results(write(tmp_path / "virtual", virtual(condition)))
     other = read_results(write(tmp_path / "host", host(condition, 1004.0)))
-    assert cross_check(one, other) == cross_check(other, one)
-    assert cross_check(other, one).base.kernel == "virtual"
+    assert pair_results(one, other) == pair_results(other, one)
+    assert cross_check(pair_results(other, one)).base.kernel == "virtual"
 
 
 def test_savings_leave_out_what_both_arms_cost(compare: Callable[..., CrossCheck]) -> None:
@@ -149,7 +146,7 @@ def test_savings_leave_out_what_both_arms_cost(compare: Callable[..., CrossCheck
     )
     (saving,) = check.savings
     assert saving.base.value == pytest.approx(100.0)
-    assert saving.real.value == pytest.approx(98.0)
+    assert saving.other.value == pytest.approx(98.0)
     assert "saves differs by at most 2.0 ms" in render_text(check)
     assert check.axes == ("tfo",)
 
@@ -168,13 +165,13 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     (condition,), (other,) = cells("graph"), cells("wget2")
     base = read_results(write(tmp_path / "one", virtual(condition)))
     with pytest.raises(ConfigurationError, match="both of kernel virtual"):
-        cross_check(base, base)
+        pair_results(base, base)
     pages = Environment(HOST.parts, {"amazon": "0" * 64}, {})
     records = [replace(one, environment=pages.id) for one in host(other, 1000.0)]
     asked = experiment(6, conditions=(other,), kernel="host", kernel_version="6.18")
     another = read_results(write_results(tmp_path / "two", records, asked, pages))
     with pytest.raises(ConfigurationError) as caught:
-        cross_check(base, another)
+        pair_results(base, another)
     assert len(caught.value.problems) == 2
     assert "page amazon is not the same" in caught.value.problems[0]
     assert "no cell in common" in caught.value.problems[1]
@@ -184,7 +181,7 @@ def test_files_are_written_beside_the_second_run(tmp_path: Path) -> None:
     (condition,) = cells("chromium")
     one = write(tmp_path / "virtual", virtual(condition))
     other = write(tmp_path / "host", host(condition, 1080.0, 120.0))
-    write_cross_check(one, other)
+    write_cross_check(one, other, other)
     told = json.loads((other / "crosscheck.json").read_text())
     assert told["counts"] == {"explained": 1}
     assert told["cells"][0]["real"]["plt_ms"]["n"] == 6

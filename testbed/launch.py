@@ -1,0 +1,142 @@
+"""From experiments to running trials: a results folder, a kernel and a manifest for each lane."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+
+from testbed import log
+from testbed.doors import Doors
+from testbed.environment import differences
+from testbed.errors import ConfigurationError, StorageError
+from testbed.lanes import read_lanes, write_lanes
+from testbed.manifest import Manifest, load_manifest, make_manifest, write_manifest
+from testbed.model import Experiment
+from testbed.plan import plan_trials
+from testbed.progress import open_display
+from testbed.run import Means, run_experiment
+from testbed.store import create_results
+from testbed.tally import Tally
+
+_log = log.logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One results folder and all that its trials need; ``begun`` says that it has a manifest.
+
+    ``name`` is the kernel's version where a run has several lanes, and empty where it has one.
+    """
+
+    folder: Path
+    manifest: Manifest
+    means: Means
+    begun: bool
+    name: str = ""
+
+
+def find_lanes(folder: Path) -> dict[Path, Manifest]:
+    """The results folders that a run in ``folder`` goes on with, itself or its lanes.
+
+    Raises:
+        StorageError: one has no manifest that can be read.
+    """
+    folders = [folder / name for name in read_lanes(folder)] or [folder]
+    return {one: load_manifest(one) for one in folders}
+
+
+def open_lanes(
+    doors: Doors, experiments: Sequence[Experiment], jobs: int, output: Path | None
+) -> tuple[Path, tuple[Lane, ...]]:
+    """A new run's folder, and in it a lane for each of ``experiments``; one is the folder itself.
+
+    Every kernel is at hand before any folder is made.
+
+    Raises:
+        TestbedError: a part of the run cannot be had, or a folder cannot be made.
+    """
+    prepared = [doors.prepare(experiment, jobs) for experiment in experiments]
+    now, words = doors.now().astimezone(UTC), tuple(sys.argv[1:])
+    manifests = [
+        make_manifest(experiment, environment, plan_trials(experiment), now, words)
+        for experiment, (_, environment) in zip(experiments, prepared, strict=True)
+    ]
+    folder = create_results(doors.results, experiments[0].name, now, output)
+    if len(experiments) == 1:
+        return folder, (Lane(folder, manifests[0], prepared[0][0], begun=False),)
+    lanes = tuple(
+        Lane(folder / name, manifest, means, begun=True, name=name)
+        for manifest, (means, _) in zip(manifests, prepared, strict=True)
+        if (name := manifest.experiment.kernel_version)
+    )
+    for lane in lanes:
+        try:
+            lane.folder.mkdir()
+        except OSError as error:
+            raise StorageError(f"cannot make {lane.folder}: {error.strerror}") from error
+        write_manifest(lane.folder, lane.manifest)
+    write_lanes(folder, [lane.name for lane in lanes])
+    return folder, lanes
+
+
+def resume_lanes(
+    doors: Doors, old: Mapping[Path, Manifest], experiments: Sequence[Experiment], jobs: int
+) -> tuple[Lane, ...]:
+    """The lanes of ``old`` to go on with, planned as ``experiments``.
+
+    Raises:
+        ConfigurationError: this environment is another than that of a lane.
+        TestbedError: a part of the run cannot be had.
+    """
+    lanes: list[Lane] = []
+    problems: list[str] = []
+    for (folder, before), experiment in zip(old.items(), experiments, strict=True):
+        means, environment = doors.prepare(experiment, jobs)
+        problems += _other_environment(folder, before, differences(environment, before.environment))
+        manifest = make_manifest(
+            experiment, environment, plan_trials(experiment), doors.now(), tuple(sys.argv[1:])
+        )
+        name = folder.name if len(old) > 1 else ""
+        lanes.append(Lane(folder, manifest, means, begun=True, name=name))
+    if problems:
+        raise ConfigurationError(problems)
+    return tuple(lanes)
+
+
+def run_lanes(doors: Doors, lanes: Sequence[Lane]) -> list[Tally]:
+    """Run one lane after the other; there is no tally of those behind an interrupted one.
+
+    Raises:
+        StorageError: results cannot be written; the records so far are intact.
+        MissingError: this machine cannot run a kernel.
+    """
+    tallies: list[Tally] = []
+    for lane in lanes:
+        if lane.name:
+            _log.info("kernel %s %s", lane.manifest.experiment.kernel, lane.name)
+        tallies.append(
+            run_experiment(
+                lane.folder,
+                lane.manifest,
+                lane.means,
+                open_display(),
+                resume=lane.begun,
+                list_unsettled=doors.analysis.list_unsettled,
+            )
+        )
+        if tallies[-1].interrupted:
+            break
+    return tallies
+
+
+def _other_environment(folder: Path, old: Manifest, differing: list[str]) -> list[str]:
+    if not differing:
+        return []
+    return [
+        f"--resume {folder}: this environment is another than that of the results "
+        f"({old.environment.id}); results are never mixed: make it the same, or start anew",
+        *(f"differs: {difference}" for difference in differing),
+    ]

@@ -1,0 +1,262 @@
+"""One experiment on two kernels: a results folder for each, never pooled, side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.load import read_results
+from testbed.cli import main
+from testbed.config import load_experiment
+from testbed.doors import Doors
+from testbed.environment import Environment
+from testbed.errors import ConfigurationError, StorageError
+from testbed.kernel.fake import FakeKernel
+from testbed.kernel.protocol import RawResult
+from testbed.lanes import read_lanes, split, worst_exit
+from testbed.manifest import load_manifest
+from testbed.model import Outcome, Trial
+from testbed.override import parse_override
+from testbed.places import CONFIGS
+from testbed.plan import plan_trials
+from testbed.records import read_records
+from tests.hallway import CATALOGUE, ENVIRONMENT, make_doors, make_means
+
+VERSIONS = 'kernel.versions=["6.1", "7.3"]'
+RUN = ["run", str(CONFIGS / "quick.toml"), "--set", VERSIONS, "--jobs", "1"]
+OLD, NEW = split(
+    load_experiment(CONFIGS / "quick.toml", CATALOGUE, [parse_override(VERSIONS)])
+)  # fmt: skip
+FIRST_OLD, FIRST_NEW = plan_trials(OLD)[0].id, plan_trials(NEW)[0].id
+
+
+def latest(base: Path) -> Path:
+    return (base / "results" / "latest").resolve()
+
+
+def counts(folder: Path) -> dict[str, int]:
+    return {name: len(read_records(folder / name)) for name in ("6.1", "7.3")}
+
+
+def test_each_kernel_has_a_folder_of_its_own_and_the_two_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(RUN, make_doors(tmp_path)) == 0
+    folder = latest(tmp_path)
+    assert folder.name.endswith("Z-quick")
+    assert {p.name for p in folder.iterdir()} == {"6.1", "7.3", "lanes.json", "crosscheck.html"}
+    for name in ("6.1", "7.3"):
+        manifest = load_manifest(folder / name)
+        assert (manifest.experiment.kernel_version, manifest.experiment.kernel_versions) == (
+            name, ()
+        )  # fmt: skip
+        records = read_records(folder / name)
+        assert {record.trial.kernel_version for record in records} == {name}
+        assert tuple(record.trial_id for record in records) == manifest.trials
+        assert (folder / name / "report.html").exists()
+    out, err = capsys.readouterr()
+    assert out == f"6.1 and 7.3 in {folder.name}\n"
+    assert "kernel virtual 6.1" in err
+    assert f"kernel 7.3: 2 ok; results in {folder / '7.3'}" in err
+
+
+def test_they_are_never_read_as_one_result(tmp_path: Path) -> None:
+    assert main(RUN, make_doors(tmp_path)) == 0
+    folder = latest(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"never pooled; .*/6\.1 and .*/7\.3"):
+        read_results(folder)
+    assert len(read_results(folder / "6.1").records) == 2
+
+
+@pytest.mark.parametrize(
+    ("plan", "crossed", "code"),
+    [
+        ({}, 0, 0),
+        ({}, 4, 4),
+        ({FIRST_OLD: "unproven"}, 0, 1),
+        ({FIRST_OLD: "unproven", FIRST_NEW: "failed"}, 0, 4),
+        ({FIRST_OLD: "unsupported", FIRST_NEW: "lab_mismatch"}, 1, 3),
+    ],
+)
+def test_the_worst_lane_decides(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    plan: Mapping[str, Outcome],
+    crossed: int,
+    code: int,
+) -> None:
+    assert main([*RUN, "--json"], make_doors(tmp_path, plan=plan, crossed=crossed)) == code
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert told["exit_code"] == code
+    assert told["results"] == str(latest(tmp_path))
+    assert told["crosscheck"] == {"cells": []}
+    lanes = told["lanes"]
+    assert lanes["6.1"]["results"] == str(latest(tmp_path) / "6.1")
+    assert worst_exit([lanes["6.1"]["exit_code"], lanes["7.3"]["exit_code"], crossed]) == code
+    assert (f"--resume {latest(tmp_path)}\n" in err) == bool(plan)
+
+
+def test_resume_goes_on_with_each_lane(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(RUN, make_doors(tmp_path, plan={FIRST_OLD: "failed"})) == 4
+    folder = latest(tmp_path)
+    before = (folder / "7.3" / "records.jsonl").read_bytes()
+    (folder / "crosscheck.html").unlink()
+    assert main(["run", "--resume", str(folder)], make_doors(tmp_path)) == 0
+    assert counts(folder) == {"6.1": 3, "7.3": 2}
+    assert (folder / "7.3" / "records.jsonl").read_bytes() == before
+    assert (folder / "crosscheck.html").exists()
+    assert "1 trial to run, 1 already done" in capsys.readouterr().err
+
+
+def test_resume_refuses_another_environment_of_any_lane(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(RUN, make_doors(tmp_path, plan={FIRST_OLD: "failed"})) == 4
+    folder = latest(tmp_path)
+    other = Environment({"kernel.name": "other"}, ENVIRONMENT.pages)
+    resume = ["run", "--resume", str(folder)]
+    assert main(resume, make_doors(tmp_path, environment=other)) == 2
+    err = capsys.readouterr().err
+    assert f"--resume {folder / '6.1'}: this environment is another" in err
+    assert f"--resume {folder / '7.3'}: this environment is another" in err
+    assert counts(folder) == {"6.1": 2, "7.3": 2}
+
+
+class InterruptingKernel(FakeKernel):
+    """A kernel under which somebody presses Ctrl-C."""
+
+    def run(
+        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+    ) -> RawResult:
+        os.kill(os.getpid(), signal.SIGINT)
+        cancel.wait(20)
+        return FakeKernel.run(self, trial, page, out, slot, cancel)
+
+
+def interrupted(base: Path) -> Doors:
+    means = make_means(InterruptingKernel())
+    return replace(make_doors(base), prepare=lambda _experiment, _jobs: (means, ENVIRONMENT))
+
+
+def test_an_interrupt_ends_both_lanes_and_resume_runs_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*RUN, "--json"], interrupted(tmp_path)) == 130
+    folder = latest(tmp_path)
+    assert counts(folder) == {"6.1": 0, "7.3": 0}
+    out, err = capsys.readouterr()
+    told = json.loads(out)
+    assert (told["exit_code"], told["crosscheck"], list(told["lanes"])) == (130, None, ["6.1"])
+    assert f"interrupted: kernel 6.1: 2 not run; go on with --resume {folder}\n" in err
+    assert not (folder / "crosscheck.html").exists()
+    assert main(["run", "--resume", str(folder)], make_doors(tmp_path)) == 0
+    assert counts(folder) == {"6.1": 2, "7.3": 2}
+
+
+def test_report_writes_each_lanes_report_and_the_comparison(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(RUN, make_doors(tmp_path)) == 0
+    folder = latest(tmp_path)
+    written = [folder / "crosscheck.html", *folder.glob("*/report.html")]
+    for path in written:
+        path.unlink()
+    capsys.readouterr()
+    assert main(["report", str(folder)], make_doors(tmp_path)) == 0
+    assert len(written) == 3
+    assert all(path.exists() for path in written)
+    assert capsys.readouterr().out == f"6.1 and 7.3 in {folder.name}\n"
+
+
+def test_the_plan_has_the_trials_of_both(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [RUN[1], "--set", VERSIONS]
+    assert main(["run", *words, "--dry-run"], make_doors(tmp_path)) == 0
+    dry = capsys.readouterr().out
+    assert main(["plan", *words], make_doors(tmp_path)) == 0
+    assert dry == capsys.readouterr().out
+    assert [line.split()[:2] for line in dry.splitlines()] == [
+        [trial.id, f"kernel_version={trial.kernel_version}"]
+        for lane in (OLD, NEW)
+        for trial in plan_trials(lane)
+    ]
+    assert main(["plan", *words, "--json"], make_doors(tmp_path)) == 0
+    versions = [trial["kernel_version"] for trial in json.loads(capsys.readouterr().out)]
+    assert versions == ["6.1", "6.1", "7.3", "7.3"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_version_is_an_ordinary_run(tmp_path: Path) -> None:
+    assert main([*RUN, "--kernel-version", "6.1"], make_doors(tmp_path)) == 0
+    assert read_lanes(latest(tmp_path)) == ()
+    assert load_manifest(latest(tmp_path)).experiment == OLD
+
+
+def test_output_goes_to_a_new_folder_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*RUN, "-o", str(tmp_path / "mine")]
+    assert main(words, make_doors(tmp_path)) == 0
+    assert read_lanes(tmp_path / "mine") == ("6.1", "7.3")
+    assert not (tmp_path / "results").exists()
+    assert main(words, make_doors(tmp_path)) == 2
+    assert "never overwritten" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kernel", "sets", "problem"),
+    [
+        ('version = "6.1"\nversions = ["6.1", "7.3"]', [],
+         ":4: kernel.version: there are kernel.versions as well (FOLDER:5); keep one of the two"),
+        ('versions = ["6.1", "7.4"]', [], ":4: kernel.versions: the virtual kernel has no version "
+         "'7.4' (did you mean '7.3'?); allowed: 7.3, 6.1"),
+        ('versions = ["6.1", "6.1"]', [], ":4: kernel.versions: '6.1' stands in the list twice"),
+        ('versions = ["6.1"]', [], ':4: kernel.versions: ["6.1"] is not a list of two versions'),
+        ('versions = ["6.1", 7.3]', [], ":4: kernel.versions[1]: 7.3 is not a list of two"),
+        ('name = "host"\nversions = ["6.1", "7.3"]', [], ":5: kernel.versions: the host kernel is"),
+        ("", ["kernel.versions=6.1"], "--set kernel.versions=6.1: kernel.versions: "),
+        ('version = "6.1"', [f"{VERSIONS[:-1]}, 'x']"], f"--set {VERSIONS[:-1]}, 'x']: kernel.ver"),
+    ],
+)  # fmt: skip
+def test_versions_that_cannot_be(
+    tmp_path: Path, kernel: str, sets: list[str], problem: str
+) -> None:
+    path = tmp_path / "two.toml"
+    path.write_text(f'page = "wsj"\nclient = "graph"\n[kernel]\n{kernel}\n')
+    catalogue = replace(CATALOGUE, kernels={**CATALOGUE.kernels, "host": ("6.18",)})
+    with pytest.raises(ConfigurationError) as caught:
+        load_experiment(path, catalogue, [parse_override(text) for text in sets])
+    (found,) = caught.value.problems
+    expected = problem.replace("FOLDER", str(path))
+    assert found.startswith(expected if sets else f"{path}{expected}")
+
+
+def test_the_last_word_on_the_kernel_counts() -> None:
+    chosen = [parse_override(text) for text in ("kernel.version=7.3", VERSIONS)]
+    several = load_experiment(CONFIGS / "quick.toml", CATALOGUE, chosen)
+    assert several.kernel_versions == ("6.1", "7.3")
+    one = load_experiment(CONFIGS / "quick.toml", CATALOGUE, chosen[::-1])
+    assert (one.kernel_version, one.kernel_versions) == ("7.3", ())
+
+
+@pytest.mark.parametrize(
+    "text", ["[", "[]", '{"schema": 9, "lanes": ["a"]}', '{"schema": 1, "lanes": [".."]}']
+)
+def test_lanes_that_are_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "lanes.json").write_text(text)
+    with pytest.raises(StorageError, match=r"lanes\.json"):
+        read_lanes(tmp_path)
+
+
+def test_a_whole_experiment_is_one_lane() -> None:
+    assert split(OLD) == (OLD,)
+    assert (OLD.kernel_version, NEW.kernel_version) == ("6.1", "7.3")
