@@ -7,8 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from firstflight.regression import open_regression
 from testbed.cli import main as run_command_line
-from testbed.doors import Analysis, Compared, open_doors
+from testbed.doors import Analysis, Compared, Comparing, open_doors
 from testbed.model import Experiment, Record
 
 WIDTH = 100
@@ -33,18 +34,35 @@ def _list_unsettled(experiment: Experiment, records: Sequence[Record]) -> tuple[
     return list_unsettled(experiment, records)
 
 
-def _cross_check(one: Path, other: Path) -> Compared:
-    from analysis import crosscheck_report as report  # only this verb pays for it
+def _cross_check(one: Path, other: Path, into: Path) -> Compared:
+    from analysis.sidebyside import write_cross_check  # only two kernels side by side pay for it
 
-    check = report.write_cross_check(one, other)
-    return Compared(
-        report.render_text(check), report.describe_check(check), report.exit_code_of(check)
+    presented = write_cross_check(one, other, into)
+    return Compared(presented.text, presented.document, presented.exit_code)
+
+
+def _compare(base: Path, new: Path, asked: Comparing) -> Compared:
+    from analysis import compare  # only this verb pays for it
+
+    options = compare.CompareOptions(
+        asked.across, asked.alpha, asked.min_effect_pct, asked.allow_faster
     )
+    found = compare.compare_results(base, new, options)
+    compare.write_files(found, asked.junit, asked.markdown)
+    text = compare.render_text(found, shutil.get_terminal_size((WIDTH, 24)).columns)
+    return Compared(text, compare.describe_comparison(found), found.exit_code)
 
 
 def main() -> int:
     """Run the command line with everything joined; return the exit code."""
-    analysis = Analysis(_write_reports, _render_terminal, _list_unsettled, _cross_check)
+    analysis = Analysis(
+        _write_reports,
+        _render_terminal,
+        _list_unsettled,
+        _cross_check,
+        regression=open_regression(),
+        compare=_compare,
+    )
     return run_command_line(sys.argv[1:], open_doors(analysis))
 
 

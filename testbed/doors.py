@@ -26,19 +26,63 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
+class Comparing:
+    """How ``compare`` was asked to compare; a minimum effect of ``None`` is the kernel's own.
+
+    ``across`` names what may differ, ``junit`` and ``markdown`` the files to write.
+    """
+
+    across: tuple[str, ...]
+    alpha: float
+    min_effect_pct: float | None
+    allow_faster: bool
+    junit: Path | None
+    markdown: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A baseline before it is written: its files by name, what it changes, where it is from."""
+
+    files: dict[str, str]
+    changes: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """What the command line needs to tell one night from another.
+
+    ``draft_baseline`` takes results, the folder of the baseline and whether cells may go;
+    ``describe_baseline`` returns a line.  ``add_history`` takes the database, results and the
+    baseline to hold them against, ``write_trend`` the database, the page and the number of runs;
+    both return a sentence.  ``list_history`` returns the runs, the oldest first.
+    """
+
+    draft_baseline: Callable[[Path, Path, bool], Draft]
+    describe_baseline: Callable[[Path], str]
+    add_history: Callable[[Path, Path, Path | None], str]
+    list_history: Callable[[Path], list[dict[str, Any]]]
+    write_trend: Callable[[Path, Path, int], str]
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis:
     """What the command line needs of the analysis, which the testbed itself does not know.
 
     ``write_reports`` writes table, summary and report into a results folder, ``render_terminal``
     returns its table as text.  ``list_unsettled`` names the cells whose intervals are wider than
     the experiment's ``until_ci_pct``; there are none when all have settled.
-    ``cross_check`` compares two results folders and writes what it found into the second.
+    ``cross_check`` compares two results folders and writes what it found into a third folder.
+    ``compare`` holds new results against a base.
     """
 
     write_reports: Callable[[Path], None]
     render_terminal: Callable[[Path], str]
     list_unsettled: Unsettled
-    cross_check: Callable[[Path, Path], Compared]
+    cross_check: Callable[[Path, Path, Path], Compared]
+    regression: Regression
+    compare: Callable[[Path, Path, Comparing], Compared]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +100,7 @@ class Doors:
     check_determinism: Callable[[int, str, str, int], tuple[str, ...]]
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     results: Path = places.RESULTS
+    baselines: Path = places.ROOT / "analysis" / "baselines"
     cache: Callable[[], Path] = places.cache
 
 

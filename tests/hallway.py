@@ -10,13 +10,17 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
+from firstflight.regression import open_regression
 from testbed import proc
 from testbed.cli import main
 from testbed.config import Catalogue
-from testbed.doors import Analysis, Compared, Doors
+from testbed.doors import Analysis, Compared, Comparing, Doors
 from testbed.environment import Environment
+from testbed.errors import EXIT_INCONCLUSIVE, EXIT_OK
 from testbed.kernel.fake import FakeKernel, conclude
 from testbed.kernel.protocol import Kernel, RawResult
 from testbed.model import Condition, Experiment, LinkSpec, Outcome, TcpSpec, Trial
@@ -59,12 +63,26 @@ def make_means(kernel: Kernel, jobs: int = 1) -> Means:
     return Means(kernel, dict.fromkeys(CATALOGUE.pages, Path("page")), conclude, jobs)
 
 
+def cross_check(one: Path, other: Path, into: Path, exit_code: int) -> Compared:
+    """Names instead of numbers, and a file where a cross-check would leave one."""
+    (into / "crosscheck.html").touch()
+    return Compared(f"{one.name} and {other.name} in {into.name}", {"cells": []}, exit_code)
+
+
+def compare(base: Path, new: Path, asked: Comparing) -> Compared:
+    """What was asked, instead of what was found."""
+    told = f"{base.name} and {new.name} across {', '.join(asked.across) or 'nothing'}"
+    document = {name: str(v) if isinstance(v, Path) else v for name, v in asdict(asked).items()}
+    return Compared(told, document, EXIT_INCONCLUSIVE)
+
+
 def make_doors(
     base: Path,
     seconds: float = 0.0,
     plan: Mapping[str, Outcome] | None = None,
     environment: Environment = ENVIRONMENT,
     list_unsettled: Unsettled = all_settled,
+    crossed: int = EXIT_OK,
 ) -> Doors:
     """Doors into a house without rooms: the table is the number of records."""
     kind = SleepingKernel if "HALLWAY_SLEEP" in os.environ else FakeKernel
@@ -74,12 +92,15 @@ def make_doors(
             lambda folder: (folder / "report.html").touch(),
             lambda folder: f"table of {len(read_records(folder))} records",
             list_unsettled,
-            lambda one, other: Compared(f"{one.name} and {other.name}", {"cells": []}, 5),
+            partial(cross_check, exit_code=crossed),
+            regression=open_regression(),
+            compare=compare,
         ),
         catalogue=lambda: CATALOGUE,
         prepare=lambda _experiment, jobs: (make_means(kernel, jobs), environment),
         check_determinism=lambda *_asked: (),
         results=base / "results",
+        baselines=base / "baselines",
         cache=lambda: base / "cache",
     )
 

@@ -263,4 +263,5 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["--help"], make_doors(tmp_path)) == 0
     out = capsys.readouterr().out
     verbs = {line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line}
-    assert verbs == {"run", "plan", "doctor", "pages", "serve", "report", "crosscheck", "clean"}
+    ours = {"run", "plan", "report", "pages", "serve", "clean", "doctor"}
+    assert verbs == ours | {"compare", "crosscheck", "baseline", "history"}

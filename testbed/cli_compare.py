@@ -1,0 +1,55 @@
+"""The verb that says whether page load times moved: ``compare``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from testbed.doors import Comparing, Doors
+
+pass_doors = click.make_pass_decorator(Doors)
+_file = click.Path(path_type=Path, dir_okay=False)
+_ALPHA = 0.05
+
+
+@click.command()
+@click.argument("base", metavar="BASE", type=click.Path(path_type=Path))
+@click.argument("new", metavar="NEW", type=click.Path(path_type=Path))
+@click.option("--across", multiple=True, metavar="NAME",
+              help="What is under test and may differ: a part of the environment (kernel, code, "
+                   "pages, package.nginx, all) or a knob; may be repeated, or a,b.")  # fmt: skip
+@click.option("--alpha", type=float, default=_ALPHA, show_default=True, metavar="P",
+              help="Host kernel: how often chance alone may be called different.")  # fmt: skip
+@click.option("--min-effect", "min_effect_pct", type=float, metavar="PCT",
+              help="Least change that matters, in %; default: 0.1 virtual, 1 host.")  # fmt: skip
+@click.option("--allow-faster", is_flag=True, help="A faster cell is as good as the same.")
+@click.option("--json", "as_json", is_flag=True, help="Write the comparison as JSON.")
+@click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")
+@click.option("--markdown", type=_file, metavar="FILE",
+              help="Write a comment for a pull request as well.")  # fmt: skip
+@pass_doors
+def compare(
+    doors: Doors,
+    /,
+    base: Path,
+    new: Path,
+    across: tuple[str, ...],
+    alpha: float,
+    min_effect_pct: float | None,
+    allow_faster: bool,
+    as_json: bool,
+    junit: Path | None,
+    markdown: Path | None,
+) -> int:
+    """Hold the results in NEW against those in BASE: same, different or inconclusive.
+
+    Exit code: 0 same, 1 different, 5 inconclusive, 2 not to be compared.
+    """
+    names = tuple(name.strip() for given in across for name in given.split(",") if name.strip())
+    asked = Comparing(names, alpha, min_effect_pct, allow_faster, junit, markdown)
+    compared = doors.analysis.compare(base, new, asked)
+    text = json.dumps(compared.document, indent=2) if as_json else compared.text
+    click.echo(text.rstrip("\n"))
+    return compared.exit_code
