@@ -5,6 +5,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/firstflight
 DEVELOP := bootstrap/develop.sh
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+NOTEBOOK_ARGS ?=
 
 .PHONY: help
 help: ## List the targets.
@@ -26,9 +27,20 @@ lint: ## Run every linter and type checker.
 kernel: ## Build every pinned virtual kernel.
 	@$(DEVELOP) --without-kernel python -P -m testbed.kernel.build $(notdir $(wildcard testbed/kernel/pins/*))
 
+.PHONY: notebooks
+notebooks: ## Open the notebooks in JupyterLab (NOTEBOOK_ARGS='--no-browser --port 8890').
+	@$(DEVELOP) --notebooks python -m jupyterlab $(NOTEBOOK_ARGS) analysis/notebooks
+
 .PHONY: bench
 bench: ## Measure speed, exactness and determinism; prints a table (BENCH_ARGS=--quick).
 	@$(DEVELOP) python -P -m bench $(BENCH_ARGS)
+
+.PHONY: regression
+regression: ## Run the nightly sweep, remember it, and compare it with its baseline.
+	@results=results/regression-$$(date -u +%Y%m%dT%H%M%SZ); \
+	./run.sh run configs/nightly.toml -o "$$results" || { code=$$?; [[ $$code == [14] ]] || exit $$code; }; \
+	./run.sh history add "$$results" && ./run.sh history page && \
+	./run.sh compare analysis/baselines/nightly "$$results" --across all
 
 .PHONY: lock
 lock: ## Rewrite the lock files (LOCK_ARGS=--upgrade takes newer versions).

@@ -17,10 +17,12 @@ import pytest
 
 from analysis.report import write_reports
 from analysis.settling import list_unsettled
+from analysis.sidebyside import write_cross_check
 from analysis.terminal import render_table
+from firstflight.regression import open_regression
 from testbed import places
 from testbed.cli import main
-from testbed.doors import Analysis, Compared, Doors, open_doors
+from testbed.doors import Analysis, Compared, Comparing, Doors, open_doors
 from testbed.errors import EXIT_OK
 from testbed.model import HAR_FILE, Record
 from testbed.page.archive import Archive, read_archive
@@ -31,9 +33,15 @@ from tests.recorder.site import Site
 WIDTH = 100
 
 
-def no_cross_check(one: Path, other: Path) -> Compared:
-    """These tests run on one kernel."""
-    raise AssertionError(f"{one} and {other} are not to be compared")
+def cross_check(one: Path, other: Path, into: Path) -> Compared:
+    """Two kernels side by side, as the command line has it."""
+    presented = write_cross_check(one, other, into)
+    return Compared(presented.text, presented.document, presented.exit_code)
+
+
+def no_compare(base: Path, new: Path, _asked: Comparing) -> Compared:
+    """Tests that compare call the analysis: they look at more than a text."""
+    raise AssertionError(f"{base} and {new} are not to be compared")
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,14 @@ class House:
     def command(self, *words: str) -> tuple[int, str]:
         """Exit code and standard output of ``firstflight WORDS``."""
         render = partial(render_table, width=WIDTH)
-        analysis = Analysis(write_reports, render, list_unsettled, no_cross_check)
+        analysis = Analysis(
+            write_reports,
+            render,
+            list_unsettled,
+            cross_check,
+            regression=open_regression(),
+            compare=no_compare,
+        )
         doors = open_doors(analysis)
         said = io.StringIO()
         with redirect_stdout(said):
