@@ -17,7 +17,7 @@ from analysis.statistics import Sample, describe_sample
 
 PAIR_AXIS = "tfo"
 ALWAYS_SHOWN = ("page", "rtt_ms")
-SHOWN_UNLESS_DEFAULT = ("protocol", "tls_version", "randomness", "allow_misses")
+SHOWN_UNLESS_DEFAULT = ("protocol", "tls_version", "randomness", "allow_misses", "server_think_ms")
 
 
 @dataclass(frozen=True, slots=True)

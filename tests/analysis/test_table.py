@@ -12,7 +12,6 @@ from analysis.load import read_results
 from analysis.reference import read_reference
 from analysis.rows import render_csv, trimmed
 from analysis.table import Table, make_table
-from testbed.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, Record, TcpSpec
 from tests.analysis.sample import broken, conditions, experiment, record, write_results
 
@@ -143,40 +142,6 @@ def test_axes_by_leaf_name() -> None:
     assert axes["tfo"] is True
     cells = [Cell(flatten(c), (), 1) for c in (OFF, ON)]
     assert varying_axes(cells) == ("tfo",)
-
-
-def test_published_numbers_are_those_of_the_paper() -> None:
-    reference = read_reference("fastopen-table1")
-    found = {
-        (page, int(rtt)): (row.plt_off_s, row.plt_on_s, row.improvement_pct)
-        for (page, rtt), row in reference.rows.items()
-    }
-    assert found == {
-        ("amazon", 20): (1.54, 1.48, 4), ("amazon", 100): (2.60, 2.34, 10),
-        ("amazon", 200): (4.10, 3.66, 11), ("nytimes", 20): (3.70, 3.56, 4),
-        ("nytimes", 100): (4.59, 4.30, 6), ("nytimes", 200): (6.73, 5.55, 18),
-        ("wsj", 20): (5.74, 5.48, 5), ("wsj", 100): (7.08, 6.60, 7),
-        ("wsj", 200): (9.46, 8.47, 11), ("wikipedia", 20): (2.10, 1.95, 7),
-        ("wikipedia", 100): (3.49, 2.92, 16), ("wikipedia", 200): (5.15, 3.03, 41),
-    }  # fmt: skip
-    for row in reference.rows.values():
-        gain = (row.plt_off_s - row.plt_on_s) / row.plt_off_s * 100
-        assert abs(gain - row.improvement_pct) <= 0.6
-
-
-def test_published_numbers_hold_for_the_published_link_only() -> None:
-    reference = read_reference("fastopen-table1")
-    axes = flatten(OFF)
-    assert reference.find(axes) is not None
-    assert reference.find({**axes, "up_kbit": 1000}) is None
-    assert reference.find({**axes, "rtt_ms": 50.0}) is None
-    assert reference.find({**axes, "page": "amazon-fit2011"}) is not None
-
-
-@pytest.mark.parametrize("name", ["no-such-table", "../reference/fastopen-table1"])
-def test_an_unknown_published_table_is_refused(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="there are: fastopen-table1"):
-        read_reference(name)
 
 
 def test_decimals() -> None:

@@ -1,0 +1,86 @@
+"""The rebuilt sweeps ask for what their publications state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from testbed.config import load_experiment
+from testbed.model import Condition, Experiment
+from testbed.only import knob_of
+from testbed.places import CONFIGS
+from testbed.prepare import read_catalogue
+
+RECORDED = {"amazon", "nytimes", "wsj", "wikipedia"}
+FITTED = {"amazon-fit2011", "nytimes-fit2011", "wikipedia-fit2011"}
+RTTS = {20.0, 100.0, 200.0}
+PAPER_LINK = {"down_kbit": {4000}, "up_kbit": {256}, "framing_bytes": {0}}
+TUM_LINK = {"down_kbit": {10_000}, "up_kbit": {10_000}, "framing_bytes": {14}}
+BOTH = {False, True}
+
+
+def asked(name: str) -> Experiment:
+    return load_experiment(CONFIGS / f"{name}.toml", read_catalogue())
+
+
+def values(conditions: tuple[Condition, ...], knob: str) -> set[Any]:
+    return {knob_of(condition, knob) for condition in conditions}
+
+
+@pytest.mark.parametrize(
+    ("name", "loads", "wanted"),
+    [
+        (
+            "paper-table1-fit2011", 18,
+            PAPER_LINK
+            | {"client": {"chromium"}, "page": FITTED, "rtt_ms": RTTS, "tfo": BOTH}
+            | {"buffer_bytes": {131_072}, "initcwnd_segments": {3}, "cookies": {"cached"}},
+        ),
+        (
+            "paper-handshake-share", 16,
+            PAPER_LINK
+            | {"client": {"chromium"}, "page": RECORDED, "rtt_ms": RTTS | {60.0}, "tfo": {False}},
+        ),
+        (
+            "cs244-reuse", 864,
+            PAPER_LINK
+            | {"client": {"wget2"}, "page": RECORDED, "rtt_ms": RTTS, "tfo": BOTH}
+            | {"requests_per_connection": {1, 2, 100}, "cookies": {"not-required"}},
+        ),
+        (
+            "tum-initcwnd", 120,
+            TUM_LINK
+            | {"client": {"graph"}, "page": {"file-60k", "file-256k", "file-1m"}}
+            | {"rtt_ms": {40.0, 200.0}, "initcwnd_segments": set(range(1, 21)), "tfo": {False}},
+        ),
+        (
+            "tum-website", 80,
+            TUM_LINK
+            | {"client": {"graph"}, "page": {"tum-website"}, "cookies": {"cold"}, "tfo": BOTH}
+            | {"rtt_ms": {float(r) for r in range(10, 201, 10)}, "initcwnd_segments": {4, 10}},
+        ),
+        (
+            "reuse-initcwnd", 216,
+            PAPER_LINK
+            | {"client": {"graph"}, "page": RECORDED, "rtt_ms": RTTS, "tfo": BOTH}
+            | {"requests_per_connection": {1, 2, "unlimited"}, "initcwnd_segments": {3, 10, 32}},
+        ),
+    ],
+)  # fmt: skip
+def test_a_sweep_is_the_published_one(name: str, loads: int, wanted: dict[str, set[Any]]) -> None:
+    experiment = asked(name)
+    assert len(experiment.conditions) * experiment.repetitions == loads
+    assert {knob: values(experiment.conditions, knob) for knob in wanted} == wanted
+
+
+def test_the_fitted_pages_are_loaded_as_the_recorded_ones_are() -> None:
+    recorded, fitted = (asked(name).conditions for name in ("paper-table1", "paper-table1-fit2011"))
+    for knob in ("rtt_ms", "tfo", "buffer_bytes", "dns", "start_spread_ms", "think_spread_pct"):
+        assert values(recorded, knob) == values(fitted, knob)
+
+
+def test_repetitions_of_table_1_differ_by_what_is_asked_for() -> None:
+    conditions = asked("paper-table1").conditions
+    assert values(conditions, "start_spread_ms") == {100.0}
+    assert values(conditions, "think_spread_pct") == {20.0}
