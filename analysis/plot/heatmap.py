@@ -1,0 +1,118 @@
+"""Heatmaps: one value for each pair of two swept quantities, written into its cell."""
+
+from __future__ import annotations
+
+import statistics
+
+import altair as alt
+import pandas as pd
+
+from analysis.plot import rows as rows_of
+from analysis.plot.panels import arrange, describe, heading
+from analysis.plot.rows import Row
+from analysis.plot.theme import FACET_WIDTH, LESS, MORE, PANEL_WIDTH, Plot
+from analysis.plot.titles import column_title, decimals, panel_text, value_text
+from analysis.words import number
+
+# One hue over the ground: strong enough to be seen, and never so strong that the text on it is
+# not (4.5:1 in both colour schemes).
+FAINTEST, STRONGEST = 0.06, 0.6
+CELL_PX = (36, 84)
+ROW_PX = 30
+FLAT = alt.Axis(labelAngle=0, grid=False, domain=False, ticks=False)
+
+
+def heatmap(
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    value: str,
+    facet: str | None = None,
+    title: str = "",
+    diverging: bool = False,
+) -> Plot:
+    """Draw column ``value`` (the median of equal cells) over the columns ``x`` and ``y``.
+
+    Args:
+        frame: one row for each value; rows without ``value`` are left out, and their cell is empty.
+        x: numbers in rising order, names in order of appearance.
+        y: as ``x``, from top to bottom.
+        value: stronger colour means more; all panels share one scale.
+        facet: one panel for each value of this column, two abreast.
+        title: above the figure.
+        diverging: the scale has its middle at 0, with one hue above and another below.
+
+    Raises:
+        ConfigurationError: a column is not there, or there is nothing to draw.
+    """
+    rows_of.check_columns(frame, (x, y, value, facet), "heatmap")
+    cells = _cells(frame, x, y, value, facet)
+    rows_of.check_drawable(cells, "heatmap", (value,))
+    _paint(cells, diverging)
+    wide, high = rows_of.texts(x, frame[x]), rows_of.texts(y, frame[y])
+    panels = rows_of.texts(facet, frame[facet], panel_text) if facet else []
+    base = alt.Chart(rows_of.inline(cells)).encode(
+        x=alt.X("x:N", title=column_title(x), sort=wide, scale=_all(wide), axis=FLAT),
+        # A title beside a few rows would be longer than they are high: it stands above.
+        y=alt.Y("y:N", title=None, sort=high, scale=_all(high), axis=FLAT),
+        tooltip=[
+            alt.Tooltip("x:N", title=column_title(x)),
+            alt.Tooltip("y:N", title=column_title(y)),
+            alt.Tooltip("value:Q", title=column_title(value)),
+            alt.Tooltip("n:Q", title="Values"),
+        ],
+    )
+    fields = base.mark_rect().encode(
+        fill=alt.Fill("hue:N", scale=None, legend=None),
+        fillOpacity=alt.FillOpacity("strength:Q", scale=None, legend=None),
+    )
+    layers = [fields, base.mark_text(baseline="middle").encode(text="text:N")]
+    size = (_step(len(wide), paired=len(panels) > 1) * len(wide), ROW_PX * len(high))
+    return arrange(layers, panels, zoomable=False, size=size).properties(
+        description=describe(value, None, rows_of.given(x, y, facet), len(cells)),
+        **heading(title, _legend(value, y, diverging)),
+    )
+
+
+def _legend(value: str, y: str, diverging: bool) -> str:
+    scale = "blue above zero, orange below" if diverging else "the stronger, the more"
+    return f"{column_title(value)}; rows: {column_title(y)}; {scale}"
+
+
+def _cells(frame: pd.DataFrame, x: str, y: str, value: str, facet: str | None) -> list[Row]:
+    names = rows_of.given(x, y, facet)
+    found: list[Row] = []
+    for key, part in rows_of.groups(frame.dropna(subset=[value]), names):
+        values = rows_of.numbers(part[value])
+        if not values:
+            continue
+        known = dict(zip(names, key, strict=True))
+        cell: Row = {"x": value_text(x, known[x]), "y": value_text(y, known[y])}
+        if facet is not None:
+            cell["facet"] = panel_text(facet, known[facet])
+        found.append({**cell, "value": statistics.median(values), "n": len(values)})
+    return found
+
+
+def _paint(cells: list[Row], diverging: bool) -> None:
+    """Give each cell its text, its hue and how strong it is."""
+    values = [cell["value"] for cell in cells]
+    places = decimals(values)
+    low = 0.0 if diverging else min(values)
+    span = max(abs(value - low) for value in values) or 1.0
+    for cell in cells:
+        distance = cell["value"] - low
+        cell["text"] = number(cell["value"], places)
+        cell["hue"] = (MORE if distance >= 0 else LESS).light
+        cell["strength"] = round(FAINTEST + (STRONGEST - FAINTEST) * abs(distance) / span, 3)
+
+
+def _step(columns: int, paired: bool) -> int:
+    """How wide a cell is: two panels abreast if that leaves room for the numbers."""
+    least, most = CELL_PX
+    half = FACET_WIDTH // columns
+    return max(least, min(most, half if paired and half >= least else PANEL_WIDTH // columns))
+
+
+def _all(values: list[str]) -> alt.Scale:
+    return alt.Scale(domain=values, paddingInner=0.04, paddingOuter=0.02)

@@ -1,0 +1,91 @@
+"""One direction of the emulated link as arithmetic: when a packet arrives, and whether it fits.
+
+A packet waits in a drop-tail buffer that counts bytes, occupies the line for its serialisation and
+then takes half the round trip (dummynet's pipe; here a token bucket of one packet before a line,
+tc-tbf(8) and tc-netem(8)).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from testbed.model import LinkSpec
+
+# The bucket holds this much more than one packet, so that it never holds one back by itself.
+SPARE_BUCKET_BYTES = 40
+
+
+def bytes_per_ms(rate_kbit: float) -> float:
+    """Bytes that a rate passes in a millisecond."""
+    return rate_kbit / 8.0
+
+
+@dataclass(slots=True)
+class Direction:
+    """The state of one direction; packets enter in the order of their times.
+
+    ``overflowed`` is whether any packet found the buffer full; it is carried all the same, so
+    that the rest of the arithmetic goes on, but nothing after it is what a kernel would do.
+    """
+
+    rate_kbit: float
+    delay_ms: float
+    buffer_bytes: int
+    framing_bytes: int
+    bucket_bytes: float
+    overflowed: bool = False
+    peak_bytes: int = 0
+    busy_ms: float = 0.0
+    _free_ms: float = 0.0
+    _tokens: float = 0.0
+    _filled_ms: float = 0.0
+    _waiting: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def serialisation_ms(self, ip_bytes: int) -> float:
+        """How long one packet occupies the line."""
+        return (ip_bytes + self.framing_bytes) / bytes_per_ms(self.rate_kbit)
+
+    def carry(self, ip_bytes: int, at_ms: float) -> float:
+        """When a packet that enters at ``at_ms`` has arrived at the other end, in ms."""
+        leaves_ms = self._leave_buffer(ip_bytes + self.framing_bytes, at_ms)
+        duration_ms = self.serialisation_ms(ip_bytes)
+        self._free_ms = max(self._free_ms, leaves_ms) + duration_ms
+        self.busy_ms += duration_ms
+        return self._free_ms + self.delay_ms
+
+    def _leave_buffer(self, size: int, at_ms: float) -> float:
+        """When the packet passes from the buffer to the line: the bucket has to hold all of it."""
+        while self._waiting and self._waiting[0][0] <= at_ms:
+            self._waiting.popleft()
+        held = sum(waiting for _, waiting in self._waiting)
+        self.overflowed |= held + size > self.buffer_bytes
+        # Behind others it waits for their turn first.
+        from_ms = max(at_ms, self._waiting[-1][0] if self._waiting else at_ms)
+        rate = bytes_per_ms(self.rate_kbit)
+        gained = self._tokens + (from_ms - self._filled_ms) * rate
+        tokens = min(self.bucket_bytes, gained)
+        leaves_ms = from_ms + max(0.0, size - tokens) / rate
+        self._tokens = max(0.0, tokens - size)
+        self._filled_ms = leaves_ms
+        if leaves_ms > at_ms:
+            self._waiting.append((leaves_ms, size))
+            self.peak_bytes = max(self.peak_bytes, held + size)
+        return leaves_ms
+
+
+def directions(link: LinkSpec) -> tuple[Direction, Direction]:
+    """The downlink and the uplink of ``link``, empty."""
+    bucket = link.mtu_bytes + SPARE_BUCKET_BYTES
+    down, up = (
+        Direction(
+            rate_kbit=rate_kbit,
+            delay_ms=link.rtt_ms / 2.0,
+            buffer_bytes=link.buffer_bytes,
+            framing_bytes=link.framing_bytes,
+            bucket_bytes=bucket,
+            _tokens=bucket,
+        )
+        for rate_kbit in (link.down_kbit, link.up_kbit)
+    )
+    return down, up

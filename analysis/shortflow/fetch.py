@@ -1,0 +1,198 @@
+"""What a fetch of one object on a cold connection takes, by arithmetic from link and TCP knobs.
+
+Handshake (RFC 9293; none of its own with a Fast Open cookie, RFC 7413), request, then the response
+in slow start from the initial window (RFC 6928, RFC 5681) over the bottleneck, segment by segment:
+when each leaves follows from when earlier ones were acknowledged.  Programs and kernels take no
+time, and nothing is lost: the model holds until the buffer overflows, and says when it does.
+docs/decisions/analysis-shortflow.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from analysis.shortflow.bottleneck import Direction, directions
+from analysis.shortflow.receiver import FIRST_WINDOW_BYTES, Receiver
+from analysis.shortflow.transfer import ACK_BYTES, Ack, Transfer
+from analysis.shortflow.window import Window
+from testbed.errors import ConfigurationError
+from testbed.model import LinkSpec, TcpSpec
+
+IP_TCP_BYTES = 20 + 20
+# MSS 4, SACK permitted 2 beside time stamps 10, no-operation 1 and window scale 3.
+SYN_BYTES = IP_TCP_BYTES + 20
+# A Fast Open cookie of 8 bytes, and the request for one, aligned to 4 bytes.
+COOKIE_BYTES, COOKIE_REQUEST_BYTES = 12, 4
+HYSTART = {"cubic": True, "reno": False}
+
+
+@dataclass(frozen=True, slots=True)
+class FetchParts:
+    """Where the time of a fetch goes, in ms; the first four add up to ``fetch_ms``.
+
+    ``handshake_ms`` is 0 where the request rides in the SYN.  ``request_ms`` lasts until the server
+    has all of the request, ``response_ms`` from then until the client has all of the response; in
+    it the line is busy for ``serialisation_ms`` and has nothing to do for ``idle_ms``, because the
+    window is closed (or the response still on its way).  ``rounds`` counts flights.
+    ``left_slow_start_ms`` is the time within the response at which HyStart ended slow start.
+    With ``overflows`` the buffer was too small, and a kernel would have lost packets and time.
+    """
+
+    dns_ms: float
+    handshake_ms: float
+    request_ms: float
+    response_ms: float
+    serialisation_ms: float
+    segments: int
+    rounds: int
+    window_segments: int
+    peak_buffer_bytes: int
+    left_slow_start_ms: float | None
+    overflows: bool
+
+    @property
+    def fetch_ms(self) -> float:
+        """From the start to the arrival of the last byte."""
+        return self.dns_ms + self.handshake_ms + self.request_ms + self.response_ms
+
+    @property
+    def idle_ms(self) -> float:
+        """How long the line carried nothing during the response."""
+        return self.response_ms - self.serialisation_ms
+
+    @property
+    def holds(self) -> bool:
+        """Whether the model's conditions were met."""
+        return not self.overflows
+
+
+def predict_fetch_ms(
+    link: LinkSpec, tcp: TcpSpec, request_bytes: int, response_bytes: int, dns_ms: float = 0.0
+) -> float:
+    """From the start of a fetch on a cold connection to the arrival of its last byte, in ms.
+
+    Args:
+        link: the access link.
+        tcp: Fast Open, its cookies, the server's initial window and the congestion control.
+        request_bytes: head (and body) of the request, above TCP.
+        response_bytes: head and body of the response, above TCP.
+        dns_ms: added as it is, for the look-up of the name.
+
+    Raises:
+        ConfigurationError: the model does not hold: loss, an overflowing buffer, another
+            congestion control, a request that does not fit into a SYN.
+    """
+    parts = explain_fetch(link, tcp, request_bytes, response_bytes, dns_ms)
+    if parts.overflows:
+        raise ConfigurationError(
+            [
+                f"the model of short flows holds without loss only: {response_bytes} bytes from a "
+                f"window of {tcp.initcwnd_segments} overflow the buffer of {link.buffer_bytes} "
+                "bytes; measure this cell, or raise buffer_bytes"
+            ]
+        )
+    return parts.fetch_ms
+
+
+def explain_fetch(
+    link: LinkSpec, tcp: TcpSpec, request_bytes: int, response_bytes: int, dns_ms: float = 0.0
+) -> FetchParts:
+    """The parts of the time that ``predict_fetch_ms`` tells, and whether the buffer overflowed.
+
+    Raises:
+        ConfigurationError: as there, but for the buffer.
+    """
+    _check(link, tcp, request_bytes, response_bytes)
+    down, up = directions(link)
+    opening = _open(link, tcp, request_bytes, down, up)
+    asked_ms = opening.request.arrives_ms
+    busy_before_ms = down.busy_ms
+    window = Window(tcp.initcwnd_segments, HYSTART[tcp.congestion_control])
+    receiver = Receiver(_room(link), opening.opened_ms)
+    sizes = _packets(response_bytes, _room(link))
+    arrived_ms = Transfer(sizes, window, receiver, down, up).run(opening.request)
+    left_ms = window.left_slow_start_ms
+    return FetchParts(
+        dns_ms=dns_ms,
+        handshake_ms=opening.request.sent_ms,
+        request_ms=asked_ms - opening.request.sent_ms,
+        response_ms=arrived_ms - asked_ms,
+        serialisation_ms=down.busy_ms - busy_before_ms,
+        segments=len(sizes),
+        rounds=window.rounds + 1,
+        window_segments=window.segments,
+        peak_buffer_bytes=down.peak_bytes,
+        left_slow_start_ms=None if left_ms is None else left_ms - asked_ms,
+        overflows=down.overflowed or up.overflowed,
+    )
+
+
+def _check(link: LinkSpec, tcp: TcpSpec, request_bytes: int, response_bytes: int) -> None:
+    problems = []
+    if link.loss_pct:
+        problems.append(f"the model of short flows knows no loss, loss_pct is {link.loss_pct:g}")
+    if tcp.congestion_control not in HYSTART:
+        problems.append(
+            f"the model of short flows knows {' and '.join(HYSTART)}, "
+            f"congestion_control is {tcp.congestion_control!r}"
+        )
+    if request_bytes < 1 or response_bytes < 1:
+        problems.append(
+            f"a request of {request_bytes} and a response of {response_bytes} bytes: "
+            "each has at least 1"
+        )
+    syn_room = link.mtu_bytes - SYN_BYTES - COOKIE_BYTES
+    if _rides_in_syn(tcp) and request_bytes > syn_room:
+        problems.append(
+            f"the request has {request_bytes} bytes, a SYN carries at most {syn_room}: "
+            "shorten the request, or set tfo = false"
+        )
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def _rides_in_syn(tcp: TcpSpec) -> bool:
+    return tcp.tfo and tcp.cookies != "cold"
+
+
+def _room(link: LinkSpec) -> int:
+    return link.mtu_bytes - ACK_BYTES
+
+
+def _packets(size: int, room: int) -> list[int]:
+    """IP bytes of the segments that carry ``size`` bytes, all full but the last."""
+    full, rest = divmod(size, room)
+    return [ACK_BYTES + room] * full + ([ACK_BYTES + rest] if rest else [])
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The beginning of a fetch: the request as what opens the window, and the connection's start.
+
+    ``opened_ms`` is when the client has the server's SYN, in ms since its own.
+    """
+
+    request: Ack
+    opened_ms: float
+
+
+def _open(
+    link: LinkSpec, tcp: TcpSpec, request_bytes: int, down: Direction, up: Direction
+) -> Opening:
+    """Carry everything up to the request's last byte."""
+    if _rides_in_syn(tcp):
+        cookie = COOKIE_BYTES if tcp.cookies == "cached" else 0
+        asked_ms = up.carry(SYN_BYTES + cookie + request_bytes, 0.0)
+        opened_ms = down.carry(SYN_BYTES, asked_ms)
+        up.carry(ACK_BYTES, opened_ms)
+        return Opening(Ack(0.0, asked_ms, 0, FIRST_WINDOW_BYTES), opened_ms)
+    asks, gets = (COOKIE_REQUEST_BYTES, COOKIE_BYTES) if tcp.tfo else (0, 0)
+    opened_ms = down.carry(SYN_BYTES + gets, up.carry(SYN_BYTES + asks, 0.0))
+    up.carry(ACK_BYTES, opened_ms)
+    asked_ms = math.nan
+    for size in _packets(request_bytes, _room(link)):
+        asked_ms = up.carry(size, opened_ms)
+    # The first data of a connection are acknowledged at once, before there is an answer.
+    down.carry(ACK_BYTES, asked_ms)
+    return Opening(Ack(opened_ms, asked_ms, 0, FIRST_WINDOW_BYTES), opened_ms)

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+
+from analysis.plot import lines, save, style_sheet, to_svg
+from analysis.plot.svg import static
+from analysis.plot.theme import COLOURS, INK, PAPER, SERIES
+from testbed.errors import StorageError
+
+FRAME = pd.DataFrame(
+    {"rtt_ms": [20.0, 100.0, 20.0, 100.0], "plt_ms": [500.0, 900.0, 450.0, 800.0],
+     "page": ["a < b & c", "a < b & c", "wsj", "wsj"]}
+)  # fmt: skip
+CHART = lines(FRAME, "rtt_ms", "plt_ms", "page", title="Loads & <times>")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance (WCAG 2.2)."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_it_is_an_element_that_fills_its_surroundings() -> None:
+    root = ElementTree.fromstring(to_svg(CHART))  # noqa: S314 - our own
+    assert root.tag == f"{SVG}svg"
+    assert "width: 100%" in root.attrib["style"]
+    assert root.attrib["viewBox"].startswith("0 0 ")
+    assert "width" not in root.attrib
+
+
+def test_it_is_named_for_who_cannot_see() -> None:
+    root = ElementTree.fromstring(to_svg(CHART))  # noqa: S314 - our own
+    assert root.attrib["role"] == "img"
+    assert root.attrib["aria-label"].startswith("Loads & <times>. Page load time (ms) over RTT")
+    title = root.find(f"{SVG}title")
+    assert title is not None and title.text == "Loads & <times>"
+
+
+def test_every_colour_is_a_property_with_its_light_value_to_fall_back_on() -> None:
+    svg = to_svg(CHART)
+    assert f"var(--ink, {INK.light})" in svg and f"var(--paper, {PAPER.light})" in svg
+    assert f"var(--series-1, {SERIES[0].light})" in svg
+    bare = re.sub(r"var\([^)]*\)", "", svg)
+    assert re.findall(r"#[0-9a-fA-F]{3,8}\b", bare) == []
+    assert not re.search(r'(fill|stroke)="(?!none|transparent|url|")[a-z]+"', bare)
+
+
+def test_no_two_drawings_of_a_page_share_an_id() -> None:
+    both = to_svg(CHART) + to_svg(lines(FRAME, "rtt_ms", "plt_ms", facet="page"))
+    ids = re.findall(r'\bid="([^"]+)"', both)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r"url\(#([^)]+)\)", both)) <= set(ids)
+
+
+def test_text_is_text_in_fonts_that_are_everywhere() -> None:
+    svg = to_svg(CHART)
+    assert ">a &lt; b &amp; c</text>" in svg
+    assert set(re.findall(r'font-family="([^"]+)"', svg)) == {
+        "Arial, 'Liberation Sans', Helvetica, sans-serif"
+    }
+
+
+def test_a_page_does_not_react_to_the_pointer_and_a_notebook_does() -> None:
+    spec = CHART.to_dict()
+    assert "'select'" in str(spec) and "'select'" not in str(static(spec))
+    assert static(spec)["datasets"] == spec["datasets"]
+
+
+def test_a_file_of_its_own_has_fixed_colours(tmp_path: Path) -> None:
+    save(CHART, tmp_path / "figure.svg")
+    text = (tmp_path / "figure.svg").read_text()
+    assert "var(" not in text and INK.light in text
+    assert float(ElementTree.fromstring(text).attrib["width"]) > 300  # noqa: S314 - our own
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"none/figure\.svg"):
+        save(CHART, tmp_path / "none" / "figure.svg")
+
+
+def test_the_style_sheet_has_both_values_of_every_colour() -> None:
+    light, _, dark = style_sheet().partition("@media (prefers-color-scheme: dark)")
+    for colour in COLOURS:
+        assert f"--{colour.name}: {colour.light};" in light
+        assert f"--{colour.name}: {colour.dark};" in dark
+
+
+def test_no_colour_is_used_for_two_things() -> None:
+    assert len({colour.light for colour in COLOURS}) == len(COLOURS)
+
+
+@pytest.mark.parametrize("ground", ["light", "dark"])
+def test_series_are_seen_on_their_ground(ground: str) -> None:
+    for colour in SERIES:
+        assert contrast(getattr(colour, ground), getattr(PAPER, ground)) >= 3.0
