@@ -35,7 +35,9 @@ def _list_unsettled(experiment: Experiment, records: Sequence[Record]) -> tuple[
 
 
 def _cross_check(one: Path, other: Path, into: Path) -> Compared:
-    from analysis.sidebyside import write_cross_check  # only two kernels side by side pay for it
+    from analysis.crosscheck.folders import (
+        write_cross_check,  # only two kernels side by side pay for it
+    )
 
     presented = write_cross_check(one, other, into)
     return Compared(presented.text, presented.document, presented.exit_code)

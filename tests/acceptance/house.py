@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from analysis.crosscheck.folders import write_cross_check
 from analysis.report import write_reports
 from analysis.settling import list_unsettled
-from analysis.sidebyside import write_cross_check
 from analysis.terminal import render_table
 from firstflight.regression import open_regression
 from testbed import places

@@ -5,9 +5,7 @@ from __future__ import annotations
 import statistics
 
 from analysis.compare.packets import describe_difference
-from analysis.crosscheck_savings import Saving
-from analysis.crosscheck_words import align, kernel_name
-from analysis.crosskernels import (
+from analysis.crosscheck.kernels import (
     CHANGE_PCT,
     Change,
     Direction,
@@ -16,6 +14,8 @@ from analysis.crosskernels import (
     Parting,
     overview,
 )
+from analysis.crosscheck.savings import Saving
+from analysis.crosscheck.words import align, kernel_name
 from analysis.words import axis_value, axis_word, clean, count, number, signed
 
 MEANINGS: dict[Direction, str] = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from analysis.crosscheck import cross_check
-from analysis.crosscheck_pairs import pair_results
-from analysis.crosscheck_report import present_check
-from analysis.crosscheck_words import Presented
-from analysis.crosskernels import cross_kernels
-from analysis.crosskernels_report import present_kernels
+from analysis.crosscheck.clocks import cross_check
+from analysis.crosscheck.clocks_report import present_check
+from analysis.crosscheck.kernels import cross_kernels
+from analysis.crosscheck.kernels_report import present_kernels
+from analysis.crosscheck.pairs import pair_results
+from analysis.crosscheck.words import Presented
 from analysis.load import read_results
 from analysis.whole_file import write_whole
 

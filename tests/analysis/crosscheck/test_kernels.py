@@ -12,12 +12,17 @@ from pathlib import Path
 import dpkt
 import pytest
 
-from analysis.crosscheck_pairs import pair_results
-from analysis.crosskernels import KernelCross, cross_kernels
-from analysis.crosskernels_report import present_kernels
-from analysis.crosskernels_words import describe_wire, first_packet, render_text, summary_lines
+from analysis.crosscheck.folders import write_cross_check
+from analysis.crosscheck.kernels import KernelCross, cross_kernels
+from analysis.crosscheck.kernels_report import present_kernels
+from analysis.crosscheck.kernels_words import (
+    describe_wire,
+    first_packet,
+    render_text,
+    summary_lines,
+)
+from analysis.crosscheck.pairs import pair_results
 from analysis.load import read_results
-from analysis.sidebyside import write_cross_check
 from analysis.words import MINUS, MISSING
 from testbed.environment import Environment
 from testbed.errors import ConfigurationError

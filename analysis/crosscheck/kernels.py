@@ -15,8 +15,8 @@ from analysis.cells import Axes, Cell
 from analysis.compare.captures import find_capture
 from analysis.compare.dissect import Capture, read_capture
 from analysis.compare.packets import PacketDifference, first_difference
-from analysis.crosscheck_pairs import Pairing
-from analysis.crosscheck_savings import Saving, savings_of
+from analysis.crosscheck.pairs import Pairing
+from analysis.crosscheck.savings import Saving, savings_of
 from analysis.load import Identity, Results
 from analysis.shift import estimate_shift
 from analysis.statistics import Estimate

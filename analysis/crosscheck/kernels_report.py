@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from analysis.crosscheck_report import SCHEMA_VERSION
-from analysis.crosscheck_words import Presented, kernel_name, render_crosscheck_page
-from analysis.crosskernels import CHANGE_PCT, Change, KernelCross, Overview, overview
-from analysis.crosskernels_words import (
+from analysis.crosscheck.clocks_report import SCHEMA_VERSION
+from analysis.crosscheck.kernels import CHANGE_PCT, Change, KernelCross, Overview, overview
+from analysis.crosscheck.kernels_words import (
     MEANINGS,
     describe_wire,
     first_packet,
@@ -16,6 +15,7 @@ from analysis.crosskernels_words import (
     render_text,
     summary_lines,
 )
+from analysis.crosscheck.words import Presented, kernel_name, render_crosscheck_page
 from testbed.errors import EXIT_INCOMPLETE, EXIT_OK
 
 

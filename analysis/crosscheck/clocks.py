@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from analysis.cells import Axes, Cell
-from analysis.crosscheck_pairs import Pairing
-from analysis.crosscheck_savings import Saving, savings_of
+from analysis.crosscheck.pairs import Pairing
+from analysis.crosscheck.savings import Saving, savings_of
 from analysis.load import Identity
 from analysis.statistics import Sample, describe_sample
 from testbed.model import Record

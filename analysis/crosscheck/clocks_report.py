@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from analysis.crosscheck import TOLERANCE_PCT, Comparison, CrossCheck, Side, Verdict
-from analysis.crosscheck_words import Presented, align, kernel_name, render_crosscheck_page
+from analysis.crosscheck.clocks import TOLERANCE_PCT, Comparison, CrossCheck, Side, Verdict
+from analysis.crosscheck.words import Presented, align, kernel_name, render_crosscheck_page
 from analysis.words import axis_value, axis_word, clean, count, number, signed
 from testbed.errors import (
     EXIT_INCOMPLETE,

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from analysis.crosscheck import CrossCheck, cross_check, unwaited_ms
-from analysis.crosscheck_pairs import pair_results
-from analysis.crosscheck_report import exit_code_of, render_page, render_text
+from analysis.crosscheck.clocks import CrossCheck, cross_check, unwaited_ms
+from analysis.crosscheck.clocks_report import exit_code_of, render_page, render_text
+from analysis.crosscheck.folders import write_cross_check
+from analysis.crosscheck.pairs import pair_results
 from analysis.load import read_results
-from analysis.sidebyside import write_cross_check
 from testbed.environment import Environment
 from testbed.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, Record, RequestTiming, TcpSpec
