@@ -19,7 +19,7 @@ BAR_PX = 15
 GAP_PX = 9
 LINE_PX = 19
 INLINE_LABEL_CHARS = 7
-MAX_ROWS = 100
+MAX_ROWS = 40
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,14 @@ class Coverage:
 
     def __add__(self, other: Coverage) -> Coverage:
         """Both together."""
-        theirs = asdict(other)
-        return Coverage(**{name: value + theirs[name] for name, value in asdict(self).items()})
+        return Coverage(
+            self.exact + other.exact,
+            self.inexact + other.inexact,
+            self.missed + other.missed,
+            self.not_made + other.not_made,
+            self.loads + other.loads,
+            self.pinned + other.pinned,
+        )
 
 
 @dataclass(frozen=True, slots=True)

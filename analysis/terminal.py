@@ -13,18 +13,20 @@ from analysis.statistics import Estimate
 from analysis.table import Pair, Table, make_table
 from analysis.trials import trial_lines
 from analysis.verdict import findings
-from analysis.words import axis_value, axis_word, clean, number, seconds, signed
+from analysis.words import axis_value, axis_word, clean, count, number, seconds, signed
 
 MIN_WIDTH = 20
 GAP = "  "
 MAX_REASONS = 10
+MAX_ROWS = 60
 
 
 def render_table(results_dir: Path, width: int) -> str:
     """Return the table of ``results_dir`` in lines of at most ``width`` characters.
 
     Columns that do not fit are left out, spreads and the paper's load times first; what stays is
-    whole.  Where not even the result fits, each row becomes a sentence.
+    whole.  Where not even the result fits, each row becomes a sentence.  Of more than MAX_ROWS rows
+    the first are shown, and where the others are.
 
     Raises:
         ConfigurationError: the records must not be pooled, or the manifest is not a run's.
@@ -34,10 +36,14 @@ def render_table(results_dir: Path, width: int) -> str:
     table = make_table(cells_of(results), find_reference(results))
     room = max(width, MIN_WIDTH)
     columns = _pair_columns(table) if table.paired else _cell_columns(table)
+    rows = max(len(column) - 1 for _, column in columns)
+    columns = [(rank, column[: MAX_ROWS + 1]) for rank, column in columns]
     lines = _align(_fit(columns, room))
     if max(map(len, lines)) > room:
         lines = _list(columns, room)
     notes = [*findings(table), *_reasons(table), _identity(results.identity)]
+    if rows > MAX_ROWS:
+        notes.insert(0, f"... and {count(rows - MAX_ROWS, 'more row')}: table.csv has all of them.")
     return "\n".join([*lines, "", *(part for note in notes for part in _wrap(note, room))]) + "\n"
 
 

@@ -19,6 +19,7 @@ class TrialLine:
     """One trial as a line of the proof table."""
 
     trial_id: str
+    page: str
     name: str
     arm: str | None
     seed: int
@@ -106,6 +107,7 @@ def _line(record: Record, cell: Cell, table: Table) -> TrialLine:
     load = record.load
     return TrialLine(
         trial_id=clean(record.trial_id),
+        page=axis_value("page", cell.axes.get("page")),
         name=name_axes(cell.axes, table),
         arm=axis_value(PAIR_AXIS, cell.axes.get(PAIR_AXIS)) if table.paired else None,
         seed=record.trial.seed,

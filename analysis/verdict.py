@@ -9,7 +9,8 @@ from analysis.cells import spread_of
 from analysis.coverage import describe
 from analysis.statistics import LEAST_FOR_LEVEL, LEVEL, level_of_range
 from analysis.table import Pair, Table
-from analysis.words import axis_value, count, number, signed
+from analysis.trials import name_axes
+from analysis.words import count, number, signed
 
 
 def findings(table: Table) -> list[str]:
@@ -19,7 +20,7 @@ def findings(table: Table) -> list[str]:
         measured = [pair for pair in table.pairs if pair.improvement_pct is not None]
         different = [pair for pair in measured if _shown(pair) is not False]
         if different:
-            said += [_gain(measured, different)]
+            said += [_gain(table, measured, different)]
             said += _growth(measured) if len(different) == len(measured) else []
             said += _beside_paper(measured)
         said += _alike(measured, different)
@@ -30,7 +31,7 @@ def _proven(table: Table) -> str:
     planned = sum(cell.planned for cell in table.cells)
     proven = sum(len(cell.proven) for cell in table.cells)
     if planned and proven == planned:
-        return f"All {count(planned, 'load')} are proven on the wire."
+        return f"All {count(planned, 'load is', 'loads are')} proven on the wire."
     return (
         f"{proven:,} of {count(planned, 'load')} are proven on the wire; "
         f"the other {planned - proven:,} give{'s' * (planned - proven == 1)} no number and "
@@ -42,7 +43,7 @@ def _replayed(table: Table) -> list[str]:
     return [] if table.coverage.whole else [f"Replay: {describe(table.coverage)}"]
 
 
-def _gain(measured: Sequence[Pair], different: Sequence[Pair]) -> str:
+def _gain(table: Table, measured: Sequence[Pair], different: Sequence[Pair]) -> str:
     """How far ``different`` rows changed; of ``every`` page only where all ``measured`` did."""
     ordered = sorted(different, key=_gain_of)
     least, most = ordered[0], ordered[-1]
@@ -55,10 +56,10 @@ def _gain(measured: Sequence[Pair], different: Sequence[Pair]) -> str:
     elif _gain_of(most) <= 0:
         what = "Fast Open made no measured page load faster; the change is"
     if len(ordered) == 1:
-        return f"{what} {number(_gain_of(most), 1)} % ({_name(most)})."
+        return f"{what} {number(_gain_of(most), 1)} % ({name_axes(most.axes, table)})."
     return (
-        f"{what} {number(_gain_of(least), 1)} % ({_name(least)}) "
-        f"to {number(_gain_of(most), 1)} % ({_name(most)})."
+        f"{what} {number(_gain_of(least), 1)} % ({name_axes(least.axes, table)}) "
+        f"to {number(_gain_of(most), 1)} % ({name_axes(most.axes, table)})."
     )
 
 
@@ -105,9 +106,10 @@ def _growth(pairs: Sequence[Pair]) -> list[str]:
     if not climbs:
         return []
     growing = sum(all(a[1] < b[1] for a, b in pairwise(steps)) for steps in climbs)
+    what = "page" if len(climbs) <= len({pair.axes["page"] for pair in pairs}) else "condition"
     return [
         "The improvement grows with every step of the round-trip time for "
-        f"{growing} of {count(len(climbs), 'page')}."
+        f"{growing} of {count(len(climbs), what)}."
     ]
 
 
@@ -126,7 +128,3 @@ def _beside_paper(pairs: Sequence[Pair]) -> list[str]:
 
 def _gain_of(pair: Pair) -> float:
     return pair.improvement_pct.median if pair.improvement_pct else 0.0
-
-
-def _name(pair: Pair) -> str:
-    return ", ".join(axis_value(n, pair.axes.get(n)) for n in ("page", "rtt_ms"))

@@ -1,39 +1,27 @@
-"""Waterfalls: HAR 1.2 files of loads, compacted for embedding in the report.
+"""Waterfalls: which loads the report shows, and their requests, compacted for embedding.
 
-HAR files come from a browser that ran untrusted pages: every value is checked for its type,
-shortened and counted against a budget; nothing in them is ever markup.
-Source: HAR 1.2, http://www.softwareishard.com/blog/har-12-spec/ (times in ms, -1 = unknown).
+Both arms of a pair go in together, so that they can stand side by side.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from analysis.cells import Cell
+from analysis.har import HarError, har_rows, parse_har, read_har_bytes, tenths
 from analysis.load import judge
-from analysis.words import clean
-from testbed.model import HAR_FILE, Record
+from analysis.sampling import spread_over
+from analysis.table import Table
+from testbed.model import Record
 
-MAX_HAR_BYTES = 16_000_000
+MAX_LOADS = 96
 MAX_READ_BYTES = 160_000_000
 MAX_DATA_BYTES = 2_000_000
-MAX_ENTRIES = 1_000
-MAX_URL_CHARS = 160
-TENTHS = 10
-MAX_MS = 1e7
-PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
-TRIAL_ID = re.compile(r"[0-9a-f]{16}")
-
-
-class HarError(ValueError):
-    """A HAR file cannot be used; the message says why."""
+FULL = "the report is large enough"
 
 
 @dataclass(slots=True)
@@ -41,7 +29,7 @@ class Waterfalls:
     """What the report embeds: ``loads`` refer to ``urls`` by number; ``left_out`` by trial id.
 
     An entry of a load is ``[url, start, blocked, dns, connect, send, wait, receive, status,
-    bytes]``; times in tenths of a millisecond since navigation start.
+    bytes]``; times in tenths of a millisecond since navigation start.  ``total`` counts all loads.
     """
 
     urls: list[str] = field(default_factory=list)
@@ -52,9 +40,14 @@ class Waterfalls:
     read_bytes: int = 0
     _numbers: dict[str, int] = field(default_factory=dict)
 
-    def add(self, record: Record, har: dict[str, Any]) -> bool:
+    @property
+    def full(self) -> bool:
+        """Whether nothing more may be read."""
+        return len(self.loads) >= MAX_LOADS or self.read_bytes > MAX_READ_BYTES
+
+    def add(self, record: Record, log: dict[str, Any]) -> bool:
         """Take one load in if it fits into the data budget; say whether it did."""
-        rows = list(_compact(har))
+        rows = har_rows(log)
         fresh = [url for url, _ in rows if url not in self._numbers]
         numbers = dict(self._numbers)
         for url in fresh:
@@ -62,7 +55,7 @@ class Waterfalls:
         assert record.load is not None  # noqa: S101 - `choose` yields loads only
         load = {
             "id": record.trial_id,
-            "plt": _tenths(record.load.plt_ms),
+            "plt": tenths(record.load.plt_ms),
             "rows": [[numbers[url], *values] for url, values in rows],
         }
         size = len(json.dumps(load, separators=(",", ":"))) + sum(map(_text_size, set(fresh)))
@@ -75,140 +68,59 @@ class Waterfalls:
         return True
 
 
-def choose(cells: Sequence[Cell]) -> Iterator[Record]:
-    """Yield the records with a load: the first of every cell, then the second of every cell, ...
+def choose(table: Table) -> Iterator[Record]:
+    """Yield records with a load, those of one pair and block one after the other.
 
-    Within a cell proven trials go first, then by seed; so every cell has its waterfall before
-    any has two.
+    The first block of every row comes before the second of any; blocks that are proven in both
+    arms first.  Where there are more rows than waterfalls, rows are taken at even distances.
     """
-    queues = [
-        [
-            record
-            for record in sorted(cell.records, key=lambda r: judge(r)[0] != "ok")
-            if record.load is not None
-        ]
-        for cell in cells
-    ]
+    rows = [[cell for _, cell in pair.arms if cell] for pair in table.pairs]
+    rows = rows or [[cell] for cell in table.cells]
+    arms = 2 if table.paired else 1
+    queues = [_blocks(row) for row in spread_over(rows, MAX_LOADS // arms)]
     for layer in range(max(map(len, queues), default=0)):
         for queue in queues:
             if layer < len(queue):
-                yield queue[layer]
+                yield from queue[layer]
 
 
-def gather_waterfalls(folder: Path, cells: Sequence[Cell]) -> Waterfalls:
-    """Read the HAR files under ``folder``/trials until a budget is spent."""
-    found = Waterfalls()
+def gather_waterfalls(folder: Path, table: Table) -> Waterfalls:
+    """Read HAR files under ``folder``/trials until a budget is spent."""
+    records = [record for cell in table.cells for record in cell.records if record.load]
+    found = Waterfalls(total=len(records))
     full = False
-    for record in choose(cells):
-        found.total += 1
-        if full or found.read_bytes > MAX_READ_BYTES:
-            found.left_out[record.trial_id] = "the report is large enough"
-            continue
+    for record in choose(table):
+        if full or found.full:
+            break
         try:
-            text = read_har_bytes(folder, record)
-            found.read_bytes += len(text)
-            full = not found.add(record, parse_har(text))
+            content = read_har_bytes(folder, record)
+            found.read_bytes += len(content)
+            full = not found.add(record, parse_har(content))
         except HarError as error:
             found.left_out[record.trial_id] = str(error)
-            continue
-        if full:
-            found.left_out[record.trial_id] = "the report is large enough"
+    shown = {load["id"] for load in found.loads}
+    for record in records:
+        if record.trial_id not in shown:
+            found.left_out.setdefault(record.trial_id, FULL)
     return found
 
 
-def read_har_bytes(folder: Path, record: Record) -> bytes:
-    """Return the HAR of ``record``, which must be the file that the record names by hash.
-
-    Raises:
-        HarError: it is missing, too large, or not the recorded one.
-    """
-    names = [n for n in sorted(record.artefacts) if PurePosixPath(n).name == HAR_FILE]
-    name = names[-1] if names else HAR_FILE
-    inside = PurePosixPath(name)
-    if not TRIAL_ID.fullmatch(record.trial_id) or inside.is_absolute() or ".." in inside.parts:
-        raise HarError("its name leads out of the results folder")
-    path = folder / "trials" / record.trial_id / name
-    try:
-        if path.stat().st_size > MAX_HAR_BYTES:
-            raise HarError(f"{HAR_FILE} is larger than {MAX_HAR_BYTES // 1_000_000} MB")
-        content = path.read_bytes()
-    except OSError as error:
-        raise HarError(f"{HAR_FILE} cannot be read: {error.strerror}") from None
-    expected = record.artefacts.get(name)
-    if expected is not None and hashlib.sha256(content).hexdigest() != expected:
-        raise HarError(f"{HAR_FILE} is not the file that was recorded (its SHA-256 differs)")
-    return content
+def _blocks(row: Sequence[Cell]) -> list[list[Record]]:
+    """The loads of a row's cells by block; those that count in every cell first, then by seed."""
+    blocks: dict[tuple[int, int], list[Record]] = {}
+    for cell in row:
+        for record in cell.records:
+            if record.load is not None:
+                block = (record.trial.seed, record.trial.repetition)
+                blocks.setdefault(block, []).append(record)
+    return [
+        blocks[block]
+        for block in sorted(blocks, key=lambda block: (-_counting(blocks[block]), block))
+    ]
 
 
-def parse_har(content: bytes) -> dict[str, Any]:
-    """Return the ``log`` of a HAR.
-
-    Raises:
-        HarError: it is not JSON, or not a HAR.
-    """
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise HarError(f"{HAR_FILE} is not JSON: {type(error).__name__}") from None
-    log = document.get("log") if isinstance(document, dict) else None
-    if not isinstance(log, dict) or not isinstance(log.get("entries"), list):
-        raise HarError(f"{HAR_FILE} has no log.entries")
-    return log
-
-
-def _compact(log: dict[str, Any]) -> Iterable[tuple[str, list[int]]]:
-    entries = [e for e in log["entries"][:MAX_ENTRIES] if isinstance(e, dict)]
-    stamps = [_moment(entry) for entry in entries]
-    pages = log.get("pages")
-    page = pages[0] if isinstance(pages, list) and pages and isinstance(pages[0], dict) else {}
-    zero = _moment(page)
-    known = [stamp for stamp in stamps if stamp is not None]
-    if zero is None:
-        zero = min(known, default=0.0)
-    rows: list[tuple[str, list[int]]] = []
-    for entry, stamp in zip(entries, stamps, strict=True):
-        timings = _mapping(entry, "timings")
-        phases = [max(0, _tenths(timings.get(phase))) for phase in PHASES]
-        start = _tenths(((stamp if stamp is not None else zero) - zero) * 1000.0)
-        response = _mapping(entry, "response")
-        url = str(_mapping(entry, "request").get("url", ""))
-        rows.append(
-            (
-                clean(url[:MAX_URL_CHARS]) + ("…" if len(url) > MAX_URL_CHARS else ""),
-                [start, *phases, _count(response.get("status")) or 0, _transferred(response)],
-            )
-        )
-    return sorted(rows, key=lambda row: row[1][0])
-
-
-def _transferred(response: dict[str, Any]) -> int:
-    total = _count(response.get("_transferSize"))
-    if total is not None:
-        return total
-    return sum(_count(response.get(part)) or 0 for part in ("headersSize", "bodySize"))
-
-
-def _mapping(value: dict[str, Any], name: str) -> dict[str, Any]:
-    inner = value.get(name)
-    return inner if isinstance(inner, dict) else {}
-
-
-def _moment(value: dict[str, Any]) -> float | None:
-    try:
-        return datetime.fromisoformat(str(value.get("startedDateTime"))).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _tenths(value: object) -> int:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return 0
-    return round(value * TENTHS) if abs(value) <= MAX_MS else 0  # NaN compares false
-
-
-def _count(value: object) -> int | None:
-    sound = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**40
-    return value if isinstance(value, int) and sound else None
+def _counting(records: Sequence[Record]) -> int:
+    return sum(judge(record)[0] == "ok" for record in records)
 
 
 def _text_size(text: str) -> int:

@@ -5,7 +5,7 @@
   const data = JSON.parse(document.getElementById("waterfall-data").textContent);
   const SVG = "http://www.w3.org/2000/svg";
   const PHASES = ["blocked", "dns", "connect", "send", "wait", "receive"];
-  const ROW = 17, TOP = 24;
+  const ROW = 17, TOP = 40;
   const sides = ["left", "right"].map(function (name) {
     return {
       select: document.getElementById("load-" + name),
@@ -14,6 +14,7 @@
       detail: document.getElementById("detail-" + name),
     };
   });
+  const difference = document.getElementById("fall-difference");
   if (!data.loads.length || !sides[0].select) return;
 
   function node(parent, name, attributes, text) {
@@ -43,7 +44,20 @@
     return data.urls[row[0]] + ": status " + row[8] + ", " + row[9].toLocaleString("en") +
       " B, starts at " + ms(row[1]) + (phases ? " (" + phases + ")" : "");
   }
-  function draw(side, load, span) {
+  function compare(left, right) {
+    const saved = left.plt - right.plt;
+    if (left === right) return "Both sides show the same load.";
+    const how = left.pair === right.pair
+      ? { right: right.arm || "The right load", left: left.arm || "the left load" }
+      : { right: "the right load", left: "the left load" };
+    const text = saved === 0
+      ? how.right + ": complete after the same time as " + how.left + "."
+      : how.right + ": complete " + ms(Math.abs(saved)) + " (" +
+        (left.plt ? (Math.abs(saved) / left.plt * 100).toFixed(1) : "–") + " %) " +
+        (saved > 0 ? "sooner" : "later") + " than " + how.left + ".";
+    return text[0].toUpperCase() + text.slice(1);
+  }
+  function draw(side, load, other, span) {
     const width = Math.max(side.box.clientWidth, 240);
     const label = Math.round(Math.min(width * 0.34, 190)), room = width - label - 12;
     const at = function (tenths) { return label + (tenths / span) * room; };
@@ -57,7 +71,7 @@
     });
     const gap = step(span);
     for (let t = 0; t <= span; t += gap) {
-      node(svg, "line", { class: "grid", x1: at(t), x2: at(t), y1: TOP - 6, y2: height });
+      node(svg, "line", { class: "grid", x1: at(t), x2: at(t), y1: TOP - 22, y2: height });
       node(svg, "text", { class: "soft", x: at(t), y: 12, "text-anchor": t ? "middle" : "start" },
         gap >= 1000 ? t / 10000 + " s" : t / 10 + " ms");
     }
@@ -81,8 +95,14 @@
       group.addEventListener("mouseenter", show);
       group.addEventListener("click", show);
     });
-    node(svg, "line", { class: "plt", x1: at(load.plt), x2: at(load.plt), y1: TOP - 6,
-      y2: height });
+    [[other, "plt other"], [load, "plt own"]].forEach(function (one) {
+      node(svg, "line", { class: one[1], x1: at(one[0].plt), x2: at(one[0].plt), y1: TOP - 8,
+        y2: height });
+    });
+    // The label stands on the side of its line where there is room.
+    const late = load.plt > span / 2;
+    node(svg, "text", { class: "pltname", x: at(load.plt) + (late ? -5 : 5), y: TOP - 12,
+      "text-anchor": late ? "end" : "start" }, "load complete " + ms(load.plt));
   }
   function tabulate(loads) {
     const body = document.getElementById("fall-values");
@@ -104,7 +124,8 @@
     const span = Math.max.apply(null, loads.map(function (load) {
       return Math.max.apply(null, [load.plt, 10].concat(load.rows.map(end)));
     })) * 1.02;
-    sides.forEach(function (side, i) { draw(side, loads[i], span); });
+    sides.forEach(function (side, i) { draw(side, loads[i], loads[1 - i], span); });
+    difference.textContent = compare(loads[0], loads[1]);
     if (document.getElementById("fall-table").open) tabulate(loads);
   }
   function partner(index) {

@@ -190,7 +190,7 @@ def test_hellos_are_summed_over_proven_loads_with_fast_open(tmp_path: Path) -> N
 def test_results_of_the_first_schema_are_refused_by_name(tmp_path: Path, good: Record) -> None:
     write_results(tmp_path, [good], experiment(1, conditions=(OFF,)))
     path = tmp_path / "records.jsonl"
-    path.write_text(path.read_text().replace('"schema":2', '"schema":1'))
+    path.write_text(path.read_text().replace('"schema":3', '"schema":1'))
     with pytest.raises(Exception, match="schema 1"):
         write_reports(tmp_path)
 

@@ -5,21 +5,27 @@ import hashlib
 import json
 import random
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from analysis import report
+from analysis.paper.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.report import write_reports
+from analysis.words import MISSING
 from testbed.errors import ConfigurationError, StorageError
 from testbed.model import Replay, Substitution
 from testbed.store import read_records
 from tests.analysis.sample import (
     ENVIRONMENT,
+    broken,
     conditions,
     experiment,
     record,
@@ -264,3 +270,106 @@ def test_an_empty_run_has_a_report(tmp_path: Path) -> None:
     write_results(tmp_path, [], experiment(1))
     write_reports(tmp_path)
     assert "0 of 24 loads are proven" in (tmp_path / "report.html").read_text()
+
+
+def text_of(folder: Path) -> str:
+    return " ".join(" ".join(Page((folder / "report.html").read_text()).texts).split())
+
+
+def test_one_cell_has_a_report(tmp_path: Path) -> None:
+    cells = conditions(["amazon"], [20.0], [False])
+    write_reports(write_results(tmp_path, [record(cells[0])], experiment(1, conditions=cells)))
+    assert "All 1 load is proven on the wire." in text_of(tmp_path)
+    assert (tmp_path / "table.csv").read_text().count("\n") == 2
+
+
+def test_a_run_without_a_proven_load_has_a_report_without_numbers(tmp_path: Path) -> None:
+    cells = conditions(["amazon", "wsj"])
+    records = [broken(record(c), "unproven") for c in cells]
+    write_reports(write_results(tmp_path, records, experiment(1, conditions=cells)))
+    source = (tmp_path / "report.html").read_text()
+    assert "0 of 12 loads are proven" in source
+    assert 'class="figures"' not in source.partition('id="rebuilt"')[0]
+    assert json.loads((tmp_path / "summary.json").read_text())["counts"] == {"unproven": 12}
+
+
+def test_warm_ups_alone_are_no_result(tmp_path: Path) -> None:
+    cells = conditions(["amazon"], [20.0])
+    warm = []
+    for one in map(record, cells):
+        trial = replace(one.trial, warm_up=True)
+        warm.append(replace(one, trial=trial, trial_id=trial.id))
+    write_reports(write_results(tmp_path, warm, experiment(1, conditions=cells)))
+    assert "0 of 2 loads are proven" in text_of(tmp_path)
+    assert "2 planned loads were not run" in text_of(tmp_path)
+
+
+def test_records_without_har_files_have_a_report(tmp_path: Path) -> None:
+    folder = write_sample(tmp_path)
+    shutil.rmtree(folder / "trials")
+    write_reports(folder)
+    assert "No load left a usable HAR file." in text_of(folder)
+    assert "21 loads: load.har cannot be read: No such file or directory" in text_of(folder)
+
+
+def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
+    folder = write_sample(tmp_path)
+    whole = (folder / "records.jsonl").read_text()
+    (folder / "records.jsonl").write_text(whole[:-200])
+    write_reports(folder)
+    assert "19 of 24 loads are proven" in text_of(folder)
+    assert "2 planned loads were not run" in text_of(folder)
+
+
+def test_long_tables_fold_and_offer_a_choice_of_page(tmp_path: Path) -> None:
+    cells = conditions(["amazon", "wsj"], [float(rtt) for rtt in range(20, 62, 2)])
+    records = [record(c) for c in cells]
+    write_reports(write_results(tmp_path, records, experiment(1, conditions=cells)))
+    source = (tmp_path / "report.html").read_text()
+    result = source[source.index('id="result"') : source.index("</section>")]
+    assert "show all 42 rows" in result
+    assert re.findall("<option>(.*?)</option>", result) == ["amazon", "wsj"]
+    assert result.count('<tr data-page="wsj"') == 21
+    assert "nth-child(n+41)" in source
+    assert "show all" not in (write_twelve(tmp_path / "short") / "report.html").read_text()
+
+
+def write_twelve(folder: Path) -> Path:
+    """A report with short tables only."""
+    cells = conditions(["amazon"])
+    write_reports(write_results(folder, map(record, cells), experiment(1, conditions=cells)))
+    return folder
+
+
+def test_what_was_rebuilt_is_in_the_report_and_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = Rebuilt(
+        "Table 9 rebuilt",
+        tables=(
+            Grid("Times", ("page", "PLT, s"), (("a<b", 1.23456789), ("c", None)), "In seconds."),
+        ),
+        figures=(Figure("f", "A figure", alt.Chart().mark_point(), "Its caption."),),
+        checks=(
+            Check("Table 9, row 1", "improvement", "4 %", "4.1 %", "agrees"),
+            Check("Table 9, row 2", "improvement", "9 %", "1 %", "differs", "Another page."),
+            Check("Table 9, row 3", "improvement", "9 %", MISSING, "not measured"),
+        ),
+        files={"table_results.csv": "page,plt\na,1\n"},
+    )
+    monkeypatch.setattr(report, "rebuild", lambda results, reference: built)
+    folder = write_twelve(tmp_path)
+    text = text_of(folder)
+    assert "1 of 2 stated values that were measured agree; 1 was not measured here." in text
+    assert "✓ agrees" in text and "△ differs Another page." in text
+    assert f"Times page PLT, s a<b 1.2346 c {MISSING} In seconds." in text
+    assert "A figure" in text and "Its caption." in text
+    assert (folder / "table_results.csv").read_text() == "page,plt\na,1\n"
+    assert "Why ours differ from the publication" in text
+
+
+def test_a_page_of_a_thousand_loads_stays_small(tmp_path: Path) -> None:
+    folder = write_sample(tmp_path, seeds=42)
+    write_reports(folder)
+    assert (folder / "report.html").stat().st_size < 4_000_000
+    assert "96 of 1,005 loads are in this page" in text_of(folder)

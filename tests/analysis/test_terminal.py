@@ -56,3 +56,19 @@ def test_other_sweeps(tmp_path: Path) -> None:
         "proven",
     ]
     assert lines[3].endswith("lab mismatch")
+
+
+def test_many_rows_do_not_flood_the_terminal(tmp_path: Path) -> None:
+    cells = conditions(["amazon"], [float(rtt) for rtt in range(100)])
+    write_results(tmp_path, map(record, cells), experiment(1, conditions=cells, reference=None))
+    text = render_table(tmp_path, 100)
+    assert text.count(" proven\n") == 60
+    assert "... and 40 more rows: table.csv has all of them.\n" in text
+
+
+def test_sixty_rows_are_all_shown(tmp_path: Path) -> None:
+    cells = conditions(["amazon"], [float(rtt) for rtt in range(60)])
+    write_results(tmp_path, map(record, cells), experiment(1, conditions=cells, reference=None))
+    text = render_table(tmp_path, 100)
+    assert text.count(" proven\n") == 60
+    assert "more row" not in text
