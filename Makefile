@@ -31,6 +31,27 @@ kernel: ## Build every pinned virtual kernel.
 notebooks: ## Open the notebooks in JupyterLab (NOTEBOOK_ARGS='--no-browser --port 8890').
 	@$(DEVELOP) --notebooks python -m jupyterlab $(NOTEBOOK_ARGS) analysis/notebooks
 
+# Of each sweep as much as the notebooks need: docs/notebooks.md.
+TABLE1 := --client graph
+HANDSHAKES := --only page=amazon,page=wikipedia,rtt_ms=20,rtt_ms=100
+REUSE := --only page=amazon,page=wikipedia,rtt_ms=20,rtt_ms=200 -n 1
+W := initcwnd_segments
+WINDOWS := --only $(W)=1,$(W)=2,$(W)=4,$(W)=7,$(W)=10,$(W)=15,$(W)=20
+WEBSITE := --only rtt_ms=20,rtt_ms=50,rtt_ms=100,rtt_ms=150,rtt_ms=200
+
+sample = ./run.sh run configs/$(1).toml $(2) -o "$$made/$(1)" && ./run.sh baseline update \
+	  "$$made/$(1)" --to analysis/samples/$(1) --drop-cells --reason "$(REASON)"
+
+.PHONY: samples
+samples: ## Measure the notebooks' sample results anew (REASON='what changed').
+	@$(if $(REASON),,$(error say why, which is kept with them: make samples REASON='what changed'))
+	@made=$$(mktemp -d) && trap 'rm -rf -- "$$made"' EXIT && \
+	$(call sample,paper-table1,$(TABLE1)) && \
+	$(call sample,paper-handshake-share,$(HANDSHAKES)) && \
+	$(call sample,cs244-reuse,$(REUSE)) && \
+	$(call sample,tum-initcwnd,$(WINDOWS)) && \
+	$(call sample,tum-website,$(WEBSITE))
+
 .PHONY: bench
 bench: ## Measure speed, exactness and determinism; prints a table (BENCH_ARGS=--quick).
 	@$(DEVELOP) python -P -m bench $(BENCH_ARGS)

@@ -95,11 +95,14 @@ def test_requirements_are_pinned_and_hashed(path: Path) -> None:
     assert [line[:60] for line in lines if not shape.match(line)] == []
 
 
-def test_development_has_the_very_versions_of_a_run() -> None:
-    pins = [set(re.findall(r"^\S+==\S+", path.read_text(), re.MULTILINE)) for path in REQUIREMENTS]
-    development, runtime = pins
+@pytest.mark.parametrize("name", ["requirements-dev", "requirements-notebooks"])
+def test_tests_and_notebooks_have_the_very_versions_of_a_run(name: str) -> None:
+    runtime, more = (
+        set(re.findall(r"^\S+==\S+", (ROOT / "bootstrap" / file).read_text(), re.MULTILINE))
+        for file in ("requirements.txt", f"{name}.txt")
+    )
     assert runtime
-    assert runtime <= development
+    assert runtime <= more
 
 
 def test_node_packages_are_locked_by_hash_without_addresses() -> None:

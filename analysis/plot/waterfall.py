@@ -17,6 +17,7 @@ from analysis.words import clean
 from testbed.errors import ConfigurationError
 
 ROW_PX = 7
+TICKS = 4
 FIRST, LATER = "first on its connection", "on an open connection"
 UNTOLD = "connection not told"
 COLUMNS = ("url", "start_ms", "end_ms", "transfer_bytes", "connection", "cold")
@@ -50,7 +51,11 @@ def waterfall(requests: pd.DataFrame, facet: str | None = None, title: str = "")
         alt.Chart(rows_of.inline(bars))
         .mark_bar(height=ROW_PX - 2)
         .encode(
-            x=alt.X("start:Q", title="Time since the start of the load (ms)"),
+            x=alt.X(
+                "start:Q",
+                title="Time since the start (ms)",
+                axis=alt.Axis(tickCount=TICKS),
+            ),
             x2="end:Q",
             y=alt.Y("place:Q", axis=None, scale=alt.Scale(reverse=True)),
             color=color_of("kind", "request", kinds),

@@ -1,0 +1,85 @@
+"""Links and single fetches by arithmetic alone, as frames: what to expect before measuring."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
+from itertools import product
+from typing import Any
+
+import pandas as pd
+
+from analysis.shortflow import explain_fetch
+from testbed.errors import ConfigurationError
+from testbed.model import LinkSpec, TcpSpec
+
+FULL_PACKET_BYTES = 1500
+LINK = tuple(spec.name for spec in fields(LinkSpec))
+TCP = tuple(spec.name for spec in fields(TcpSpec))
+TIMES = ("fetch_ms", "handshake_ms", "response_ms", "idle_ms")
+
+
+def link_times(links: Iterable[LinkSpec]) -> pd.DataFrame:
+    """What the numbers of a link mean in time: one row for each link.
+
+    Columns: ``rtt_ms``; ``packet_down_ms`` and ``packet_up_ms``, how long a full packet is on the
+    wire; ``queue_down_ms`` and ``queue_up_ms``, how long one waits behind a full buffer; and
+    ``pipe_packets``, the full packets downstream that fill the link for one round trip.
+    """
+    rows = []
+    for link in links:
+        packet_bits = (FULL_PACKET_BYTES + link.framing_bytes) * 8
+        buffer_bits = link.buffer_bytes * 8
+        rows.append(
+            {
+                "rtt_ms": link.rtt_ms,
+                "packet_down_ms": packet_bits / link.down_kbit,
+                "packet_up_ms": packet_bits / link.up_kbit,
+                "queue_down_ms": buffer_bits / link.down_kbit,
+                "queue_up_ms": buffer_bits / link.up_kbit,
+                "pipe_packets": link.rtt_ms * link.down_kbit / packet_bits,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def fetches(
+    link: LinkSpec, tcp: TcpSpec, *, request_bytes: int, response_bytes: Sequence[int],
+    **swept: Sequence[Any],
+) -> pd.DataFrame:  # fmt: skip
+    """What ``analysis.shortflow`` says of one object on a new connection, over all of ``swept``.
+
+    Args:
+        link: the link, as far as it is not swept.
+        tcp: TCP's knobs, as far as they are not swept.
+        request_bytes: the request above TCP.
+        response_bytes: the responses above TCP.
+        swept: values of further knobs of the link or of TCP, by name.
+
+    Columns: ``response_bytes`` and what else is swept; ``fetch_ms`` and its parts
+    ``handshake_ms`` and ``response_ms``; ``idle_ms``, for how long of the response the line had
+    nothing to do; ``rounds``; and ``peak_buffer_bytes``.  Where the buffer would overflow the
+    times are NaN: the model knows no loss.
+
+    Raises:
+        ConfigurationError: a name is no knob, or a value is none that the model knows.
+    """
+    unknown = [name for name in swept if name not in (*LINK, *TCP)]
+    if unknown:
+        raise ConfigurationError(
+            [f"fetches: {name} is no knob of a link or of TCP" for name in unknown]
+        )
+    rows = []
+    for size, *values in product(response_bytes, *swept.values()):
+        known = dict(zip(swept, values, strict=True))
+        parts = explain_fetch(
+            replace(link, **{name: known[name] for name in LINK if name in known}),
+            replace(tcp, **{name: known[name] for name in TCP if name in known}),
+            request_bytes,
+            size,
+        )
+        times = {name: getattr(parts, name) if parts.holds else math.nan for name in TIMES}
+        peak = {"rounds": parts.rounds, "peak_buffer_bytes": parts.peak_buffer_bytes}
+        rows.append({"response_bytes": size, **known, **times, **peak})
+    return pd.DataFrame(rows)
