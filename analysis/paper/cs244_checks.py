@@ -18,7 +18,7 @@ def check_reproduction(rows: Sequence[Row], reference: Reference | None) -> list
     gains = [(row, row.improvement_pct or 0.0) for row in measured]
     held = [f"{row.name} at {row.resources}" for row, gain in gains if gain > 0]
     lost = [f"{row.name} at {row.resources} ({number(g, 1)} %)" for row, g in gains if g <= 0]
-    hidden = "In these rows the round trips saved hide behind the queue of the link."
+    hidden = "In these rows the round trips saved may hide behind the queue of the link."
     why = _why(hidden, reference)
     helps = "improves page load time here as well"
     checks = check_sentence(reference, helps, held, lost, why)

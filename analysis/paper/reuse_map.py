@@ -52,7 +52,9 @@ def rebuild(results: Results, reference: Reference | None) -> Rebuilt:
         if loads.empty:
             continue
         frame = with_setting(loads)
-        tables.append(_grid(mechanism_savings(frame), ends(frame), part, absent))
+        for window, pair in by_window(frame):
+            named_part = ", ".join(filter(None, (part, window)))
+            tables.append(_grid(mechanism_savings(pair), ends(pair), named_part, absent))
         for page, one in frame.groupby("page", sort=False):
             figures += _maps(one, str(page), part, absent)
     title = "Where reuse, the initial window and Fast Open pay"
@@ -87,6 +89,19 @@ def ends(frame: pd.DataFrame) -> tuple[tuple[float, float], tuple[int, int]]:
     """The least and the most reuse, the least and the greatest window of the sweep."""
     reuse, windows = ladder(frame[REUSE]), ladder(frame[WINDOW])
     return (reuse[0], reuse[-1]), (windows[0], windows[-1])
+
+
+def by_window(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The loads with the least window and one larger, for each larger one, by name.
+
+    With one window or two there is nothing to choose, and the name is empty.
+    """
+    least, *larger = ladder(frame[WINDOW])
+    if len(larger) < 2:
+        return [("", frame)]
+    return [
+        (f"a window of {window:g}", frame[frame[WINDOW].isin([least, window])]) for window in larger
+    ]
 
 
 def mechanism_savings(frame: pd.DataFrame) -> pd.DataFrame:

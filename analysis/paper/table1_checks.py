@@ -62,7 +62,7 @@ def _check_row(pair: Pair, others: Sequence[str], reference: Reference | None) -
         return Check(where, what, stated, MISSING, "not measured", pair.status.replace("_", " "))
     gap = gain.median - paper.improvement_pct
     ours = (
-        f"{_spread(gain, 1)} % ({number(off.median / 1000, 2)} s to "
+        f"{_percent(gain)} ({number(off.median / 1000, 2)} s to "
         f"{number(on.median / 1000, 2)} s; {signed(gap, 1)} points)"
     )
     if abs(gap) <= TOLERANCE_POINTS:
@@ -167,7 +167,7 @@ def _check_high_rtt(
     ]
     held = [_gain_at(pair, gain, others) for pair, gain in gains if gain > 0]
     lost = [_gain_at(pair, gain, others) for pair, gain in gains if gain <= 0]
-    why = "There the round trips saved hide behind a queue of the link."
+    why = "The round trips saved may hide behind a queue of the link; the waterfalls show it."
     return check_sentence(reference, "improves the load time of all pages", held, lost, why)
 
 
@@ -210,11 +210,11 @@ def name_row(axes: Axes, names: Sequence[str]) -> str:
     )
 
 
-def _spread(spread: Spread, places: int) -> str:
+def _percent(spread: Spread) -> str:
+    median = f"{number(spread.median, 1)} %"
     if spread.n == 1:
-        return number(spread.median, places)
-    ends = f"{number(spread.low, places)} to {number(spread.high, places)}"
-    return f"{number(spread.median, places)} ({ends}, n = {spread.n})"
+        return median
+    return f"{median} ({number(spread.low, 1)} to {number(spread.high, 1)}, n = {spread.n})"
 
 
 def _ratio(ours: float, theirs: float) -> str:

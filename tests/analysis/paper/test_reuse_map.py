@@ -71,3 +71,16 @@ def test_a_missing_load_leaves_its_fields_empty(tmp_path: Path) -> None:
 def test_one_arm_alone_still_has_its_map(tmp_path: Path) -> None:
     found = rebuilt(tmp_path, [one for one in loads() if not one.trial.condition.tcp.tfo])
     assert [figure.name for figure in found.figures] == ["reuse-plt-amazon"]
+
+
+def test_each_larger_window_has_a_table_of_its_own(tmp_path: Path) -> None:
+    ten = record(
+        condition("amazon", 100.0, tfo=False, requests_per_connection=1, initcwnd_segments=10),
+        0,
+        3000.0,
+    )
+    middle, large = rebuilt(tmp_path, [*loads(), ten]).tables
+    assert middle.title == "What each mechanism saves (a window of 10)"
+    assert dict(zip(middle.columns, middle.rows[0], strict=True))["Window (%)"] == 25.0
+    assert large.title == "What each mechanism saves (a window of 32)"
+    assert dict(zip(large.columns, large.rows[0], strict=True))["Window (%)"] == 5.0

@@ -81,7 +81,7 @@ def test_several_seeds_have_a_range_and_a_deviation(tmp_path: Path) -> None:
     ]
     found = rebuilt(tmp_path, records)
     assert check_at(found, "Table 1, amazon, 100 ms").ours.startswith(
-        "10.9 (10.0 to 11.8, n = 3) %"
+        "10.9 % (10.0 to 11.8, n = 3)"
     )
     deviation = check_at(found, "standard deviation")
     assert (deviation.ours, deviation.agreement) == ("in 2 of 2", "agrees")
