@@ -22,6 +22,7 @@ from bench import (
     pages,
     reporting,
     show,
+    sweeps,
     table1,
 )
 from bench.machine import read_machine
@@ -54,6 +55,8 @@ MEASUREMENTS: dict[str, Measure] = {
     "host-goodput": host_link.measure_goodput,
     "host-load": host_load.measure,
     "report": reporting.measure,
+    "sweeps": sweeps.measure,
+    "notebooks": sweeps.measure_notebooks,
     "importing": importing.measure,
     "bootstrap-again": bootstrap.measure_again,
     "bootstrap-fresh": bootstrap.measure_fresh,
@@ -67,7 +70,7 @@ _log = log.logger("testbed.bench")
 @click.option("--only", multiple=True, metavar="NAME",
               help="Only this measurement, or all whose names begin so.  Repeatable.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="Fewer repetitions; a third of the table.")
-@click.option("--full", is_flag=True, help="Run all 480 loads instead of extrapolating.")
+@click.option("--full", is_flag=True, help="Run all 480 loads and all sweeps, not a share of them.")
 @click.option("--fresh", is_flag=True, help="Also bootstrap a clone into an empty cache.")
 @click.option("--list", "listing", is_flag=True, help="List the measurements' names.")
 @click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
@@ -94,8 +97,8 @@ def bench(
             Path(tmp),
             machine,
             quick=quick,
-            # Who names the one long measurement wants it measured.
-            full=full or "table1-chromium-n20" in only,
+            # Who names a long measurement wants it measured.
+            full=full or bool({"table1-chromium-n20", "sweeps"} & set(only)),
             fresh=fresh or "bootstrap-fresh" in only,
         )
         for name in names:

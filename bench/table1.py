@@ -15,7 +15,7 @@ from bench.work import Work
 from testbed import places, proc
 from testbed.errors import EXIT_INCOMPLETE, EXIT_OK, TestbedError
 from testbed.model import Record
-from testbed.records import read_records
+from testbed.records import RECORDS_FILE, read_records
 
 CELLS = 24
 SEEDS = 20
@@ -107,12 +107,17 @@ def _run_cells(work: Work, name: str, client: str) -> tuple[Run, float]:
 
 
 def run_table(folder: Path, client: str, more: Sequence[str]) -> Run:
-    """Run the default experiment as a user does, into ``folder``.
+    """Run the default experiment as a user does, into ``folder``; see ``run_config``."""
+    return run_config(places.DEFAULT_CONFIG, folder, ("--client", client, *more))
+
+
+def run_config(config: Path, folder: Path, more: Sequence[str]) -> Run:
+    """Run the experiment in ``config`` as a user does, into ``folder`` or its lanes.
 
     Raises:
         TestbedError: the command itself failed; trials that did not end well are no failure.
     """
-    argv = (sys.executable, "-P", "-m", "firstflight", "run", "--client", client, "-o", str(folder))
+    argv = (sys.executable, "-P", "-m", "firstflight", "run", str(config), "-o", str(folder))
     started = time.monotonic()
     done = proc.run(
         (*argv, *more),
@@ -126,7 +131,8 @@ def run_table(folder: Path, client: str, more: Sequence[str]) -> Run:
         raise TestbedError(
             f"`{' '.join(argv)}` ended with {done.returncode}: {done.stderr[-2000:]}"
         )
-    return Run(wall_s, read_records(folder))
+    folders = sorted(path.parent for path in folder.rglob(RECORDS_FILE))
+    return Run(wall_s, tuple(record for one in folders for record in read_records(one)))
 
 
 def describe(run: Run) -> dict[str, float]:

@@ -26,7 +26,7 @@ GUEST_MODULES = (
     "guest.py",
     "hosted.py",
     "machine.py",
-    "model.py",
+    "model",
     "namespace.py",
     "proc.py",
     "trial.py",

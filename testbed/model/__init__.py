@@ -1,0 +1,79 @@
+"""The words of the testbed: what was asked, what was measured, what was proven (no I/O here).
+
+Standard library only, so that the same types exist inside a guest and on the host.
+Units are in the names; a missing value is ``None``; raw values are never rounded.
+"""
+
+from __future__ import annotations
+
+from testbed.model.asked import (
+    LATER_KNOBS,
+    MAX_REPETITIONS,
+    Condition,
+    Cookies,
+    Dns,
+    Experiment,
+    LinkSpec,
+    Protocol,
+    Randomness,
+    TcpSpec,
+    ThinkTime,
+    TlsVersion,
+    Trial,
+)
+from testbed.model.canonical import (
+    canonical,
+    digest,
+)
+from testbed.model.measured import (
+    Cost,
+    LabReading,
+    Measurement,
+    PageLoad,
+    Proof,
+    Replay,
+    RequestTiming,
+    Substitution,
+)
+from testbed.model.record import (
+    CAPTURE_FILE,
+    HAR_FILE,
+    OBSERVATION_FILE,
+    SCHEMA_VERSION,
+    TRIAL_FILE,
+    Outcome,
+    Record,
+)
+
+__all__ = [
+    "CAPTURE_FILE",
+    "HAR_FILE",
+    "LATER_KNOBS",
+    "MAX_REPETITIONS",
+    "OBSERVATION_FILE",
+    "SCHEMA_VERSION",
+    "TRIAL_FILE",
+    "Condition",
+    "Cookies",
+    "Cost",
+    "Dns",
+    "Experiment",
+    "LabReading",
+    "LinkSpec",
+    "Measurement",
+    "Outcome",
+    "PageLoad",
+    "Proof",
+    "Protocol",
+    "Randomness",
+    "Record",
+    "Replay",
+    "RequestTiming",
+    "Substitution",
+    "TcpSpec",
+    "ThinkTime",
+    "TlsVersion",
+    "Trial",
+    "canonical",
+    "digest",
+]

@@ -1,0 +1,17 @@
+"""One text for equal values, and its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+
+def canonical(value: Any) -> str:
+    """JSON with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 hex of the canonical JSON of ``value``."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()

@@ -1,0 +1,163 @@
+"""What was measured and proven: lab, load, replay, wire, cost.  Raw values are never rounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One measured property of the lab beside its closed-form value, both in ``unit``.
+
+    ``tolerance``, in ``unit`` as well, decides where it is given, and ``tolerance_pct`` elsewhere.
+    """
+
+    name: str
+    unit: str
+    measured: float
+    theory: float
+    tolerance_pct: float
+    tolerance: float | None = None
+
+    @property
+    def error_pct(self) -> float:
+        """Signed relative error in percent (0 when both are 0)."""
+        if self.theory == 0:
+            return 0.0 if self.measured == 0 else float("inf")
+        return (self.measured / self.theory - 1.0) * 100.0
+
+    @property
+    def within(self) -> bool:
+        """Whether the error is inside the tolerance."""
+        if self.tolerance is not None:
+            return abs(self.measured - self.theory) <= self.tolerance
+        return abs(self.error_pct) <= self.tolerance_pct
+
+    @property
+    def bound(self) -> str:
+        """The tolerance that decides, in words."""
+        if self.tolerance is not None:
+            return f"{self.tolerance:g} {self.unit}"
+        return f"{self.tolerance_pct} %"
+
+
+@dataclass(frozen=True, slots=True)
+class LabReading:
+    """What the running lab measured of itself, and the knobs as read back from the kernel."""
+
+    measurements: tuple[Measurement, ...]
+    knobs: dict[str, str]
+    knob_errors: tuple[str, ...] = ()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """One sentence for each measurement out of tolerance and each knob that did not take."""
+        wrong = [
+            f"{m.name}: measured {m.measured:.6g} {m.unit}, theory {m.theory:.6g} {m.unit} "
+            f"({m.error_pct:+.3f} %, tolerance {m.bound})"
+            for m in self.measurements
+            if not m.within
+        ]
+        return (*wrong, *self.knob_errors)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTiming:
+    """One request as the client saw it; times in ms since the start of the load.
+
+    ``dns_ms`` and ``connect_ms`` are how long it waited for a name and for a connection to open
+    (TCP, and TLS if there is any); ``None`` where it did not, or where the client does not say.
+    """
+
+    url: str
+    status: int
+    start_ms: float
+    end_ms: float
+    transfer_bytes: int | None = None
+    connection: str | None = None
+    initiator: str | None = None
+    dns_ms: float | None = None
+    connect_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageLoad:
+    """Raw observations of one client: PLT (loadEventEnd - navigationStart) and its requests.
+
+    ``pinned`` says that scripts had pinned clocks and random numbers.  ``browser`` is what the
+    load cost a browser, in seconds; it is empty for other clients, and docs/decisions/
+    client-chromium-driver.md names its parts.
+    """
+
+    client: str
+    client_version: str
+    plt_ms: float
+    requests: tuple[RequestTiming, ...]
+    missing: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    pinned: bool = False
+    browser: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """A request (``METHOD URL``) that was answered with what was recorded for another URL."""
+
+    asked: str
+    answered: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Replay coverage: how the server answered, one item for each request of the load.
+
+    ``exact`` counts requests answered with their own recording, ``inexact`` are those answered by
+    the longest common prefix of the query, ``missed`` (``METHOD URL``) those that the page does
+    not hold, unknown hosts included.  ``most_per_connection`` is the largest number of requests
+    on one connection.  ``protocols`` counts requests by origin and protocol as the server
+    saw them, such as ``https://www.page.test HTTP/2.0``.
+    """
+
+    exact: int
+    inexact: tuple[Substitution, ...] = ()
+    missed: tuple[str, ...] = ()
+    most_per_connection: int = 0
+    protocols: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What the wire and both ends' counters say about the mechanism under test (RFC 7413).
+
+    Of the connections that carry TLS, ``hello_bytes`` are those of all first ClientHello records,
+    ``syn_hello_bytes`` those of them that rode in SYNs.
+    """
+
+    connections: int
+    syns: int
+    syns_with_payload: int
+    syn_payload_bytes: int
+    cookie_requests: int
+    syn_data_acked: int
+    retransmits: int
+    client_counters: dict[str, int]
+    server_counters: dict[str, int]
+    problems: tuple[str, ...] = ()
+    tls_connections: int = 0
+    hello_bytes: int = 0
+    syn_hello_bytes: int = 0
+
+    @property
+    def proven(self) -> bool:
+        """Whether capture and counters agree that the mechanism happened (or did not)."""
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a trial took: host CPU, host wall clock, and the guest's virtual clock, in seconds."""
+
+    cpu_s: float
+    wall_s: float
+    virtual_s: float
