@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import pytest
-
 from analysis.cells import cells_of, key_of
 from analysis.compare import Comparison, compare_results
 from analysis.load import read_results
@@ -26,10 +24,6 @@ FLAGGED_AT_MOST = 5
 SHIFT = 1.03
 """The planted regression: 3 % on one cell."""
 FOUND_AT_LEAST = 80
-
-recorded = pytest.mark.skipif(
-    not RECORDED.is_dir(), reason="no loads of the host kernel are recorded in data/host-aa"
-)
 
 
 def invented(folder: Path, cells: int = 4, loads: int = 40) -> Path:
@@ -102,12 +96,10 @@ def count_found(folder: Path, where: Path, times: int) -> tuple[int, int]:
     return found, others
 
 
-@recorded
 def test_recorded_loads_are_hardly_ever_called_different_from_themselves(tmp_path: Path) -> None:
     assert count_flagged(RECORDED, tmp_path, SPLITS) <= FLAGGED_AT_MOST
 
 
-@recorded
 def test_a_shift_in_recorded_loads_is_found_where_it_is(tmp_path: Path) -> None:
     found, others = count_found(RECORDED, tmp_path, SPLITS)
     assert found >= FOUND_AT_LEAST
