@@ -166,7 +166,11 @@ def test_without_the_module_it_says_what_to_install(
         pytest.fail("it cannot think")
 
 
-@given(mean=st.floats(0.001, 60_000), spread=st.floats(0, 100), request=st.text())
+@given(
+    mean=st.floats(0.001, 60_000),
+    spread=st.floats(0, 100),
+    request=st.text(st.characters(codec="utf-8")),
+)
 def test_delays_are_whole_and_within_the_spread(mean: float, spread: float, request: str) -> None:
     delay = Think(mean, spread, 3).delay_ms(request)
     assert delay >= 1
