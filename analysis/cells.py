@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property, lru_cache
 from typing import Any
 
 from analysis.coverage import Coverage, coverage_of
@@ -29,7 +30,7 @@ class Spread:
     n: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: what is asked for at every turn is worked out once
 class Cell:
     """One condition: its axes, its records in order of seed, and how many were planned."""
 
@@ -37,12 +38,12 @@ class Cell:
     records: tuple[Record, ...]
     planned: int
 
-    @property
+    @cached_property
     def proven(self) -> tuple[Record, ...]:
         """The records whose number counts."""
         return tuple(r for r in self.records if judge(r)[0] == "ok")
 
-    @property
+    @cached_property
     def plt_by_seed(self) -> dict[tuple[int, int], float]:
         """Page load time in ms of each proven trial, by (seed, repetition)."""
         return {
@@ -51,22 +52,22 @@ class Cell:
             if r.load is not None
         }
 
-    @property
+    @cached_property
     def plt_ms(self) -> Spread | None:
         """Spread of the proven page load times in ms; ``None`` when nothing is proven."""
         return spread_of(self.plt_by_seed.values())
 
-    @property
+    @cached_property
     def sample(self) -> Sample | None:
         """Statistics of the proven page load times in ms."""
         return describe_sample(self.plt_by_seed.values())
 
-    @property
+    @cached_property
     def coverage(self) -> Coverage:
         """How the server answered, over all trials that came so far."""
         return coverage_of(self.records)
 
-    @property
+    @cached_property
     def outcomes(self) -> dict[str, int]:
         """How many trials ended how, ``ok`` first, trials that never ran last."""
         counts: dict[str, int] = {}
@@ -117,10 +118,20 @@ def spread_of(values: Iterable[float]) -> Spread | None:
 
 def flatten(condition: Condition | Mapping[str, Any]) -> Axes:
     """Return a condition's axes by leaf name (``rtt_ms``, ``tfo``, ...), in declared order."""
-    tree = asdict(condition) if isinstance(condition, Condition) else condition
+    if isinstance(condition, Condition):
+        return dict(_axes_of(condition))
+    return _leaves(condition)
+
+
+@lru_cache(maxsize=4096)  # every load of a cell has the same condition
+def _axes_of(condition: Condition) -> Axes:
+    return _leaves(asdict(condition))
+
+
+def _leaves(tree: Mapping[str, Any]) -> Axes:
     axes: Axes = {}
     for name, value in tree.items():
-        for leaf, inner in flatten(value).items() if isinstance(value, Mapping) else ():
+        for leaf, inner in _leaves(value).items() if isinstance(value, Mapping) else ():
             axes[leaf] = inner
         if not isinstance(value, Mapping):
             axes[name] = value

@@ -40,30 +40,33 @@ SCRIPTS = ("waterfall.js", "tables.js")
 ARMS = {None: "", "off": "without Fast Open", "on": "with Fast Open"}
 
 
-def write_reports(results_dir: Path) -> None:
+def write_reports(results_dir: Path) -> Results:
     """Write the three files and those of the rebuilt publication, each whole or not at all.
+
+    Returns the results that they were made of.
 
     Raises:
         ConfigurationError: the records must not be pooled, or the manifest is not a run's.
         StorageError: the folder cannot be read or written.
     """
     with _no_collection():
-        files = _render(results_dir)
+        results = read_results(results_dir)
+        files = _render(results)
     remedy = (
         "the records are intact: make room or check the permissions, "
         f"then run ./run.sh report {results_dir}"
     )
     for name, text in files.items():
         write_whole(results_dir / name, text, remedy)
+    return results
 
 
-def _render(results_dir: Path) -> dict[str, str]:
+def _render(results: Results) -> dict[str, str]:
     """Every file as text, by name; the rebuilt ones first."""
-    results = read_results(results_dir)
     reference = find_reference(results)
     table = make_table(cells_of(results), reference)
     rebuilt = rebuild(results, reference)
-    falls = gather_waterfalls(results_dir, table)
+    falls = gather_waterfalls(results.folder, table)
     return {
         **(rebuilt.files if rebuilt else {}),
         "table.csv": render_csv(table),

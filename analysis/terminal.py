@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.cells import Spread, cells_of
-from analysis.load import Identity, read_results
+from analysis.load import Identity, Results, read_results
 from analysis.report import find_reference
 from analysis.statistics import Estimate
 from analysis.table import Pair, Table, make_table
@@ -21,18 +21,18 @@ MAX_REASONS = 10
 MAX_ROWS = 60
 
 
-def render_table(results_dir: Path, width: int) -> str:
+def render_table(results_dir: Path, width: int, read: Results | None = None) -> str:
     """Return the table of ``results_dir`` in lines of at most ``width`` characters.
 
     Columns that do not fit are left out, spreads and the paper's load times first; what stays is
     whole.  Where not even the result fits, each row becomes a sentence.  Of more than MAX_ROWS rows
-    the first are shown, and where the others are.
+    the first are shown, and where the others are.  ``read`` is what was read of the folder already.
 
     Raises:
         ConfigurationError: the records must not be pooled, or the manifest is not a run's.
         StorageError: the folder cannot be read.
     """
-    results = read_results(results_dir)
+    results = read or read_results(results_dir)
     table = make_table(cells_of(results), find_reference(results))
     room = max(width, MIN_WIDTH)
     columns = _pair_columns(table) if table.paired else _cell_columns(table)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from analysis.load import Results
 from firstflight.regression import open_regression
 from testbed.cli import main as run_command_line
 from testbed.doors import Analysis, Compared, Comparing, open_doors
@@ -16,16 +18,21 @@ WIDTH = 100
 """Columns of the table where standard output is no terminal."""
 
 
+_reported: dict[Path, Results] = {}
+"""What a report was just made of, by folder: its table is printed without reading it again."""
+
+
 def _write_reports(results: Path) -> None:
     from analysis.report import write_reports  # only a command that reports pays for charts
 
-    write_reports(results)
+    _reported[results] = write_reports(results)
 
 
 def _render_terminal(results: Path) -> str:
     from analysis.terminal import render_table
 
-    return render_table(results, shutil.get_terminal_size((WIDTH, 24)).columns)
+    width = shutil.get_terminal_size((WIDTH, 24)).columns
+    return render_table(results, width, _reported.pop(results, None))
 
 
 def _list_unsettled(experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:
@@ -65,7 +72,9 @@ def main() -> int:
         regression=open_regression(),
         compare=_compare,
     )
-    return run_command_line(sys.argv[1:], open_doors(analysis))
+    code = run_command_line(sys.argv[1:], open_doors(analysis))
+    gc.freeze()  # the process ends: nobody needs to look for cycles in what it leaves
+    return code
 
 
 if __name__ == "__main__":

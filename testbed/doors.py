@@ -77,7 +77,7 @@ class Analysis:
     ``compare`` holds new results against a base.
     """
 
-    write_reports: Callable[[Path], None]
+    write_reports: Callable[[Path], object]
     render_terminal: Callable[[Path], str]
     list_unsettled: Unsettled
     cross_check: Callable[[Path, Path, Path], Compared]

@@ -9,7 +9,7 @@ from analysis.plot.heatmap import heatmap
 from analysis.plot.intervals import intervals
 from analysis.plot.lines import lines
 from analysis.plot.paired import paired
-from analysis.plot.svg import save, to_svg
+from analysis.plot.svg import save, to_svg, unchecked
 from analysis.plot.theme import Plot, style_sheet
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "save",
     "style_sheet",
     "to_svg",
+    "unchecked",
 ]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from analysis.plot import Plot
 
 MAX_DRAWINGS = 12
+LEAST_DRAWINGS = 4
+MAX_TOGETHER = 18
 WIDE_PX = 400
 VIEW = re.compile(r'viewBox="0 0 ([0-9.]+) ')
 KINDS = (
@@ -63,8 +65,12 @@ class Section:
 def make_sections(table: Table) -> tuple[Section, ...]:
     """Draw every kind of figure that has something to show for ``table``."""
     rows = rows_of(table)
-    planned = ((kind, kind.plan(rows)) for kind in KINDS)
-    return tuple(_make(kind, panels, rows) for kind, panels in planned if panels)
+    planned = [(kind, panels) for kind in KINDS if (panels := kind.plan(rows))]
+    # One kind may take all the room there is; several share it.
+    most = MAX_DRAWINGS
+    while most > LEAST_DRAWINGS and sum(min(most, len(p)) for _, p in planned) > MAX_TOGETHER:
+        most -= 1
+    return tuple(_make(kind, panels, rows, most) for kind, panels in planned)
 
 
 def draw(chart: Plot) -> str:
@@ -74,9 +80,12 @@ def draw(chart: Plot) -> str:
     return plot.to_svg(chart)
 
 
-def _make(kind: Kind, panels: tuple[Panel, ...], rows: tuple[Row, ...]) -> Section:
-    shown = spread_over(panels, MAX_DRAWINGS)
-    drawings = tuple(Drawing(draw(panel.draw()), panel.caption, panel.title) for panel in shown)
+def _make(kind: Kind, panels: tuple[Panel, ...], rows: tuple[Row, ...], most: int) -> Section:
+    from analysis import plot  # as in draw()
+
+    shown = spread_over(panels, most)
+    with plot.unchecked():
+        drawings = tuple(Drawing(draw(panel.draw()), panel.caption, panel.title) for panel in shown)
     left_out = (
         f"{len(shown)} of {count(len(panels), 'figure')} are shown, at even distances; a notebook "
         "draws the others from the same records."
