@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from analysis.cells import Axes, Cell, Key, Spread, key_of, spread_of, unusual_axes, varying_axes
 from analysis.coverage import Coverage
@@ -20,7 +21,7 @@ ALWAYS_SHOWN = ("page", "rtt_ms")
 SHOWN_UNLESS_DEFAULT = ("protocol", "tls_version", "randomness", "allow_misses", "server_think_ms")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots, as a Cell: what is asked for often is worked out once
 class Pair:
     """The same condition without and with Fast Open; an arm may be missing."""
 
@@ -34,24 +35,24 @@ class Pair:
         """Both arms by the name that messages use."""
         return ("off", self.off), ("on", self.on)
 
-    @property
+    @cached_property
     def seeds(self) -> frozenset[tuple[int, int]]:
         """The (seed, repetition) that are proven in both arms: only these are compared."""
         off = self.off.plt_by_seed if self.off else {}
         on = self.on.plt_by_seed if self.on else {}
         return frozenset(off.keys() & on.keys())
 
-    @property
+    @cached_property
     def plt_off(self) -> Spread | None:
         """Load times in ms without Fast Open, over the common seeds if there are any."""
         return self._arm(self.off)
 
-    @property
+    @cached_property
     def plt_on(self) -> Spread | None:
         """Load times in ms with Fast Open, over the common seeds if there are any."""
         return self._arm(self.on)
 
-    @property
+    @cached_property
     def improvement_pct(self) -> Spread | None:
         """Each common seed's own improvement in percent of the time without Fast Open."""
         if self.off is None or self.on is None:
@@ -61,14 +62,14 @@ class Pair:
             (off[seed] - on[seed]) / off[seed] * 100.0 for seed in self.seeds if off[seed] > 0
         )
 
-    @property
+    @cached_property
     def shift(self) -> Shift | None:
         """How much sooner the page loads with Fast Open, over the common seeds."""
         if self.off is None or self.on is None:
             return None
         return shift_between(self.off.plt_by_seed, self.on.plt_by_seed)
 
-    @property
+    @cached_property
     def samples(self) -> tuple[Sample | None, Sample | None]:
         """Statistics of the load times without and with Fast Open, over the common seeds."""
         return self._sample(self.off), self._sample(self.on)

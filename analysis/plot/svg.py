@@ -40,7 +40,7 @@ def to_svg(chart: Plot) -> str:
     it was drawn.  Its colours are the custom properties of ``style_sheet``, with the light ones to
     fall back on.  Its title and description are read aloud.
     """
-    spec = chart.to_dict(validate=False)  # each part was validated when it was made
+    spec = chart.to_dict(validate=False)  # as a whole: see unchecked() for its parts
     width, height, inner = _drawing(spec)
     for colour in COLOURS:
         inner = inner.replace(f'"{colour.light}"', f'"var(--{colour.name}, {colour.light})"')

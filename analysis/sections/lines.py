@@ -17,6 +17,7 @@ from analysis.sections.sweep import (
     Row,
     is_scale,
     panels_of,
+    saved_pct,
     swept,
     title_of,
     values_of,
@@ -104,8 +105,9 @@ def _times(row: Row) -> Iterator[tuple[bool | None, float]]:
 
 
 def _savings(row: Row) -> Iterator[tuple[bool | None, float]]:
-    if row.pair is not None and row.pair.improvement_pct is not None:
-        yield None, row.pair.improvement_pct.median
+    saved = saved_pct(row)
+    if saved is not None:
+        yield None, saved
 
 
 def _title(what: str, rows: Sequence[Row]) -> str:

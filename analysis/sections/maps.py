@@ -16,6 +16,7 @@ from analysis.sections.sweep import (
     Row,
     is_scale,
     panels_of,
+    saved_pct,
     swept,
     title_of,
     values_of,
@@ -98,11 +99,6 @@ def _time_s(row: Row) -> float | None:
     return plt.median / 1000.0 if plt else None
 
 
-def _saved_pct(row: Row) -> float | None:
-    gain = row.pair.improvement_pct if row.pair else None
-    return gain.median if gain else None
-
-
 def _title(what: str, rows: Sequence[Row]) -> str:
     axes = map_axes(rows)
     assert axes is not None  # noqa: S101 - a kind without a plan has no title
@@ -121,5 +117,5 @@ SAVED_MAPS = Kind(
     partial(_title, "What Fast Open saves"),
     "Improvement of the page load time in percent of that without Fast Open: medians over the "
     "seeds proven both ways. An empty field has no such seed.",
-    partial(plan, heading=SAVED, value=_saved_pct, diverging=True),
+    partial(plan, heading=SAVED, value=saved_pct, diverging=True),
 )

@@ -63,6 +63,12 @@ def panels_of(rows: Iterable[Row], names: Sequence[str]) -> list[list[Row]]:
     return list(groups.values())
 
 
+def saved_pct(row: Row) -> float | None:
+    """What Fast Open saves in percent: the median over the seeds proven both ways, if any is."""
+    gain = row.pair.improvement_pct if row.pair else None
+    return gain.median if gain else None
+
+
 def title_of(axes: Axes, names: Sequence[str]) -> str:
     """The values of the axes ``names`` in words, as ``amazon, RTT 100 ms``."""
     return ", ".join(
