@@ -102,7 +102,7 @@ def _sources(native: Path, js: Path) -> dict[str, Path]:
         path = PACKAGE / part
         for file in sorted(path.rglob("*.py")) if path.is_dir() else (path,):
             files[f"testbed/{file.relative_to(PACKAGE)}"] = file
-    for name in ("init", "link", "tfo.so"):
+    for name in ("init", "link", "start", "tfo.so"):
         files[f"native/{name}"] = native / name
     files["js/load.cjs"] = js / "dist" / "load.cjs"
     return files

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from testbed.alignment import choose_start
+from testbed.alignment import Moments, begin_lab, choose_moments
 from testbed.client import CLIENTS
 from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
 from testbed.client.verdict import check_protocols, judge_coverage, unreached
@@ -47,10 +47,7 @@ SERVER_LOG_FILE = "nginx-error.log"
 COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]")
 # A client handles what pages send: it has no privileges, and a browser then has its sandbox.
 CLIENT_USER = 1000
-UNPRIVILEGED = (
-    *("setpriv", f"--reuid={CLIENT_USER}", f"--regid={CLIENT_USER}", "--clear-groups"),
-    "--no-new-privs",
-)
+START = Path("native") / "start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +71,8 @@ def perform(trial: Trial, site: Site) -> dict[str, object]:
     observation: dict[str, object] = {}
     archive = read_archive(site.page)
     addresses = {host: origin_address(i) for i, host in enumerate(archive.hosts)}
+    if site.aligned:
+        begin_lab()
     try:
         with _open_lab(trial, len(addresses), site) as lab:
             observation["lab"] = asdict(lab.reading)
@@ -181,9 +180,10 @@ def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:
         folder.mkdir()
         folder.chmod(0o777)
     condition = trial.condition
+    moments = choose_moments(trial) if site.aligned else None
     return LoadOrder(
         archive=archive,
-        prefix=(*lab.topology.client.prefix, *UNPRIVILEGED),
+        prefix=start_argv(site.bundle, lab.topology.client.name, moments),
         tfo=condition.tcp.tfo,
         think_time=condition.think_time,
         bundle=site.bundle,
@@ -191,7 +191,7 @@ def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:
         out=out,
         timeout_s=trial.timeout_s,
         user=CLIENT_USER,
-        wait_until_ns=choose_start(trial) if site.aligned else None,
+        wait_until_ns=None if moments is None else moments.load_ns,
         tls=_tls_of(site.page),
         tls_version=condition.tls_version,
         protocol=condition.protocol,
@@ -199,6 +199,12 @@ def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:
         think_spread_pct=condition.think_spread_pct,
         seed=trial.seed,
     )
+
+
+def start_argv(bundle: Path, namespace: str, moments: Moments | None) -> tuple[str, ...]:
+    """The command that starts the words after it as a client in ``namespace`` (native/start.c)."""
+    at = () if moments is None else (f"at-ns={moments.launch_ns}",)
+    return (str(bundle / START), f"namespace={namespace}", f"user={CLIENT_USER}", *at, "--")
 
 
 def _pins(randomness: Randomness, recorded: bool) -> bool:

@@ -164,6 +164,12 @@ class Client(Protocol):
 NO_RDRAND = "~0x4000000000000000"
 
 
+# The loader looks into other folders on each level of x86-64, and so makes another number of
+# system calls, which moves a browser's heap and the order of its threads: everywhere those of
+# x86-64-v2 (ld.so(8), glibc.cpu.hwcaps).  The same as native/init.c has it.
+SAME_PROCESSOR = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-ERMS,-FSRM"
+
+
 def read_authority(order: LoadOrder) -> str | None:
     """Fingerprint of the key behind the lab's certificates; ``None`` when the order has no TLS.
 
@@ -182,6 +188,7 @@ def read_authority(order: LoadOrder) -> str | None:
 def client_environment(order: LoadOrder) -> dict[str, str]:
     """Environment of a client's processes: the same whoever runs it, with no user's settings."""
     return {
+        "GLIBC_TUNABLES": SAME_PROCESSOR,
         "HOME": str(order.scratch),
         "LANG": "C.UTF-8",
         "OPENSSL_ia32cap": NO_RDRAND,
