@@ -1,27 +1,24 @@
 """Round starts in virtual time: what happened before leaves no trace in a page load.
 
-The lab is built, and the client started, each at a round instant and from random numbers that are
-started anew from the trial's seed.  So another process, another import or another environment
-variable before them changes no packet of the load (docs/decisions/kernel-guest.md).
+Lab, capture and client start each at a round instant, from random numbers that are started anew
+from the trial's seed.  So another process, another import, another environment variable or some
+milliseconds more before them change no packet of the load (docs/decisions/kernel-guest.md).
 """
 
 from __future__ import annotations
 
 import fcntl
-import os
 import socket
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from testbed.model import Trial
 from testbed.variation import start_offset_ns
 
 ALIGN_NS = 10_000_000_000
 LAUNCH_NS = 10_000_000_000
-READY_NS = 1_000_000_000  # for starting the capture and whatever else comes before the client
+READY_NS = 1_000_000_000  # for what comes before: until then it may take more or less time
 RNDCLEARPOOL = 0x5206
-TIMER_SLACK = Path("/proc/self/timerslack_ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +40,16 @@ def choose_moments(trial: Trial) -> Moments:
     return Moments(launch_ns, launch_ns + LAUNCH_NS)
 
 
-def begin_lab() -> None:
-    """Wait for a round instant and start the guest's random numbers anew (root in a guest)."""
-    await_round()
+def begin_stage() -> None:
+    """Wait for a round instant and start the guest's random numbers anew (root in a guest).
+
+    The sleep ends a little late, by how much depends on what was before: RNDCLEARPOOL, by our
+    patch of the kernel, also goes on to the next millisecond, to the nanosecond.
+    """
+    now_ns = time.time_ns()
+    time.sleep((next_round(now_ns + READY_NS) - now_ns) / 1e9)
     with open("/dev/urandom", "rb", buffering=0) as device:
         fcntl.ioctl(device, RNDCLEARPOOL)
-    draw_secrets()
-
-
-def await_round() -> None:
-    """Sleep until the next round instant, to the nanosecond."""
-    # Else the kernel may wake us up to 50 us later, together with whatever other timer is near.
-    TIMER_SLACK.write_text("1")
-    time.sleep((next_round(time.time_ns()) - time.time_ns()) / 1e9)
-    TIMER_SLACK.write_text("0")  # the default again
 
 
 def draw_secrets() -> None:

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from testbed.alignment import Moments, begin_lab, choose_moments
+from testbed.alignment import Moments, begin_stage, choose_moments, draw_secrets
 from testbed.client import CLIENTS
 from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
 from testbed.client.verdict import check_protocols, judge_coverage, unreached
@@ -72,7 +72,8 @@ def perform(trial: Trial, site: Site) -> dict[str, object]:
     archive = read_archive(site.page)
     addresses = {host: origin_address(i) for i, host in enumerate(archive.hosts)}
     if site.aligned:
-        begin_lab()
+        begin_stage()
+        draw_secrets()
     try:
         with _open_lab(trial, len(addresses), site) as lab:
             observation["lab"] = asdict(lab.reading)
@@ -149,6 +150,8 @@ def _load(
     ends = {"client": lab.topology.client, "server": lab.topology.server}
     lab.prime_cookies(len(archive.hosts))
     before = {end: read_counters(namespace) for end, namespace in ends.items()}
+    if site.aligned:
+        begin_stage()
     order = _order(trial, site, archive, lab)
     pcap = site.scratch / CAPTURE_FILE
     # In virtual time nothing that a machine does can be seen, so nobody looks.

@@ -22,7 +22,7 @@ class Parts:
         self.cache, self.native, self.js = (folder / n for n in ("cache", "native", "js"))
         (self.js / "dist").mkdir(parents=True)
         self.native.mkdir()
-        programs = (self.native / name for name in ("init", "link", "tfo.so"))
+        programs = (self.native / name for name in ("init", "link", "start", "tfo.so"))
         for path in (*programs, self.js / "dist" / "load.cjs"):
             path.write_text(path.name)
 
@@ -43,6 +43,7 @@ def test_what_is_in_it(parts: Parts) -> None:
             "guest.py",
             "native/init",
             "native/link",
+            "native/start",
             "native/tfo.so",
             "js/load.cjs",
             "etc/fonts/fonts.conf",
@@ -66,7 +67,8 @@ def test_any_user_may_read_it(parts: Parts) -> None:
         os.umask(before)
     for path in (made.path, *made.path.rglob("*")):
         mode = stat.S_IMODE(path.stat().st_mode)
-        executable = path.is_dir() or path in (made.path / "native/init", made.path / "native/link")
+        programs = [made.path / "native" / name for name in ("init", "link", "start")]
+        executable = path.is_dir() or path in programs
         assert mode == (0o755 if executable else 0o644), path
 
 
@@ -95,7 +97,7 @@ def test_two_machines_make_the_same(parts: Parts, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["native/init", "native/link", "native/tfo.so", "js/dist/load.cjs"]
+    "part", ["native/init", "native/link", "native/start", "native/tfo.so", "js/dist/load.cjs"]
 )
 def test_every_part_decides_the_name(parts: Parts, tmp_path: Path, part: str) -> None:
     first = parts.make()

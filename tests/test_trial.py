@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from testbed import trial as trials
+from testbed.alignment import Moments
 from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
 from testbed.errors import LabError, MissingError
 from testbed.lab.exactness import HOST
@@ -82,6 +83,7 @@ class Stage:
     running: bool = False
     real_time: bool = False
     labs: list[tuple[object, ...]] = field(default_factory=list)
+    stages: list[int] = field(default_factory=list)
 
     def perform(self, condition: Condition = CONDITION) -> dict[str, Any]:
         """The observation of a trial of ``condition``."""
@@ -95,7 +97,7 @@ class Stage:
     def open_lab(self, _condition: object, _origins: int, *asked: object) -> Iterator[Any]:
         """A lab without anything in it."""
         self.labs.append(asked)
-        end = SimpleNamespace(prefix=("in", "client"))
+        end = SimpleNamespace(name="client", prefix=("in", "client"))
         topology = SimpleNamespace(client=end, server=end)
         yield SimpleNamespace(
             topology=topology,
@@ -143,6 +145,8 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
         "serve": made.serve,
         "resolve": lambda *_asked: nullcontext(),
         "capture": lambda *_asked: nullcontext(),
+        "begin_stage": lambda: made.stages.append(len(made.orders)),
+        "draw_secrets": lambda: None,
         "read_counters": lambda _end: {"TcpActiveOpens": 1},
         "read_replay": made.read_replay,
         "CLIENTS": {"graph": SimpleNamespace(load=made.ask)},
@@ -170,6 +174,16 @@ def test_in_virtual_time_nobody_looks_at_the_machine(stage: Stage) -> None:
     assert observed["machine"] == {}
     assert stage.labs == [("",)]
     assert stage.orders[0].wait_until_ns is not None
+
+
+@pytest.mark.parametrize("real_time", [False, True])
+def test_lab_and_capture_begin_at_round_instants_in_virtual_time(
+    stage: Stage, real_time: bool
+) -> None:
+    stage.real_time = real_time
+    stage.perform()
+    assert stage.stages == ([] if real_time else [0, 0])
+
 
 
 def test_in_real_time_the_machine_and_its_link_are_watched(stage: Stage) -> None:
@@ -209,9 +223,13 @@ def test_think_times_reach_server_and_client(stage: Stage) -> None:
 def test_the_start_is_spread_in_virtual_time_only(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "choose_start", lambda trial: trial.condition.start_spread_ms)
+    def choose(trial: Trial) -> Moments:
+        return Moments(5, 6 + int(trial.condition.start_spread_ms))
+
+    monkeypatch.setattr(trials, "choose_moments", choose)
     stage.perform(replace(CONDITION, start_spread_ms=7.0))
-    assert stage.orders[0].wait_until_ns == 7.0
+    assert stage.orders[0].wait_until_ns == 13
+    assert "at-ns=5" in stage.orders[0].prefix
 
 
 @pytest.mark.parametrize(

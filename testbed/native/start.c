@@ -10,8 +10,8 @@
  * program's, or 128 and the number of the signal that ended it.
  *
  * at-ns is for virtual time: a moment of CLOCK_REALTIME, not yet passed.  The program then starts
- * at that moment and with the guest's random numbers started anew from the seed (RNDCLEARPOOL,
- * our patch), so that nothing that ran before it, how long it took, how many processes it had or
+ * a millisecond later, to the nanosecond, and with the guest's random numbers started anew from
+ * the seed (RNDCLEARPOOL does both, by our patch of the kernel), so that nothing that ran before it, how long it took, how many processes it had or
  * how many random numbers it drew, can be seen in the load.
  *
  * Sources: ip-netns(8), setns(2), pid_namespaces(7), random(4), clock_nanosleep(2), prctl(2).
@@ -138,7 +138,6 @@ static void enter_mounts(void)
 	bind_etc();
 }
 
-/* To the nanosecond: a sleep may else end up to 50 us later, with whatever other timer is near. */
 static void await_moment(void)
 {
 	struct timespec moment = { at_ns / NANO, at_ns % NANO }, now;
@@ -148,19 +147,16 @@ static void await_moment(void)
 		errno = ETIME;
 		die("at-ns=%lld", at_ns);
 	}
-	if (prctl(PR_SET_TIMERSLACK, 1UL))
-		die("timer slack");
 	while ((error = clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &moment, NULL)) == EINTR)
 		;
 	if (error) {
 		errno = error;
 		die("sleep");
 	}
-	if (prctl(PR_SET_TIMERSLACK, 0UL)) /* the default again */
-		die("timer slack");
 }
 
-static void restart_random_numbers(void)
+/* The sleep ended some nanoseconds or, with another timer's, some microseconds late: that, too. */
+static void forget_what_was(void)
 {
 	int device = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
 
@@ -204,7 +200,7 @@ static int be_first(char **program)
 		die("mount /proc");
 	if (at_ns >= 0) {
 		await_moment();
-		restart_random_numbers();
+		forget_what_was();
 	}
 	child = fork();
 	if (child < 0)
