@@ -1,6 +1,10 @@
-"""For all tests: in continuous integration (``CI`` is set) a skipped test is a failed one.
+"""For all tests: what a skip means, and what Hypothesis tries.
 
-A skip there means that the machine was not set up as it should be, and that nobody would notice.
+In continuous integration (``CI`` is set) a skipped test is a failed one: the machine was not set up
+as it should be, and nobody would notice.
+
+Hypothesis tries the same examples each time, however long they take: whether the tests pass is a
+matter of the code, not of the machine or the day.  ``--hypothesis-profile=explore`` draws others.
 """
 
 from __future__ import annotations
@@ -9,6 +13,12 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("explore", PATIENT)
+settings.register_profile("firstflight", PATIENT, derandomize=True)
+settings.load_profile("firstflight")
 
 
 def is_ci() -> bool:

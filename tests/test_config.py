@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.config import Catalogue, load_experiment
@@ -275,7 +275,6 @@ def test_set_without_value() -> None:
         parse_override("rtt_ms")
 
 
-@settings(deadline=None)
 @given(st.sampled_from([*SWEPT, "repetitions", "seed", "bogus", "link", "kernel.name"]), st.text())
 def test_no_override_ends_in_anything_but_an_experiment_or_its_problems(
     key: str, value: str

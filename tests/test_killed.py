@@ -105,7 +105,7 @@ def test_an_interrupt_leaves_no_process_and_says_how_to_go_on(
         while not processes_with(sleep):  # between two trials there is none
             assert time.monotonic() < deadline
         child.send_signal(number)
-        assert child.wait(10) == 130
+        assert child.wait(DEADLINE_S) == 130
         assert processes_with(sleep) == []
     assert f"go on with --resume {tmp_path / 'out'}" in errors.read_text()
     records = read_records(tmp_path / "out")

@@ -137,7 +137,7 @@ class InterruptingKernel(FakeKernel):
         self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
         os.kill(os.getpid(), signal.SIGINT)
-        cancel.wait(20)
+        cancel.wait(60)
         return FakeKernel.run(self, trial, page, out, slot, cancel)
 
 

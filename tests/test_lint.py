@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 TOOLS = Path(sys.executable).parent
 
 
-def check(*argv: str, cwd: Path = ROOT, timeout_s: float = 300) -> None:
+def check(*argv: str, cwd: Path = ROOT, timeout_s: float = 1200) -> None:
     done = proc.run(argv, cwd=cwd, check=False, timeout_s=timeout_s)
     if done.returncode != 0:
         pytest.fail(f"{' '.join(argv)}\n{done.stdout}{done.stderr}", pytrace=False)

@@ -256,7 +256,7 @@ def test_an_interrupt_keeps_what_ended_and_leaves_nothing_of_the_rest(
         ) -> RawResult:
             if trial.id == manifest.trials[2]:
                 os.kill(os.getpid(), number)
-                assert cancel.wait(30)
+                assert cancel.wait(60)
             return FakeKernel.run(self, trial, page, out, slot, cancel)
 
     total, _ = go(results, manifest, Interrupted())

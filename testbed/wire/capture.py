@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import time
@@ -47,7 +48,8 @@ def capture(namespace: Namespace, device: str, pcap: Path, log: Path) -> Iterato
         try:
             yield
         finally:
-            child.send_signal(signal.SIGINT)
+            # Not child.send_signal(): it would reap one that is gone, whose end we wait for.
+            os.kill(child.pid, signal.SIGINT)
             ended = proc.wait(child, READY_S, Event())
     if ended is None:
         raise LabError(f"tcpdump did not end within {READY_S:g} s of its interrupt")

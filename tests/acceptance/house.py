@@ -97,7 +97,7 @@ class House:
     def record(self, site: Site, url: str, name: str, *words: str) -> str:
         """``pages record`` of a served site; what it said."""
         rules = [word for rule in site.rules for word in ("--resolver-rule", rule)]
-        return self._succeed("pages", "record", url, "--name", name, "--wait", "0.3", *rules,
+        return self._succeed("pages", "record", url, "--name", name, "--wait", "1", *rules,
                              *words)  # fmt: skip
 
     def import_page(self, file: Path, name: str, *words: str) -> str:
@@ -159,7 +159,8 @@ def assert_ok(record: Record) -> None:
 def assert_exact(record: Record, archive: Archive) -> None:
     """The trial counts; all that the page holds was asked for, nothing else, and answered exactly.
 
-    What was recorded after the load event may be left out.
+    What was recorded after the load event may be left out, and may be under way when the client
+    has seen enough: then the server has answered a request that the client does not list.
     """
     assert_ok(record)
     load, replay = record.load, record.replay
@@ -167,5 +168,7 @@ def assert_exact(record: Record, archive: Archive) -> None:
     assert (replay.inexact, replay.missed) == ((), ())
     asked = Counter(request.url for request in load.requests)
     due = Counter(entry.url for entry in archive.entries if not entry.after_load)
-    assert replay.exact == asked.total()
-    assert due <= asked <= Counter(entry.url for entry in archive.entries)
+    recorded = Counter(entry.url for entry in archive.entries)
+    assert due <= asked <= recorded
+    under_way = (recorded - due) - (asked - due)
+    assert asked.total() <= replay.exact <= (asked + under_way).total()

@@ -16,7 +16,7 @@ from tests.acceptance.house import House, Ran, assert_exact
 from tests.page.importing.site import browsertime, devtools, firefox, webpagetest
 from tests.recorder.site import API, STATIC, WWW, make_site, serving, typed
 
-pytestmark = [pytest.mark.guest, pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
 PAGE = f"""<!doctype html><html><head><title>A site</title>
 <link rel=stylesheet href="{STATIC}/style.css">

@@ -16,7 +16,7 @@ from testbed.page.authority import make_authority
 from tests.acceptance.house import House, Ran, assert_exact
 from tests.recorder.site import Answer, Site, png, serving, typed, zipped
 
-pytestmark = [pytest.mark.guest, pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
 WWW, OTHER, SECURE = "http://www.site.test", "http://other.site.test", "https://secure.site.test"
 PORT = "http://www.site.test:8080"

@@ -11,7 +11,7 @@ from testbed.errors import EXIT_INCOMPLETE
 from tests.acceptance.house import House, Ran, assert_ok
 from tests.recorder.site import Answer, Site, png, serving, typed
 
-pytestmark = [pytest.mark.guest, pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
 WWW = "http://www.changing.test"
 # The path changes, which no rule of matching bridges, and so does the host.

@@ -11,7 +11,7 @@ from testbed.errors import EXIT_OK
 from tests.acceptance.house import House, Ran, assert_exact, assert_ok
 from tests.recorder.site import Answer, Site, png, serving, typed
 
-pytestmark = [pytest.mark.guest, pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
 WWW, ADS = "http://www.random.test", "http://ads.random.test"
 PAGE = f"""<!doctype html><html><head><title>Random</title>

@@ -16,7 +16,7 @@ from testbed import bundle, places
 from testbed.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from tests.acceptance.house import House, Ran
 
-pytestmark = [pytest.mark.guest, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.guest
 
 PAGE = "wikipedia"
 COMMITTED = places.ROOT / "pages"

@@ -10,7 +10,7 @@ from testbed.errors import EXIT_MISSING, EXIT_OK
 from testbed.model import CAPTURE_FILE, HAR_FILE, Proof, Record
 from tests.acceptance.house import House, Ran, assert_exact
 
-pytestmark = [pytest.mark.guest, pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
 # Two hosts over HTTP/2 and one over HTTP/1.1, all TLS.
 TABLE = """\

@@ -30,7 +30,7 @@ def dump(page: Path, profile: Path, width: int) -> str:
         BROWSER, "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
         f"--window-size={width},900", "--dump-dom", page.as_uri(),
     )  # fmt: skip
-    return proc.run(argv, timeout_s=60).stdout
+    return proc.run(argv, timeout_s=300).stdout
 
 
 def write_sweep(folder: Path) -> Path:

@@ -65,7 +65,7 @@ def execute(path: Path, scratch: Path) -> NotebookNode:
     notebook = read(path)
     manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(scratch / "pipe"))
     client = NotebookClient(
-        notebook, km=manager, timeout=120, resources={"metadata": {"path": str(scratch)}}
+        notebook, km=manager, timeout=600, resources={"metadata": {"path": str(scratch)}}
     )
     client.execute(cleanup_kc=True)
     return notebook

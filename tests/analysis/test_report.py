@@ -13,7 +13,7 @@ from typing import Any
 
 import altair as alt
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import report
@@ -225,7 +225,7 @@ NASTY = (
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(
     st.lists(st.sampled_from(NASTY) | st.text(max_size=30), min_size=1, max_size=4),
     st.lists(st.sampled_from(NASTY) | st.text(max_size=30), min_size=1, max_size=4),

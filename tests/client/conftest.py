@@ -24,8 +24,8 @@ from tests.client.har_model import Har
 from tests.client.replay import (
     Replay,
     Server,
+    Syns,
     answer_names,
-    count_syns,
     handler,
     reading,
     serving,
@@ -121,18 +121,18 @@ def serve(two_ends: TwoEnds) -> Iterator[Callable[[Site], Replay]]:
     with ExitStack() as undo:
 
         def start(site: Site) -> Replay:
-            replay = Replay(site)
             with two_ends.server.entered():
+                every_protocol = socket.htons(3)
+                packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, every_protocol)
+                undo.callback(packets.close)
+                packets.bind(("s0", 0))
+                replay = Replay(site, Syns(packets))
                 servers = [Server((a, 80), handler(replay)) for a in HOSTS.values()]
                 names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
                 names.bind((SERVER_ADDRESS, 53))
-                every_protocol = socket.htons(3)
-                packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, every_protocol)
-                packets.bind(("s0", 0))
             for server in servers:
                 undo.enter_context(serving(server))
             undo.enter_context(reading(answer_names, names, HOSTS))
-            undo.enter_context(reading(count_syns, packets, replay.syns))
             return replay
 
         yield start

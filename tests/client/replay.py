@@ -7,23 +7,42 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from tests.client.sites import Site
 
 PACKET_HEADER = 14
+HELD_S = 60.0
 SLOW_S = 0.3
+SO_RCVBUFFORCE = 33  # asm-generic/socket.h; for root, and beyond net.core.rmem_max
+QUEUE_BYTES = 64 << 20
 SCHEME_HEADER = "X-Scheme"
 
 
-@dataclass
 class Syns:
-    """Payload bytes of each SYN that arrived at the server."""
+    """Payload bytes of each SYN that arrived at the server.
 
-    payloads: list[int] = field(default_factory=list)
+    The kernel queues every frame before any server answers it, and who asks for the payloads reads
+    them all: no thread has to keep up.
+    """
 
-    def take(self, frame: bytes) -> None:
+    def __init__(self, packets: socket.socket) -> None:
+        """``packets`` is bound to the server's device."""
+        packets.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, QUEUE_BYTES)
+        packets.setblocking(False)
+        self._packets = packets
+        self._payloads: list[int] = []
+
+    @property
+    def payloads(self) -> list[int]:
+        """Of all SYNs until now; to clear it is to forget them."""
+        with suppress(BlockingIOError):
+            while True:
+                self._take(self._packets.recv(65536))
+        return self._payloads
+
+    def _take(self, frame: bytes) -> None:
         """Count ``frame`` if it is a client's SYN over IPv4."""
         if frame[12:14] != b"\x08\x00" or frame[PACKET_HEADER + 9] != socket.IPPROTO_TCP:
             return
@@ -31,7 +50,7 @@ class Syns:
         total = int.from_bytes(frame[PACKET_HEADER + 2 : PACKET_HEADER + 4], "big")
         tcp = PACKET_HEADER + ip_bytes
         if frame[tcp + 13] & 0x12 == 0x02:
-            self.payloads.append(total - ip_bytes - (frame[tcp + 12] >> 4) * 4)
+            self._payloads.append(total - ip_bytes - (frame[tcp + 12] >> 4) * 4)
 
 
 @dataclass
@@ -39,20 +58,25 @@ class Replay:
     """What the server does: answers of a site, and URLs that it treats otherwise."""
 
     site: Site
-    syns: Syns = field(default_factory=Syns)
+    syns: Syns
     asked: list[str] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)  # answered 404
     cut: set[str] = field(default_factory=set)  # the connection is reset instead of an answer
     stalled: set[str] = field(default_factory=set)  # never answered
     slow: set[str] = field(default_factory=set)  # answered after a while
+    held: dict[str, str] = field(default_factory=dict)  # answered once another was asked for
     closing: bool = False  # every answer says Connection: close
     chunked: bool = False
+    news: threading.Condition = field(default_factory=threading.Condition)
 
     def respond(self, request: http.server.BaseHTTPRequestHandler) -> None:
         """Answer one request."""
         scheme = request.headers.get(SCHEME_HEADER, "http")
         url = f"{scheme}://{request.headers['Host']}{request.path}"
-        self.asked.append(url)
+        with self.news:
+            self.asked.append(url)
+            self.news.notify_all()
+            self.news.wait_for(lambda: self.held.get(url, url) in self.asked, HELD_S)
         if url in self.stalled:
             threading.Event().wait(30)
         if url in self.slow:
@@ -125,14 +149,6 @@ def answer_names(names: socket.socket, addresses: dict[str, str], stop: threadin
         head = query[:2] + struct.pack(">HHHHH", flags, 1, len(records), 0, 0)
         tail = b"".join(struct.pack(">HHHIH", 0xC00C, 1, 1, 60, 4) + a for a in records)
         names.sendto(head + query[12:end] + tail, client)
-
-
-def count_syns(packets: socket.socket, syns: Syns, stop: threading.Event) -> None:
-    while not stop.is_set():
-        try:
-            syns.take(packets.recv(65536))
-        except TimeoutError:
-            continue
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from tests.client.har_model import Har
 from tests.client.replay import Replay
 from tests.client.sites import Site
 
-pytestmark = [pytest.mark.root, pytest.mark.browser, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.root, pytest.mark.browser]
 
 LEAST_HELLO = 250  # bytes; the smallest client's has about 500
 OVER_TLS = [

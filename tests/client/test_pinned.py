@@ -14,7 +14,7 @@ from tests.client.conftest import TwoEnds
 from tests.client.replay import Replay
 from tests.client.sites import Site
 
-pytestmark = [pytest.mark.root, pytest.mark.browser, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.root, pytest.mark.browser]
 
 ROOT = "https://www.page.test/"
 # Each asks for URLs of values that differ between two loads of an ordinary browser.

@@ -15,7 +15,7 @@ from tests.client.conftest import FAST_OPEN_WITHOUT_COOKIES, TwoEnds, compile_sh
 from tests.client.replay import Replay
 from tests.client.sites import Site
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.root
 
 WITH_COOKIES = "3"
 SERVER = "10.83.0.11"
@@ -35,7 +35,7 @@ def peer():
 seen["peer"] = peer()
 watch = select.epoll()
 watch.register(sock.fileno(), select.EPOLLOUT)
-seen["writable"] = bool(watch.poll(2))
+seen["writable"] = bool(watch.poll(30))
 if how != "blocking":
     seen["again"] = errno.errorcode.get(sock.connect_ex((host, 80)), 0)
     try:
@@ -58,7 +58,7 @@ try:
     seen["write"] = write()
 except OSError as error:
     seen["write"] = errno.errorcode[error.errno]
-    watch.poll(2)
+    watch.poll(30)
     seen["later"] = write()
 seen["peer after"] = peer()
 sock.setblocking(True)
@@ -91,7 +91,7 @@ def speak(
         environment = {"LD_PRELOAD": str(shim), "TFO_SHIM_LOG": log, "PATH": "/usr/sbin:/usr/bin"}
         argv = ["env", *(f"{name}={value}" for name, value in environment.items())]
         python = (sys.executable, "-I", "-c", PROGRAM, host, how)
-        done = proc.run([*two_ends.client.prefix, *argv, *python], timeout_s=8)
+        done = proc.run([*two_ends.client.prefix, *argv, *python], timeout_s=60)
         return json.loads(done.stdout), list(replay.syns.payloads)
 
     yield once

@@ -16,7 +16,7 @@ from testbed import proc
 from testbed.kernel.jail import Contents, jail_argv, open_stage, read_jail_problem
 from testbed.places import ROOT
 
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 PARENT = """\
 import sys
 from collections.abc import Callable

@@ -76,7 +76,7 @@ def answering_together(topology: Topology, count: int) -> Iterator[None]:
     try:
         yield
     finally:
-        thread.join(10)
+        thread.join(60)
         listener.close()
 
 

@@ -77,7 +77,7 @@ def send(topology: Topology, address: str, size: int = 10) -> int | None:
     with server, client:
         server.setsockopt(socket.IPPROTO_IP, IP_RECVTTL, 1)
         server.bind(("0.0.0.0", 0))  # noqa: S104  inside the server's namespace
-        server.settimeout(0.5)
+        server.settimeout(2)
         client.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
         client.sendto(bytes(size), (address, server.getsockname()[1]))
         try:

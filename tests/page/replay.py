@@ -199,7 +199,7 @@ def browse(
             argv.append(f"--ignore-certificate-errors-spki-list={pin}")
         with started(argv):
             open_tab(Path(profile) / "DevToolsActivePort", archive.root_url)
-            assert log.loaded.wait(60), f"no load event; asked for {len(log.visits)} objects"
+            assert log.loaded.wait(300), f"no load event; asked for {len(log.visits)} objects"
             time.sleep(settle_s)
             cut = list(log.cut)
         log.cut = cut
@@ -208,12 +208,12 @@ def browse(
 
 def open_tab(port_file: Path, url: str) -> None:
     """Open ``url`` by the browser's debugging port, which it writes down once it listens."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not (port_file.exists() and port_file.read_text().strip()):
         assert time.monotonic() < deadline, "the browser does not listen"
         time.sleep(0.02)
     port = int(port_file.read_text().split()[0])
-    link = HTTPConnection("127.0.0.1", port, timeout=30)
+    link = HTTPConnection("127.0.0.1", port, timeout=120)
     link.request("PUT", f"/json/new?{url}")
     assert link.getresponse().status == 200
     link.close()

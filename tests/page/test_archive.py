@@ -149,9 +149,7 @@ JSON = st.recursive(
 
 
 @given(data=st.data())
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
 def test_whatever_a_field_holds(page: Path, data: st.DataObject) -> None:
     """A changed field is an error of the configuration or a problem that is told, never a crash."""
     original = (page / "page.har").read_text()

@@ -82,7 +82,7 @@ def load(port: int, *flags: str) -> str:
             "--dump-dom",
             "https://www.example.com/",
         ]
-        return run(argv, timeout_s=60).stdout
+        return run(argv, timeout_s=300).stdout
 
 
 def test_it_is_trusted_by_the_hash(tls: Path, port: int) -> None:

@@ -14,7 +14,7 @@ from testbed.page.build import build_page
 from tests.page.conftest import NAMES
 from tests.page.replay import Replay, assert_none_early, browse, root_document
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.browser
 
 Built = Callable[[str], Archive]
 # Between the recorded start times of what the page's own document names (frames apart: the

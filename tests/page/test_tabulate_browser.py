@@ -20,7 +20,7 @@ from tests.page.conftest import HEADER
 from tests.page.replay import Replay, assert_none_early, browse
 from tests.page.test_browser import rank_correlation
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.browser
 
 SITE = "https://www.a.example/"
 FONTS = "https://fonts.b.example/"

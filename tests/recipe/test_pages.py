@@ -34,7 +34,7 @@ REQUESTS = {"agency": 37, "flag-icons": 261, "gentelella": 37, "swagger-ui": 6}
 
 Loads = tuple[Recording, Recording, Replay]
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.browser
 
 
 def names(folders: list[Path]) -> list[str]:

@@ -28,5 +28,5 @@ def open_scratch() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def recorded(open_scratch: Path) -> tuple[Site, Recording]:
     with serving(make_site()) as site:
-        order = RecordOrder(f"{WWW}/", wait_s=0.3, timeout_s=60, resolver_rules=site.rules)
+        order = RecordOrder(f"{WWW}/", wait_s=1, timeout_s=300, resolver_rules=site.rules)
         return site, record(order, open_scratch, lambda _line: None)

@@ -14,14 +14,14 @@ from testbed.recorder.failure import describe_failure
 from tests.recorder.site import WWW, Answer, Site, serving, typed
 
 
-def load(scratch: Path, page: str, *, timeout_s: float = 20, **more: Answer) -> Recording:
+def load(scratch: Path, page: str, *, timeout_s: float = 300, **more: Answer) -> Recording:
     """Record a page of its own site; ``more`` are its other files."""
     site = Site()
     site.put(f"{WWW}/", typed(f"<title>t</title>{page}".encode(), "text/html"))
     for name, answer in more.items():
         site.put(f"{WWW}/{name}", answer)
     with serving(site):
-        order = RecordOrder(f"{WWW}/", wait_s=0.3, timeout_s=timeout_s, resolver_rules=site.rules)
+        order = RecordOrder(f"{WWW}/", wait_s=1, timeout_s=timeout_s, resolver_rules=site.rules)
         return record(order, scratch, lambda _line: None)
 
 
@@ -58,7 +58,7 @@ def test_a_page_that_goes_on_to_another_is_told(open_scratch: Path) -> None:
 @pytest.mark.browser
 def test_a_page_that_is_busy_for_ever_is_kept(open_scratch: Path) -> None:
     script = "<script>onload = () => setTimeout(() => { for (;;); }, 0)</script>"
-    recording = load(open_scratch, script)
+    recording = load(open_scratch, script, timeout_s=30)
     assert paths(recording) == ["/"]
     assert any("did not answer after its load event" in note for note in recording.notes)
 
@@ -67,7 +67,7 @@ def test_a_page_that_is_busy_for_ever_is_kept(open_scratch: Path) -> None:
 def test_an_error_page_is_told(open_scratch: Path) -> None:
     site = Site()
     with serving(site):
-        order = RecordOrder(f"{WWW}/no", wait_s=0.3, resolver_rules=site.rules)
+        order = RecordOrder(f"{WWW}/no", wait_s=1, resolver_rules=site.rules)
         recording = record(order, open_scratch, lambda _line: None)
     assert f"Page itself was answered with status 404: {WWW}/no." in recording.notes
 

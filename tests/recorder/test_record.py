@@ -10,7 +10,7 @@ from testbed.page.recording import Exchange, Recording
 from testbed.recorder import RecordError, RecordOrder, record
 from tests.recorder.site import API, STATIC, WWW, Site, serving, typed
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.browser
 
 Recorded = tuple[Site, Recording]
 HELD, MUTE = f"{WWW}/held.txt", f"{WWW}/mute.txt"
@@ -140,7 +140,7 @@ def test_a_page_that_never_gets_quiet_is_told(open_scratch: Path) -> None:
     site.put(f"{WWW}/poll", typed(b"", "text/plain", delay_s=60))
     told: list[str] = []
     with serving(site):
-        order = RecordOrder(f"{WWW}/", wait_s=0.5, timeout_s=3, resolver_rules=site.rules)
+        order = RecordOrder(f"{WWW}/", wait_s=1, timeout_s=15, resolver_rules=site.rules)
         recording = record(order, open_scratch, told.append)
     assert [exchange.url for exchange in recording.exchanges] == [f"{WWW}/"]
     assert any("not quiet" in note for note in recording.notes)

@@ -17,7 +17,7 @@ from testbed.page.authority import make_authority
 from testbed.page.recording import Exchange, Recording
 from testbed.recorder import RecordOrder, record
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.browser
 
 HOSTS = {"h1.site.test": "ssl", "h2.site.test": "ssl http2"}
 PAGE = b"<title>t</title><script src=https://h1.site.test/a.js></script><img src=/old>" + b" " * 999
@@ -110,7 +110,7 @@ def recorded(
     with nginx(folder) as ports:
         order = RecordOrder(
             "https://h2.site.test/",
-            wait_s=0.3,
+            wait_s=1,
             resolver_rules=tuple(f"MAP {host} 127.0.0.1:{port}" for host, port in ports.items()),
             authority=folder / "authority.spki",
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from testbed.server.matching import (
@@ -103,7 +103,7 @@ def test_many_queries_in_a_chain_are_no_burden() -> None:
     assert find(locations, key_of(("GET", 0, "/p?" + "a" * 700 + "b"))) == ("inexact", 700)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12)
 @given(
     recorded=st.lists(REQUESTS, min_size=1, max_size=10),
     asked=st.lists(REQUESTS, min_size=1, max_size=10),

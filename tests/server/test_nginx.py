@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed import proc
@@ -228,7 +228,7 @@ HOSTILE = st.text(
 )
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8)
 @given(
     texts=st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE), min_size=1, max_size=20),
 )

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.errors import ConfigurationError
@@ -35,7 +35,7 @@ PATHS = st.lists(
 ).map(lambda parts: "/" + "".join(parts))
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8)
 @given(paths=st.lists(PATHS, min_size=1, max_size=40))
 def test_nginx_refuses_the_paths_that_we_refuse(
     tmp_path_factory: pytest.TempPathFactory, paths: list[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import time
@@ -20,6 +21,7 @@ from tests.lab.wires import RIGHT_ADDRESS, joined
 
 # As in a trial: tcpdump reads its packets a moment after they passed.
 DRAIN_S = 0.5
+COUNTS = re.compile(r"(\d+) packets? (?:captured|received)")
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -59,6 +61,18 @@ def talk(ends: tuple[Namespace, Namespace], requests: list[bytes]) -> None:
     time.sleep(DRAIN_S)
 
 
+def await_all_read(client: Namespace, log: Path) -> None:
+    """Ask tcpdump for its counts until it has read what came: a busy machine lets it wait."""
+    (tcpdump,) = proc.run(("ip", "netns", "pids", client.name)).stdout.split()
+    counts: list[str] = []
+    while len(counts) < 2 or counts[-1] != counts[-2]:
+        before = len(counts)
+        os.kill(int(tcpdump), signal.SIGUSR1)
+        while len(counts) < before + 2:
+            time.sleep(0.01)
+            counts = COUNTS.findall(log.read_text())
+
+
 @pytest.mark.root
 def test_every_packet_is_in_the_file(ends: tuple[Namespace, Namespace], tmp_path: Path) -> None:
     pcap = tmp_path / "client.pcap"
@@ -66,6 +80,7 @@ def test_every_packet_is_in_the_file(ends: tuple[Namespace, Namespace], tmp_path
     started = time.time_ns()
     with capture(ends[0], "c0", pcap, tmp_path / "log"):
         talk(ends, requests)
+        await_all_read(ends[0], tmp_path / "log")
     ended = time.time_ns()
     found = read_connections(pcap)
     assert [c.payload for c in found] == [len(request) for request in requests]
@@ -84,6 +99,7 @@ def test_frames_are_cut_at_the_snap_length(
     pcap = tmp_path / "client.pcap"
     with capture(ends[0], "c0", pcap, tmp_path / "log"):
         talk(ends, [b"GET /" + b"y" * 1000])
+        await_all_read(ends[0], tmp_path / "log")
     assert 100 < pcap.read_bytes().count(b"y") < SNAP_BYTES
 
 

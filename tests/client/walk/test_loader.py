@@ -6,14 +6,13 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from testbed.client.walk.discovery import build_graph
 from testbed.client.walk.loader import Loader
-
-pytestmark = pytest.mark.timeout(20)
 
 Speak = Callable[[socket.socket, int], None]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -73,7 +72,7 @@ def page(port: int, *children: str, how: str = "script", mime: str = "image/png"
     return [root, *(entry | common for entry in rest)]
 
 
-def load(entries: list[Any], timeout_s: float = 5.0) -> Loader:
+def load(entries: list[Any], timeout_s: float = 60.0) -> Loader:
     loader = Loader(fast_open=False, timeout_s=timeout_s)
     loader.load(build_graph(entries, "none"))
     return loader
@@ -151,15 +150,16 @@ def test_a_server_that_never_answers_in_full_fails_the_request() -> None:
 
 
 def test_nobody_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    loader = load(page(port))
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # bound, so that no other program gets the port
+        loader = load(page(silent.getsockname()[1]))
     assert statuses(loader) == [0]
     assert "refused" in str(loader.fetches[0].error)
 
 
-def test_a_name_that_cannot_be_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("testbed.client.walk.lookup.ETC_RESOLV_CONF", "/nonexistent")
+def test_a_name_that_cannot_be_resolved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
+    monkeypatch.setattr("testbed.client.walk.lookup.ETC_RESOLV_CONF", missing)
     entries = page(1)
     entries[0]["url"] = "http://no-such-host.test/"
     loader = load(entries)
@@ -185,7 +185,7 @@ def test_children_in_a_document_are_found_while_it_arrives() -> None:
         request = connection.recv(4096)
         if request.startswith(b"GET / "):
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"x" * 50)
-            assert second_half.wait(5)
+            assert second_half.wait(60)
             connection.sendall(b"x" * 50)
         else:
             connection.sendall(OK)

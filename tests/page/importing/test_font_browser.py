@@ -13,7 +13,7 @@ from testbed.client.chromium.browser import find_browser
 from testbed.page.importing.font import make_font
 from testbed.page.text import filler
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.browser
 
 SIZES = (564, 565, 566, 567, 568, 4321, 70_001)
 PAGE = """<!doctype html><script>

@@ -61,7 +61,6 @@ VALUES = st.recursive(
 )
 FEW = settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     database=None,
 )

@@ -188,7 +188,7 @@ async function end(browser) {
 
 async function main() {
   const order = JSON.parse(readFileSync(process.argv[2], 'utf8'));
-  const given = browserArguments(order);
+  const given = browserArguments(order, true);
   const browser = await launch({
     executablePath: order.executable,
     ignoreDefaultArgs: true,
