@@ -18,7 +18,8 @@ class Coverage:
     """Requests of ``loads`` loads by how they were answered.
 
     ``not_made`` are recorded requests that no load made, nor any like them.  In ``pinned`` of the
-    loads scripts had pinned clocks and random numbers.
+    loads scripts had pinned clocks and random numbers.  ``sockets`` are WebSockets that the server
+    refused, which are no requests.
     """
 
     exact: int = 0
@@ -27,6 +28,7 @@ class Coverage:
     not_made: int = 0
     loads: int = 0
     pinned: int = 0
+    sockets: int = 0
 
     @property
     def requests(self) -> int:
@@ -52,6 +54,7 @@ class Coverage:
             self.not_made + other.not_made,
             self.loads + other.loads,
             self.pinned + other.pinned,
+            self.sockets + other.sockets,
         )
 
 
@@ -87,6 +90,7 @@ def count_record(record: Record) -> Coverage:
         not_made=not_made.total(),
         loads=1,
         pinned=int(load is not None and load.pinned),
+        sockets=len(replay.sockets),
     )
 
 
@@ -107,16 +111,22 @@ def list_not_exact(records: Iterable[Record]) -> tuple[list[Listed], int]:
 
 
 def describe(coverage: Coverage) -> str:
-    """Return a sentence, such as for the terminal."""
+    """Return a sentence, such as for the terminal; two if there were WebSockets."""
+    refused = (
+        f" {count(coverage.sockets, 'WebSocket')} refused: what they carry is no HTTP, and no "
+        "replay has it."
+        if coverage.sockets
+        else ""
+    )
     if coverage.whole:
         return (
             f"All {count(coverage.requests, 'request')} of {count(coverage.loads, 'load')} "
-            "were answered exactly."
+            f"were answered exactly.{refused}"
         )
     not_made = f", and {coverage.not_made:,} recorded were not made" if coverage.not_made else ""
     return (
         f"{number(coverage.exact_pct, 2)} % of {count(coverage.requests, 'request')} were answered "
-        f"exactly; {coverage.inexact:,} inexactly, {coverage.missed:,} missed{not_made}."
+        f"exactly; {coverage.inexact:,} inexactly, {coverage.missed:,} missed{not_made}.{refused}"
     )
 
 
@@ -130,6 +140,7 @@ def replay_facts(replay: Replay | None) -> dict[str, Any] | None:
             asdict(one) for one in sorted(replay.inexact, key=lambda s: (s.asked, s.answered))
         ],
         "missed": sorted(replay.missed),
+        "sockets": sorted(replay.sockets),
     }
 
 

@@ -40,7 +40,8 @@ def _proven(table: Table) -> str:
 
 
 def _replayed(table: Table) -> list[str]:
-    return [] if table.coverage.whole else [f"Replay: {describe(table.coverage)}"]
+    coverage = table.coverage
+    return [] if coverage.whole and not coverage.sockets else [f"Replay: {describe(coverage)}"]
 
 
 def _gain(table: Table, measured: Sequence[Pair], different: Sequence[Pair]) -> str:

@@ -10,6 +10,9 @@ from testbed.client.protocol import Page
 from testbed.model import RequestTiming
 
 FIRST_ERROR_STATUS = 400
+NOT_MODIFIED = 304
+# Ends with what was recorded of it, and the browser connects again (HTML, section 9.2.3).
+EVENT_STREAM = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +30,12 @@ class Coverage:
 def compare(page: Page, requests: Sequence[RequestTiming]) -> Coverage:
     """Compare ``requests`` with the page; status 0 means that no response came to its end.
 
-    What was recorded after the load event may be asked for but need not be.  An error status
-    counts as failed unless the page was recorded with it.
+    What is not due may be asked for but need not be, and an event stream again each time that it
+    ends.  An error status counts as failed unless the page was recorded with it.
     """
-    due = [entry.url for entry in page.entries if not entry.after_load]
-    recorded = [*due, *(entry.url for entry in page.entries if entry.after_load)]
+    due = list_due(page)
+    recorded = [entry.url for entry in page.entries]
+    streams = {entry.url for entry in page.entries if entry.mime == EVENT_STREAM}
     asked = [without_fragment(request.url) for request in requests]
     expected_errors = {(e.url, e.status) for e in page.entries if e.status >= FIRST_ERROR_STATUS}
     failed = tuple(
@@ -40,7 +44,17 @@ def compare(page: Page, requests: Sequence[RequestTiming]) -> Coverage:
         if request.status == 0
         or (request.status >= FIRST_ERROR_STATUS and (url, request.status) not in expected_errors)
     )
-    return Coverage(_surplus(due, asked), _surplus(asked, recorded), failed)
+    extra = _surplus(asked, recorded)
+    return Coverage(_surplus(due, asked), tuple(url for url in extra if url not in streams), failed)
+
+
+def list_due(page: Page) -> list[str]:
+    """URLs that a load is to ask for, each as often as recorded and in recorded order.
+
+    Not due are what was recorded after the load event, and revalidations (RFC 9111 section 4.3):
+    they are the business of a client's cache, and not every client has one.
+    """
+    return [e.url for e in page.entries if not e.after_load and e.status != NOT_MODIFIED]
 
 
 def without_fragment(url: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.client.alpn import H2, wanted_protocols
-from testbed.client.coverage import compare
+from testbed.client.coverage import NOT_MODIFIED, compare
 from testbed.client.har import UNKNOWN, Exchange, write_har
 from testbed.client.process import run_logged
 from testbed.client.protocol import (
@@ -137,6 +137,7 @@ def _describe(order: LoadOrder, result: Path) -> dict[str, Any]:
                 "mime": entry.mime,
                 "body_size": entry.body_size,
                 "request_body_size": entry.request_body_size,
+                "revalidates": entry.status == NOT_MODIFIED,
                 "parent": entry.parent,
                 "how": entry.how,
                 "gap_ms": entry.gap_ms,

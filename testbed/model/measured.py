@@ -116,7 +116,8 @@ class Replay:
     the longest common prefix of the query, ``missed`` (``METHOD URL``) those that the page does
     not hold, unknown hosts included.  ``most_per_connection`` is the largest number of requests
     on one connection.  ``protocols`` counts requests by origin and protocol as the server
-    saw them, such as ``https://www.page.test HTTP/2.0``.
+    saw them, such as ``https://www.page.test HTTP/2.0``.  ``sockets`` are the URLs of WebSockets
+    whose opening handshake was refused: they are no requests of the page, and no misses.
     """
 
     exact: int
@@ -124,6 +125,7 @@ class Replay:
     missed: tuple[str, ...] = ()
     most_per_connection: int = 0
     protocols: dict[str, int] = field(default_factory=dict)
+    sockets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ _WORDS = {
 REASONS = {status: _WORDS.get(status, "") for status in range(200, 1000)}
 """nginx's own words for each status, empty where it has none; no other status can be replayed."""
 
-BODILESS = frozenset({204, 304})
+NOT_MODIFIED = 304
+BODILESS = frozenset({204, NOT_MODIFIED})
 """Statuses whose responses have no body (RFC 9110 sections 15.3.5 and 15.4.5)."""
 
 LONGEST_URL = 3600

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from testbed.page.head import NOT_MODIFIED
 from testbed.page.recording import Exchange
 from testbed.page.table import REDIRECTS
 
@@ -38,7 +39,8 @@ def find_parents(exchanges: tuple[Exchange, ...]) -> Parentage:
                 document = _next_document(exchanges, document, index)
         parents.append(parent)
         depths.append(0 if parent is None else depths[parent] + 1)
-        latest[exchange.url] = index
+        if exchange.status != NOT_MODIFIED:
+            latest[exchange.url] = index
     notes = []
     if orphans:
         notes.append(f"What led to {_requests(orphans)} is not known; taken to be the document.")

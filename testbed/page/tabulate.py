@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from testbed.page.catalogue import TABLE_NAME
 from testbed.page.facts import PageFacts
 from testbed.page.folder import new_page
+from testbed.page.head import NOT_MODIFIED
 from testbed.page.lineage import Lineage, find_lineage
 from testbed.page.overflow import relieve_document
 from testbed.page.recording import Exchange, Recording
@@ -85,10 +86,12 @@ def make_tabulation(recording: Recording) -> Tabulation:
     rows, raised = _raise_protocols(rows)
     relief = relieve_document(rows)
     rows = relief.rows
-    late = len(recording.exchanges) - len(kept)
+    again = sum(x.status == NOT_MODIFIED for x in recording.exchanges)
+    late = len(recording.exchanges) - len(kept) - again
     statuses = sum(x.status != row.status for x, row in zip(kept, rows, strict=True))
     counted = {
         "Requests after the load event, left out": late,
+        "Revalidations, for which a table has no status, left out": again,
         "Requests with another method, made GET": sum(x.method != "GET" for x in kept),
         "Statuses replaced by the nearest that a table holds": statuses,
         f"Heads of unknown size, taken for {HEADER_BYTES} bytes": _unknown_heads(kept),
@@ -103,7 +106,7 @@ def make_tabulation(recording: Recording) -> Tabulation:
 
 def _in_order(exchanges: Sequence[Exchange]) -> tuple[Exchange, ...]:
     """The page's own exchange, then the others up to the load event; those without a time last."""
-    rest = [exchange for exchange in exchanges[1:] if not exchange.after_load]
+    rest = [x for x in exchanges[1:] if not (x.after_load or x.status == NOT_MODIFIED)]
     rest.sort(key=lambda x: float("inf") if x.start_ms is None else x.start_ms)
     return (*exchanges[:1], *rest)
 

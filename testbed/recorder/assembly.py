@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
 from testbed.page.coding import CodingError
+from testbed.page.head import NOT_MODIFIED
 from testbed.page.importing.absent import make_body
 from testbed.page.importing.headers import clean_headers
 from testbed.page.importing.notes import Notes as Changes
@@ -16,9 +17,9 @@ from testbed.recorder.check import agrees, decode_body
 from testbed.recorder.netlog import NetLog
 from testbed.recorder.notes import Notes
 from testbed.recorder.order import RecordError, RecordOrder
-from testbed.recorder.pairing import pair
+from testbed.recorder.pairing import Pairing, pair
 from testbed.recorder.seen import Asked, Seen
-from testbed.recorder.shortfall import NOT_MODIFIED, note_answer, note_body, note_load, note_missing
+from testbed.recorder.shortfall import note_answer, note_body, note_load, note_missing
 from testbed.recorder.transfer import Transfer
 
 Answered = tuple[Transfer, Asked | None]
@@ -32,15 +33,12 @@ def assemble(order: RecordOrder, seen: Seen, log: NetLog, today: date) -> Record
     """
     notes, changes = Notes(), Changes()
     pairing = pair(log.transfers, seen.asked)
-    answered = sorted(
-        ((t, a) for t, a in pairing.pairs if t.position is not None and _is_kept(t)),
-        key=lambda one: one[0].position or 0,
-    )
+    answered = list(_answered(pairing))
     if not answered:
         raise RecordError(f"{order.url}: no request got a response")
     note_load(notes, seen, log)
     note_answer(notes, [transfer for transfer, _ in answered])
-    note_missing(notes, pairing)
+    note_missing(notes, pairing, {id(transfer) for transfer, _ in answered})
     exchanges = tuple(
         replace(exchange, headers=clean_headers(exchange.headers, exchange.url, changes))
         for exchange in _exchanges(answered, seen, notes)
@@ -57,8 +55,17 @@ def assemble(order: RecordOrder, seen: Seen, log: NetLog, today: date) -> Record
     )
 
 
-def _is_kept(transfer: Transfer) -> bool:
-    return transfer.status is not None and transfer.status != NOT_MODIFIED
+def _answered(pairing: Pairing) -> Iterator[Answered]:
+    """What the network answered, as sent; a 304 only behind the response that it is about."""
+    sent = [(t, a) for t, a in pairing.pairs if t.position is not None and t.status is not None]
+    whole: set[tuple[str, str]] = set()
+    for transfer, asked in sorted(sent, key=lambda one: one[0].position or 0):
+        key = (transfer.method, transfer.url)
+        if transfer.status != NOT_MODIFIED:
+            whole.add(key)
+        elif key not in whole:
+            continue
+        yield transfer, asked
 
 
 def _source(order: RecordOrder, seen: Seen) -> str:
@@ -134,6 +141,8 @@ def _check(notes: Notes, transfer: Transfer, asked: Asked | None) -> int | None:
     """Bytes of the decoded body, after a look at whether both accounts agree about it."""
     if transfer.unread:
         return None
+    if transfer.status == NOT_MODIFIED:
+        return 0
     try:
         data = decode_body(transfer)
     except CodingError as error:

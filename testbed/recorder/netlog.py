@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote_to_bytes
 
+from testbed.page.head import NOT_MODIFIED
 from testbed.page.recording import Headers, HttpProtocol
 from testbed.recorder.order import RecordError
 from testbed.recorder.sockets import Sockets
@@ -196,6 +197,8 @@ class _Reader:
             self._keep(source, params)
 
     def _keep(self, source: int, params: dict[str, Any]) -> None:
+        if self._current[source].status == NOT_MODIFIED:
+            return  # the browser's cache has it, and it is read like any other
         transfer, size = self._current[source], int(params["byte_count"])
         transfer.received_bytes += size
         data = params.get("bytes")

@@ -121,6 +121,7 @@ def _write_order(order: RecordOrder, folder: Path, browser: Path, account: Accou
         "wait_ms": order.wait_s * 1000,
         "scroll": order.scroll,
         "pinned": order.pinned,
+        "netlog": str(folder / "net.json"),
         "result": str(folder / "seen.json"),
     }
     (folder / "order.json").write_text(json.dumps(value), "utf-8")

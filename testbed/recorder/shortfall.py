@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from testbed.page.head import NOT_MODIFIED
 from testbed.recorder.netlog import NetLog
 from testbed.recorder.notes import Notes
 from testbed.recorder.pairing import Pairing
 from testbed.recorder.seen import Asked, Seen
 from testbed.recorder.transfer import Transfer
 
-NOT_MODIFIED = 304  # what the browser then takes is another exchange's
 _REDIRECTS, _ERROR = frozenset({301, 302, 303, 307, 308}), 400
 _WAITING = "still waiting at the end"
 
 
 def note_load(notes: Notes, seen: Seen, log: NetLog) -> None:
     """Note what is true of the whole load."""
-    if log.cut:
+    if log.cut and not seen.logged:
         notes.say("The browser's network log has no end: the browser ended early.")
     if not seen.quiet:
         notes.say("The page was not quiet when the time was up.")
@@ -32,7 +32,7 @@ def note_load(notes: Notes, seen: Seen, log: NetLog) -> None:
     later = [one for one in seen.asked if _is_page(one, seen)][1:]
     went_on = "page that this one went on to, whose requests are kept as its own"
     notes.add_all(went_on, (one.url for one in later))
-    notes.add_all("WebSocket, not recorded", seen.sockets)
+    notes.add_all("WebSocket, which a replay refuses: what it carries is no HTTP", seen.sockets)
     workers = [url for kind, url in seen.targets if kind == "service_worker"]
     notes.add_all("service worker, whose requests are kept as the page's own", workers)
 
@@ -49,15 +49,15 @@ def note_answer(notes: Notes, transfers: Sequence[Transfer]) -> None:
         notes.add(f"page itself was answered with status {page.status}", page.url)
 
 
-def note_missing(notes: Notes, pairing: Pairing) -> None:
-    """Note the requests that have no response from the network."""
+def note_missing(notes: Notes, pairing: Pairing, kept: Collection[int]) -> None:
+    """Note the requests that have no response from the network; ``kept`` are ids of transfers."""
     for transfer, asked in pairing.pairs:
         if transfer.position is None:
             if asked:
                 _note_unsent(notes, asked)
         elif transfer.status is None:
             _note_unanswered(notes, transfer, asked)
-        elif transfer.status == NOT_MODIFIED:
+        elif transfer.status == NOT_MODIFIED and id(transfer) not in kept:
             notes.add("answered 304 Not Modified to one who had the body, left out", transfer.url)
     for asked in pairing.alone:
         _note_unsent(notes, asked)

@@ -1,7 +1,8 @@
 """What one origin of nginx answers: each request its recorded response, or a miss that says so.
 
 A request takes three steps: its key replaces its URI, the key finds the answer, and an internal
-redirect leads there.  With a think time the key leads to a pause, and the pause to the answer.
+redirect leads there.  With a think time the key leads to a pause, and the pause to the answer.  A
+request with a condition has another key where a 304 was recorded, and then its own if need be.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from testbed.page.archive import Entry
+from testbed.page.head import NOT_MODIFIED
 from testbed.server.listeners import Listener
-from testbed.server.matching import KEY_MARK, Location, make_locations, make_request
+from testbed.server.matching import KEY_MARK, Location, Request, make_locations, make_request
 from testbed.server.responses import BODY_SINK, response_location, response_uri
 from testbed.server.think import Think
 from testbed.server.words import Constants, quote
@@ -38,21 +40,26 @@ def server_block(
     flags = (" ssl" if listener.tls else "") + (" http2" if listener.h2 else "")
     has_head = any(entry.method == "HEAD" for _, entry in mine)
     method = "$request_method" if has_head else "$answered_method"
-    requests = (
-        make_request(each, entry.request_body_size, entry.host, entry.path, number)
-        for number, entry in mine
-        for each in _methods(entry.method, has_head)
-    )
+    whole = {(entry.method, entry.url) for _, entry in mine if entry.status != NOT_MODIFIED}
+    asked: dict[bool, list[Request]] = {False: [], True: []}
+    for number, entry in mine:
+        again = entry.status == NOT_MODIFIED and (entry.method, entry.url) in whole
+        for each in _methods(entry.method, has_head):
+            request = make_request(each, entry.request_body_size, entry.host, entry.path, number)
+            asked[again].append(request)
+    key = f"{method}$body_length:$host$request_uri"
+    condition = "$condition" if asked[True] else ""
+    locations = make_locations(asked[False], asked[True])
     return f"""\
   server {{
     listen {listener.socket}{flags} fastopen=256 backlog=1024;
 {tls_directives}\
     # Requests are compared as they came: no decoding, query included.  What nginx has read for
     # itself begins with one slash, so that no URL can name the locations below.
-    location / {{ rewrite ^ "{KEY_MARK}{method}$body_length:$host$request_uri" last; }}
+    location / {{ rewrite ^ "{KEY_MARK}{condition}{key}" last; }}
     location ^~ "{KEY_MARK}" {{ {_miss(think)} }}
     location = "{BODY_SINK}" {{ internal; return 204; }}
-{"".join(_request_location(location, entries, think) for location in make_locations(requests))}\
+{"".join(_request_location(location, entries, key, think) for location in locations)}\
 {"" if think is None else _after_thinking(mine)}\
 {"".join(response_location(number, entry, constants) for number, entry in mine)}  }}
 """
@@ -63,9 +70,13 @@ def _methods(recorded: str, has_head: bool) -> tuple[str, ...]:
     return ("GET", "HEAD") if recorded == "GET" and has_head else (recorded,)
 
 
-def _request_location(location: Location, entries: Sequence[Entry], think: Think | None) -> str:
+def _request_location(
+    location: Location, entries: Sequence[Entry], key: str, think: Think | None
+) -> str:
     sign = "^~" if location.prefix else "="
     what = _miss(think)
+    if location.match == "plain":
+        what = f'rewrite ^ "{KEY_MARK}{key}" last;'
     if location.answer is not None:
         entry = entries[location.answer]
         what = f"set $replay {location.match}; " + (

@@ -15,10 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Match = Literal["exact", "inexact", "miss"]
+Match = Literal["exact", "inexact", "miss", "plain"]
 
 KEY_MARK = "//"
 """How keys begin: as no path does that nginx has read, because it merges slashes."""
+CONDITION = "~"
+"""Begins, after the mark, the keys of requests that have a condition (RFC 9110 section 13.1)."""
 # nginx 1.22 keeps in one byte how much longer a location's name is than that of the one around it.
 LONGEST_STEP = 255
 
@@ -34,7 +36,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """One nginx location: keys that are ``name``, or (``prefix``) begin with it, get ``answer``."""
+    """One nginx location: keys that are ``name``, or (``prefix``) begin with it, get ``answer``.
+
+    The match ``plain`` has none: the request is looked for as if it had no condition.
+    """
 
     name: str
     prefix: bool
@@ -49,8 +54,14 @@ def make_request(method: str, body_bytes: int, host: str, path: str, answer: int
     return Request(f"{KEY_MARK}{method}{length}:{host}{path}", mark + query, answer)
 
 
-def make_locations(requests: Iterable[Request]) -> tuple[Location, ...]:
-    """The locations that answer requests by the rule; ``requests`` are in recorded order."""
+def make_locations(
+    requests: Iterable[Request], revalidations: Iterable[Request] = ()
+) -> tuple[Location, ...]:
+    """The locations that answer requests by the rule; both are in recorded order.
+
+    ``revalidations`` are those that were answered 304: they answer a request that has a condition
+    and is theirs to the last byte.  Any other is asked for in full.
+    """
     groups: dict[str, dict[str, int]] = defaultdict(dict)
     for request in requests:
         # The first of two equal requests answers both.
@@ -64,6 +75,10 @@ def make_locations(requests: Iterable[Request]) -> tuple[Location, ...]:
         exact.setdefault(fixed, Location(fixed, False, "inexact", first))
         for query, answer in branches(answers):
             prefixes[fixed + query] = Location(fixed + query, True, "inexact", answer)
+    for request in revalidations:
+        name = f"{KEY_MARK}{CONDITION}{request.fixed.removeprefix(KEY_MARK)}{request.query}"
+        exact.setdefault(name, Location(name, False, "exact", request.answer))
+        prefixes[KEY_MARK + CONDITION] = Location(KEY_MARK + CONDITION, True, "plain", None)
     bridges = _bridges(exact, prefixes)
     return (*exact.values(), *prefixes.values(), *bridges)
 

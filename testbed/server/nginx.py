@@ -21,6 +21,7 @@ from testbed.page.archive import Archive
 from testbed.server.blocks import server_block
 from testbed.server.certificates import TLS_LINK, tls_directives
 from testbed.server.listeners import Listener
+from testbed.server.matching import CONDITION
 from testbed.server.replay_log import log_directives, write_answers
 from testbed.server.responses import EMPTY_FILE, check_replayable
 from testbed.server.think import Think, load_directive, require_module
@@ -73,6 +74,7 @@ http {{
   variables_hash_bucket_size 256;
   # HEAD is answered as GET is; a length of 0 is as none.
   map $request_method $answered_method {{ default $request_method; HEAD GET; }}
+  map $http_if_none_match$http_if_modified_since $condition {{ default "{condition}"; "" ""; }}
   map $content_length $body_length {{ default ":$content_length"; "" ""; 0 ""; }}
   sendfile on;
   # Otherwise each head leaves in a segment of its own and takes a place in the initial window.
@@ -118,6 +120,7 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Terms)
     head = HEAD.format(
         pid=PID_FILE,
         error_log=ERROR_LOG,
+        condition=CONDITION,
         log=log_directives(terms.buffered_log),
         constants=constants.definitions(),
         keepalive_requests=kept,

@@ -15,6 +15,7 @@ from testbed.server.responses import response_uri
 LOG_FILE = "access.log"
 ANSWERS_FILE = "answers.json"
 BUFFER = "256k"
+WEBSOCKET = "websocket"
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 # One JSON object a line (``escape=json``).  After the redirect to the response ``$uri`` names it,
@@ -30,6 +31,7 @@ _FIELDS = {
     "bytes": "$bytes_sent",
     "connection": '"$connection"',
     "number": "$connection_requests",
+    "upgrade": '"$http_upgrade"',
 }
 
 
@@ -68,9 +70,11 @@ def read_replay(scratch: Path) -> Replay:
 def parse_replay(log: bytes, answers: Mapping[str, str]) -> Replay:
     """The coverage that an access log tells; ``answers`` maps URIs of responses to requests.
 
-    A line that is none of ours counts as missed, as it is: nothing asked for is left out.
+    A line that is none of ours counts as missed, as it is: nothing asked for is left out.  The
+    opening handshake of a WebSocket (RFC 6455) is no request that a recording could answer; it was
+    refused, and has a connection of its own.
     """
-    exact, inexact, missed = 0, [], []
+    exact, inexact, missed, sockets = 0, [], [], []
     connections: Counter[str] = Counter()
     protocols: Counter[str] = Counter()
     for line in log.splitlines(keepends=False):
@@ -80,6 +84,9 @@ def parse_replay(log: bytes, answers: Mapping[str, str]) -> Replay:
             continue
         if not seen["request"]:
             continue  # the connection ended before it asked for anything
+        if seen["upgrade"].lower() == WEBSOCKET:
+            sockets.append(_asked(seen).partition(" ")[2].replace("http", "ws", 1))
+            continue
         connections[seen["connection"]] += 1
         protocols[_spoken(seen)] += 1
         asked = _asked(seen)
@@ -91,7 +98,8 @@ def parse_replay(log: bytes, answers: Mapping[str, str]) -> Replay:
         else:
             inexact.append(Substitution(asked, answered))
     most = max(connections.values(), default=0)
-    return Replay(exact, tuple(inexact), tuple(missed), most, dict(sorted(protocols.items())))
+    spoken = dict(sorted(protocols.items()))
+    return Replay(exact, tuple(inexact), tuple(missed), most, spoken, tuple(sockets))
 
 
 def _parse_line(line: bytes) -> dict[str, str] | None:

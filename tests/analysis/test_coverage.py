@@ -70,6 +70,11 @@ def test_all_loads_together(good: Record) -> None:
     [
         (Coverage(62, loads=1), "All 62 requests of 1 load were answered exactly."),
         (
+            Coverage(62, loads=2, sockets=2),
+            "All 62 requests of 2 loads were answered exactly. 2 WebSockets refused: what they "
+            "carry is no HTTP, and no replay has it.",
+        ),
+        (
             Coverage(97, 2, 1, 0, 4),
             "97.00 % of 100 requests were answered exactly; 2 inexactly, 1 missed.",
         ),
@@ -126,6 +131,7 @@ def test_the_summary_lists_them_trial_by_trial(tls: Path) -> None:
     cell = summary["cells"][2]
     assert cell["coverage"] == {
         "exact": 59, "inexact": 3, "missed": 0, "not_made": 0, "loads": 1, "pinned": 0,
+        "sockets": 0,
     }  # fmt: skip
     (trial,) = cell["trials"]
     assert trial["pinned"] is False

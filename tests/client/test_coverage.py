@@ -32,6 +32,24 @@ def test_a_recorded_error_is_no_failure() -> None:
     assert compare(site.archive(), [asked("http://a.test/", 0)]).failed == ("http://a.test/",)
 
 
+def test_a_revalidation_is_optional() -> None:
+    site = Site()
+    site.add("http://a.test/", b"", "text/html")
+    site.add("http://a.test/", b"", "text/html", status=304)
+    page, root = site.archive(), asked("http://a.test/")
+    assert compare(page, [root]).missing == compare(page, [root, root]).extra == ()
+    assert compare(page, [root, root, root]).extra == ("http://a.test/",)
+    assert compare(page, []).missing == ("http://a.test/",)
+
+
+def test_an_event_stream_is_asked_for_again_when_it_ends() -> None:
+    site = Site()
+    site.add("http://a.test/events", b"", "text/event-stream")
+    events = asked("http://a.test/events")
+    assert compare(site.archive(), [events] * 3).extra == ()
+    assert compare(site.archive(), []).missing == ("http://a.test/events",)
+
+
 def test_what_was_recorded_after_the_load_event_is_optional() -> None:
     site = Site()
     site.add("http://a.test/", b"", "text/html")

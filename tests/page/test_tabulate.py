@@ -151,7 +151,7 @@ def test_the_document_is_behind_the_roots_redirects() -> None:
 
 @pytest.mark.parametrize(
     ("recorded", "held"),
-    [(200, 200), (201, 200), (206, 200), (204, 204), (205, 204), (304, 200), (300, 200), (401, 403),
+    [(200, 200), (201, 200), (206, 200), (204, 204), (205, 204), (300, 200), (401, 403),
      (404, 404), (410, 410), (418, 404), (429, 404), (500, 500), (502, 503), (505, 500)],
 )  # fmt: skip
 def test_statuses(recorded: int, held: int) -> None:
@@ -159,6 +159,13 @@ def test_statuses(recorded: int, held: int) -> None:
     assert row.status == held
     if held == 204:
         assert (row.transfer_bytes, row.body_bytes) == (400, None)
+
+
+def test_a_revalidation_is_left_out_and_told() -> None:
+    again = child("https://b.example/1", status=304)
+    made = make_tabulation(recording(child("https://b.example/1"), again))
+    assert [row.status for row in made.rows] == [200, 200]
+    assert "Revalidations, for which a table has no status, left out: 1." in made.notes
 
 
 def test_heads() -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
+import hashlib
 import socketserver
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from testbed.page.png import make_png
 
+GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # of every WebSocket
 WWW, STATIC, API = "http://www.site.test", "http://static.site.test", "http://api.other.test"
 
 
@@ -29,7 +32,7 @@ class Answer:
 
     def lines(self) -> tuple[tuple[str, str], ...]:
         """The header lines."""
-        if self.status.startswith("204"):
+        if self.status.startswith(("204", "304", "101")):
             return self.headers
         if self.chunked:
             return (*self.headers, ("Transfer-Encoding", "chunked"))
@@ -107,12 +110,31 @@ class _Handler(socketserver.StreamRequestHandler):
             url = f"{self.server.scheme}://{headers['host']}{target}"  # type: ignore[attr-defined]
             site.asked.append((method, url))
             answer = site.sized.get((method, url, size)) or site.answer(method, url)
+            answer = _accepted(headers) or _unchanged(headers, answer) or answer
             site.ended.wait(answer.delay_s)
             self.wfile.write(answer.head() + (b"" if method == "HEAD" else answer.wire()))
             self.wfile.flush()
-            if answer.cut is not None:
+            if answer.cut is not None or answer.status.startswith("101"):
                 site.ended.wait(60)
                 return
+
+
+def _unchanged(headers: Mapping[str, str], answer: Answer) -> Answer | None:
+    """304 to one who has the answer already (RFC 9110 section 13.1.2)."""
+    tag = dict(answer.headers).get("ETag")
+    if tag is None or headers.get("if-none-match") != tag:
+        return None
+    return Answer(status="304 Not Modified", headers=answer.headers)
+
+
+def _accepted(headers: Mapping[str, str]) -> Answer | None:
+    """The opening handshake of a WebSocket on which nothing is said (RFC 6455 section 4.2.2)."""
+    if headers.get("upgrade", "").lower() != "websocket":
+        return None
+    digest = hashlib.sha1((headers["sec-websocket-key"] + GUID).encode()).digest()  # noqa: S324
+    said = (("Upgrade", "websocket"), ("Connection", "Upgrade"),
+            ("Sec-WebSocket-Accept", base64.b64encode(digest).decode()))  # fmt: skip
+    return Answer(status="101 Switching Protocols", headers=said)
 
 
 class _Server(socketserver.ThreadingTCPServer):

@@ -29,6 +29,7 @@ def line(**changes: Any) -> bytes:
         "bytes": 300,
         "connection": "7",
         "number": 1,
+        "upgrade": "",
     }
     return json.dumps(seen | changes).encode() + b"\n"
 
@@ -44,6 +45,14 @@ def test_requests_are_counted_by_their_match() -> None:
     assert replay.missed == ("HEAD http://a.test/q",)
     assert replay.most_per_connection == 2
     assert replay.protocols == {"http://a.test HTTP/1.1": 3}
+
+
+def test_a_websocket_is_no_request() -> None:
+    asked = {"match": "miss", "request": "GET /chat HTTP/1.1", "uri": "/chat", "scheme": "https"}
+    replay = parse_replay(line() + line(upgrade="WebSocket", connection="8", **asked), ANSWERS)
+    assert (replay.exact, replay.missed, replay.sockets) == (1, (), ("wss://a.test/chat",))
+    assert replay.protocols == {"http://a.test HTTP/1.1": 1}
+    assert parse_replay(line(upgrade="h2c", **asked), ANSWERS).sockets == ()
 
 
 def test_no_requests_are_no_coverage() -> None:

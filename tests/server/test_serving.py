@@ -204,3 +204,31 @@ def test_listeners_that_cannot_be() -> None:
         lab_listeners(both, {HOST: "10.10.0.1"}, "h1")
     with pytest.raises(ConfigurationError, match=rf"{HOST}: has no address"):
         lab_listeners(both, {}, "h1")
+
+
+def test_a_revalidation_is_answered_with_its_own(tmp_path: Path) -> None:
+    long = "/" + "x" * 600
+    entries = [
+        make_entry("/a?b=1", b"whole", tmp_path, headers=(("ETag", '"1"'),)),
+        make_entry("/a?b=1", b"", tmp_path, status=304, headers=(("ETag", '"1"'),)),
+        make_entry(long, b"long", tmp_path),
+        make_entry(long, b"", tmp_path, status=304),
+        make_entry("/other", b"other", tmp_path),
+        make_entry("/only", b"", tmp_path, status=304),
+    ]
+    condition = 'If-None-Match: "1"'
+    with on_loopback(tmp_path, *entries) as site, site.connected() as connection:
+
+        def status(path: str, *headers: str) -> int:
+            lines = (f"GET {path} HTTP/1.1", f"Host: {HOST}", *headers, "", "")
+            connection.send("\r\n".join(lines).encode())
+            return connection.receive().status
+
+        assert [status("/a?b=1"), status("/a?b=1", condition)] == [200, 304]
+        assert status("/a?b=1", "If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT") == 304
+        assert [status(long), status(long, condition)] == [200, 304]
+        assert [status("/other", condition), status("/a?b=2", condition)] == [200, 200]
+        assert [status("/only"), status("/only", condition)] == [304, 304]
+        assert status("/none", condition) == 404
+    replay = site.replay()
+    assert (replay.exact, len(replay.inexact), len(replay.missed)) == (8, 1, 1)

@@ -22,7 +22,7 @@ from testbed.client.chromium.browser import (
     find_node,
     sandbox_obstacle,
 )
-from testbed.client.coverage import compare
+from testbed.client.coverage import compare, list_due
 from testbed.client.process import run_logged
 from testbed.client.protocol import (
     LoadError,
@@ -106,7 +106,7 @@ class Chromium:
             "filter_calls": filters_calls(),
             "authority": read_authority(order),
             "pinned": order.pinned,
-            "due": [entry.url for entry in order.archive.entries if not entry.after_load],
+            "due": list_due(order.archive),
             "timeout_ms": order.timeout_s * 1000.0,
             "wait_until_ms": wait_ms,
             "result": str(result),

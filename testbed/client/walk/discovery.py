@@ -35,6 +35,7 @@ class Node:
         "port",
         "priority",
         "request_body_size",
+        "revalidates",
         "target",
         "tls",
         "url",
@@ -46,6 +47,7 @@ class Node:
         self.tls, self.host, self.port, self.target = split_url(self.url)
         self.body_size: int = entry["body_size"]
         self.request_body_size: int = entry["request_body_size"]
+        self.revalidates: bool = entry["revalidates"]
         self.parent: str | None = entry["parent"]
         self.priority = priority(entry["mime"])
         self.on_body: list[tuple[float, Node]] = []

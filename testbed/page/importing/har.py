@@ -23,6 +23,8 @@ from testbed.page.importing.notes import Notes
 from testbed.page.importing.values import Fields
 from testbed.page.recording import Headers
 
+_BY_WORKER = ("_fetchedViaServiceWorker", "fromServiceWorker", "_fromServiceWorker")
+
 
 def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> Reading:
     """Read one page of a HAR, the first one unless ``page`` has the id of another.
@@ -38,6 +40,7 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
     entries = log.members("entries")
     chosen = _choose_page(path, log, entries, page)
     kept = list(_of_page(entries, chosen, notes))
+    kept = list(_without_workers(kept, notes))
     if not kept:
         raise ConfigurationError([f"{path}: no requests of the page; export it with its log"])
     if len(kept) > ENTRIES:
@@ -111,6 +114,26 @@ def _of_page(entries: list[Fields], page: Fields | None, notes: Notes) -> Iterat
             notes.add("Requests left out, of another page of the file", reference)
 
 
+def _without_workers(entries: list[Fields], notes: Notes) -> Iterator[Fields]:
+    """Without what a service worker answered from the network: that request is there as well."""
+    asked = {_url_of(entry) for entry in entries if not _is_workers(entry)}
+    for entry in entries:
+        if _is_workers(entry) and _url_of(entry) in asked:
+            notes.add("Requests left out, answered by a service worker", _url_of(entry))
+        else:
+            yield entry
+
+
+def _is_workers(entry: Fields) -> bool:
+    """Whether a service worker answered, in the words of DevTools and of chrome-har."""
+    response = entry.fields("response")
+    return any(message.raw(name) is True for message in (entry, response) for name in _BY_WORKER)
+
+
+def _url_of(entry: Fields) -> str:
+    return entry.text("_full_url") or entry.fields("request").text("url")
+
+
 def _claim(
     entry: Fields, zero: datetime | None, moment: datetime | None, producer: str, notes: Notes
 ) -> Claim:
@@ -120,7 +143,7 @@ def _claim(
     status = int(response.number("status") or 0)
     cached = _is_cached(entry, response, status)
     size = measure(entry, response, headers, producer=producer, cached=cached)
-    url = entry.text("_full_url") or request.text("url")
+    url = _url_of(entry)
     body = _body(content, headers, url, notes)
     redirect = response.text("redirectURL")
     if redirect and 300 <= status < 400 and not find_header(headers, "location"):
@@ -157,7 +180,9 @@ def _is_cached(entry: Fields, response: Fields, status: int) -> bool:
     """Whether the browser did not fetch it, in the words of each producer, or by a 304."""
     before = entry.fields("cache").raw("beforeRequest")
     on_disk = entry.raw("_fromDiskCache") is True or response.raw("fromDiskCache") is True
-    return status == 304 or entry.has("_fromCache") or on_disk or isinstance(before, dict)
+    if status == 304 or _is_workers(entry):
+        return True
+    return entry.has("_fromCache") or on_disk or isinstance(before, dict)
 
 
 def _headers(message: Fields) -> Headers:

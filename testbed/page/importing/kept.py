@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from testbed.page.archive import split_url
+from testbed.page.head import NOT_MODIFIED
 from testbed.page.importing.addresses import UnusableError, clean_url, has_user
 from testbed.page.importing.claim import Claim
 from testbed.page.importing.limits import BODY_BYTES, HEAD_BYTES, mib
@@ -35,7 +36,10 @@ def keep(claims: Sequence[Claim], notes: Notes) -> list[Kept]:
             continue
         key = (item.claim.method, item.url)
         scheme, host, port, _ = split_url(item.url)
-        if claim.from_cache and key in seen:
+        if claim.status == NOT_MODIFIED and key in seen:
+            notes.add("Revalidations, answered 304 Not Modified again", item.url)
+            kept.append(replace(item, claim=replace(item.claim, body=None), status=NOT_MODIFIED))
+        elif claim.from_cache and key in seen:
             notes.add("Requests left out, answered by the cache", item.url)
         elif schemes.setdefault((host, port), scheme) != scheme:
             notes.add("Requests left out, http and https on one port", item.url)

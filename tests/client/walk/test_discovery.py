@@ -15,6 +15,7 @@ ROOT = "http://a.test/"
 
 def entry(url: str, how: str, parent: str | None = ROOT, **more: Any) -> dict[str, Any]:
     plain = {"method": "GET", "mime": "image/png", "body_size": 10, "request_body_size": 0}
+    plain |= {"revalidates": False}
     plain |= {"gap_ms": None, "dur_ms": None, "think_factor": 1.0}
     return {"url": url, "how": how, "parent": parent} | plain | more
 

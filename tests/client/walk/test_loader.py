@@ -65,7 +65,7 @@ def always(connection: socket.socket, _: int) -> None:
 
 def page(port: int, *children: str, how: str = "script", mime: str = "image/png") -> list[Any]:
     base = f"http://127.0.0.1:{port}"
-    common = {"method": "GET", "body_size": 2, "request_body_size": 0}
+    common = {"method": "GET", "body_size": 2, "request_body_size": 0, "revalidates": False}
     common |= {"gap_ms": None, "dur_ms": None, "think_factor": 1.0}
     root = {"url": f"{base}/", "how": "root", "parent": None, "mime": "text/html"} | common
     rest = [{"url": base + c, "how": how, "parent": f"{base}/", "mime": mime} for c in children]
@@ -102,6 +102,22 @@ def test_requests_have_the_size_of_real_ones() -> None:
     with serving(measure) as server:
         load(page(server.port, "/a"))
     assert sizes == [490, 490]
+
+
+def test_what_was_revalidated_is_asked_for_with_a_condition() -> None:
+    heads: list[bytes] = []
+
+    def listen(connection: socket.socket, _: int) -> None:
+        while request := connection.recv(4096):
+            heads.append(request)
+            connection.sendall(OK)
+
+    with serving(listen) as server:
+        entries = page(server.port, "/a")
+        entries[1]["revalidates"] = True
+        load(entries)
+    assert [b"\r\nIf-None-Match: *\r\n" in head for head in heads] == [False, True]
+    assert [len(head) for head in heads] == [490, 490]
 
 
 def test_stylesheets_overtake_waiting_pictures() -> None:

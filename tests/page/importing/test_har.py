@@ -184,6 +184,29 @@ def test_what_the_cache_answered_is_sent_once_and_as_200(imported: Import) -> No
     assert "answered by the cache: 1" in notes and "sent as from the network: 1" in notes
 
 
+def test_a_revalidation_behind_an_answer_stays_one(imported: Import) -> None:
+    document = devtools()
+    again = json.loads(json.dumps(document["log"]["entries"][2]))
+    again["response"] |= {"status": 304, "bodySize": 0, "_transferSize": 0}
+    document["log"]["entries"].append(again)
+    recording = imported(document)
+    style = [e for e in recording.exchanges if e.url == ROOT + "style.css"]
+    assert [(e.status, bool(e.body)) for e in style] == [(200, True), (304, False)]
+    assert "Revalidations, answered 304 Not Modified again: 1" in " ".join(recording.notes)
+
+
+@pytest.mark.parametrize("name", ["_fetchedViaServiceWorker", "fromServiceWorker"])
+def test_what_a_service_worker_answered_went_out_once(name: str, imported: Import) -> None:
+    document = devtools()
+    entries = document["log"]["entries"]
+    entries.append(json.loads(json.dumps(entries[5])))
+    entries[4]["response"][name] = entries[5]["response"][name] = True
+    recording = imported(document)
+    assert len(recording.exchanges) == len(SITE)
+    notes = " ".join(recording.notes)
+    assert "answered by a service worker: 1" in notes and "sent as from the network: 1" in notes
+
+
 @pytest.mark.parametrize("where", ("entry", "response"))
 def test_a_repeat_from_the_disk_cache_is_no_request(where: str, imported: Import) -> None:
     document = browsertime(bodies=True)

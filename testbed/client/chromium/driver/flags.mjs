@@ -49,14 +49,6 @@ const DISABLED_FEATURES = [
   ['TcpSocketPoolLimitRandomization', 'a random limit of connections'],
 ];
 
-// What a recorder's browser is without, beyond that.
-const DISABLED_FOR_A_LOG = [
-  [
-    'NetworkServiceDedicatedThread',
-    "the browser's end waits for no such thread: on a busy machine its log had no end",
-  ],
-];
-
 const ENABLED_FEATURES = [
   // With the line on the GPU process a quarter of a load's CPU time.
   ['NetworkServiceInProcess2', 'one process less to start; the same network stack'],
@@ -87,22 +79,20 @@ const TRUST = '--ignore-certificate-errors-spki-list';
 /**
  * @param {{sandbox: boolean, filter_calls: boolean, profile: string, authority: ?string}} order
  *   authority: Base64 SHA-256 of the key of a certificate in the chains that the lab's servers send
- * @param {boolean} logged whether the browser writes a network log
  * @returns {string[]} arguments for the browser
  */
-export function browserArguments(order, logged = false) {
+export function browserArguments(order) {
   const depending = [
     ...(order.sandbox ? WITH_SANDBOX : WITHOUT_SANDBOX),
     ...(order.sandbox && !order.filter_calls ? WITHOUT_CALL_FILTER : []),
   ];
-  const disabled = [...DISABLED_FEATURES, ...(logged ? DISABLED_FOR_A_LOG : [])];
   const flags = [...FLAGS, ...depending].map(([flag]) => flag);
   const names = (features) => features.map(([name]) => name).join(',');
   return [
     ...flags,
     ...(order.authority ? [`${TRUST}=${order.authority}`] : []),
     `--enable-features=${names(ENABLED_FEATURES)}`,
-    `--disable-features=${names(disabled)}`,
+    `--disable-features=${names(DISABLED_FEATURES)}`,
     `--user-data-dir=${order.profile}`,
     'about:blank',
   ];

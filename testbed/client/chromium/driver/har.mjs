@@ -36,8 +36,8 @@ export function harOf(messages, load) {
     markCustom(entry.response.content, CONTENT);
   }
   const [first] = har.log.pages;
-  const unanswered = load.requests.filter(({ status }) => status === 0);
-  har.log.entries.push(...unanswered.map((request) => failedEntry(request, first)));
+  const untold = load.requests.filter(({ status, protocol }) => !status || protocol === null);
+  har.log.entries.push(...untold.map((request) => untoldEntry(request, first)));
   har.log.entries.sort((a, b) => a.startedDateTime.localeCompare(b.startedDateTime));
   return har;
 }
@@ -78,8 +78,11 @@ function once(headers) {
   });
 }
 
-/** chrome-har leaves out what got no response; DevTools writes it with status 0, as here. */
-function failedEntry(request, page) {
+/**
+ * chrome-har leaves out what got no response; DevTools writes it with status 0, as here, and a
+ * service worker's script with its own.
+ */
+function untoldEntry(request, page) {
   const started = Date.parse(page.startedDateTime) + request.start_ms;
   const time = (request.end_ms ?? request.start_ms) - request.start_ms;
   const message = { cookies: [], headers: [], headersSize: -1, bodySize: -1, httpVersion: '' };
@@ -89,11 +92,11 @@ function failedEntry(request, page) {
     time,
     request: { method: request.method, url: request.url, queryString: [], ...message },
     response: {
-      status: 0,
+      status: request.status,
       statusText: '',
       content: { size: 0, mimeType: '' },
       redirectURL: '',
-      _error: request.error ?? 'not complete at the load event',
+      ...(request.status ? {} : { _error: request.error ?? 'not complete at the load event' }),
       ...message,
     },
     cache: {},

@@ -4,10 +4,18 @@
  *
  * Usage: node record.cjs ORDER.json DESCRIPTOR, where ORDER holds: url, executable, profile,
  * environment, sandbox, filter_calls, authority, arguments, timeout_ms, wait_ms, scroll, pinned,
- * result; and DESCRIPTOR is open for writing and gets lines of JSON about the progress.
+ * netlog (the file), result; and DESCRIPTOR is open for writing and gets lines of JSON about the progress.
  */
 
-import { readFileSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 
 import { launch } from 'puppeteer-core';
 
@@ -30,6 +38,10 @@ const TIMED_OUT = 3;
 const NOT_LOADED = 4; // then the result says why
 const PROGRESS_MS = 200;
 const STACK_DEPTH = 32; // so that an image that a script asks for is traced to the script
+const MARK = 'firstflight-end'; // a cookie's name
+const MARKS = 16; // the browser keeps back so many events
+const TAIL_BYTES = 2 ** 20;
+const POLL_MS = 20;
 const ANSWER_MS = 5000; // a page that is busy for ever answers no question
 
 /** Pages, frames and workers of one recording. */
@@ -133,7 +145,9 @@ async function record(browser, order) {
   try {
     const seen = await Promise.race([watch(session, recorder, order), untilCrash(session)]);
     const [browserVersion, loadS] = await Promise.all([browser.version(), loaded]);
-    return { browser: browserVersion, main_frame: frameTree.frame.id, load_s: loadS, ...seen };
+    const logged = await flushLog(session, order.netlog).catch(() => false);
+    const main = frameTree.frame.id;
+    return { browser: browserVersion, main_frame: main, load_s: loadS, logged, ...seen };
   } finally {
     clearInterval(progress);
   }
@@ -169,7 +183,42 @@ async function watch(session, recorder, order) {
 }
 
 /**
- * Ends the browser and waits until it has: only then its network log is complete.
+ * Waits until the network log has all that happened before; whether it was to be had.
+ *
+ * The log is written some events at a time, and a browser that ends on a busy machine may lose the
+ * last ones.  To set a cookie is an event, and costs no packet: what comes before it in the log is
+ * in the file when it is.
+ */
+async function flushLog(session, path) {
+  const deadline = performance.now() + ANSWER_MS;
+  while (performance.now() < deadline) {
+    const given = { name: MARK, value: 'x', url: 'http://firstflight.invalid/' };
+    const marks = Array.from({ length: MARKS }, () => session.send('Network.setCookie', given));
+    await within(deadline - performance.now(), 'no answer', Promise.all(marks));
+    await new Promise((resolve) => {
+      setTimeout(resolve, POLL_MS);
+    });
+    if (readTail(path).includes(MARK)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/** The end of a file that may be large. */
+function readTail(path) {
+  const file = openSync(path, 'r');
+  try {
+    const tail = Buffer.alloc(TAIL_BYTES);
+    const start = Math.max(fstatSync(file).size - TAIL_BYTES, 0);
+    return tail.subarray(0, readSync(file, tail, 0, TAIL_BYTES, start));
+  } finally {
+    closeSync(file);
+  }
+}
+
+/**
+ * Ends the browser and waits until it has: then its network log has an end.
  *
  * Puppeteer's own close() kills a browser that ends before it has answered the wish to.
  */
@@ -188,7 +237,7 @@ async function end(browser) {
 
 async function main() {
   const order = JSON.parse(readFileSync(process.argv[2], 'utf8'));
-  const given = browserArguments(order, true);
+  const given = browserArguments(order);
   const browser = await launch({
     executablePath: order.executable,
     ignoreDefaultArgs: true,

@@ -21,6 +21,7 @@ const EVENTS = [
   'Page.loadEventFired',
 ];
 
+const OK = 200;
 /** Statuses whose responses have no body; see https://fetch.spec.whatwg.org/#statuses. */
 const BODILESS = [204, 205, 304];
 
@@ -93,7 +94,8 @@ function removeScriptIds(stack) {
  * @param {{method: string, params: object}[]} messages
  * @param {number} start monotonic seconds at navigationStart
  * @returns {object[]} one per request that went out, redirected ones included; times in ms.  What
- *     the browser's caches answered did not go out.  last_ms: when something last arrived of it.
+ *     the browser's caches or a service worker answered did not go out: what the worker itself
+ *     asked the network for is told by its own session.  last_ms: when something last arrived.
  */
 export function requestsOf(messages, start) {
   const requests = [];
@@ -120,12 +122,15 @@ export function requestsOf(messages, start) {
     } else if (method === 'Network.responseReceived') {
       respond(request, params.response);
       request.last_ms = since(params.timestamp);
-      if (params.response.fromDiskCache || params.response.fromPrefetchCache) {
+      const { fromDiskCache, fromPrefetchCache, fromServiceWorker } = params.response;
+      if (fromDiskCache || fromPrefetchCache || fromServiceWorker) {
         cached.add(request);
       }
     } else if (method === 'Network.dataReceived') {
       request.last_ms = since(params.timestamp);
     } else if (method === 'Network.loadingFinished') {
+      // Of a service worker's script only the end is told, and only of one that is taken.
+      request.status ||= OK;
       request.end_ms = since(params.timestamp);
       request.transfer_bytes = params.encodedDataLength;
     } else if (method === 'Network.loadingFailed') {
