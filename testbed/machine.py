@@ -1,6 +1,10 @@
 """What else the machine did while something was measured in real time.
 
-Sources: proc_stat(5), proc_pid_stat(5), proc_loadavg(5).
+A trial is judged by what reached it: how late packets left the link, and how long the client and
+the server waited for a processor.  What may have been the cause is kept beside it.
+
+Sources: proc_stat(5), proc_pid_stat(5), proc_loadavg(5); Linux, Documentation/scheduler/
+sched-stats.rst for /proc/<pid>/schedstat.
 Read inside a PID namespace of its own: the processes that are seen there are those of the trial,
 while /proc/stat and /proc/loadavg tell of the whole machine.
 """
@@ -17,15 +21,17 @@ PROC = Path("/proc")
 
 MOST_LATENESS_MS = 5.0
 """A packet that leaves the link later than this makes a load longer than the link says."""
-MOST_STEAL_PCT = 2.0
-"""Time that the machine below took away, of all its processors' time."""
+MOST_QUEUED_PCT = 5.0
+"""Time that one thread was ready to run and did not, of the load's: so much longer it may be."""
 MOST_OTHERS_PCT = 40.0
 """Processor time of everybody else, of all there is; a browser's load gets longer beyond a half."""
 
+_WAITED = "waited for a processor"
 LIMITS: Mapping[str, tuple[float, str, str]] = {
     "worst_lateness_ms": (MOST_LATENESS_MS, "ms", "a packet left the link late by"),
     "stray_packets": (0.0, "packets", "around the link went"),
-    "steal_pct": (MOST_STEAL_PCT, "%", "the hypervisor took away"),
+    "client_queued_pct": (MOST_QUEUED_PCT, "% of the load", f"a thread of the client {_WAITED}"),
+    "server_queued_pct": (MOST_QUEUED_PCT, "% of the load", f"the server {_WAITED}"),
     "others_pct": (MOST_OTHERS_PCT, "%", "other processes took"),
 }
 
@@ -67,6 +73,30 @@ def _read_ours(proc: Path) -> int:
         fields = text.rpartition(")")[2].split()
         ticks += sum(map(int, fields[11:15]))
     return ticks
+
+
+def read_queued(pid: int, proc: Path = PROC) -> float:
+    """Seconds that a process's first thread was ready to run so far, and did not.
+
+    Raises:
+        OSError: it has ended.
+    """
+    return int((proc / str(pid) / "schedstat").read_text().split()[1]) / 1e9
+
+
+def describe_queues(plt_ms: float, client_s: float | None, server_s: float) -> dict[str, float]:
+    """How long client and server waited for a processor during a load, as a record keeps it.
+
+    Args:
+        plt_ms: how long the load took.
+        client_s: of that of its threads that waited longest; ``None`` when it did not tell.
+        server_s: of the server.
+    """
+    seconds = {"server": server_s} | ({} if client_s is None else {"client": client_s})
+    queued = {f"{end}_queued_ms": 1e3 * waited for end, waited in seconds.items()}
+    return queued | {
+        f"{end}_queued_pct": _share(1e3 * waited, plt_ms) for end, waited in seconds.items()
+    }
 
 
 def describe_machine(before: Sample, after: Sample, proc: Path = PROC) -> dict[str, float]:

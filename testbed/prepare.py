@@ -15,6 +15,7 @@ from testbed.determinism import check_determinism
 from testbed.environment import Environment, hash_tree, read_environment
 from testbed.errors import ConfigurationError
 from testbed.kernel import KERNELS, kernel_versions, open_kernel
+from testbed.kernel.idle import require_idle
 from testbed.kernel.protocol import Kernel
 from testbed.kernel.virtual import VirtualKernel
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
@@ -52,6 +53,8 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
     kernel = open_kernel(
         experiment.kernel, experiment.kernel_version, cache, bundle.path, _log.info
     )
+    if kernel.real_time:
+        require_idle()
     environment = read_environment(
         kernel=kernel.identity(),
         code={"bundle": bundle.digest, "judge": _judge_digest()},

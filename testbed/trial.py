@@ -23,7 +23,7 @@ from testbed.lab.exactness import HOST
 from testbed.lab.laboratory import Lab, open_lab
 from testbed.lab.link.backend import choose_backend
 from testbed.lab.topology import RESOLVER_ADDRESS, origin_address
-from testbed.machine import describe_machine, read_sample
+from testbed.machine import describe_machine, describe_queues, read_queued, read_sample
 from testbed.model import (
     CAPTURE_FILE,
     OBSERVATION_FILE,
@@ -114,7 +114,7 @@ def _measure(
     nginx = site.scratch / "nginx"
     try:
         with (
-            serve(topology.server, archive, listeners, nginx, terms),
+            serve(topology.server, archive, listeners, nginx, terms) as server,
             resolve(
                 topology.client,
                 topology.server,
@@ -124,7 +124,7 @@ def _measure(
                 site.scratch,
             ),
         ):
-            load, counters, machine = _load(trial, site, archive, lab)
+            load, counters, machine = _load(trial, site, archive, lab, server)
     except LoadError:
         # What the server was asked explains a load that came to no end.
         observation["replay"] = asdict(read_replay(nginx))
@@ -144,9 +144,12 @@ def _measure(
 
 
 def _load(
-    trial: Trial, site: Site, archive: Archive, lab: Lab
+    trial: Trial, site: Site, archive: Archive, lab: Lab, server: int
 ) -> tuple[PageLoad, dict[str, dict[str, int]], dict[str, float]]:
-    """The load, what the TCP counters of both ends grew by during it, and the machine meanwhile."""
+    """The load, what the TCP counters of both ends grew by during it, and the machine meanwhile.
+
+    ``server`` is the process that serves.
+    """
     ends = {"client": lab.topology.client, "server": lab.topology.server}
     lab.prime_cookies(len(archive.hosts))
     before = {end: read_counters(namespace) for end, namespace in ends.items()}
@@ -155,7 +158,7 @@ def _load(
     order = _order(trial, site, archive, lab)
     pcap = site.scratch / CAPTURE_FILE
     # In virtual time nothing that a machine does can be seen, so nobody looks.
-    sample = None if site.aligned else read_sample()
+    began = None if site.aligned else (read_sample(), read_queued(server))
     try:
         with capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log"):
             load = CLIENTS[trial.condition.client].load(order)
@@ -166,7 +169,12 @@ def _load(
         for file in (pcap, *sorted(order.out.iterdir())):
             if file.is_file() and not file.is_symlink():
                 shutil.copyfile(file, site.out / file.name)
-    machine = {} if sample is None else describe_machine(sample, read_sample()) | _link_of(lab)
+    machine: dict[str, float] = {}
+    if began is not None:
+        sample, queued_s = began
+        server_s = read_queued(server) - queued_s
+        machine = describe_machine(sample, read_sample()) | _link_of(lab)
+        machine |= describe_queues(load.plt_ms, load.browser.get("queued_s"), server_s)
     after = {end: read_counters(namespace) for end, namespace in ends.items()}
     return load, {end: difference(before[end], after[end]) for end in ends}, machine
 

@@ -140,13 +140,23 @@ def test_what_the_machine_did_is_kept(out: Path) -> None:
 
 
 def test_a_machine_that_was_disturbed(out: Path) -> None:
-    record = judge(out, good() | {"machine": {"steal_pct": 2.5, "worst_lateness_ms": 7.25}})
+    record = judge(out, good() | {"machine": {"others_pct": 45.5, "worst_lateness_ms": 7.25}})
     assert record.outcome == "lab_mismatch"
     assert record.reason == (
         "a packet left the link late by 7.25 ms (limit 5 ms); "
-        "the hypervisor took away 2.5 % (limit 2 %)"
+        "other processes took 45.5 % (limit 40 %)"
     )
     assert record.load == LOAD
+
+
+def test_time_that_a_hypervisor_took_is_kept_and_decides_nothing(out: Path) -> None:
+    machine = {"steal_pct": 3.6, "worst_lateness_ms": 0.4, "client_queued_pct": 0.5}
+    record = judge(out, good() | {"machine": machine})
+    assert (record.outcome, record.machine) == ("ok", machine)
+    (out / "observation.json").unlink()
+    waited = judge(out, good() | {"machine": machine | {"client_queued_pct": 6.0}})
+    assert waited.outcome == "lab_mismatch"
+    assert waited.reason is not None and "waited for a processor 6 % of the load" in waited.reason
 
 
 def test_no_capture(out: Path) -> None:

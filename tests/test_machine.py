@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from testbed.machine import LIMITS, describe_machine, judge_machine, read_sample
+from testbed import proc
+from testbed.machine import (
+    LIMITS,
+    describe_machine,
+    describe_queues,
+    judge_machine,
+    read_queued,
+    read_sample,
+)
 
 
 def write_proc(folder: Path, cpu: str, processes: dict[str, str]) -> Path:
@@ -61,6 +72,50 @@ def test_each_limit(name: str) -> None:
     assert judge_machine({name: limit}) == ()
     (sentence,) = judge_machine({name: limit + 1})
     assert f"(limit {limit:g} {unit})" in sentence
+
+
+def test_who_waited_for_a_processor_in_vain(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "schedstat").write_text("900000000 120000000 55\n")
+    assert read_queued(7, tmp_path) == 0.12
+    with pytest.raises(OSError, match="schedstat"):
+        read_queued(8, tmp_path)
+    assert describe_queues(2000.0, 0.11, 0.002) == pytest.approx(
+        {"client_queued_ms": 110.0, "client_queued_pct": 5.5, "server_queued_ms": 2.0,
+         "server_queued_pct": 0.1}
+    )  # fmt: skip
+    assert set(describe_queues(2000.0, None, 0.0)) == {"server_queued_ms", "server_queued_pct"}
+    (told,) = judge_machine(describe_queues(2000.0, 0.11, 0.002))
+    assert told == (
+        "a thread of the client waited for a processor 5.5 % of the load (limit 5 % of the load)"
+    )
+    assert judge_machine(describe_queues(2000.0, 0.09, 0.002)) == ()
+
+
+def test_a_hypervisor_is_judged_by_what_reached_the_trial() -> None:
+    idle = {"steal_pct": 3.6, "others_pct": 2.0, "worst_lateness_ms": 0.4}
+    idle |= describe_queues(2000.0, 0.01, 0.001)
+    assert judge_machine(idle) == ()
+    (told,) = judge_machine(idle | {"worst_lateness_ms": 6.0})
+    assert told.startswith("a packet left the link late by 6 ms")
+
+
+def test_a_process_that_had_to_wait() -> None:
+    """Two that want the processor that this one is given: each waits."""
+    allowed = os.sched_getaffinity(0)
+    one = {min(allowed)}
+    os.sched_setaffinity(0, one)
+    try:
+        argv = (sys.executable, "-c", "while True: pass")
+        with proc.started(argv) as burner, proc.started(argv) as other:
+            before = read_queued(burner.pid)
+            deadline = time.monotonic() + 60
+            while read_queued(burner.pid) - before < 0.05:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert other.poll() is None
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def test_what_was_not_read_is_not_judged() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -116,7 +117,7 @@ class Stage:
         scratch.mkdir()
         self.running = True
         try:
-            yield 1
+            yield os.getpid()
         finally:
             self.running = False
             (scratch / ERROR_LOG).write_text(self.complaint)
@@ -191,7 +192,8 @@ def test_in_real_time_the_machine_and_its_link_are_watched(stage: Stage) -> None
     machine = stage.perform()["machine"]
     assert stage.labs == [("", HOST, "the backend", 0)]
     assert stage.orders[0].wait_until_ns is None
-    assert {"steal_pct", "others_pct", "load_1min", "cpu_s"} < set(machine)
+    assert {"steal_pct", "others_pct", "load_1min", "cpu_s", "server_queued_ms"} < set(machine)
+    assert "client_queued_ms" not in machine  # this client does not tell
     assert machine["worst_lateness_ms"] == 1.5
     assert "mean_lateness_ms" not in machine  # what the link does not tell is no number
     assert (machine["dropped_packets"], machine["stray_packets"]) == (4.0, 0.0)

@@ -1,18 +1,104 @@
-"""Wait for an idle machine before something is measured in real time; bounded, and told."""
+"""An idle machine: asked for before a run in real time, waited for before each of its trials.
+
+Both are bounded, and told.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from testbed import log
-from testbed.machine import PROC, describe_machine, read_sample
+from testbed.errors import MissingError
+from testbed.machine import (
+    PROC,
+    describe_machine,
+    judge_machine,
+    read_queued,
+    read_sample,
+)
 
 IDLE_PCT = 20.0
 """Processor time of others, of all there is, from which on a trial waits."""
 LOOK_S = 0.25
 PATIENCE_S = 30.0
+NAP_S = 0.001
+FIFO_PRIORITY = 10
 _log = log.logger(__name__)
+
+
+def require_idle(
+    look: Callable[[], Mapping[str, float]] | None = None, patience_s: float = PATIENCE_S
+) -> None:
+    """Return as soon as one look finds a machine on which a trial would count.
+
+    Args:
+        look: readings of the machine now, by default ``look_around``; it takes ``LOOK_S``.
+        patience_s: how long that is waited for.
+
+    Raises:
+        MissingError: it was not found; or this kernel does not tell what trials are judged by.
+    """
+    try:
+        read_queued(os.getpid())
+    except OSError as error:
+        raise MissingError(
+            "this kernel does not tell how long a process waits for a processor "
+            f"({error.filename}: {error.strerror}), by which trials in real time are judged: take "
+            "one with CONFIG_SCHED_INFO, or the virtual kernel: --kernel virtual"
+        ) from None
+    look = look_around if look is None else look
+    told = False
+    for _ in range(max(1, round(patience_s / LOOK_S))):
+        machine = look()
+        problems = judge_machine(machine)
+        if not problems:
+            return
+        if not told:
+            _log.info(
+                "waiting up to %.0f s for a machine that is idle enough: %s",
+                patience_s, "; ".join(problems),
+            )  # fmt: skip
+            told = True
+    raise MissingError(
+        f"this machine is too busy to measure in real time, for {patience_s:g} s at a stretch: "
+        f"{'; '.join(problems)}; the hypervisor took {machine['steal_pct']:.3g} %; end what else "
+        "runs, take a quieter machine, or the virtual kernel: --kernel virtual"
+    )
+
+
+def look_around(look_s: float = LOOK_S) -> dict[str, float]:
+    """What others take now, and how late a process is that sleeps as a packet of the link does.
+
+    The sleeper has the link's real-time priority, if it may.
+    """
+    before, worst_ms = read_sample(ours=False), 0.0
+    ends = time.monotonic() + look_s
+    with real_time_priority():
+        while time.monotonic() < ends:
+            due = time.monotonic() + NAP_S
+            time.sleep(NAP_S)
+            worst_ms = max(worst_ms, 1e3 * (time.monotonic() - due))
+    machine = describe_machine(before, read_sample(ours=False))
+    return machine | {"worst_lateness_ms": worst_ms}
+
+
+@contextmanager
+def real_time_priority() -> Iterator[None]:
+    """The block runs before all that is not in real time (sched(7)), where this process may."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(FIFO_PRIORITY))
+    except PermissionError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def await_idle(

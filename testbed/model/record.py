@@ -27,7 +27,9 @@ class Record:
     ``position`` is the trial's place in its block, from 0; in virtual time, where a trial cannot
     disturb the next, it has none.
     ``machine`` is what the machine did meanwhile, of a trial in real time: ``steal_pct``,
-    ``others_pct`` (other processes), ``load_1min``, ``worst_lateness_ms`` of the link, ``cpu_s``.
+    ``others_pct`` (other processes), ``load_1min``, ``worst_lateness_ms`` of the link, ``cpu_s``,
+    and how long client and server waited for a processor (``client_queued_ms``, in percent of the
+    load ``client_queued_pct``).
     """
 
     trial_id: str

@@ -95,6 +95,10 @@ def test_each_client(kernel: HostKernel, page: Path, tmp_path: Path, client: str
     require_proven(record)
     assert record.cost is not None
     assert record.cost.cpu_s > record.machine["cpu_s"] > 0
+    queued = {"server_queued_ms", "server_queued_pct"}
+    queued |= {"client_queued_ms", "client_queued_pct"} if client == "chromium" else set()
+    assert {name for name in record.machine if "queued" in name} == queued
+    assert all(record.machine[name] >= 0 for name in queued)
 
 
 @pytest.mark.browser

@@ -2,8 +2,11 @@
  * What a load costs the browser: CPU time of its processes, and what its main thread was busy with.
  *
  * Source: Chrome DevTools Protocol, SystemInfo.getProcessInfo (CPU seconds since a process began)
- * and Performance.getMetrics (seconds of wall time in tasks, script, layout, style, compiling).
+ * and Performance.getMetrics (seconds of wall time in tasks, script, layout, style, compiling);
+ * Linux, Documentation/scheduler/sched-stats.rst (/proc/<pid>/task/<tid>/schedstat).
  */
+
+import { readdirSync, readFileSync } from 'node:fs';
 
 const DURATIONS = {
   task_s: 'TaskDuration',
@@ -17,6 +20,39 @@ const DURATIONS = {
 export async function readProcesses(session) {
   const { processInfo } = await session.connection().send('SystemInfo.getProcessInfo');
   return new Map(processInfo.map(({ id, cpuTime }) => [id, cpuTime]));
+}
+
+/** Seconds that each thread of `processes` was ready to run so far, and did not, by its path. */
+export function readQueued(processes) {
+  const queued = new Map();
+  for (const id of processes.keys()) {
+    for (const thread of tryTo(() => readdirSync(`/proc/${id}/task`)) ?? []) {
+      const path = `/proc/${id}/task/${thread}/schedstat`;
+      const text = tryTo(() => readFileSync(path, 'ascii'));
+      if (text) {
+        queued.set(path, Number(text.split(' ')[1]) / 1e9);
+      }
+    }
+  }
+  return queued;
+}
+
+/** What `read` gives; nothing of what ends meanwhile. */
+function tryTo(read) {
+  try {
+    return read();
+  } catch (error) {
+    if (!['ENOENT', 'ESRCH'].includes(error.code)) {
+      throw error;
+    }
+    return null;
+  }
+}
+
+/** Of the thread that waited longest between two readings. */
+export function longestQueued(before, after) {
+  const waited = [...after].map(([path, seconds]) => seconds - (before.get(path) ?? 0));
+  return Math.max(0, ...waited);
 }
 
 /**

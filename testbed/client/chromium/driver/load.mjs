@@ -10,7 +10,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 
 import { launch } from 'puppeteer-core';
 
-import { costOf, readProcesses } from './cost.mjs';
+import { costOf, longestQueued, readProcesses, readQueued } from './cost.mjs';
 import { browserArguments } from './flags.mjs';
 import { readyFullBrowser, withoutBlocked } from './full.mjs';
 import { harOf } from './har.mjs';
@@ -103,6 +103,7 @@ async function load(browser, order) {
   const traffic = new Traffic();
   await prepare(session, order, seen, traffic);
   const before = isRealTime(order) ? await readProcesses(session) : null;
+  const queued = before && readQueued(before);
   if (order.wait_until_ms !== null) {
     await sleepUntil(order.wait_until_ms);
   }
@@ -114,6 +115,7 @@ async function load(browser, order) {
     readMetrics(session),
     readProcesses(session),
   ]);
+  const waited = queued && { queued_s: longestQueued(queued, readQueued(after)) };
   const start = metrics.NavigationStart;
   const settled = () => isSettled(requestsOf(seen, start), timing.plt_ms, order.due);
   while (!settled() && traffic.quietMs < QUIET_MS && performance.now() < deadline) {
@@ -132,7 +134,7 @@ async function load(browser, order) {
     sandbox: order.sandbox,
     pinned: order.pinned,
     timing,
-    cost: costOf(metrics, after, before),
+    cost: { ...costOf(metrics, after, before), ...waited },
     // What began after the load event and has no end yet is no part of the load.
     requests: (quiet ? endUnread(requests) : requests).filter(
       (request) => request.end_ms !== null || request.start_ms <= timing.plt_ms,
