@@ -35,28 +35,30 @@ _SENDS: dict[str, HttpProtocol] = {
 
 @dataclass(frozen=True, slots=True)
 class NetLog:
-    """All transfers, in the order in which they were started; ``cut``: the log has no end."""
+    """All transfers, in the order in which they were started; ``cut``: some may lack."""
 
     transfers: tuple[Transfer, ...]
     cut: bool = False
 
 
-def read_netlog(path: Path, most_body_bytes: int = MOST_BODY_BYTES) -> NetLog:
-    """Read the log line by line; only the bodies are kept.
+def read_netlog(path: Path, mark: str = "", most_body_bytes: int = MOST_BODY_BYTES) -> NetLog:
+    """Read the log line by line, up to the event that holds ``mark``; only the bodies are kept.
+
+    What comes behind the mark is how the browser ended, and on a busy machine may be torn.
 
     Raises:
         RecordError: it is no network log.
     """
     try:
         with path.open("rb") as file:
-            return _read(file, most_body_bytes)
+            return _read(file, mark.encode(), most_body_bytes)
     except OSError as error:
         raise RecordError(f"the browser wrote no network log: {path}: {error.strerror}") from None
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise RecordError(f"{path}: not a network log of a known form ({error!r})") from None
 
 
-def _read(file: IO[bytes], most_body_bytes: int) -> NetLog:
+def _read(file: IO[bytes], mark: bytes, most_body_bytes: int) -> NetLog:
     constants = json.loads(_line(file).rstrip().rstrip(b",") + b"}")["constants"]
     names = {number: name for name, number in constants["logEventTypes"].items()}
     kinds = {number: name for name, number in constants["logSourceType"].items()}
@@ -64,7 +66,7 @@ def _read(file: IO[bytes], most_body_bytes: int) -> NetLog:
         raise ValueError("no events")
     reader = _Reader(most_body_bytes)
     cut = True
-    for event in _events(file):
+    for event in _events(file, mark):
         if event is None:
             cut = False
             break
@@ -80,9 +82,12 @@ def _read(file: IO[bytes], most_body_bytes: int) -> NetLog:
     return NetLog(tuple(reader.close()), cut)
 
 
-def _events(file: IO[bytes]) -> Iterator[dict[str, Any] | None]:
+def _events(file: IO[bytes], mark: bytes) -> Iterator[dict[str, Any] | None]:
     """Every event, then ``None`` if the log is complete."""
     while line := _line(file):
+        if mark and mark in line:
+            yield None
+            return
         text = line.rstrip()
         last = text.endswith((b"],", b"]}"))
         text = text[:-2] if last else text.rstrip(b",")

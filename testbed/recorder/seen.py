@@ -52,8 +52,7 @@ class Seen:
     """One load; ``frames`` maps each frame to its parent.
 
     ``plt_ms`` is the page's own PLT, ``None`` when it did not answer after its load event;
-    ``dialogs`` has the kind of each dialog that it opened and the driver accepted.  ``logged``:
-    all that happened was in the network log before the browser was ended.
+    ``dialogs`` has the kind of each dialog that it opened and the driver accepted.
     """
 
     browser: str
@@ -69,7 +68,6 @@ class Seen:
     sockets: tuple[str, ...]
     targets: tuple[tuple[str, str], ...]
     dialogs: tuple[str, ...]
-    logged: bool
 
 
 def parse_seen(value: dict[str, Any]) -> Seen:
@@ -93,7 +91,6 @@ def parse_seen(value: dict[str, Any]) -> Seen:
             sockets=tuple(value["sockets"]),
             targets=tuple((item["type"], item["url"]) for item in value["targets"]),
             dialogs=tuple(value["dialogs"]),
-            logged=value["logged"],
         )
     except KeyError as error:
         raise RecordError(

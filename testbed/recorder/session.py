@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import select
 import shutil
 import time
@@ -73,12 +74,13 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
     try:
         shutil.copyfile(driver, folder / "record.cjs")
         (folder / "profile").mkdir()
-        _write_order(order, folder, browser, account)
+        mark = secrets.token_hex(16)
+        _write_order(order, folder, browser, account, mark)
         account.own(folder)
         _drive((*account.prefix, str(node), str(folder / "record.cjs")), order, folder, tell)
         tell("reading the browser's network log")
         seen = parse_seen(json.loads((folder / "seen.json").read_bytes()))
-        log = read_netlog(folder / "net.json")
+        log = read_netlog(folder / "net.json", mark)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return assemble(order, seen, log, datetime.now(UTC).date())
@@ -105,7 +107,9 @@ def _read_authority(order: RecordOrder) -> str | None:
         raise ConfigurationError([f"{order.authority}: {error}"]) from None
 
 
-def _write_order(order: RecordOrder, folder: Path, browser: Path, account: Account) -> None:
+def _write_order(
+    order: RecordOrder, folder: Path, browser: Path, account: Account, mark: str
+) -> None:
     nowhere = f"unix:path={folder / 'no-bus'}"
     value: dict[str, Any] = {
         "url": order.url,
@@ -122,6 +126,7 @@ def _write_order(order: RecordOrder, folder: Path, browser: Path, account: Accou
         "scroll": order.scroll,
         "pinned": order.pinned,
         "netlog": str(folder / "net.json"),
+        "mark": mark,
         "result": str(folder / "seen.json"),
     }
     (folder / "order.json").write_text(json.dumps(value), "utf-8")

@@ -18,7 +18,7 @@ _WAITING = "still waiting at the end"
 
 def note_load(notes: Notes, seen: Seen, log: NetLog) -> None:
     """Note what is true of the whole load."""
-    if log.cut and not seen.logged:
+    if log.cut:
         notes.say("The browser's network log has no end: the browser ended early.")
     if not seen.quiet:
         notes.say("The page was not quiet when the time was up.")

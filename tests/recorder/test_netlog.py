@@ -72,7 +72,7 @@ class Log:
         return head + ",\n".join(self._lines) + '],\n"polledData": [{}]}\n'
 
 
-def read(log: Log, path: Path, **more: int) -> tuple[Transfer, ...]:
+def read(log: Log, path: Path, **more: Any) -> tuple[Transfer, ...]:
     file = path / "net.json"
     file.write_text(log.text())
     found = read_netlog(file, **more)
@@ -206,3 +206,16 @@ def test_no_log_at_all(tmp_path: Path) -> None:
 def test_urls_without_fragment_and_user() -> None:
     assert plain_url("http://me:pw@a.test/b@c?d#e") == "http://a.test/b@c?d"
     assert plain_url("https://a.test") == "https://a.test"
+
+
+def test_what_comes_behind_the_mark_is_not_read(tmp_path: Path) -> None:
+    """A browser that ends on a busy machine tears its last lines, or has none."""
+    file = tmp_path / "net.json"
+    log = Log().start().send().answer("HTTP/1.1 200 OK")
+    marked = log.text().partition('],\n"polledData"')[0] + ',\n{"params": {"name": "the mark"}},\n'
+    for torn in ("", '{"a": 1}{"b": 2},\n', '{"a": '):
+        file.write_text(marked + torn)
+        found = read_netlog(file, "the mark")
+        assert (found.cut, len(found.transfers), found.transfers[0].status) == (False, 1, 200)
+    file.write_text(log.text().partition('],\n"polledData"')[0] + ",\n")
+    assert read_netlog(file, "the mark").cut

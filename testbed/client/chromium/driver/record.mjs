@@ -4,7 +4,7 @@
  *
  * Usage: node record.cjs ORDER.json DESCRIPTOR, where ORDER holds: url, executable, profile,
  * environment, sandbox, filter_calls, authority, arguments, timeout_ms, wait_ms, scroll, pinned,
- * netlog (the file), result; and DESCRIPTOR is open for writing and gets lines of JSON about the progress.
+ * netlog (the file), mark (a word that no page knows), result; and DESCRIPTOR is open for writing and gets lines of JSON about the progress.
  */
 
 import {
@@ -38,7 +38,6 @@ const TIMED_OUT = 3;
 const NOT_LOADED = 4; // then the result says why
 const PROGRESS_MS = 200;
 const STACK_DEPTH = 32; // so that an image that a script asks for is traced to the script
-const MARK = 'firstflight-end'; // a cookie's name
 const MARKS = 16; // the browser keeps back so many events
 const TAIL_BYTES = 2 ** 20;
 const POLL_MS = 20;
@@ -145,9 +144,8 @@ async function record(browser, order) {
   try {
     const seen = await Promise.race([watch(session, recorder, order), untilCrash(session)]);
     const [browserVersion, loadS] = await Promise.all([browser.version(), loaded]);
-    const logged = await flushLog(session, order.netlog).catch(() => false);
-    const main = frameTree.frame.id;
-    return { browser: browserVersion, main_frame: main, load_s: loadS, logged, ...seen };
+    await flushLog(session, order).catch(() => undefined); // the log's reader sees whether it is there
+    return { browser: browserVersion, main_frame: frameTree.frame.id, load_s: loadS, ...seen };
   } finally {
     clearInterval(progress);
   }
@@ -183,26 +181,25 @@ async function watch(session, recorder, order) {
 }
 
 /**
- * Waits until the network log has all that happened before; whether it was to be had.
+ * Waits until the network log has all that happened before, and the mark behind it.
  *
  * The log is written some events at a time, and a browser that ends on a busy machine may lose the
  * last ones.  To set a cookie is an event, and costs no packet: what comes before it in the log is
  * in the file when it is.
  */
-async function flushLog(session, path) {
+async function flushLog(session, order) {
   const deadline = performance.now() + ANSWER_MS;
   while (performance.now() < deadline) {
-    const given = { name: MARK, value: 'x', url: 'http://firstflight.invalid/' };
+    const given = { name: order.mark, value: 'x', url: 'http://firstflight.invalid/' };
     const marks = Array.from({ length: MARKS }, () => session.send('Network.setCookie', given));
     await within(deadline - performance.now(), 'no answer', Promise.all(marks));
     await new Promise((resolve) => {
       setTimeout(resolve, POLL_MS);
     });
-    if (readTail(path).includes(MARK)) {
-      return true;
+    if (readTail(order.netlog).includes(order.mark)) {
+      return;
     }
   }
-  return false;
 }
 
 /** The end of a file that may be large. */
@@ -218,7 +215,7 @@ function readTail(path) {
 }
 
 /**
- * Ends the browser and waits until it has: then its network log has an end.
+ * Ends the browser and waits until it has.
  *
  * Puppeteer's own close() kills a browser that ends before it has answered the wish to.
  */
