@@ -14,6 +14,8 @@ import zstandard
 
 from testbed.page.exact import CANDIDATES, ZSTD_WINDOW_BYTES
 
+FULL_EFFORT_BYTES = 4 << 20
+SOME_EFFORT_BYTES = 32 << 20
 _PIECE_BYTES = 1 << 16
 # A block of zstd that repeats one byte has 4 bytes and makes 128 KiB: small steps bound the memory.
 _ZSTD_STEP_BYTES = 64
@@ -55,22 +57,38 @@ def decode(data: bytes, encoding: str, limit: int) -> bytes:
     return data
 
 
-def encode(data: bytes, encoding: str, size: int) -> bytes:
+class Effort:
+    """How hard ``encode`` tries for the bodies of one page, by how much it has had of them.
+
+    The strongest compressors make a quarter of a megabyte in a second, the usual ones fifty: with
+    less effort for what goes beyond, the bodies of a page are done in less than a minute.
+    """
+
+    def __init__(self) -> None:
+        self._taken = 0
+
+    def take(self, size: int) -> int:
+        """The effort for the next body, of ``size`` bytes: 2, 1 or 0."""
+        self._taken += size
+        return sum(self._taken <= most for most in (FULL_EFFORT_BYTES, SOME_EFFORT_BYTES))
+
+
+def encode(data: bytes, encoding: str, size: int, effort: int = 2) -> bytes:
     """``data`` under ``encoding`` in ``size`` bytes if that can be reached, else as near as we can.
 
-    The caller compares lengths.  Only the last coding of a list is brought to the size.  The same
-    input gives the same bytes with the same libraries.
+    The caller compares lengths; ``effort`` is as in ``exact``.  Only the last coding of a list is
+    brought to the size.  The same input gives the same bytes with the same libraries.
 
     Raises:
         CodingError: unknown coding.
     """
     names = _known(encoding)
     for name in names[:-1]:
-        data = next(iter(CANDIDATES[name](data, 0)))
+        data = next(iter(CANDIDATES[name](data, 0, 0)))
     if not names:
         return data
     best = b""
-    for found in CANDIDATES[names[-1]](data, size):
+    for found in CANDIDATES[names[-1]](data, size, effort):
         if len(found) == size:
             return found
         if not best or abs(len(found) - size) < abs(len(best) - size):

@@ -9,7 +9,7 @@ header (RFC 1952 section 2.3).
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 GZIP_FRAME_BYTES = 18
@@ -17,6 +17,7 @@ _BLOCK_BITS = 3 + 7  # block header and end-of-block code
 _FCOMMENT = 0x10
 _LITERAL = bytes(int(f"{0x30 + byte:08b}"[::-1], 2) if byte < 144 else 0 for byte in range(256))
 _MAX_RUN = 258
+_FLUSH_BITS = 4096  # adding to a number costs its whole length
 # (first length, extra bits) of the length codes 257..285, RFC 1951 section 3.2.5.
 _LENGTHS = (
     *((length, 0) for length in range(3, 11)),
@@ -93,16 +94,20 @@ def write_gzip(pieces: Sequence[Piece], size: int) -> bytes:
 def _deflate(pieces: Sequence[Piece]) -> bytes:
     out = bytearray()
     pending, width = 0b011, 3  # last block, fixed codes
-    for piece in pieces:
-        pending |= int.from_bytes(piece.text.translate(_LITERAL), "little") << width
-        width += 8 * len(piece.text)
-        for length in _run_codes(piece.run):
-            bits, count = _MATCHES[length]
-            pending |= bits << width
-            width += count
-        whole = width // 8
-        out += (pending & ((1 << 8 * whole) - 1)).to_bytes(whole, "little")
-        pending >>= 8 * whole
-        width -= 8 * whole
+    for bits, count in _codes(pieces):
+        pending |= bits << width
+        width += count
+        if width >= _FLUSH_BITS:
+            whole = width // 8
+            out += (pending & ((1 << 8 * whole) - 1)).to_bytes(whole, "little")
+            pending >>= 8 * whole
+            width -= 8 * whole
     width += 7  # end of block: seven zero bits
     return bytes(out) + pending.to_bytes((width + 7) // 8, "little")
+
+
+def _codes(pieces: Sequence[Piece]) -> Iterator[tuple[int, int]]:
+    """(bits, how many) of each text and match, first bit lowest."""
+    for piece in pieces:
+        yield int.from_bytes(piece.text.translate(_LITERAL), "little"), 8 * len(piece.text)
+        yield from (_MATCHES[length] for length in _run_codes(piece.run))

@@ -69,10 +69,10 @@ class Discovery:
         self.rows = rows
         self.by_id = {row.id: row for row in rows}
         self._bare = frozenset(bare)
-        self._target = {row.parent: row for row in rows if row.how == "redirect"}
+        self._target = {row.parent or "": row for row in rows if row.how == "redirect"}
         self.root = self._chain_end(rows[0])
         if self.role(self.root) != "document":
-            raise ConfigurationError([f"row {self.root.id}: the page itself is not text/html"])
+            raise ConfigurationError([_no_document(self.root)])
         self._found: dict[str, Reference] = {}
 
     def role(self, row: Row) -> Role:
@@ -129,11 +129,19 @@ class Discovery:
 
     def carried_by(self, row: Row) -> list[Reference]:
         """What the row's bytes ask for at once."""
-        return [ref for ref in self.references if ref.carrier == row.id and ref.after is None]
+        return self._carried.get(row.id, [])
 
     def after(self, row: Row) -> list[Reference]:
         """What is asked for when the row's element has loaded."""
-        return [ref for ref in self.references if ref.after == row.id]
+        return self._later.get(row.id, [])
+
+    def within(self, row: Row) -> list[Reference]:
+        """What elements of the document ``row`` ask for."""
+        return self._within.get(row.id, [])
+
+    def redirect_target(self, row: Row) -> Row | None:
+        """The row that this one redirects to."""
+        return self._target.get(row.id)
 
     def carrier_url(self, row: Row) -> str | None:
         """The URL of the object that names the row; ``None`` for the root."""
@@ -141,6 +149,18 @@ class Discovery:
             return None
         carrier = row.parent if row.how == "redirect" else self.find(row).carrier
         return self.url(self.by_id[carrier])
+
+    @cached_property
+    def _carried(self) -> dict[str, list[Reference]]:
+        return _grouped((ref.carrier, ref) for ref in self.references if ref.after is None)
+
+    @cached_property
+    def _later(self) -> dict[str, list[Reference]]:
+        return _grouped((ref.after, ref) for ref in self.references if ref.after is not None)
+
+    @cached_property
+    def _within(self) -> dict[str, list[Reference]]:
+        return _grouped((ref.document, ref) for ref in self.references)
 
     def _find(self, row: Row) -> Reference:
         parent = self.by_id[row.parent or self.root.id]
@@ -172,6 +192,21 @@ class Discovery:
         while row.status in REDIRECTS:
             row = self._target[row.id]
         return row
+
+
+def _no_document(root: Row) -> str:
+    return (
+        f"row {root.id}: the page itself is not text/html but {root.mime or 'of no known type'} "
+        f"(status {root.status}, from {root.host}); where there is a document, begin with it: "
+        "import the file with --url and the document's address"
+    )
+
+
+def _grouped(pairs: Iterable[tuple[str, Reference]]) -> dict[str, list[Reference]]:
+    groups: dict[str, list[Reference]] = {}
+    for key, reference in pairs:
+        groups.setdefault(key, []).append(reference)
+    return groups
 
 
 def _own_role(row: Row) -> Role:

@@ -93,10 +93,7 @@ def _inline_script(page: Discovery, row: Row, references: list[Reference]) -> st
         for ref in references
         if (after := page.after(ref.row))
     )
-    loads = any(
-        ref.document == row.id and (ref.after is not None or _in_script(page, ref))
-        for ref in page.references
-    )
+    loads = any(ref.after is not None or _in_script(page, ref) for ref in page.within(row))
     return (LOADER if loads else "") + later
 
 
@@ -108,8 +105,6 @@ def _background_hooks(page: Discovery, row: Row) -> list[str]:
     """Classes of the elements that make style rules of this document take effect."""
     return [
         style_class(ref.row)
-        for ref in page.references
-        if ref.document == row.id
-        and page.role(page.by_id[ref.carrier]) == "style"
-        and page.role(ref.row) == "image"
+        for ref in page.within(row)
+        if page.role(page.by_id[ref.carrier]) == "style" and page.role(ref.row) == "image"
     ]

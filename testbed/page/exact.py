@@ -1,7 +1,8 @@
 """Content codings brought to an exact size: compressed, then padded with bytes that say nothing.
 
 Each function yields candidates, the cheapest first; one of the asked size is usually the first.
-The caller takes the nearest.
+The caller takes the nearest.  ``effort`` says how many there are: with 0 only the first way to
+compress is tried, with 1 those that make a megabyte or more in a second, with 2 all.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ ZSTD_WINDOW_BYTES = 1 << 23
 _ZSTD_WINDOW_LOG = 23
 # (level, memory level) of zlib, (quality) of brotli, (level) of zstd; stronger is later.
 _ZLIB_LEVELS = ((6, 8), (9, 9), (9, 8), (8, 9), (7, 9), (7, 8), (6, 9), (5, 8), (4, 8), (1, 8))
-_BROTLI_QUALITIES = (9, 11, 4, 1)
-_BROTLI_FAR_QUALITIES = (11, 9, 4, 1)
+_ZLIB_TRIES = (1, 3, len(_ZLIB_LEVELS))
+_BROTLI_QUALITIES = ((), (9, 4, 1), (9, 11, 4, 1))
+_BROTLI_FAR_QUALITIES = ((), (9, 4, 1), (11, 9, 4, 1))
 _BROTLI_FAR = 0.97
-_ZSTD_LEVELS = (3, 12, 19, 9, 6, 1)
+# A stream that was flushed for its padding is so much longer than one that was not, at most.
+_BROTLI_FLUSH_BYTES = 16
+_ZSTD_LEVELS = ((3,), (3, 9, 6, 1), (3, 12, 19, 9, 6, 1))
 
 _FCOMMENT = 0x10
 # Empty blocks of RFC 1951 that begin and end on a byte: a stored one, and the same after one, two
@@ -36,11 +40,11 @@ _ZSTD_SKIPPABLE_BYTES = 8
 _ZSTD_EMPTY_BLOCK = bytes(3)
 
 
-def gzip_candidates(data: bytes, size: int) -> Iterator[bytes]:
+def gzip_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
     """Padded in the comment of the header (RFC 1952 section 2.3), by any number of bytes."""
     check = zlib.crc32(data).to_bytes(4, "little")
     check += (len(data) & 0xFFFFFFFF).to_bytes(4, "little")
-    for level, memory in _ZLIB_LEVELS:
+    for level, memory in _ZLIB_LEVELS[: _ZLIB_TRIES[effort]]:
         packed = _deflated(data, level, memory, -zlib.MAX_WBITS)
         missing = size - 18 - len(packed)
         comment = b"." * (missing - 1) + b"\0" if missing > 0 else b""
@@ -49,37 +53,40 @@ def gzip_candidates(data: bytes, size: int) -> Iterator[bytes]:
         yield head + comment + packed + check
 
 
-def deflate_candidates(data: bytes, size: int) -> Iterator[bytes]:
+def deflate_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
     """Padded by empty blocks in front, by 5, 6, 7, 9 and any larger number of bytes."""
-    for level, memory in _ZLIB_LEVELS:
+    for level, memory in _ZLIB_LEVELS[: _ZLIB_TRIES[effort]]:
         packed = _deflated(data, level, memory, zlib.MAX_WBITS)
         yield packed[:2] + _empty_blocks(size - len(packed)) + packed[2:]
 
 
-def brotli_candidates(data: bytes, size: int) -> Iterator[bytes]:
+def brotli_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
     """Padded by metadata (RFC 7932 section 9.2) before the last block, by any number of bytes."""
     first = brotli.compress(data, quality=5)
-    yield from _brotli_padded(data, 5, first, size)
+    yield first
+    if len(first) < size:
+        yield _brotli_padded(data, 5, size)
     # 9 gains one or two hundredths over 5, and 11 costs fifty times as much: ask it last, unless
     # no other can have been it.
     far = size < _BROTLI_FAR * len(first)
-    for quality in _BROTLI_FAR_QUALITIES if far else _BROTLI_QUALITIES:
-        yield from _brotli_padded(data, quality, brotli.compress(data, quality=quality), size)
+    for quality in (_BROTLI_FAR_QUALITIES if far else _BROTLI_QUALITIES)[effort]:
+        padded = _brotli_padded(data, quality, size)
+        yield padded
+        if size < len(padded) <= size + _BROTLI_FLUSH_BYTES:
+            yield brotli.compress(data, quality=quality)
 
 
-def _brotli_padded(data: bytes, quality: int, packed: bytes, size: int) -> Iterator[bytes]:
-    """``packed`` and, if it is too short, the same with padding, which has to compress again."""
-    yield packed
-    if len(packed) < size:
-        stream = brotli.Compressor(quality=quality)
-        body = stream.process(data) + stream.flush()
-        end = stream.finish()
-        yield body + _metadata(size - len(body) - len(end)) + end
+def _brotli_padded(data: bytes, quality: int, size: int) -> bytes:
+    """Compressed, and padded if it is too short."""
+    stream = brotli.Compressor(quality=quality)
+    body = stream.process(data) + stream.flush()
+    end = stream.finish()
+    return bytes(body + _metadata(size - len(body) - len(end)) + end)
 
 
-def zstd_candidates(data: bytes, size: int) -> Iterator[bytes]:
+def zstd_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
     """Padded by empty blocks of 3 bytes or by a skippable frame of 8 and more."""
-    for level in _ZSTD_LEVELS:
+    for level in _ZSTD_LEVELS[effort]:
         for checksum in (False, True):
             parameters = zstandard.ZstdCompressionParameters.from_level(
                 level,
@@ -99,7 +106,7 @@ def zstd_candidates(data: bytes, size: int) -> Iterator[bytes]:
                 yield body[:last] + _ZSTD_EMPTY_BLOCK * max(missing // 3, 0) + body[last:]
 
 
-CANDIDATES: dict[str, Callable[[bytes, int], Iterator[bytes]]] = {
+CANDIDATES: dict[str, Callable[[bytes, int, int], Iterator[bytes]]] = {
     "gzip": gzip_candidates,
     "deflate": deflate_candidates,
     "br": brotli_candidates,

@@ -127,10 +127,8 @@ def _response(page: Synthesis, exchange: Exchange) -> dict[str, Any]:
 
 
 def _location(page: Synthesis, exchange: Exchange) -> str:
-    for row in page.discovery.rows:
-        if row.how == "redirect" and row.parent == exchange.row.id:
-            return page.discovery.url(row)
-    return ""
+    target = page.discovery.redirect_target(exchange.row)
+    return "" if target is None else page.discovery.url(target)
 
 
 def _how(page: Synthesis, exchange: Exchange) -> str:

@@ -12,7 +12,7 @@ from testbed.errors import ConfigurationError
 from testbed.page.discovery import Discovery
 from testbed.page.document import document_template
 from testbed.page.row import MIN_HEADER_BYTES, Row
-from testbed.page.synthesis import synthesise
+from testbed.page.synthesis import discover
 
 # A gzip member's frame, and what filler of any length costs at the least.
 _FRAME_BYTES = 64
@@ -81,7 +81,7 @@ def _grow(relief: Relief, root: Row, shortage: int) -> Relief:
 
 def _can_be_built(rows: Sequence[Row]) -> bool:
     try:
-        synthesise("page", "", rows)
+        discover("page", "", rows)
     except ConfigurationError:
         return False
     return True

@@ -13,10 +13,11 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from testbed.errors import ConfigurationError
+from testbed.page.coding import Effort
 from testbed.page.head import BODILESS
-from testbed.page.importing.addresses import UnusableError, clean_url
 from testbed.page.importing.bodies import Budget, settle_body
 from testbed.page.importing.claim import Claim, Reading, find_header, media_type
+from testbed.page.importing.extent import find_documents, find_extent
 from testbed.page.importing.headers import clean_headers
 from testbed.page.importing.initiators import lead
 from testbed.page.importing.kept import Kept, keep, time_ms
@@ -26,6 +27,7 @@ from testbed.page.importing.redirects import settle_redirects
 from testbed.page.importing.statuses import replayed_protocol
 from testbed.page.recorded_har import redirect_target
 from testbed.page.recording import Exchange, Recording
+from testbed.page.row import DOCUMENT_TYPES
 
 _MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 _LONGEST_TITLE = 300
@@ -46,9 +48,12 @@ def screen(reading: Reading) -> Recording:
         ConfigurationError: no page is left, or it is too large for the lab.
     """
     notes = reading.notes
-    kept = _ordered(keep(reading.claims, notes), reading)
+    kept = find_extent(keep(reading.claims, notes), reading)
     _check_size(kept)
-    with_bodies = _has_document(kept, notes)
+    document = _document(kept)
+    with_bodies = document.claim.body is not None and any(item.claim.body for item in kept)
+    if not with_bodies:
+        kept = _as_table(kept, document, notes)
     exchanges = _exchanges(kept, notes, with_bodies=with_bodies)
     exchanges = lead(exchanges, [item.claim for item in kept])
     exchanges = settle_redirects(exchanges, notes)
@@ -77,48 +82,6 @@ def is_whole(recording: Recording) -> bool:
     return all(exchange.body is not None for exchange in recording.exchanges)
 
 
-def _ordered(kept: list[Kept], reading: Reading) -> list[Kept]:
-    """In the order of their starts, unknown ones where they were, or in theirs; the page first.
-
-    Raises:
-        ConfigurationError: there is no request for the page, or none at all.
-    """
-    if not kept:
-        raise ConfigurationError(
-            ["no request is left that can be replayed", *reading.notes.sentences()]
-        )
-    times, latest = [], 0.0
-    for item in kept:
-        latest = latest if item.claim.start_ms is None else item.claim.start_ms
-        times.append(latest)
-    order = sorted(range(len(kept)), key=times.__getitem__)
-    ordered = kept if reading.is_ordered else [kept[index] for index in order]
-    root = _find_root(ordered, reading.url)
-    return [ordered[root], *ordered[:root], *ordered[root + 1 :]]
-
-
-def _find_root(kept: Sequence[Kept], url: str | None) -> int:
-    if url is None:
-        documents = (
-            index
-            for index, item in enumerate(kept)
-            if item.claim.method == "GET"
-            and (_mime(item.claim) == "text/html" or item.claim.is_frame)
-        )
-        first = next(documents, 0)
-        # Redirects come before the document that they lead to.
-        return 0 if kept[0].claim.method == "GET" and 300 < kept[0].status < 309 else first
-    try:
-        asked = clean_url(url)
-    except UnusableError as error:
-        raise ConfigurationError([f"--url {printable(url)}: cannot be replayed: {error}"]) from None
-    for index, item in enumerate(kept):
-        if item.url == asked and item.claim.method == "GET":
-            return index
-    some = ", ".join(printable(item.url) for item in kept[:3])
-    raise ConfigurationError([f"--url {asked}: no request for it; the first ones are {some}"])
-
-
 def _check_size(kept: Sequence[Kept]) -> None:
     hosts = {urlsplit(item.url).hostname for item in kept}
     problems = []
@@ -132,19 +95,44 @@ def _check_size(kept: Sequence[Kept]) -> None:
         raise ConfigurationError(problems)
 
 
-def _has_document(kept: Sequence[Kept], notes: Notes) -> bool:
-    """Whether there is a body for what the page's first URL leads to; if not, that is noted."""
+def _document(kept: Sequence[Kept]) -> Kept:
+    """What the page's first URL leads to."""
     known = {item.url: item for item in reversed(kept)}
     item, seen = kept[0], set[str]()
     while item.url not in seen:
         seen.add(item.url)
         target = redirect_target(item.url, item.status, item.claim.headers)
         item = known.get(target or "", item)
-    some = any(other.claim.body for other in kept)
-    if some and item.claim.body is not None:
-        return True
-    notes.add(_TABLE_NOTES[some])
-    return False
+    return item
+
+
+def _as_table(kept: Sequence[Kept], document: Kept, notes: Notes) -> list[Kept]:
+    """The requests of a page that is numbers only, whose document has to be one.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    notes.add(_TABLE_NOTES[any(item.claim.body for item in kept)])
+    mime = _mime(document.claim)
+    if mime in DOCUMENT_TYPES and document.status != 204:
+        return list(kept)
+    if not mime and document.status == 200:
+        notes.add("Documents of no known type, taken as text/html", document.url)
+        whole = replace(document, claim=replace(document.claim, mime="text/html"))
+        return [whole if item is document else item for item in kept]
+    others = [item.url for item in find_documents(kept) if _mime(item.claim) in DOCUMENT_TYPES]
+    remedy = (
+        f"begin with a document: --url {printable(others[0], 200)}"
+        if others
+        else "no other request has a document either; if that is wrong, name another by --url"
+    )
+    what = f"{mime or 'of no known type'}, status {document.status}"
+    raise ConfigurationError(
+        [
+            f"{document.url}: the page itself is not text/html ({what}); {remedy}",
+            *notes.sentences(),
+        ]
+    )
 
 
 def _mime(claim: Claim) -> str:
@@ -154,20 +142,31 @@ def _mime(claim: Claim) -> str:
 
 def _exchanges(kept: Sequence[Kept], notes: Notes, *, with_bodies: bool) -> list[Exchange]:
     """What the lab serves for each claim; bodies in threads, since compressors need no lock."""
-    budget = Budget()
+    budget, effort = Budget(), Effort()
     own_notes = [Notes() for _ in kept]
+    # Given out beforehand: which thread comes first must not decide what a body becomes.
+    efforts = [effort.take(_coded_bytes(item.claim)) for item in kept]
 
-    def make(item: Kept, own: Notes) -> Exchange:
-        return _exchange(item, budget, own, with_bodies=with_bodies)
+    def make(item: Kept, own: Notes, effort: int) -> Exchange:
+        return _exchange(item, budget, own, effort, with_bodies=with_bodies)
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        exchanges = list(pool.map(make, kept, own_notes))
+        exchanges = list(pool.map(make, kept, own_notes, efforts))
     for own in own_notes:
         notes.join(own)
     return exchanges
 
 
-def _exchange(item: Kept, budget: Budget, notes: Notes, *, with_bodies: bool) -> Exchange:
+def _coded_bytes(claim: Claim) -> int:
+    """How much there is to compress, as far as it is known beforehand."""
+    if not find_header(claim.headers, "content-encoding"):
+        return 0
+    return len(claim.body) if claim.body is not None else claim.decoded_size or 0
+
+
+def _exchange(
+    item: Kept, budget: Budget, notes: Notes, effort: int, *, with_bodies: bool
+) -> Exchange:
     claim, mime = item.claim, _mime(item.claim)
     headers = clean_headers(claim.headers, item.url, notes)
     body: bytes | None = None
@@ -178,7 +177,8 @@ def _exchange(item: Kept, budget: Budget, notes: Notes, *, with_bodies: bool) ->
         if claim.body:
             notes.add("Bodies left out of responses that have none", item.url)
     elif with_bodies:
-        settled = settle_body(replace(claim, url=item.url), mime, headers, budget, notes)
+        claim = replace(claim, url=item.url)
+        settled = settle_body(claim, mime, headers, budget, notes, effort)
         body, headers, decoded_size = settled.body, settled.headers, settled.decoded_size
         body_size = len(body)
     protocol = replayed_protocol(claim.protocol, urlsplit(item.url).scheme)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from testbed.errors import ConfigurationError
+from testbed.page.importing.limits import BODY_BYTES, ENTRIES
 from testbed.page.row import (
     DOCUMENT_TYPES,
     ERRORS,
@@ -49,6 +50,7 @@ HOW = frozenset(
     }
 )
 
+LONGEST_MS = 1_000_000_000
 _DEFAULTS = {"protocol": "http", "head_bytes": ""}
 _ID = re.compile(r"[A-Za-z0-9_]{1,32}")
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
@@ -74,8 +76,22 @@ def parse_table(text: str, where: str) -> tuple[Row, ...]:
     Raises:
         ConfigurationError: every problem found, each with ``where`` and line.
     """
+    try:
+        header, *lines = [*_lines(text)] or [(1, [])]
+    except csv.Error as error:
+        raise ConfigurationError([f"{where}: no CSV: {error}"]) from None
+    return _parse(tuple(header[1]), lines, where)
+
+
+def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(text.splitlines())
-    header = tuple(next(reader, []))
+    for cells in reader:
+        yield reader.line_num, cells
+
+
+def _parse(
+    header: tuple[str, ...], lines: Sequence[tuple[int, list[str]]], where: str
+) -> tuple[Row, ...]:
     known = [COLUMNS + OPTIONAL_COLUMNS[:more] for more in range(len(OPTIONAL_COLUMNS) + 1)]
     if header not in known:
         raise ConfigurationError(
@@ -84,8 +100,9 @@ def parse_table(text: str, where: str) -> tuple[Row, ...]:
         )  # fmt: skip
     problems: list[str] = []
     rows: list[tuple[int, Row]] = []
-    for cells in reader:
-        line = reader.line_num
+    if len(lines) > ENTRIES:
+        raise ConfigurationError([f"{where}: {len(lines)} rows, at most {ENTRIES} are taken"])
+    for line, cells in lines:
         if len(cells) != len(header):
             problems.append(f"{where}:{line}: {len(cells)} cells, expected {len(header)}")
             continue
@@ -126,8 +143,13 @@ def _row(cells: Mapping[str, str]) -> tuple[list[str], Row | None]:
         except ValueError:
             problems.append(f"{name} is {value!r}, expected a whole number or nothing")
             return None
-        if parsed is not None and minimum is not None and parsed < minimum:
+        if parsed is None:
+            return None
+        most = BODY_BYTES if name.endswith("_bytes") else LONGEST_MS
+        if minimum is not None and parsed < minimum:
             problems.append(f"{name} is {parsed}, expected at least {minimum}")
+        elif abs(parsed) > most:
+            problems.append(f"{name} is {parsed}, expected at most {most}")
         return parsed
 
     def check(name: str, good: Callable[[str], object], expected: str) -> str:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from testbed.errors import ConfigurationError
+from testbed.page.importing.limits import BODIES_BYTES, mib
 from testbed.page.row import DOCUMENT_TYPES, REDIRECTS, Row
+
+DEEPEST = 100
+"""Steps from the root to a row; scripts that wait for each other are nested as deeply."""
 
 
 def table_problems(rows: Sequence[tuple[int, Row]]) -> list[tuple[int, str]]:
@@ -32,9 +37,39 @@ def table_problems(rows: Sequence[tuple[int, Row]]) -> list[tuple[int, str]]:
     for line, row in rows:
         if row.status in REDIRECTS and row.id not in redirected:
             problems.append((line, f"status {row.status} without a row that it redirects to"))
-        if not problems and _in_cycle(row, by_id):
-            problems.append((line, f"id {row.id} is its own ancestor"))
+    if not problems:
+        problems += _cycle_problems(rows, by_id)
+    problems += _size_problems(rows)
+    if not problems:
+        problems += _depth_problems(rows, by_id)
     return problems or [*_protocol_problems(rows), *_mixed_problems(rows, by_id)]
+
+
+def check_depth(rows: Sequence[Row]) -> None:
+    """Raise ConfigurationError if a row, all of whose parents are there, is too deep."""
+    problems = _depth_problems([(0, row) for row in rows], {row.id: row for row in rows})
+    if found := [problem for _, problem in problems]:
+        raise ConfigurationError(found)
+
+
+def _size_problems(rows: Sequence[tuple[int, Row]]) -> Iterator[tuple[int, str]]:
+    size = sum(max(row.body_bytes or 0, row.transfer_bytes) for _, row in rows)
+    if size > BODIES_BYTES:
+        yield rows[0][0], f"bodies of {mib(size)} in all, at most {mib(BODIES_BYTES)} are made"
+
+
+def _depth_problems(
+    rows: Sequence[tuple[int, Row]], by_id: Mapping[str, Row]
+) -> Iterator[tuple[int, str]]:
+    """The first row of those that are too deep."""
+    for line, row in rows:
+        steps, at = 0, row
+        while at.parent is not None and steps <= DEEPEST:
+            at = by_id[at.parent]
+            steps += 1
+        if steps > DEEPEST:
+            yield line, f"id {row.id} is more than {DEEPEST} steps from the root"
+            return
 
 
 def _protocol_problems(rows: Sequence[tuple[int, Row]]) -> Iterator[tuple[int, str]]:
@@ -70,11 +105,17 @@ def secure_document(row: Row, by_id: Mapping[str, Row]) -> Row | None:
     return None
 
 
-def _in_cycle(row: Row, by_id: Mapping[str, Row]) -> bool:
-    seen = {row.id}
-    while row.parent is not None:
-        if row.parent in seen:
-            return True
-        seen.add(row.parent)
-        row = by_id[row.parent]
-    return False
+def _cycle_problems(
+    rows: Sequence[tuple[int, Row]], by_id: Mapping[str, Row]
+) -> Iterator[tuple[int, str]]:
+    settled: set[str] = set()
+    for line, row in rows:
+        seen: dict[str, None] = {}
+        at = row
+        while at.parent is not None and at.id not in settled and at.id not in seen:
+            seen[at.id] = None
+            at = by_id[at.parent]
+        if at.id in seen:
+            yield line, f"id {row.id} is its own ancestor"
+        else:
+            settled.update(seen)

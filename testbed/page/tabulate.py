@@ -19,9 +19,9 @@ from testbed.page.lineage import Lineage, find_lineage
 from testbed.page.overflow import relieve_document
 from testbed.page.recording import Exchange, Recording
 from testbed.page.row import HEADER_BYTES, MIN_HEADER_BYTES, PROTOCOLS, REDIRECTS, STATUSES, Row
-from testbed.page.synthesis import synthesise
+from testbed.page.synthesis import discover
 from testbed.page.table import format_table, parse_table
-from testbed.page.table_tree import secure_document
+from testbed.page.table_tree import check_depth, secure_document
 
 LICENCE_TABLE = (
     "Numbers and host names only: facts. No recorded content, path, cookie or header is kept."
@@ -64,7 +64,7 @@ def write_table(
     """
     text = format_table(rows)
     host = urlsplit(recording.url).hostname or ""
-    synthesise(folder.name, host, parse_table(text, str(folder / TABLE_NAME)))
+    discover(folder.name, host, parse_table(text, str(folder / TABLE_NAME)))
     facts = PageFacts(
         title=host,
         url=_cut_paths(recording.url),
@@ -79,10 +79,15 @@ def write_table(
 
 
 def make_tabulation(recording: Recording) -> Tabulation:
-    """As ``tabulate``, with the notes."""
+    """As ``tabulate``, with the notes.
+
+    Raises:
+        ConfigurationError: what led to what goes too deep for a table.
+    """
     kept = _in_order(recording.exchanges)
     lineage = find_lineage(kept)
     rows = [_row(kept, index, lineage) for index in range(len(kept))]
+    check_depth(rows)
     rows, raised = _raise_protocols(rows)
     relief = relieve_document(rows)
     rows = relief.rows

@@ -10,6 +10,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from testbed.page.deflate import Piece, gzip_size, write_gzip
 
@@ -78,10 +79,12 @@ def write_gzipped(template: Template, syntax: Syntax, decoded: int, size: int, s
     """
     lengths = _shares(template, decoded)
     total = sum(lengths)
+    if least_gzipped(template, syntax, decoded) > size:
+        raise TooSmallError(f"{decoded} bytes cannot be compressed to {size}")
     noise = filler(seed, total)
 
     def pieces(random: int) -> list[Piece]:
-        ends = [sum(lengths[: i + 1]) * random // max(total, 1) for i in range(len(lengths))]
+        ends = [reached * random // max(total, 1) for reached in accumulate(lengths)]
         shares = [end - start for start, end in zip([0, *ends], ends, strict=False)]
         return _pieces(template, syntax, lengths, shares, noise)
 
@@ -89,13 +92,22 @@ def write_gzipped(template: Template, syntax: Syntax, decoded: int, size: int, s
         parts = pieces(random)
         return gzip_size(sum(len(p.text) for p in parts), [p.run for p in parts]) <= size
 
-    if not fits(0):
-        raise TooSmallError(f"{decoded} bytes cannot be compressed to {size}")
     low, high = 0, total + 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return Body(write_gzip(pieces(low), size), decoded, gzipped=True)
+
+
+def least_gzipped(template: Template, syntax: Syntax, decoded: int) -> int:
+    """Bytes of the smallest gzip member that holds the text in ``decoded`` bytes.
+
+    Raises:
+        TooSmallError: the fixed parts alone are larger.
+    """
+    lengths = _shares(template, decoded)
+    parts = _pieces(template, syntax, lengths, [0] * len(lengths), b"." * 3 * len(lengths))
+    return gzip_size(sum(len(p.text) for p in parts), [p.run for p in parts])
 
 
 def _shares(template: Template, decoded: int) -> list[int]:

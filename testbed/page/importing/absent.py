@@ -40,7 +40,7 @@ _SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1">'
 
 
 def make_body(
-    mime: str, size: int, decoded_size: int | None, encoding: str, url: str
+    mime: str, size: int, decoded_size: int | None, encoding: str, url: str, effort: int = 2
 ) -> tuple[bytes, bool]:
     """A body of ``size`` bytes as transferred, and whether it is under ``encoding``.
 
@@ -61,7 +61,7 @@ def make_body(
         for target in (size, 2 * size + 64):
             try:
                 packed = write_gzipped(template, syntax, decoded_size, target, url).data
-                coded = encode(decode(packed, "gzip", decoded_size), encoding, size)
+                coded = encode(decode(packed, "gzip", decoded_size), encoding, size, effort)
             except (TooSmallError, CodingError):
                 continue
             if len(coded) == size:

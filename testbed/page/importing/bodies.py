@@ -52,20 +52,24 @@ class Budget:
             )  # fmt: skip
 
 
-def settle_body(claim: Claim, mime: str, headers: Headers, budget: Budget, notes: Notes) -> Settled:
+def settle_body(
+    claim: Claim, mime: str, headers: Headers, budget: Budget, notes: Notes, effort: int
+) -> Settled:
     """The body of ``claim``, whose headers, already clean, are ``headers``.
+
+    ``effort`` is for compressors, as in ``exact``.
 
     Raises:
         ConfigurationError: the budget is used up.
     """
     headers, encoding = _known_coding(claim, headers, notes)
     if claim.body is None:
-        settled = _synthesise(claim, mime, headers, encoding)
+        settled = _synthesise(claim, mime, headers, encoding, effort)
         notes.add(_SYNTHESISED, claim.url)
     elif claim.body_is_decoded:
-        settled = _from_decoded(claim, claim.body, headers, encoding, notes)
+        settled = _from_decoded(claim, claim.body, headers, encoding, notes, effort)
     else:
-        settled = _as_served(claim, claim.body, headers, encoding, notes)
+        settled = _as_served(claim, claim.body, headers, encoding, notes, effort)
     budget.take(max(settled.decoded_size, len(settled.body)))
     return settled
 
@@ -80,21 +84,21 @@ def _known_coding(claim: Claim, headers: Headers, notes: Notes) -> tuple[Headers
     return without(headers, "content-encoding"), ""
 
 
-def _synthesise(claim: Claim, mime: str, headers: Headers, encoding: str) -> Settled:
+def _synthesise(claim: Claim, mime: str, headers: Headers, encoding: str, effort: int) -> Settled:
     size = claim.body_size if claim.body_size is not None else claim.decoded_size or 0
-    data, coded = make_body(mime, size, claim.decoded_size, encoding, claim.url)
+    data, coded = make_body(mime, size, claim.decoded_size, encoding, claim.url, effort)
     if coded:
         return Settled(data, claim.decoded_size or 0, headers)
     return Settled(data, len(data), without(headers, "content-encoding"))
 
 
 def _from_decoded(
-    claim: Claim, data: bytes, headers: Headers, encoding: str, notes: Notes
+    claim: Claim, data: bytes, headers: Headers, encoding: str, notes: Notes, effort: int
 ) -> Settled:
     size = claim.body_size
     if not data:
         return Settled(b"", 0, without(headers, "content-encoding"))
-    body = _coded(data, encoding, size)
+    body = _coded(data, encoding, size, effort)
     if size is not None and claim.size_is_exact and len(body) != size:
         example = f"{claim.url}: {len(body)}, recorded {size}"
         what = _CODED_AGAIN if split_codings(encoding) else "Bodies of another than the stated size"
@@ -102,15 +106,17 @@ def _from_decoded(
     return Settled(body, len(data), headers)
 
 
-def _coded(data: bytes, encoding: str, size: int | None) -> bytes:
+def _coded(data: bytes, encoding: str, size: int | None, effort: int) -> bytes:
     if size is not None or not split_codings(encoding):
-        return encode(data, encoding, size or 0)
+        return encode(data, encoding, size or 0, effort)
     for name in split_codings(encoding):
-        data = next(iter(CANDIDATES[name](data, 0)))
+        data = next(iter(CANDIDATES[name](data, 0, 0)))
     return data
 
 
-def _as_served(claim: Claim, data: bytes, headers: Headers, encoding: str, notes: Notes) -> Settled:
+def _as_served(
+    claim: Claim, data: bytes, headers: Headers, encoding: str, notes: Notes, effort: int
+) -> Settled:
     try:
         return Settled(data, len(decode(data, encoding, BODY_BYTES)), headers)
     except CodingError as error:
@@ -120,7 +126,7 @@ def _as_served(claim: Claim, data: bytes, headers: Headers, encoding: str, notes
     if undone:
         # Crawlers in a browser keep what they saw, and the header of what was sent.
         notes.add("Bodies kept decoded, compressed again", claim.url)
-        body = _coded(data, encoding, claim.body_size)
+        body = _coded(data, encoding, claim.body_size, effort)
         return Settled(body, len(data), headers)
     notes.add("Bodies that do not decode, sent without Content-Encoding", f"{claim.url}: {problem}")
     return Settled(data, len(data), without(headers, "content-encoding"))

@@ -57,6 +57,8 @@ class Reading:
 
     ``claims`` are in the order of the file, or of the requests where the file tells it;
     ``is_ordered`` says that it is the latter, whatever the times say.
+    ``is_session`` says that it may be more than one load, as that of a proxy which knows no pages;
+    ``other_pages`` are ids of further pages that the file has requests of.
     """
 
     title: str
@@ -68,6 +70,8 @@ class Reading:
     load_ms: float | None = None
     pinned: bool = False
     is_ordered: bool = False
+    is_session: bool = False
+    other_pages: tuple[str, ...] = ()
 
 
 def find_header(headers: Iterable[tuple[str, str]], name: str) -> str:

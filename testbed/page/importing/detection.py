@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from testbed.errors import ConfigurationError
+from testbed.page.importing.json_file import UTF16_MARKS
 from testbed.page.importing.resources import is_facts, is_own
 
 Format = Literal["har", "warc", "wacz", "mahimahi", "resources"]
@@ -16,7 +17,6 @@ KNOWN = (
     "Web Page Replay archive see docs/pages.md"
 )
 _START_BYTES = 4096
-_BOM = b"\xef\xbb\xbf"
 
 
 def detect_format(path: Path) -> Format:
@@ -51,10 +51,10 @@ def parse_start(start: bytes) -> Format | None:
         return "warc"
     if start.startswith(b"PK\x03\x04"):
         return "wacz"
-    plain = start.removeprefix(_BOM).lstrip()
-    if plain.startswith(b"{"):
+    wide = start.startswith(UTF16_MARKS)
+    text = start.decode("utf-16" if wide else "utf-8-sig", "replace").lstrip()
+    if text.startswith("{"):
         return "har"
-    text = plain.decode("utf-8", "replace")
     return "resources" if is_own(text) or is_facts(text) else None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
 
 from testbed.errors import ConfigurationError
@@ -19,11 +19,13 @@ from testbed.page.importing.har_own import is_own, order_by_parent, refine
 from testbed.page.importing.har_sizes import measure, measure_head
 from testbed.page.importing.json_file import read_json
 from testbed.page.importing.limits import ENTRIES
+from testbed.page.importing.moment import parse_moment
 from testbed.page.importing.notes import Notes
-from testbed.page.importing.values import Fields
+from testbed.page.importing.values import Fields, whole_text
 from testbed.page.recording import Headers
 
 _BY_WORKER = ("_fetchedViaServiceWorker", "fromServiceWorker", "_fromServiceWorker")
+_EARLIEST_S = 60  # before the page, that a request still belongs to it
 
 
 def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> Reading:
@@ -49,10 +51,12 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
              "one page alone"]
         )  # fmt: skip
     creator = log.fields("creator")
-    started = _moment(chosen.text("startedDateTime")) if chosen else None
-    moments = [_moment(entry.text("startedDateTime")) for entry in kept]
-    known = [moment for moment in (started, *moments) if moment is not None]
-    zero = started or min(known, default=None)
+    started = parse_moment(chosen.raw("startedDateTime")) if chosen else None
+    moments = [parse_moment(entry.raw("startedDateTime")) for entry in kept]
+    zero = _zero(started, moments)
+    load_ms = chosen.fields("pageTimings").number("onLoad") if chosen else None
+    if load_ms is not None and started and zero and load_ms >= 0:
+        load_ms += (started - zero).total_seconds() * 1000
     title = chosen.text("title") if chosen else ""
     producer = creator.text("name").lower()
     claims = [
@@ -70,8 +74,10 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
         source=_source(path, log),
         claims=tuple(claims),
         notes=notes,
-        load_ms=chosen.fields("pageTimings").number("onLoad") if chosen else None,
+        load_ms=load_ms,
         is_ordered=own,
+        is_session=not own,
+        other_pages=_other_pages(entries, chosen),
         pinned=own and chosen is not None and chosen.raw("_pinned") is True,
     )
 
@@ -134,6 +140,19 @@ def _url_of(entry: Fields) -> str:
     return entry.text("_full_url") or entry.fields("request").text("url")
 
 
+def _other_pages(entries: list[Fields], page: Fields | None) -> tuple[str, ...]:
+    used = dict.fromkeys(entry.text("pageref") for entry in entries)
+    return () if page is None else tuple(name for name in used if name not in ("", page.text("id")))
+
+
+def _zero(started: datetime | None, moments: list[datetime | None]) -> datetime | None:
+    """From when times count: the page's start, or a first request that was a little earlier."""
+    known = [moment for moment in moments if moment is not None]
+    if started is None:
+        return min(known, default=None)
+    return min(m for m in (started, *known) if (started - m).total_seconds() < _EARLIEST_S)
+
+
 def _claim(
     entry: Fields, zero: datetime | None, moment: datetime | None, producer: str, notes: Notes
 ) -> Claim:
@@ -182,10 +201,18 @@ def _is_cached(entry: Fields, response: Fields, status: int) -> bool:
     on_disk = entry.raw("_fromDiskCache") is True or response.raw("fromDiskCache") is True
     if status == 304 or _is_workers(entry):
         return True
-    return entry.has("_fromCache") or on_disk or isinstance(before, dict)
+    if entry.has("_fromCache") or on_disk or isinstance(before, dict):
+        return True
+    # Before it had a field for that, DevTools said that nothing was transferred.
+    nothing = response.has("_transferSize") and response.number("_transferSize") == 0
+    return nothing and 200 <= status < 300 and bool(response.fields("content").size("size"))
 
 
 def _headers(message: Fields) -> Headers:
+    """The headers; some writers have an object of names and values."""
+    if isinstance(message.raw("headers"), dict):
+        named = message.fields("headers")
+        return tuple((whole_text(name), named.text(name)) for name in named.names())
     return tuple((item.text("name"), item.text("value")) for item in message.members("headers"))
 
 
@@ -199,18 +226,8 @@ def _body(content: Fields, headers: Headers, url: str, notes: Notes) -> bytes | 
         declared = find_header(headers, "content-type") or content.text("mimeType")
         return encode_text(text, declared, size)
     try:
-        return base64.b64decode(text.encode("ascii"), validate=True)
+        plain = "".join(text.split())  # some writers break lines, and some leave the padding out
+        return base64.b64decode((plain + "=" * (-len(plain) % 4)).encode("ascii"), validate=True)
     except (binascii.Error, UnicodeEncodeError):
         notes.add("Bodies that are no base64, taken as not recorded", url)
-        return None
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(text[:40])
-    except ValueError:
-        return None
-    try:
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except OverflowError:
         return None

@@ -1,7 +1,7 @@
 """Reads a JSON file that nobody vouches for, plain or gzip: bounded, and with the place of errors.
 
-Beyond RFC 8259: a byte order mark is skipped, as HAR readers should; NaN and Infinity, which some
-writers make, become null; numbers too large for a float become null.
+Beyond RFC 8259: a byte order mark is skipped, as HAR readers should, or tells UTF-16; NaN and
+Infinity, which some writers make, become null; numbers too large for a float become null.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from testbed.errors import ConfigurationError
 from testbed.page.importing.limits import HAR_BYTES, JSON_VALUES, mib
 from testbed.page.importing.notes import Notes
 
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 20
 _TOKEN = re.compile(rb'"(?:[^"\\]+|\\.)*+"?|[\[{,]', re.DOTALL)
@@ -32,11 +33,13 @@ def read_json(path: Path, notes: Notes) -> Any:
     data = _read(path)
     size = len(data)
     _check_values(path, data)
+    encoding = "utf-16" if data.startswith(UTF16_MARKS) else "utf-8-sig"
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode(encoding)
     except UnicodeDecodeError as error:
+        name = encoding.removesuffix("-sig").upper()
         raise ConfigurationError(
-            [f"{path}: not UTF-8 at byte {error.start}; save the HAR as UTF-8"]
+            [f"{path}: not {name} at byte {error.start}; save the HAR as UTF-8"]
         ) from None
     del data
 
@@ -59,10 +62,12 @@ def read_json(path: Path, notes: Notes) -> Any:
     try:
         return json.loads(text, parse_constant=odd, parse_float=number, parse_int=whole)
     except json.JSONDecodeError as error:
-        at = len(text[: error.pos].encode())
+        at = len(text[: error.pos].encode(encoding, "surrogatepass"))
         # An unclosed string begins long before the end, but nothing of it follows.
         cut = not text[error.pos :].strip() or error.msg.startswith("Unterminated string")
         reason = "the file ends too early, so fetch it again" if cut else error.msg
+        if error.msg == "Extra data":
+            reason = "the HAR has ended, but the file goes on; a file is one HAR"
         raise ConfigurationError([f"{path}: no JSON at byte {at} of {size}: {reason}"]) from None
     except RecursionError:
         raise ConfigurationError([f"{path}: nested too deeply to be a HAR"]) from None

@@ -11,7 +11,7 @@ from testbed.page.importing.addresses import UnusableError, clean_url, has_user
 from testbed.page.importing.claim import Claim
 from testbed.page.importing.limits import BODY_BYTES, HEAD_BYTES, mib
 from testbed.page.importing.notes import Notes
-from testbed.page.importing.statuses import METHODS, replayed_status
+from testbed.page.importing.statuses import METHODS, replayed_status, status_problem
 
 _LONGEST_MS = 1e8
 
@@ -63,7 +63,7 @@ def _keep(claim: Claim, notes: Notes) -> Kept | None:
     if claim.method.upper() not in METHODS:
         problem = "methods that cannot be replayed"
     elif status is None:
-        problem = "without a response" if not claim.status else "statuses that are none"
+        problem = status_problem(claim.status)
     elif (len(claim.body) if claim.body is not None else claim.body_size or 0) > BODY_BYTES:
         problem = f"bodies of more than {mib(BODY_BYTES)}"
     if problem is not None or status is None:

@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 
 from testbed.errors import ConfigurationError
-from testbed.page.importing.limits import ENTRIES, MIB, mib
+from testbed.page.importing.limits import MIB, mib
 from testbed.page.importing.notes import Notes
 from testbed.page.overflow import relieve_document
 from testbed.page.row import HEADER_BYTES, MIN_HEADER_BYTES, REDIRECTS, STATUSES, Row
@@ -83,8 +83,6 @@ def read_resources(path: Path, *, url: str | None = None) -> Table:
         ):
             if number:
                 notes.add(f"Tables whose document is too small, {what}", str(number))
-    if len(rows) > ENTRIES:
-        raise ConfigurationError([f"{path}: {len(rows)} rows, at most {ENTRIES} are taken"])
     scheme = rows[0].scheme
     return Table(
         title=rows[0].host,

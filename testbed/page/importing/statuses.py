@@ -16,6 +16,13 @@ def replayed_status(status: int) -> int | None:
     return status if status in REASONS and status < 600 else None
 
 
+def status_problem(status: int) -> str:
+    """Why a status cannot be replayed, as a kind of requests."""
+    if status <= 0:
+        return "without a response"
+    return "switched to another protocol" if status == 101 else "statuses that are none"
+
+
 def replayed_protocol(text: str, scheme: str) -> HttpProtocol:
     """``h2`` for HTTP/2 and HTTP/3; over plain HTTP no browser speaks either."""
     return "h2" if scheme == "https" and text.strip().lower().startswith(_H2) else "http/1.1"

@@ -79,6 +79,10 @@ class Fields:
             for index, item in enumerate(found)
         ]
 
+    def names(self) -> tuple[str, ...]:
+        """The names of all fields, in their order."""
+        return tuple(self._members)
+
     def raw(self, name: str) -> object:
         """Whatever is there."""
         return self._members.get(name)

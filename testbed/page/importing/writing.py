@@ -17,7 +17,7 @@ from testbed.page.recording import Recording
 from testbed.page.redact import redact
 from testbed.page.row import Row
 from testbed.page.screening import is_whole
-from testbed.page.synthesis import synthesise
+from testbed.page.synthesis import discover
 from testbed.page.table import format_table
 from testbed.page.tabulate import BODIES_TABLE, LICENCE_TABLE, make_tabulation, write_table
 from testbed.page.writer import LICENCE_RECORDED, write_archive
@@ -87,7 +87,7 @@ def _tell_rows(rows: Sequence[Row], notes: tuple[str, ...]) -> Written:
 
 def _write_rows(folder: Path, table: Table, manner: Manner) -> None:
     title = manner.title or table.title
-    synthesise(folder.name, title, table.rows)  # what cannot be built is no page
+    discover(folder.name, title, table.rows)  # what cannot be built is no page
     facts = PageFacts(
         title=title,
         url=table.url,
