@@ -8,13 +8,15 @@ that the archive has.  The rules are in ``rules``.
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
-from testbed.page.coding import CodingError, decode, encode
+from testbed.page.coding import CodingError, Effort, decode, encode
 from testbed.page.recording import Exchange, Headers, Recording
-from testbed.page.rules import is_secret_header
+from testbed.page.rules import STRUCTURAL_HEADERS, is_secret_header
 from testbed.page.scrub import Scrubber
 
 SEARCH_LIMIT_BYTES = 256_000_000
@@ -22,6 +24,9 @@ SEARCH_LIMIT_BYTES = 256_000_000
 
 _URL_HEADERS = frozenset({"referer", "location", "link", "content-location", "refresh", "origin"})
 _MEDIA = ("image/", "audio/", "video/", "font/", "application/font", "application/x-font")
+_INLINE = re.compile(
+    rb"<(?:script|style)\b[^>]*>(.*?)</(?:script|style)", re.DOTALL | re.IGNORECASE
+)
 _INTEGRITY = (b"sha256-", b"sha384-", b"sha512-")
 _KINDS = {
     "name": "by the parameter's name",
@@ -29,6 +34,10 @@ _KINDS = {
     "e-mail address": "that are e-mail addresses",
     "user information": "of user information",
     "header": "of removed headers",
+    "path": "in paths, by their shape",
+    "card number": "that are card numbers",
+    "phone number": "that are phone numbers",
+    "coordinates": "that are coordinates",
 }
 
 
@@ -41,6 +50,7 @@ class _Tally:
     bodies: int = 0
     problems: dict[str, str] = field(default_factory=dict)
     hashes: dict[bytes, bytes] = field(default_factory=dict)
+    effort: Effort = field(default_factory=Effort)
 
 
 def redact(recording: Recording) -> Recording:
@@ -48,8 +58,12 @@ def redact(recording: Recording) -> Recording:
 
     ``headers_size`` stays as recorded.  A body keeps its transferred size where its coding can
     reach that; a note says where not, and which bodies could not be searched.
+
+    Raises:
+        ConfigurationError: there is so much to look for that it would take hours.
     """
-    scrubber, tally = Scrubber(), _Tally()
+    scrubber = Scrubber(urlsplit(exchange.url).hostname or "" for exchange in recording.exchanges)
+    tally = _Tally()
     for exchange in recording.exchanges:
         _learn_urls(scrubber, exchange)
     for exchange in recording.exchanges:
@@ -114,7 +128,14 @@ def _redact(exchange: Exchange, scrubber: Scrubber, tally: _Tally) -> Exchange:
 
 
 def _follow_hashes(exchange: Exchange, tally: _Tally) -> Exchange:
-    """Let pages that check their scripts (W3C Subresource Integrity) expect the new ones."""
+    """Let pages that check their scripts (W3C Subresource Integrity, CSP) expect the new ones."""
+    headers = []
+    for name, value in exchange.headers:
+        if any(mark.decode() in value for mark in _INTEGRITY):
+            for old, new in tally.hashes.items():
+                value = value.replace(old.decode(), new.decode())
+        headers.append((name, value))
+    exchange = replace(exchange, headers=tuple(headers))
 
     def change(content: bytes) -> bytes:
         if any(mark in content for mark in _INTEGRITY):
@@ -126,9 +147,13 @@ def _follow_hashes(exchange: Exchange, tally: _Tally) -> Exchange:
 
 
 def _hashes(old: bytes, new: bytes) -> Iterator[tuple[bytes, bytes]]:
-    for name in ("sha256", "sha384", "sha512"):
-        before, after = (b64encode(hashlib.new(name, data).digest()) for data in (old, new))
-        yield before, after
+    """Base64 hashes of a changed body and of the scripts and styles within it, old and new."""
+    spans = [slice(None), *(slice(*found.span(1)) for found in _INLINE.finditer(old))]
+    for span in spans:
+        if old[span] != new[span]:
+            for name in ("sha256", "sha384", "sha512"):
+                before, after = (hashlib.new(name, data[span]).digest() for data in (old, new))
+                yield b64encode(before), b64encode(after)
 
 
 def _is_text(mime: str) -> bool:
@@ -142,8 +167,8 @@ def _clean_headers(headers: Headers, scrubber: Scrubber, tally: _Tally) -> Heade
         if is_secret_header(name):
             tally.headers[name.lower()] = tally.headers.get(name.lower(), 0) + 1
         else:
-            thorough = name.lower() in _URL_HEADERS
-            kept.append((name, scrubber.replace_text(value, thorough=thorough)))
+            fixed = name.lower() in STRUCTURAL_HEADERS
+            kept.append((name, value if fixed else scrubber.replace_text(value)))
     return tuple(kept)
 
 
@@ -162,7 +187,7 @@ def _change_body(
     clean = change(content)
     if clean == content:
         return exchange, None
-    coded = encode(clean, encoding, exchange.body_size)
+    coded = encode(clean, encoding, exchange.body_size, tally.effort.take(len(clean)))
     if len(coded) != exchange.body_size:
         sizes = f"{len(coded)} bytes, recorded {exchange.body_size}"
         tally.problems[exchange.url] = f"the body without secrets has {sizes}"

@@ -9,11 +9,13 @@ import logging
 from base64 import b64encode
 from datetime import date
 from typing import Any
+from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from testbed.errors import ConfigurationError
 from testbed.page.coding import decode, encode
 from testbed.page.recording import Exchange, Recording
 from testbed.page.redact import redact
@@ -37,7 +39,7 @@ def with_body(text: str | bytes, encoding: str = "", spare: int = 30, **more: An
     raw = text if isinstance(text, bytes) else text.encode()
     size = len(encode(raw, encoding, 0)) + spare
     body = encode(raw, encoding, size)
-    headers = (("Content-Encoding", encoding),) if encoding else ()
+    headers = (("Content-Encoding", encoding),) if encoding else more.pop("headers", ())
     return dataclasses.replace(
         ROOT, body=body, body_size=len(body), decoded_size=len(raw), headers=headers, **more
     )
@@ -80,7 +82,7 @@ def test_secret_headers_go_and_sizes_stay() -> None:
         ("https://a.example/?password=a", "https://a.example/?password=x"),
         ("https://a.example/?sig=ab%2Bcd%3D12", "https://a.example/?sig=xx%2Bxx%3Dxx"),
         ("https://a.example/?otp=%41%42", "https://a.example/?otp=%78%78"),
-        ("https://a.example/?pin=123456", "https://a.example/?pin=000000"),
+        ("https://a.example/?pin=123456", "https://a.example/?pin=111111"),
         ("https://a.example/?code=p%C3%A4ss77", "https://a.example/?code=x%78%78xxxx"),
         ("https://a.example/b;jsessionid=9F?c=d", "https://a.example/b;jsessionid=xx?c=d"),
         ("https://a.example/?m=joe%40b.example", "https://a.example/?m=xxx%40x.xxxxxxx"),
@@ -253,6 +255,183 @@ def test_a_second_time_changes_nothing() -> None:
     urls = [f"https://b.example/?token={value}" for value in (TOKEN, "def456", "123456")]
     once = redact(recording(with_body(f"?token={TOKEN}", "gzip"), *map(get, urls)))
     assert redact(once) == once
+
+
+@pytest.mark.parametrize(
+    "cookie",
+    [
+        "landing=https%3A%2F%2Fwww.a-1b2c3d4e5f.example%2F", "ref=https://www.a-1b2c3d4e5f.example/",
+        "host=www.a-1b2c3d4e5f.example", "host=a-1b2c3d4e5f", "host=1b2c3d4e5f",
+        "at=www.a-1b2c3d4e5f.example/shop/index-2024.html", "at=/shop/index-2024.html", "port=8443",
+        "type=text/html; lang=javascript; kind=application/x-javascript1; s=https; m=html",
+        "p=<script src='a.js'></script>", 'q={"u":"https://www.a-1b2c3d4e5f.example/"}',
+    ],
+)  # fmt: skip
+def test_a_cookie_that_is_of_the_page_itself_changes_nothing(cookie: str) -> None:
+    root = "https://www.a-1b2c3d4e5f.example:8443/shop/index-2024.html"
+    text = (
+        "<!doctype html><html><script src='a.js' type=application/x-javascript1></script>"
+        f"<a href={root}>"
+        '<script>var h="www.a-1b2c3d4e5f.example",s="https"</script>'
+    )
+    headers = (("Content-Type", "application/x-javascript1"), ("Location", root))
+    asked = (("Cookie", cookie),)
+    page = with_body(text, url=root, mime="text/html", request_headers=asked, headers=headers)
+    found = redact(recording(page)).exchanges[0]
+    assert found == dataclasses.replace(page, request_headers=())
+
+
+@pytest.mark.parametrize("name", ["state", "key", "password", "access_token", "tok", "q"])
+@pytest.mark.parametrize(
+    "value",
+    ["https%3A%2F%2Fwww.b.example%2F", "www.b.example", "b.example", "//www.b.example/",
+     "http%3A%2F%2Fwww.b.example%3A8080%2F"],
+)  # fmt: skip
+def test_a_parameter_that_is_an_address_keeps_scheme_and_host(name: str, value: str) -> None:
+    asked = f"https://www.b.example/?{name}={value}"
+    found = redact(recording(with_body(f'<a href="{asked}">www.b.example'), get(asked)))
+    assert found.exchanges[1].url == asked
+    assert found.exchanges[0].body == f'<a href="{asked}">www.b.example'.encode()
+
+
+def test_a_secret_that_is_a_part_of_a_host_stays_there() -> None:
+    url = f"https://{TOKEN.lower()}.cdn.example/x?token={TOKEN.lower()}"
+    text = redacted_text(f"//{TOKEN.lower()}.cdn.example/x?token={TOKEN.lower()}", url)
+    assert text == f"//{TOKEN.lower()}.cdn.example/x?token={BLANK}"
+    other = f"https://b.example/?token={TOKEN}"
+    assert redacted_text(f"//{TOKEN}.c.example/{TOKEN}", other) == f"//{TOKEN}.c.example/{BLANK}"
+
+
+def test_an_address_in_a_mail_address_or_login_keeps_its_host() -> None:
+    assert redacted_url("https://a.example/?u=joe@a.example").endswith("?u=xxx@a.example")
+    text = redacted_text("//joe@a.example/ joe@a.example", "https://a.example/?u=joe@a.example")
+    assert text == "//xxx@a.example/ xxx@a.example"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://a.example/?tok=a1b2c3d4", "https://a.example/?tok=xxxxxxxx"),
+        ("https://a.example/reset/3f9aB7kQ2mZx8LpW4tYv", "https://a.example/reset/" + "x" * 20),
+        ("https://a.example/s/3f9aB7kQ2mZx8LpW4tYv/e#a", f"https://a.example/s/{'x' * 20}/e#a"),
+        ("https://a.example/u/123e4567-e89b-12d3-a456-426614174000/",
+         "https://a.example/u/xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx/"),
+        ("https://a.example/?n=4111111111111111", "https://a.example/?n=1111111111111111"),
+        ("https://a.example/pay/4111-1111-1111-1111", "https://a.example/pay/1111-1111-1111-1111"),
+        ("https://a.example/?x=%2B49%20151%2012345678", "https://a.example/?x=%2B11%20111%2011111111"),
+        ("https://a.example/?phone=015112345678", "https://a.example/?phone=111111111111"),
+        ("https://a.example/?ll=48.137154,11.576124&z=9", "https://a.example/?ll=11.111111,11.111111&z=9"),
+        ("https://a.example/map/@-48.1371,11.5761,15z", "https://a.example/map/@-11.1111,11.1111,15z"),
+        ("https://a.example/?lat=48.1372&lng=-11.5761", "https://a.example/?lat=11.1111&lng=-11.1111"),
+        ("https://a.example/?next=%2Freset%2F3f9aB7kQ2mZx8LpW4tYv",
+         "https://a.example/?next=%2Freset%2F" + "x" * 20),
+    ],
+)  # fmt: skip
+def test_numbers_and_links_that_are_of_one_person(url: str, expected: str) -> None:
+    assert redacted_url(url) == expected
+    once = redact(recording(get(url)))
+    assert redact(once) == once
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://a.example/static/3f9aB7kQ2mZx8LpW4tYv/main.8a7c3f2e9b1d4c5e6f70.chunk.js",
+        "https://a.example/fonts/open-sans-v34-latin-regular.woff2",
+        "https://a.example/news/the-longest-title-of-them-all-is-this-2024",
+        "https://a.example/?t=1700000000000&n=4111111111111112", "https://a.example/?lat=48.1",
+        "https://a.example/?q=1+12345678&w=1280&h=720", "https://a.example/?phone=none",
+        "https://a.example/?key=text/html&state=/shop/cart&code=application/json",
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_it_stays(url: str) -> None:
+    assert redacted_url(url) == url
+
+
+def test_a_number_stays_a_number_in_a_body() -> None:
+    text = redacted_text(
+        '{"pin":123456,"lat":48.13715}', "https://b.example/?pin=123456&lat=48.13715"
+    )
+    assert json.loads(text) == {"pin": 111111, "lat": 11.11111}
+
+
+def test_a_token_that_begins_like_an_escape_is_none_of_it() -> None:
+    token = "2Fa1B2c3D4e5F6g7"  # noqa: S105
+    text = f"x%2Fa1B2c3D4e5F6g7 %252Fa1B2c3D4e5F6g7 {token} a{token} {token}a \n{token} %2F{token}"
+    blank = "x" * 16
+    assert redacted_text(text, f"https://b.example/?token={token}") == (
+        f"x%2Fa1B2c3D4e5F6g7 %252Fa1B2c3D4e5F6g7 {blank} a{token} {token}a \n{blank} %2F{blank}"
+    )
+
+
+def test_more_values_than_placeholders_keep_addresses_apart() -> None:
+    urls = [
+        f"https://b.example/?otp={letter}" for letter in "abcdefghijklmnopqrstuvwyzABCDEFGHIJKLMNOP"
+    ]
+    found = [exchange.url for exchange in redact(recording(*map(get, urls))).exchanges]
+    assert len(set(found)) == len(urls)
+
+
+@pytest.mark.parametrize("where", ["header", "meta"])
+def test_a_policy_that_names_inline_scripts_follows(where: str) -> None:
+    script = f"fetch('?token={TOKEN}')"
+    digests = [b64encode(hashlib.sha256(text.encode()).digest()).decode()
+               for text in (script, script.replace(TOKEN, BLANK))]  # fmt: skip
+    policy = "script-src 'sha256-{}'"
+    markup = f'<meta content="{policy}">' if where == "meta" else ""
+    page = with_body(f"{markup.format(digests[0])}<script>{script}</script>")
+    if where == "header":
+        page = dataclasses.replace(page, headers=(("CSP", policy.format(digests[0])),))
+    found = redact(recording(page, get(f"https://b.example/?token={TOKEN}"))).exchanges[0]
+    assert digests[0] not in str(found)
+    assert digests[1] in (str(found.headers) if where == "header" else str(found.body))
+
+
+def test_a_search_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("testbed.page.scrub.MOST_LOOKS", 50)
+    with pytest.raises(ConfigurationError, match="give --anonymize or --keep-secrets"):
+        redacted_text("?password=a " * 51, "https://b.example/?password=a")
+
+
+OWN = ("https", "www.img-1a2b3c.example", "img-1a2b3c", "8443", "/shop/a1b2c3d4e5f6.html",
+       "text/html", "application/x-javascript1", "utf-8", "script", "gzip", "https://www.img-1a2b3c.example:8443/",
+       "%2F", "?", "&token=", TOKEN, "=", "/", ":", "@", ".", "joe", "<", '"')  # fmt: skip
+PIECES = st.lists(st.sampled_from(OWN), max_size=6).map("".join)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(PIECES, max_size=3),
+    st.lists(st.tuples(st.sampled_from(("token", "q", "password", "state")), PIECES), max_size=3),
+)
+def test_whatever_is_secret_hosts_types_and_markup_stay(
+    cookies: list[str], parameters: list[tuple[str, str]]
+) -> None:
+    root = "https://www.img-1a2b3c.example:8443/shop/a1b2c3d4e5f6.html"
+    text = (
+        f'<!doctype html><script type="application/x-javascript1" src="{root}"></script>'
+        '<meta charset=utf-8><img src="//www.img-1a2b3c.example:8443/a.png">'
+        '"https:\\/\\/www.img-1a2b3c.example"'
+    )
+    query = "&".join(f"{name}={quote(value)}" for name, value in parameters)
+    cookie = (("Cookie", "; ".join(f"c={value}" for value in cookies)),)
+    page = with_body(
+        text, url=root, request_headers=cookie, headers=(("Content-Type", "text/html"),)
+    )
+    found = redact(recording(page, get(f"{root}?{query}", mime="text/html")))
+    assert found.exchanges[0].headers == page.headers
+    for exchange in found.exchanges:
+        assert exchange.url.startswith("https://www.img-1a2b3c.example:8443/shop/")
+        assert exchange.mime == ("text/html" if exchange is found.exchanges[1] else page.mime)
+    assert found.exchanges[0].body is not None
+    kept = found.exchanges[0].body.decode()
+    assert len(kept) == len(text)
+    for piece in ('<script type="application/x-javascript1" src="https://www.img-1a2b3c.example:8443/shop/',
+                  "<!doctype html>", "charset=utf-8", '"//www.img-1a2b3c.example:8443/a.png"',
+                  '"https:\\/\\/www.img-1a2b3c.example"'):  # fmt: skip
+        assert piece in kept
+    # The page still asks for the URLs that the archive has.
+    assert found.exchanges[0].url in kept
 
 
 @given(st.binary(max_size=60), st.binary(max_size=300))
