@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,8 +19,10 @@ from testbed.override import Override, apply_overrides
 from testbed.problems import describe
 from testbed.schema import validate
 from testbed.suggest import did_you_mean
-from testbed.toml_lines import find_lines, locate
+from testbed.toml_lines import find_lines, locate, parse_toml
 
+LARGEST_FILE = 1 << 17
+MOST_TRIALS = 100_000
 KeyPath = tuple[str, ...]
 _SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -84,6 +87,7 @@ def load_experiment(
             *_kernel_versions(source, values, catalogue),
             *_buffer_below_mtu(source, values),
             *_stopping(source, values),
+            *_too_many(source, values),
         ]
     if problems:
         raise ConfigurationError(problems)
@@ -96,14 +100,19 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
             [f"{path}: {path.stem!r} names the results folder; use letters, digits, '.', '_', '-'"]
         )
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(LARGEST_FILE + 1)
     except OSError as error:
         near = did_you_mean(path.name, [other.name for other in path.parent.glob("*.toml")])
         raise ConfigurationError([f"cannot read {path}: {error.strerror}{near}"]) from None
     except UnicodeDecodeError as error:
         raise ConfigurationError([f"{path}: not UTF-8 text: {error}"]) from None
+    if len(text) > LARGEST_FILE:
+        raise ConfigurationError(
+            [f"{path}: more than {LARGEST_FILE} characters; no experiment has"]
+        )
     try:
-        return tomllib.loads(text), find_lines(text)
+        return parse_toml(text), find_lines(text)
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         found = _SYNTAX_PLACE.search(message)
@@ -189,6 +198,17 @@ def _stopping(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
             f"{source.where(('repetitions',))}: repetitions: with until_ci_pct it is the least "
             f"number, and {least} is above max_repetitions, {most}; lower it, or raise the other "
             "(--max-n)"
+        )
+
+
+def _too_many(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
+    axes = values.get("sweep", {})
+    conditions = math.prod(map(len, axes.values()))
+    trials = conditions * values.get("repetitions", 1)
+    if trials > MOST_TRIALS:
+        yield (
+            f"{source.where(('sweep',) if axes else ('repetitions',))}: {conditions} conditions, "
+            f"{trials} trials; allowed: {MOST_TRIALS}; sweep or repeat less in one run"
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from testbed.errors import ConfigurationError
 from testbed.knobs import SWEPT, Knob, paths
 from testbed.suggest import did_you_mean
+from testbed.toml_lines import parse_toml
 
 KeyPath = tuple[str, ...]
 _RIVALS: dict[KeyPath, tuple[KeyPath, ...]] = {
@@ -43,7 +44,7 @@ def parse_override(text: str) -> Override:
 def parse_value(text: str, knob: Knob) -> Any:
     """The TOML value that ``text`` is; plain words are text, quotes or not."""
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        value = parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
     return text if knob.text and not isinstance(value, str | list) else value

@@ -14,23 +14,28 @@ from testbed.suggest import did_you_mean, nearest
 
 KeyPath = tuple[str, ...]
 Where = Callable[[KeyPath], str]
+_MOST_PROBLEMS = 100
 
 
 def describe(errors: list[ErrorDetails], document: Mapping[str, Any], where: Where) -> list[str]:
     """One line for each wrong key or value of ``document``; ``where`` gives a key's place."""
     lines: dict[tuple[str | int, ...], str] = {}
-    for error in errors:
+    for error in errors[:_MOST_PROBLEMS]:
         spot = _spot(error["loc"], document)
         key = tuple(str(part) for part in spot if isinstance(part, str))
         text = _sentence(error, key, spot)
         # A union of types reports once for each member: one line is enough.
         lines.setdefault(spot, f"{where(key)}: {_dotted(spot)}: {text}")
-    return list(lines.values())
+    more = len(errors) - _MOST_PROBLEMS
+    return [*lines.values(), *([f"and {more} more like these"] if more > 0 else [])]
 
 
 def toml_text(value: Any) -> str:
     """``value`` as it would stand in a TOML file, shortened if long."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):  # a hexadecimal number of thousands of digits, or depth
+        return f"this {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

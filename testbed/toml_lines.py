@@ -6,29 +6,54 @@ table's key.
 
 from __future__ import annotations
 
+import re
 import tomllib
+from typing import Any
 
 KeyPath = tuple[str, ...]
+
+
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}'
+    r"|'{3}.*?'{3,5}"
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|'[^'\n]*'"
+    r"|#[^\n]*|[\[\]{}\n]",
+    re.DOTALL,
+)
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The document that ``text`` is.
+
+    Raises:
+        tomllib.TOMLDecodeError: it is none, or beyond what ``tomllib`` can read.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("Nested too deeply (at end of document)") from None
+    except ValueError as error:  # of int(), for a number of thousands of digits
+        raise tomllib.TOMLDecodeError(f"{error} (at end of document)") from None
 
 
 def find_lines(text: str) -> dict[KeyPath, int]:
     """Map each key path and each table header in ``text`` to its first line, counted from 1."""
     lines: dict[KeyPath, int] = {}
     table: KeyPath = ()
-    rows = text.split("\n")
-    row = 0
-    while row < len(rows):
-        start, line = row, rows[row].strip()
-        row += 1
-        if not line or line.startswith("#"):
-            continue
+    number, at = 1, 0
+    while at < len(text):
+        end = _statement_end(text, at)
+        line = text[at:end].partition("\n")[0].strip()
         if line.startswith("["):
             table = _key_path(line.strip("[").partition("]")[0], line)
-            _note(lines, table, start + 1)
-            continue
-        while not _complete("\n".join(rows[start:row])) and row < len(rows):
-            row += 1
-        _note(lines, table + _key_path(line.partition("=")[0], line), start + 1)
+            _note(lines, table, number)
+        elif line and not line.startswith("#"):
+            _note(lines, table + _key_path(line.partition("=")[0], line), number)
+        number += text.count("\n", at, end + 1)
+        at = end + 1
     return lines
 
 
@@ -45,13 +70,15 @@ def _note(lines: dict[KeyPath, int], path: KeyPath, line: int) -> None:
         lines.setdefault(path[:length], line)
 
 
-def _complete(statement: str) -> bool:
-    """Whether ``key = value`` is whole, asked of tomllib itself: a value may span lines."""
-    try:
-        tomllib.loads(statement)
-    except tomllib.TOMLDecodeError:
-        return False
-    return True
+def _statement_end(text: str, at: int) -> int:
+    """The end of the line on which the statement at ``at`` ends: a value may span lines."""
+    depth = 0
+    for found in _TOKEN.finditer(text, at):
+        mark = found[0]
+        if mark == "\n" and not depth:
+            return found.start()
+        depth += (mark in "[{") - (mark in "]}")
+    return len(text)
 
 
 def _key_path(key: str, line: str) -> KeyPath:
