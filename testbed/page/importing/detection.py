@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Literal
 
 from testbed.errors import ConfigurationError
+from testbed.page.importing.har_zip import is_har_zip
 from testbed.page.importing.json_file import UTF16_MARKS
 from testbed.page.importing.resources import is_facts, is_own
 
 Format = Literal["har", "warc", "wacz", "mahimahi", "resources"]
 KNOWN = (
-    "a HAR (also gzip), a WARC or WACZ, a mahimahi record folder, or a resource table (CSV); for a "
-    "Web Page Replay archive see docs/pages.md"
+    "a HAR (also gzip, or zip with its bodies), a WARC or WACZ, a mahimahi record folder, or a "
+    "resource table (CSV); for a Web Page Replay archive see docs/pages.md"
 )
 _START_BYTES = 4096
 
@@ -36,6 +37,8 @@ def detect_format(path: Path) -> Format:
     except OSError as error:
         raise ConfigurationError([f"{path}: cannot be read: {error.strerror}"]) from None
     format_ = parse_start(start)
+    if format_ == "wacz" and is_har_zip(path):
+        return "har"
     if format_ is not None:
         return format_
     if found is not None:

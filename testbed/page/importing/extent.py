@@ -48,7 +48,7 @@ def find_extent(kept: Sequence[Kept], reading: Reading) -> list[Kept]:
         notes.add(_MADE_GET, f"{root.claim.method} {root.url}")
         root = replace(root, claim=replace(root.claim, method="GET", request_body_size=0))
     before, after = ordered[:index], ordered[index + 1 :]
-    if start is not None and not reading.is_ordered:
+    if start is not None and reading.is_session:
         _note(notes, _EARLIER, [item for item in before if _is_before(item, start)])
         before = [item for item in before if not _is_before(item, start)]
     found = [root, *before, *after]

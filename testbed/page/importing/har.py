@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from testbed.page.importing.claim import Claim, Reading, find_header, media_type
 from testbed.page.importing.har_initiators import find_initiator
 from testbed.page.importing.har_own import is_own, order_by_parent, refine
 from testbed.page.importing.har_sizes import measure, measure_head
-from testbed.page.importing.json_file import read_json
+from testbed.page.importing.har_zip import is_har_zip, read_har_zip
+from testbed.page.importing.json_file import parse_json, read_json
 from testbed.page.importing.limits import ENTRIES
 from testbed.page.importing.moment import parse_moment
 from testbed.page.importing.notes import Notes
@@ -35,7 +37,12 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
         ConfigurationError: the file is no HAR, has no such page, or has no or too many requests.
     """
     notes = Notes()
-    document = Fields(read_json(path, notes), "the file", notes)
+    attached: dict[str, bytes] = {}
+    if zipfile.is_zipfile(path) and is_har_zip(path):
+        data, attached = read_har_zip(path)
+        document = Fields(parse_json(path, data, notes), "the file", notes)
+    else:
+        document = Fields(read_json(path, notes), "the file", notes)
     if not isinstance(document.raw("log"), dict):
         raise ConfigurationError([f"{path}: no HAR: there is no object `log`"])
     log = document.fields("log")
@@ -60,7 +67,7 @@ def read_har(path: Path, *, url: str | None = None, page: str | None = None) -> 
     title = chosen.text("title") if chosen else ""
     producer = creator.text("name").lower()
     claims = [
-        _claim(entry, zero, moment, producer, notes)
+        _claim(entry, zero, moment, producer, notes, attached)
         for entry, moment in zip(kept, moments, strict=True)
     ]
     own = is_own(producer)
@@ -154,7 +161,12 @@ def _zero(started: datetime | None, moments: list[datetime | None]) -> datetime 
 
 
 def _claim(
-    entry: Fields, zero: datetime | None, moment: datetime | None, producer: str, notes: Notes
+    entry: Fields,
+    zero: datetime | None,
+    moment: datetime | None,
+    producer: str,
+    notes: Notes,
+    attached: Mapping[str, bytes],
 ) -> Claim:
     request, response = entry.fields("request"), entry.fields("response")
     content = response.fields("content")
@@ -163,7 +175,7 @@ def _claim(
     cached = _is_cached(entry, response, status)
     size = measure(entry, response, headers, producer=producer, cached=cached)
     url = _url_of(entry)
-    body = _body(content, headers, url, notes)
+    body = _body(content, headers, url, notes, attached)
     redirect = response.text("redirectURL")
     if redirect and 300 <= status < 400 and not find_header(headers, "location"):
         headers = (*headers, ("Location", redirect))
@@ -216,9 +228,15 @@ def _headers(message: Fields) -> Headers:
     return tuple((item.text("name"), item.text("value")) for item in message.members("headers"))
 
 
-def _body(content: Fields, headers: Headers, url: str, notes: Notes) -> bytes | None:
+def _body(
+    content: Fields, headers: Headers, url: str, notes: Notes, attached: Mapping[str, bytes]
+) -> bytes | None:
     """The decoded body; ``None`` where the file has none."""
     size = content.size("size")
+    if name := content.text("_file"):
+        if name not in attached:
+            notes.add("Bodies that are not with the HAR, taken as not recorded", url)
+        return attached.get(name)
     text = content.take_text("text")
     if text is None or (not text and size):
         return b"" if size == 0 else None

@@ -30,7 +30,15 @@ def read_json(path: Path, notes: Notes) -> Any:
         ConfigurationError: it cannot be read, is too large, or is no JSON; the message has the
             byte, and says when the file ends too early.
     """
-    data = _read(path)
+    return parse_json(path, _read(path), notes)
+
+
+def parse_json(path: Path, data: bytes, notes: Notes) -> Any:
+    """The value that ``data``, of the file ``path``, is.
+
+    Raises:
+        ConfigurationError: as ``read_json``.
+    """
     size = len(data)
     _check_values(path, data)
     encoding = "utf-16" if data.startswith(UTF16_MARKS) else "utf-8-sig"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from testbed.page.recording import Recording
 from testbed.page.verify import verify_archive
 from tests.page.importing import producers
 from tests.page.importing.producers import FURTHER, KNOWN, Producer
-from tests.page.importing.site import ROOT, SITE
+from tests.page.importing.site import ROOT, SITE, playwright
 
 BODILESS = (producers.phantomjs,)
 UNORDERED = (producers.insomnia, producers.burp)
@@ -25,11 +27,12 @@ UNORDERED = (producers.insomnia, producers.burp)
 
 def imported(data: bytes, folder: Path) -> Recording:
     """The recording of ``data``; the page that is made of it, without secrets, is whole."""
+    folder.mkdir(exist_ok=True)
     path = folder / "load.har"
     path.write_bytes(data)
     found = read_recording(path)
     assert isinstance(found, Recording)
-    write_page(folder / "page", found, Manner())
+    write_page(folder / "page", found, Manner(replace=True))
     assert verify_archive(build_page(folder / "page", folder / "cache")) == []
     return found
 
@@ -74,6 +77,68 @@ def test_two_hars_in_one_file_are_told(joint: str, tmp_path: Path) -> None:
     path = tmp_path / "x.har"
     path.write_text(joint.join([json.dumps(producers.charles())] * 2))
     with pytest.raises(ConfigurationError, match="the HAR has ended, but the file goes on"):
+        read_recording(path)
+
+
+def zipped(folder: Path, members: dict[str, bytes]) -> bytes:
+    path = folder / "made.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return path.read_bytes()
+
+
+def attached() -> tuple[bytes, dict[str, bytes]]:
+    """Playwright's HAR of the site with its bodies in files, named by hash."""
+    document, files = playwright(), {}
+    for entry, sent in zip(document["log"]["entries"], SITE, strict=True):
+        content = entry["response"]["content"]
+        if content.pop("text", None) is not None:
+            content.pop("encoding", None)
+            content["_file"] = hashlib.sha1(sent.content).hexdigest() + ".dat"  # noqa: S324
+            files[content["_file"]] = sent.content
+    return json.dumps(document).encode(), files
+
+
+def test_bodies_that_playwright_attached_are_read_from_the_zip(tmp_path: Path) -> None:
+    har, files = attached()
+    found = imported(zipped(tmp_path, files | {"har.har": har}), tmp_path)
+    for exchange, sent in zip(found.exchanges, SITE, strict=True):
+        coding = dict(exchange.headers).get("content-encoding", "")
+        assert decode(exchange.body or b"", coding, 1 << 20) == sent.content
+
+
+def test_a_name_in_a_har_is_no_path(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("a secret of this machine")
+    har, files = attached()
+    document = json.loads(har)
+    names = (str(secret), "../secret.txt", "secret.txt")
+    for entry, name in zip(document["log"]["entries"], names, strict=False):
+        entry["response"]["content"]["_file"] = name
+    har = json.dumps(document).encode()
+    for data in (har, zipped(tmp_path, files | {"x.har": har})):
+        found = imported(data, tmp_path / "in")
+        assert not any(b"secret" in (exchange.body or b"") for exchange in found.exchanges)
+        assert any("not with the HAR" in note for note in found.notes)
+
+
+def test_a_zip_that_is_none_or_too_much_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    har, files = attached()
+    path = tmp_path / "x.zip"
+    path.write_bytes(zipped(tmp_path, {"a.har": har, "b.har": har}))
+    with pytest.raises(ConfigurationError, match="2 HARs in one zip"):
+        read_recording(path)
+    whole = zipped(tmp_path, files | {"a.har": har})
+    at = whole.index(b"a.har") + 40
+    path.write_bytes(whole[:at] + bytes(60) + whole[at + 60 :])
+    with pytest.raises(ConfigurationError, match="a broken zip"):
+        read_recording(path)
+    path.write_bytes(whole)
+    monkeypatch.setattr("testbed.page.importing.har_zip.ARCHIVE_BYTES", 2000)
+    with pytest.raises(ConfigurationError, match="unpacked; export fewer pages"):
         read_recording(path)
 
 
