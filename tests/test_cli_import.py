@@ -12,6 +12,8 @@ from testbed import places
 from testbed.cli_import import import_command
 from testbed.errors import ConfigurationError
 from testbed.page.archive import read_archive
+from testbed.page.build import build_page
+from testbed.page.coding import decode
 from testbed.page.facts import read_facts
 from testbed.page.verify import verify_archive
 from tests.page.importing.site import ROOT, SITE, devtools, webpagetest
@@ -99,4 +101,43 @@ def test_after_an_error_nothing_is_written(pages: Path, tmp_path: Path) -> None:
         run(str(path), "--name", "x")
     with pytest.raises(ConfigurationError, match="no such file"):
         run(str(tmp_path / "none.har"), "--name", "x")
+    assert list(pages.iterdir()) == []
+
+
+@pytest.mark.parametrize("anonymize", [False, True])
+@pytest.mark.parametrize(
+    "cookie",
+    ["landing=https%3A%2F%2Fwww.site.example%2F", "ref=https://www.site.example/",
+     "host=cdn.site.example", "last=text/html; s=https; j=javascript", "p=/style.css",
+     "q=<script src='a.js'></script>", "t=application/x-javascript1"],
+)  # fmt: skip
+def test_a_cookie_of_the_page_itself_renames_nothing(
+    cookie: str, anonymize: bool, pages: Path, har: Path
+) -> None:
+    document = json.loads(har.read_text())
+    for entry in document["log"]["entries"]:
+        entry["request"]["headers"].append({"name": "Cookie", "value": cookie})
+        entry["response"]["headers"].append({"name": "Set-Cookie", "value": cookie})
+    har.write_text(json.dumps(document))
+    run(str(har), "--name", "mine", *(["--anonymize"] if anonymize else []))
+    archive = read_archive(build_page(pages / "mine", pages.parent / "cache"))
+    if anonymize:
+        assert {entry.host for entry in archive.entries} == {
+            "www.site.example.p.test",
+            "cdn.site.example.p.test",
+        }
+    else:
+        assert verify_archive(pages / "mine") == []
+        assert [entry.url for entry in archive.entries] == [sent.url for sent in SITE]
+        root = archive.entries[1].body
+        assert root is not None
+        assert decode(root.read_bytes(), "gzip", 1 << 20) == SITE[1].content
+
+
+def test_a_har_without_a_document_names_itself_and_the_remedy(pages: Path, har: Path) -> None:
+    har.write_text(json.dumps(webpagetest((SITE[5], SITE[1]), bodies=False)))
+    with pytest.raises(ConfigurationError) as caught:
+        run(str(har), "--name", "mine", "--url", SITE[5].url)
+    assert str(caught.value).startswith(f"{har}: {SITE[5].url}: the page itself is not text/html")
+    assert f"--url {ROOT}" in str(caught.value)
     assert list(pages.iterdir()) == []

@@ -48,12 +48,13 @@ def screen(reading: Reading) -> Recording:
         ConfigurationError: no page is left, or it is too large for the lab.
     """
     notes = reading.notes
-    kept = find_extent(keep(reading.claims, notes), reading)
+    usable = keep(reading.claims, notes)
+    kept = find_extent(usable, reading)
     _check_size(kept)
     document = _document(kept)
     with_bodies = document.claim.body is not None and any(item.claim.body for item in kept)
     if not with_bodies:
-        kept = _as_table(kept, document, notes)
+        kept = _as_table(kept, document, usable, notes)
     exchanges = _exchanges(kept, notes, with_bodies=with_bodies)
     exchanges = lead(exchanges, [item.claim for item in kept])
     exchanges = settle_redirects(exchanges, notes)
@@ -106,8 +107,12 @@ def _document(kept: Sequence[Kept]) -> Kept:
     return item
 
 
-def _as_table(kept: Sequence[Kept], document: Kept, notes: Notes) -> list[Kept]:
+def _as_table(
+    kept: Sequence[Kept], document: Kept, usable: Sequence[Kept], notes: Notes
+) -> list[Kept]:
     """The requests of a page that is numbers only, whose document has to be one.
+
+    ``usable`` are all requests of the file that could be replayed, for the remedy.
 
     Raises:
         ConfigurationError: it is none.
@@ -120,7 +125,7 @@ def _as_table(kept: Sequence[Kept], document: Kept, notes: Notes) -> list[Kept]:
         notes.add("Documents of no known type, taken as text/html", document.url)
         whole = replace(document, claim=replace(document.claim, mime="text/html"))
         return [whole if item is document else item for item in kept]
-    others = [item.url for item in find_documents(kept) if _mime(item.claim) in DOCUMENT_TYPES]
+    others = [item.url for item in find_documents(usable) if _mime(item.claim) in DOCUMENT_TYPES]
     remedy = (
         f"begin with a document: --url {printable(others[0], 200)}"
         if others
