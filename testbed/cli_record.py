@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import FrameType
 from typing import Any
 
 import click
@@ -87,7 +85,7 @@ def record_command(
     """
     order = RecordOrder(url=url, **asked)
     folder = _check(order, name, replace=replace, contents=not anonymize)
-    with ending_on_signals(), TemporaryDirectory(prefix="firstflight-record-") as scratch:
+    with TemporaryDirectory(prefix="firstflight-record-") as scratch:
         # The browser may be another user than this one.
         Path(scratch).chmod(0o711)
         with telling() as tell:
@@ -157,18 +155,3 @@ def throttled(
 def _write_line(line: str) -> None:
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
-
-
-@contextmanager
-def ending_on_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the block as Ctrl-C does, so that the browser is ended as well."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -22,6 +22,8 @@ from testbed.model import Experiment
 from testbed.plan import plan_trials
 from testbed.tally import Tally
 
+REPORT_FILE = "report.html"
+CROSSCHECK_FILE = "crosscheck.html"
 _log = log.logger(__name__)
 pass_doors = click.make_pass_decorator(Doors)
 
@@ -109,6 +111,8 @@ def _tell(
             "results": str(lane.folder),
             "exit_code": tally.exit_code,
         }
+    if not tallies[-1].interrupted:
+        _log.info("report: %s", ", ".join(str(path) for path in _reports(folder, lanes)))
     if as_json:
         document: dict[str, Any] = told.get("") or {
             "results": str(folder),
@@ -128,6 +132,12 @@ def _write_reports(doors: Doors, folder: Path) -> Compared | None:
     if not names:
         return None
     return doors.analysis.cross_check(folder / names[0], folder / names[-1], folder)
+
+
+def _reports(folder: Path, lanes: Sequence[Lane]) -> list[Path]:
+    """The pages to look at: a run's report, or those of its lanes and what they came to."""
+    found = [lane.folder / REPORT_FILE for lane in lanes]
+    return found if len(found) == 1 else [*found, folder / CROSSCHECK_FILE]
 
 
 def _render(doors: Doors, folder: Path, compared: Compared | None) -> str:

@@ -5,6 +5,8 @@ One place (``cli.main``) turns ``TestbedError.exit_code`` into the process's exi
 
 from __future__ import annotations
 
+import errno
+
 EXIT_OK = 0
 EXIT_OUT_OF_TOLERANCE = 1
 EXIT_CONFIGURATION = 2
@@ -12,6 +14,9 @@ EXIT_MISSING = 3
 EXIT_INCOMPLETE = 4
 EXIT_INCONCLUSIVE = 5
 EXIT_INTERRUPTED = 130
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What write(2) says where a disk, or the user's share of it, is full."""
 
 
 class TestbedError(Exception):

@@ -11,11 +11,14 @@ import click
 from testbed import log
 from testbed.errors import (
     EXIT_CONFIGURATION,
+    EXIT_INCOMPLETE,
     EXIT_INTERRUPTED,
     EXIT_OK,
+    NO_ROOM,
     ConfigurationError,
     TestbedError,
 )
+from testbed.interrupt import raising
 
 _log = log.logger(__name__)
 
@@ -24,7 +27,8 @@ def run_command(command: click.Command, **context: Any) -> int:
     """Run ``command`` and return the process's exit code; ``context`` goes to click's ``main``."""
     log.configure()
     try:
-        result = command.main(standalone_mode=False, **context)
+        with raising():
+            result = command.main(standalone_mode=False, **context)
     except ConfigurationError as error:
         for problem in error.problems:
             _log.error("%s", problem)
@@ -42,4 +46,9 @@ def run_command(command: click.Command, **context: Any) -> int:
         # The reader of our output is gone, which is its right; say nothing more to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        _log.error("%s: %s; free space, then try again", error.filename or "disk", error.strerror)
+        return EXIT_INCOMPLETE
     return result if isinstance(result, int) else EXIT_OK

@@ -10,23 +10,24 @@ from pathlib import Path
 
 from testbed import log
 from testbed.doors import Doors
-from testbed.environment import differences
+from testbed.environment import Environment, differences
 from testbed.errors import ConfigurationError, StorageError
 from testbed.lanes import read_lanes, write_lanes
 from testbed.manifest import Manifest, load_manifest, make_manifest, write_manifest
 from testbed.model import Experiment
 from testbed.plan import plan_trials
-from testbed.progress import open_display
+from testbed.progress import open_display, repeating
 from testbed.run import Means, run_experiment
-from testbed.store import create_results
+from testbed.store import new_results
 from testbed.tally import Tally
+from testbed.units import format_count
 
 _log = log.logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One results folder and all that its trials need; ``begun`` says that it has a manifest.
+    """One results folder, which has its manifest, and all that its trials need.
 
     ``name`` is the kernel's version where a run has several lanes, and empty where it has one.
     """
@@ -34,7 +35,6 @@ class Lane:
     folder: Path
     manifest: Manifest
     means: Means
-    begun: bool
     name: str = ""
 
 
@@ -58,27 +58,27 @@ def open_lanes(
     Raises:
         TestbedError: a part of the run cannot be had, or a folder cannot be made.
     """
-    prepared = [doors.prepare(experiment, jobs) for experiment in experiments]
+    prepared = [_prepare(doors, experiment, jobs) for experiment in experiments]
     now, words = doors.now().astimezone(UTC), tuple(sys.argv[1:])
     manifests = [
         make_manifest(experiment, environment, plan_trials(experiment), now, words)
         for experiment, (_, environment) in zip(experiments, prepared, strict=True)
     ]
-    folder = create_results(doors.results, experiments[0].name, now, output)
-    if len(experiments) == 1:
-        return folder, (Lane(folder, manifests[0], prepared[0][0], begun=False),)
-    lanes = tuple(
-        Lane(folder / name, manifest, means, begun=True, name=name)
-        for manifest, (means, _) in zip(manifests, prepared, strict=True)
-        if (name := manifest.experiment.kernel_version)
-    )
-    for lane in lanes:
-        try:
-            lane.folder.mkdir()
-        except OSError as error:
-            raise StorageError(f"cannot make {lane.folder}: {error.strerror}") from error
-        write_manifest(lane.folder, lane.manifest)
-    write_lanes(folder, [lane.name for lane in lanes])
+    alone = len(experiments) == 1
+    with new_results(doors.results, experiments[0].name, now, output) as folder:
+        lanes = tuple(
+            Lane(folder / name, manifest, means, name)
+            for manifest, (means, _) in zip(manifests, prepared, strict=True)
+            for name in ("" if alone else manifest.experiment.kernel_version,)
+        )
+        for lane in lanes:
+            try:
+                lane.folder.mkdir(exist_ok=alone)
+            except OSError as error:
+                raise StorageError(f"cannot make {lane.folder}: {error.strerror}") from error
+            write_manifest(lane.folder, lane.manifest)
+        if not alone:
+            write_lanes(folder, [lane.name for lane in lanes])
     return folder, lanes
 
 
@@ -94,13 +94,13 @@ def resume_lanes(
     lanes: list[Lane] = []
     problems: list[str] = []
     for (folder, before), experiment in zip(old.items(), experiments, strict=True):
-        means, environment = doors.prepare(experiment, jobs)
+        means, environment = _prepare(doors, experiment, jobs)
         problems += _other_environment(folder, before, differences(environment, before.environment))
         manifest = make_manifest(
             experiment, environment, plan_trials(experiment), doors.now(), tuple(sys.argv[1:])
         )
         name = folder.name if len(old) > 1 else ""
-        lanes.append(Lane(folder, manifest, means, begun=True, name=name))
+        lanes.append(Lane(folder, manifest, means, name))
     if problems:
         raise ConfigurationError(problems)
     return tuple(lanes)
@@ -123,13 +123,20 @@ def run_lanes(doors: Doors, lanes: Sequence[Lane]) -> list[Tally]:
                 lane.manifest,
                 lane.means,
                 open_display(),
-                resume=lane.begun,
                 list_unsettled=doors.analysis.list_unsettled,
             )
         )
         if tallies[-1].interrupted:
             break
     return tallies
+
+
+def _prepare(doors: Doors, experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
+    with repeating(_log.info) as tell:
+        pages = len({condition.page for condition in experiment.conditions})
+        kernel = f"kernel {experiment.kernel} {experiment.kernel_version}"
+        tell(f"preparing {format_count(pages, 'page')} and {kernel}")
+        return doors.prepare(experiment, jobs)
 
 
 def _other_environment(folder: Path, old: Manifest, differing: list[str]) -> list[str]:

@@ -15,9 +15,11 @@ from testbed.environment import Environment
 from testbed.errors import StorageError
 from testbed.lanes import refuse_lanes
 from testbed.model import SCHEMA_VERSION, Experiment, Trial
+from testbed.records import not_results
 from testbed.versions import check_schema, upgrade_manifest
 
 MANIFEST_FILE = "manifest.json"
+PARTIAL_FILE = f".{MANIFEST_FILE}.new"
 
 _EXPERIMENT = TypeAdapter(Experiment)
 _ENVIRONMENT = TypeAdapter(Environment)
@@ -57,7 +59,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
     document = asdict(manifest)
     document["environment"]["id"] = manifest.environment.id
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    target, partial = directory / MANIFEST_FILE, directory / f".{MANIFEST_FILE}.new"
+    target, partial = directory / MANIFEST_FILE, directory / PARTIAL_FILE
     try:
         with partial.open("w", encoding="utf-8") as stream:
             stream.write(text)
@@ -65,6 +67,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
             os.fsync(stream.fileno())
         partial.replace(target)
     except OSError as error:
+        partial.unlink(missing_ok=True)
         raise StorageError(
             f"cannot write {target}: {error.strerror}; free space or pass -o DIR"
         ) from error
@@ -74,17 +77,17 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     """The manifest of the results in ``directory`` as plain data of today's schema.
 
     Raises:
-        ConfigurationError: the folder holds the results of several kernels.
-        StorageError: there is none, it cannot be read, or it has a schema that is not.
+        ConfigurationError: it is no results folder, or holds the results of several kernels.
+        StorageError: the manifest cannot be read, or has a schema that is not read.
     """
     refuse_lanes(directory)
     path = directory / MANIFEST_FILE
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        raise not_results(directory) from None
     except OSError as error:
-        raise StorageError(
-            f"cannot read {path}: {error.strerror}; is {directory} a results folder?"
-        ) from error
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise StorageError(f"{path} is not JSON: {error}") from error
     try:
@@ -98,7 +101,7 @@ def load_manifest(directory: Path) -> Manifest:
     """The manifest of the results in ``directory`` as types, to go on with them.
 
     Raises:
-        StorageError: as ``read_manifest``, or a value has the wrong type.
+        ConfigurationError, StorageError: as ``read_manifest``, or a value has the wrong type.
     """
     document = read_manifest(directory)
     document["environment"] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from testbed import log
-from testbed.errors import StorageError
+from testbed.errors import ConfigurationError, StorageError
 from testbed.model import SCHEMA_VERSION, Record
 from testbed.versions import check_schema
 
@@ -35,12 +35,21 @@ def read_records(directory: Path) -> tuple[Record, ...]:
     has no records.
 
     Raises:
+        ConfigurationError: there is no such folder.
         StorageError: the file cannot be read, or a line is no record of a schema that is read.
     """
+    if not directory.is_dir():
+        raise not_results(directory)
     path = directory / RECORDS_FILE
-    if not path.exists() and directory.is_dir():
-        return ()
-    return scan_records(path).records
+    return scan_records(path).records if path.exists() else ()
+
+
+def not_results(directory: Path) -> ConfigurationError:
+    """That ``directory``, which a user named, is none with results."""
+    why = "it holds no manifest.json"
+    if not directory.is_dir():
+        why = "it is a file" if directory.exists() else "there is no such folder"
+    return ConfigurationError([f"{directory} is not a results folder: {why}"])
 
 
 def scan_records(path: Path) -> Scan:

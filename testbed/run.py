@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -12,7 +11,7 @@ from pathlib import Path
 from threading import Event
 
 from testbed import log
-from testbed.errors import MissingError, StorageError, TestbedError
+from testbed.errors import NO_ROOM, MissingError, StorageError, TestbedError
 from testbed.interrupt import interruptible
 from testbed.kernel.protocol import InterruptedTrial, Kernel, RawResult
 from testbed.manifest import Manifest
@@ -29,7 +28,7 @@ Conclude = Callable[[Trial, RawResult, Path, str, int], Record]
 _POLL_S = 0.2
 ATTEMPTS = 3
 """How often a trial may run in real time until its link and machine were as asked."""
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_PROBE_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +47,11 @@ def run_experiment(
     means: Means,
     display: Display,
     *,
-    resume: bool = False,
     list_unsettled: Unsettled = all_settled,
 ) -> Tally:
     """Run what ``manifest`` plans and keep each record in ``results`` as its trial ends.
 
-    With ``resume`` the folder has records already; trials with an ``ok`` record are skipped.
+    Trials with an ``ok`` record there are skipped.
     ``list_unsettled`` is asked at each look of an experiment that samples until it has settled.
 
     Raises:
@@ -65,7 +63,7 @@ def run_experiment(
     unsettled: tuple[str, ...] = ()
     tried: set[str] = set()
     with (
-        open_store(results, None if resume else manifest) as store,
+        open_store(results) as store,
         interruptible() as interruption,
     ):
         stop = interruption.stop
@@ -78,7 +76,7 @@ def run_experiment(
             place, done = positions(trials), store.done()
             with (
                 display.showing(todo, sum(t.id in done and not t.warm_up for t in trials)),
-                closing(perform(todo, attempt, means.jobs, stop, again)) as records,
+                closing(perform(todo, attempt, means.jobs, stop, again, display)) as records,
             ):
                 _keep(records, place, store, display)
             if stop.is_set():
@@ -106,11 +104,13 @@ def perform(
     jobs: int,
     stop: Event,
     again: Callable[[Record], bool],
+    display: Display,
 ) -> Generator[Record, None, None]:
     """Yield the record of each trial as it ends, ``jobs`` at a time, each on a slot of its own.
 
-    A trial whose record calls for it runs ``again``, before those that wait.  When ``stop`` is set
-    no trial begins; those that run are stopped and have no record.
+    ``display`` is told what begins, and that time passes.  A trial whose record calls for it runs
+    ``again``, before those that wait.  When ``stop`` is set no trial begins; those that run are
+    stopped and have no record.
     """
     waiting, free = deque(trials), list(reversed(range(jobs)))
     running: dict[Future[Record], int] = {}
@@ -118,9 +118,13 @@ def perform(
         try:
             while running or (waiting and not stop.is_set()):
                 while waiting and free and not stop.is_set():
-                    slot = free.pop()
-                    running[workers.submit(attempt, waiting.popleft(), slot)] = slot
-                for future in wait(running, _POLL_S, FIRST_COMPLETED).done:
+                    slot, trial = free.pop(), waiting.popleft()
+                    display.began(trial)
+                    running[workers.submit(attempt, trial, slot)] = slot
+                ended = wait(running, _POLL_S, FIRST_COMPLETED).done
+                if not ended:
+                    display.waited()
+                for future in ended:
                     free.append(running.pop(future))
                     if not isinstance(future.exception(), InterruptedTrial):
                         record = future.result()
@@ -151,6 +155,22 @@ def disturbed(attempts: int) -> Callable[[Record], bool]:
     return again
 
 
+def check_room(out: Path) -> None:
+    """See that files can still be written in ``out`` after a trial.
+
+    A guest writes its files there through its page cache and is never told that they do not fit:
+    they are short, whatever the trial says of itself.
+
+    Raises:
+        OSError: they cannot; the disk is full, or the user's share of it.
+    """
+    probe = out / ".room"
+    try:
+        probe.write_bytes(bytes(_PROBE_BYTES))
+    finally:
+        probe.unlink(missing_ok=True)
+
+
 def _attempt(
     store: Store, means: Means, environment: str, stop: Event
 ) -> Callable[[Trial, int], Record]:
@@ -162,6 +182,7 @@ def _attempt(
             raw = means.kernel.run(trial, page, out, slot, stop)
             if stop.is_set() and raw.status != "ended":
                 raise InterruptedTrial(f"trial {trial.id} was interrupted")
+            check_room(out)
         except InterruptedTrial:
             store.discard_trial(trial.id)
             raise
@@ -170,8 +191,9 @@ def _attempt(
         except TestbedError as error:
             raw = RawResult("failed", str(error), "", None, None)
         except OSError as error:
-            if error.errno not in _NO_ROOM:
+            if error.errno not in NO_ROOM:
                 raise
+            store.discard_trial(trial.id)  # half of a trial is no use, and in the way
             raise StorageError(
                 f"trial {trial.id}: cannot write to {out}: {error.strerror}; the records so far "
                 f"are intact; free space, then go on with --resume {store.directory}"

@@ -12,42 +12,63 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from testbed.errors import ConfigurationError, StorageError
-from testbed.manifest import Manifest, read_manifest, write_manifest
+from testbed.manifest import PARTIAL_FILE, read_manifest
 from testbed.model import Record, canonical
 from testbed.records import RECORDS_FILE, read_records, scan_records
 
-__all__ = ["Store", "create_results", "open_store", "read_manifest", "read_records"]
+__all__ = ["Store", "new_results", "open_store", "read_manifest", "read_records"]
 
 LATEST = "latest"
 _SAME_SECOND = 1000
 
 
-def create_results(base: Path, name: str, now: datetime, explicit: Path | None = None) -> Path:
-    """Make a new results folder: ``explicit``, or ``base/<UTC>-<name>`` with ``latest`` moved.
+@contextmanager
+def new_results(
+    base: Path, name: str, now: datetime, explicit: Path | None = None
+) -> Iterator[Path]:
+    """Make a results folder for the block to begin: ``explicit``, or ``base/<UTC>-<name>``.
+
+    After the block ``base/latest`` points at the new folder in ``base``.  A block that fails, or is
+    interrupted, leaves no folder, so that the same command can be given again.
 
     Raises:
         ConfigurationError: ``explicit`` exists and is not empty.
         StorageError: the folder cannot be made.
     """
-    if explicit is not None:
-        return _create_explicit(explicit)
+    made = explicit is None or not explicit.exists()
+    folder = _make_explicit(explicit) if explicit else _make_stamped(base, name, now)
+    with _locked(folder):
+        _require_empty(folder)
+        try:
+            yield folder
+            if explicit is None:
+                _point_latest(base, folder)
+        except BaseException:
+            for path in folder.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+            if made:
+                folder.rmdir()
+            raise
+
+
+def _make_stamped(base: Path, name: str, now: datetime) -> Path:
     stamp = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{name}"
     try:
         base.mkdir(parents=True, exist_ok=True)
         for number in range(1, _SAME_SECOND):
             folder = base / (stamp if number == 1 else f"{stamp}-{number}")
-            try:
+            with suppress(FileExistsError):
                 folder.mkdir()
-            except FileExistsError:
-                continue
-            _point_latest(base, folder)
-            return folder
+                return folder
     except OSError as error:
         raise StorageError(
             f"cannot make a results folder in {base}: {error.strerror}; "
@@ -56,17 +77,22 @@ def create_results(base: Path, name: str, now: datetime, explicit: Path | None =
     raise StorageError(f"{base} holds {_SAME_SECOND} folders named {stamp}; choose one with -o DIR")
 
 
-def _create_explicit(folder: Path) -> Path:
+def _make_explicit(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise ConfigurationError(
-                [f"{folder} is not empty; results are never overwritten: choose another folder, "
-                 "or go on with --resume"]
-            )  # fmt: skip
     except OSError as error:
         raise StorageError(f"cannot make the results folder {folder}: {error.strerror}") from error
     return folder
+
+
+def _require_empty(folder: Path) -> None:
+    # What a run that was killed wrote of its manifest is no result.
+    (folder / PARTIAL_FILE).unlink(missing_ok=True)
+    if any(folder.iterdir()):
+        raise ConfigurationError(
+            [f"{folder} is not empty; results are never overwritten: choose another folder, "
+             "or go on with --resume"]
+        )  # fmt: skip
 
 
 def _point_latest(base: Path, folder: Path) -> None:
@@ -152,15 +178,13 @@ class Store:
 
 
 @contextmanager
-def open_store(directory: Path, manifest: Manifest | None = None) -> Iterator[Store]:
-    """Hold ``directory`` as its only writer; a ``manifest`` is written first, if given.
+def open_store(directory: Path) -> Iterator[Store]:
+    """Hold ``directory`` as its only writer.
 
     Raises:
         StorageError: another run holds it, it cannot be written, or its records do not fit.
     """
     with _locked(directory):
-        if manifest is not None:
-            write_manifest(directory, manifest)
         path = directory / RECORDS_FILE
         records: tuple[Record, ...] = ()
         if path.exists():

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from firstflight.joined import open_analysis
 from testbed import cli_machine
 from testbed.cli import main
 from testbed.config import load_experiment
 from testbed.doctor import Check
 from testbed.environment import Environment
 from testbed.model import Outcome
-from testbed.places import CONFIGS
+from testbed.places import CONFIGS, ROOT
 from testbed.plan import plan_trials
 from testbed.records import read_records
 from testbed.store import open_store
@@ -39,7 +40,9 @@ def test_run_prints_the_table_and_leaves_a_whole_folder(
     out, err = capsys.readouterr()
     assert out == "table of 2 records\n"
     assert "[2/2] ok" in err
-    assert f"2 ok; results in {folder}" in err
+    *_, said, last = err.splitlines()
+    assert said == f"2 ok; results in {folder}"
+    assert last == f"report: {folder / 'report.html'}"
 
 
 def test_no_arguments_rebuild_the_papers_table(tmp_path: Path) -> None:
@@ -101,8 +104,8 @@ def test_resume_takes_no_other_plan(tmp_path: Path, capsys: pytest.CaptureFixtur
     words = ["run", QUICK, "--resume", "x", "-n", "3", "--set", "a=b", "--only", "c=d", "-o", "e"]
     assert main(words, make_doors(tmp_path)) == 2
     assert "leave out CONFIG, -n, --only, --set, -o" in capsys.readouterr().err
-    assert main(["run", "--resume", str(tmp_path)], make_doors(tmp_path)) == 4
-    assert "is a results folder?" in capsys.readouterr().err.replace(str(tmp_path), "is")
+    assert main(["run", "--resume", str(tmp_path)], make_doors(tmp_path)) == 2
+    assert "is not a results folder: it holds no manifest.json" in capsys.readouterr().err
 
 
 def test_a_wrong_experiment_starts_nothing(
@@ -265,3 +268,37 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
     verbs = {line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line}
     ours = {"run", "plan", "report", "pages", "serve", "clean", "doctor"}
     assert verbs == ours | {"compare", "crosscheck", "baseline", "history"}
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "file"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "compare {} {}",
+        "compare {sample} {}",
+        "crosscheck {} {}",
+        "crosscheck {sample} {}",
+        "report {}",
+        "baseline update {} --reason because-it-changed",
+        "history add {}",
+        "run --resume {}",
+    ],
+)
+def test_what_is_no_results_folder_is_a_wrong_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, words: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    named = tmp_path / kind
+    analysis = open_analysis()
+    doors = replace(make_doors(tmp_path), analysis=analysis)
+    sample = ROOT / "analysis" / "baselines" / "nightly"
+    given = [word.format(named, named, sample=sample) for word in words.split()]
+    assert main(given, doors) == 2
+    out, err = capsys.readouterr()
+    why = {
+        "missing": "there is no such folder",
+        "empty": "it holds no manifest.json",
+        "file": "it is a file",
+    }[kind]
+    assert (out, err) == ("", f"error: {named} is not a results folder: {why}\n")

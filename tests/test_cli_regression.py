@@ -148,7 +148,7 @@ def test_history_without_runs(doors: Doors, tmp_path: Path) -> None:
     assert main(["history", "list"], doors) == 2
     assert main(["history", "page"], doors) == 2
     assert main(["history", "add"], doors) == 2
-    assert main(["history", "add", str(tmp_path / "absent")], doors) == 4
+    assert main(["history", "add", str(tmp_path / "absent")], doors) == 2
     assert not (doors.results / "history.sqlite").exists()
 
 

@@ -3,12 +3,13 @@ from __future__ import annotations
 import io
 import sys
 from dataclasses import replace
+from threading import Event
 
 import pytest
 
 from testbed import log
 from testbed.model import Cost, Record, Trial
-from testbed.progress import Display, Lines, Live, open_display
+from testbed.progress import Display, Lines, Live, open_display, repeating
 
 
 def record(trial: Trial, reason: str | None = None) -> Record:
@@ -18,10 +19,11 @@ def record(trial: Trial, reason: str | None = None) -> Record:
 
 
 def test_plain_lines_count_and_estimate(trials: tuple[Trial, ...]) -> None:
-    clock = iter([0.0, 0.0, 10.0, 10.0, 10.0])
+    now = 0.0
     lines: list[str] = []
-    display = Lines(lines.append, lambda: next(clock))
+    display = Lines(lines.append, lambda: now)
     with display.showing(trials[:3], skipped=5):
+        now = 10.0
         display.ended(record(trials[0]))
         display.ended(record(trials[1], "first line\nsecond line"))
         display.ended(record(trials[2]))
@@ -31,6 +33,73 @@ def test_plain_lines_count_and_estimate(trials: tuple[Trial, ...]) -> None:
         "[2/3] failed    page=amazon rtt_ms=20 tfo=true  in 2.0 s  - first line  ETA 5.0 s",
         "[3/3] ok        page=amazon rtt_ms=100 tfo=false  in 2.0 s",
     ]
+
+
+def test_what_runs_is_said_at_first_and_when_nothing_else_is(trials: tuple[Trial, ...]) -> None:
+    now = 0.0
+    lines: list[str] = []
+    display = Lines(lines.append, lambda: now)
+    with display.showing(trials, skipped=0):
+        display.began(trials[0])
+        display.began(trials[1])
+        for later in (0.2, 0.4, 15.1, 15.3, 20.0):
+            now = later
+            display.waited()
+        display.ended(record(trials[0]))
+        for later in (34.9, 35.0):
+            now = later
+            display.waited()
+        for trial in trials[2:]:
+            display.began(trial)
+        now = 50.0
+        display.waited()
+    first, second = "page=amazon rtt_ms=20 tfo=false", "page=amazon rtt_ms=20 tfo=true"
+    total = len(trials)
+    assert lines[1:-1] == [
+        f"[0/{total}] running    {first}; {second}  0.2 s so far",
+        f"[0/{total}] running    {first}; {second}  15.3 s so far",
+        f"[1/{total}] ok        {first}  in 2.0 s  ETA 2 min 20 s",
+        f"[1/{total}] running    {second}  35.0 s so far  ETA 4 min 05 s",
+    ]
+    assert f"; and {total - 5} more  50.0 s so far" in lines[-1]
+
+
+def test_what_takes_long_is_said_again_until_it_ends() -> None:
+    lines: list[str] = []
+    heard = Event()
+
+    def tell(line: str) -> None:
+        lines.append(line)
+        if len(lines) == 4:
+            heard.set()
+
+    with repeating(tell, 0.001) as told:
+        told("compiling")
+        assert heard.wait(60)
+    count = len(lines)
+    assert lines[0] == "compiling"
+    assert all(line.endswith(" s so far: compiling") for line in lines[1:])
+    assert len(lines) == count  # nobody speaks after the end
+
+
+def test_a_terminal_shows_the_time_and_what_runs(
+    trials: tuple[Trial, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    display = open_display()
+    with display.showing(trials, skipped=0):
+        display.began(trials[3])
+        display.began(trials[4])
+    shown = stream.getvalue()
+    assert "0:00:0" in shown
+    assert "page=amazon rtt_ms=100 tfo=true; page=wsj rtt_ms=20 tfo=false" in shown
 
 
 def test_what_is_taken_again_counts_once(trials: tuple[Trial, ...]) -> None:

@@ -29,11 +29,19 @@ class Quiet:
         self.todo: Sequence[Trial] = ()
         self.skipped = 0
         self.seen: list[Record] = []
+        self.began_with: list[Trial] = []
+        self.waits = 0
 
     @contextmanager
     def showing(self, todo: Sequence[Trial], skipped: int) -> Iterator[None]:
         self.todo, self.skipped = todo, skipped
         yield
+
+    def began(self, trial: Trial) -> None:
+        self.began_with.append(trial)
+
+    def waited(self) -> None:
+        self.waits += 1
 
     def ended(self, record: Record) -> None:
         self.seen.append(record)
@@ -44,13 +52,9 @@ def manifest(experiment: Experiment, trials: tuple[Trial, ...], now: datetime) -
     return make_manifest(experiment, ENVIRONMENT, trials, now, ())
 
 
-def go(
-    folder: Path, manifest: Manifest, kernel: Kernel, jobs: int = 1, resume: bool = False
-) -> tuple[Tally, Quiet]:
+def go(folder: Path, manifest: Manifest, kernel: Kernel, jobs: int = 1) -> tuple[Tally, Quiet]:
     display = Quiet()
-    return run_experiment(
-        folder, manifest, make_means(kernel, jobs), display, resume=resume
-    ), display
+    return run_experiment(folder, manifest, make_means(kernel, jobs), display), display
 
 
 def test_every_trial_ends_as_a_record(
@@ -65,6 +69,7 @@ def test_every_trial_ends_as_a_record(
     assert [r.trial_id for r in records] == list(manifest.trials)
     assert [r.outcome for r in records] == [*outcomes, "ok", "ok"]
     assert display.seen == list(records)
+    assert display.began_with == list(trials)
     assert all(r.reason for r in records if r.outcome != "ok")
     assert {r.environment for r in records} == {ENVIRONMENT.id}
     assert total.outcomes == {**dict.fromkeys(outcomes, 1), "ok": 3}
@@ -110,17 +115,17 @@ def test_resume_runs_what_is_not_ok_and_counts_attempts(
 ) -> None:
     planned: dict[str, Outcome] = {trials[1].id: "failed", trials[4].id: "timeout"}
     go(results, manifest, FakeKernel(plan=planned))
-    total, display = go(results, manifest, FakeKernel(plan={trials[4].id: "timeout"}), resume=True)
+    total, display = go(results, manifest, FakeKernel(plan={trials[4].id: "timeout"}))
     assert [trial.id for trial in display.todo] == [trials[1].id, trials[4].id]
     assert display.skipped == 6
     assert total.outcomes["timeout"] == 1
-    total, display = go(results, manifest, FakeKernel(), resume=True)
+    total, display = go(results, manifest, FakeKernel())
     assert total.outcomes["ok"] == len(trials)
     attempts = [(r.trial_id, r.attempt) for r in read_records(results)]
     assert len(set(attempts)) == len(attempts) == 11
     assert {a for i, a in attempts if i == trials[1].id} == {1, 2}
     assert {a for i, a in attempts if i == trials[4].id} == {1, 2, 3}
-    total, display = go(results, manifest, FakeKernel(), resume=True)
+    total, display = go(results, manifest, FakeKernel())
     assert display.todo == []
     assert total.exit_code == 0
 
@@ -216,7 +221,7 @@ def test_what_no_trial_can_help_ends_the_run_with_the_records_so_far(
     with pytest.raises(raised, match=message):
         go(results, manifest, Failing(error, trials[2].id))
     assert [r.trial_id for r in read_records(results)] == [t.id for t in trials[:2]]
-    total, _ = go(results, manifest, FakeKernel(), resume=True)
+    total, _ = go(results, manifest, FakeKernel())
     assert total.outcomes["ok"] == len(trials)
 
 

@@ -105,11 +105,11 @@ def test_what_failed_is_not_tried_again_at_each_look(results: Path) -> None:
 def test_a_resumed_run_goes_on_where_it_was(results: Path) -> None:
     go(results, sampling(12), Looks(99))
     looks = Looks(99)
-    total, _ = go(results, sampling(20), looks, resume=True)
+    total, _ = go(results, sampling(20), looks)
     assert looks.seen == [15, 20]
     assert (total.exit_code, repetitions(results)) == (5, 20)
     looks = Looks(20)
-    total, display = go(results, sampling(20), looks, resume=True)
+    total, display = go(results, sampling(20), looks)
     assert (display.todo, looks.seen, total.exit_code) == ([], [20], 0)
 
 

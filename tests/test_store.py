@@ -16,11 +16,11 @@ from testbed import proc
 from testbed.environment import Environment
 from testbed.errors import ConfigurationError, StorageError
 from testbed.kernel.fake import observe
-from testbed.manifest import load_manifest, make_manifest, read_manifest
+from testbed.manifest import load_manifest, make_manifest, read_manifest, write_manifest
 from testbed.model import Experiment, Record, Trial, canonical
 from testbed.plan import plan_trials
 from testbed.records import read_records
-from testbed.store import create_results, open_store
+from testbed.store import new_results, open_store
 from tests.hallway import ENVIRONMENT
 
 
@@ -34,13 +34,18 @@ def fill(folder: Path, trials: tuple[Trial, ...]) -> None:
             store.append(record(trial))
 
 
+def create(base: Path, now: datetime, explicit: Path | None = None) -> Path:
+    with new_results(base, "quick", now, explicit) as folder:
+        return folder
+
+
 def test_a_folder_is_named_by_time_and_experiment(results: Path, now: datetime) -> None:
-    first = create_results(results, "quick", now)
+    first = create(results, now)
     assert first.name == "20260102T030405Z-quick"
     assert (results / "latest").resolve() == first
-    second = create_results(results, "quick", now)
+    second = create(results, now)
     assert second.name == "20260102T030405Z-quick-2"
-    later = create_results(results, "quick", now + timedelta(seconds=1))
+    later = create(results, now + timedelta(seconds=1))
     assert (results / "latest").resolve() == later
     assert sorted(path.name for path in results.iterdir()) == sorted(
         [first.name, second.name, later.name, "latest"]
@@ -49,19 +54,19 @@ def test_a_folder_is_named_by_time_and_experiment(results: Path, now: datetime) 
 
 def test_an_explicit_folder_is_never_overwritten(tmp_path: Path, now: datetime) -> None:
     folder = tmp_path / "a" / "b"
-    assert create_results(tmp_path, "quick", now, folder) == folder
+    assert create(tmp_path, now, folder) == folder
     (folder / "something").touch()
     with pytest.raises(ConfigurationError, match="never overwritten"):
-        create_results(tmp_path, "quick", now, folder)
+        create(tmp_path, now, folder)
     assert [path.name for path in folder.iterdir()] == ["something"]
 
 
 def test_a_place_that_cannot_hold_results(tmp_path: Path, now: datetime) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="-o DIR"):
-        create_results(tmp_path / "file", "quick", now)
+        create(tmp_path / "file", now)
     with pytest.raises(StorageError, match="cannot make"):
-        create_results(tmp_path, "quick", now, tmp_path / "file")
+        create(tmp_path, now, tmp_path / "file")
 
 
 def test_records_come_back_equal(results: Path, trials: tuple[Trial, ...]) -> None:
@@ -146,7 +151,7 @@ def test_a_record_of_another_kind_is_named(
 
 def test_no_records_yet_is_no_error_but_no_folder_is(results: Path) -> None:
     assert read_records(results) == ()
-    with pytest.raises(StorageError, match="cannot read"):
+    with pytest.raises(ConfigurationError, match="no such folder"):
         read_records(results / "nowhere")
 
 
@@ -240,8 +245,8 @@ def test_the_manifest_comes_back_equal(
 ) -> None:
     trials = plan_trials(experiment)
     manifest = make_manifest(experiment, environment, trials, now, ("run", "x.toml"))
-    with open_store(results, manifest):
-        assert load_manifest(results) == manifest
+    write_manifest(results, manifest)
+    assert load_manifest(results) == manifest
     plain = read_manifest(results)
     assert plain["environment"]["id"] == environment.id
     assert plain["trials"] == [trial.id for trial in trials]
@@ -253,13 +258,44 @@ def test_a_manifest_that_does_not_fit_on_the_disk(
     results: Path, experiment: Experiment, environment: Environment, now: datetime
 ) -> None:
     manifest = make_manifest(experiment, environment, plan_trials(experiment), now, ())
-    with (
-        no_file_beyond(100),
-        pytest.raises(StorageError, match="File too large"),
-        open_store(results, manifest),
-    ):
-        pass
-    assert not (results / "manifest.json").exists()
+    with no_file_beyond(100), pytest.raises(StorageError, match="File too large"):
+        write_manifest(results, manifest)
+    assert list(results.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [StorageError("full"), KeyboardInterrupt()])
+def test_a_start_that_fails_leaves_no_folder(
+    tmp_path: Path, now: datetime, error: BaseException
+) -> None:
+    before = create(tmp_path, now)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for explicit, left in ((None, False), (tmp_path / "new", False), (empty, True)):
+        with pytest.raises(type(error)), new_results(tmp_path, "quick", now, explicit) as folder:
+            (folder / "7.3").mkdir()
+            (folder / "7.3" / "manifest.json").touch()
+            (folder / ".manifest.json.new").touch()
+            raise error
+        assert folder.exists() == left
+    assert list(empty.iterdir()) == []
+    assert (tmp_path / "latest").resolve() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == [before.name, "empty", "latest"]
+
+
+def test_two_starts_in_one_folder_do_not_meet(tmp_path: Path, now: datetime) -> None:
+    with new_results(tmp_path, "quick", now, tmp_path / "a") as folder:
+        with pytest.raises(StorageError, match="another run"):
+            create(tmp_path, now, folder)
+        (folder / "manifest.json").touch()
+    with pytest.raises(ConfigurationError, match="never overwritten"):
+        create(tmp_path, now, folder)
+    assert [path.name for path in folder.iterdir()] == ["manifest.json"]
+
+
+def test_a_killed_start_does_not_bar_its_folder(tmp_path: Path, now: datetime) -> None:
+    (tmp_path / ".manifest.json.new").write_text("{")
+    assert create(tmp_path / "..", now, tmp_path) == tmp_path
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -278,8 +314,10 @@ def test_a_manifest_of_another_kind_is_named(results: Path, text: str, complaint
 
 
 def test_no_manifest(results: Path) -> None:
-    with pytest.raises(StorageError, match=r"is .* a results folder"):
-        read_manifest(results)
+    (results / "file").touch()
+    for folder, why in ((".", "no manifest.json"), ("nowhere", "no such"), ("file", "is a file")):
+        with pytest.raises(ConfigurationError, match=f"not a results folder: .*{why}"):
+            read_manifest(results / folder)
 
 
 def test_a_record_with_every_field_survives(results: Path, trials: tuple[Trial, ...]) -> None:

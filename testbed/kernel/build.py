@@ -16,12 +16,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from testbed.errors import TestbedError
+from testbed.errors import EXIT_INTERRUPTED, TestbedError
+from testbed.interrupt import raising
 from testbed.kernel.compiler import RECIPE, check_machine, compile_kernel, read_compiler
 from testbed.kernel.pin import DEFAULT_VERSION, Pin, file_sha256, read_pin, upstream
 from testbed.kernel.source import Progress, fetch_source
 from testbed.model import digest
 from testbed.places import cache
+from testbed.progress import repeating
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,15 @@ def ensure_kernel(
     if found is not None:
         return found
     check_machine()
-    with _build_lock(pin, cache, progress):
+    with repeating(progress) as tell, _build_lock(pin, cache, tell):
         found = find_kernel(pin, cache, allow_revision)  # another run may have built it
         if found is not None:
             return found
-        source = fetch_source(pin, cache, progress, allow_revision)
+        if damaged := _damaged(pin, cache):
+            tell(f"kernel {pin.version}: {damaged} is damaged; building it again")
+        source = fetch_source(pin, cache, tell, allow_revision)
         actual = replace(pin, package_version=source.package_version, tarball_sha256=source.sha256)
-        return _build(actual, source.tarball, cache, jobs, progress)
+        return _build(actual, source.tarball, cache, jobs, tell)
 
 
 def _build(pin: Pin, tarball: Path, cache: Path, jobs: int, progress: Progress) -> KernelBuild:
@@ -150,6 +154,12 @@ def _read_build(folder: Path, pin: Pin) -> KernelBuild | None:
     return KernelBuild(binary, identity, pin.boot)
 
 
+def _damaged(pin: Pin, cache: Path) -> Path | None:
+    """The build of ``pin`` by this compiler, if it is there, which no ``find_kernel`` has found."""
+    folder = build_folder(pin, read_compiler(), cache)
+    return folder if folder.exists() else None
+
+
 def _fits(identity: KernelIdentity, pin: Pin, compiler: str | None, allow_revision: bool) -> bool:
     built = (identity.config_sha256, identity.patches, identity.recipe)
     if built != (pin.config_sha256, pin.patch_sha256, RECIPE):
@@ -182,33 +192,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--allow-kernel-revision", action="store_true")
     asked = parser.parse_args(arguments)
     try:
-        for version in asked.versions:
-            build = ensure_kernel(
-                read_pin(version),
-                cache(),
-                asked.jobs,
-                _Teller(),
-                asked.allow_kernel_revision,
-            )
-            print(build.binary)
+        with raising():
+            for version in asked.versions:
+                revision = asked.allow_kernel_revision
+                build = ensure_kernel(read_pin(version), cache(), asked.jobs, _tell, revision)
+                print(build.binary)
     except TestbedError as error:
-        print(f"error: {error}", file=sys.stderr)
+        _tell(f"error: {error}")
         return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
     return 0
 
 
-class _Teller:
-    """Progress on standard error: a counting message overwrites itself on a terminal."""
-
-    def __init__(self) -> None:
-        self._last = ""
-
-    def __call__(self, message: str) -> None:
-        counting = message.endswith("files compiled")
-        if message == self._last or (counting and not sys.stderr.isatty()):
-            return
-        self._last = message
-        print(message, end="\r" if counting else "\n", file=sys.stderr, flush=True)
+def _tell(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from testbed import proc
 from testbed.errors import MissingError, TestbedError
 from testbed.kernel.pin import Pin
 from testbed.kernel.source import Progress
+from testbed.units import format_duration
 
 RECIPE = "1"  # raise when the steps below change the binary
 
@@ -31,6 +32,8 @@ PACKAGES = {
 }
 
 _COMPILE_S = 3600.0
+CORE_S = 420.0
+"""About how long it takes on one core."""
 # What takes minutes ends with this process, however that ends: the next build reuses its folder.
 _MORTAL = ("setpriv", "--pdeathsig", "TERM")
 _UNPACK_S = 600.0
@@ -94,7 +97,10 @@ def compile_kernel(pin: Pin, tarball: Path, work: Path, jobs: int, progress: Pro
     env = {"PATH": os.environ["PATH"], **_ENVIRONMENT}
     _configure(pin, tree, env)
     make = [*_MORTAL, "make", "ARCH=um", f"-j{jobs}", "linux"]
-    _compile(make, tree, env, pin.version, progress)
+    span = format_duration(CORE_S / min(jobs, os.cpu_count() or 1))
+    log = work / "build.log"
+    progress(f"kernel {pin.version}: compiling, usually {span} in all on {jobs} cores; log: {log}")
+    _compile(make, tree, env, pin.version)
     proc.run(["strip", "-o", str(work / "linux"), str(tree / "linux")])
     return work / "linux"
 
@@ -132,9 +138,7 @@ def _configure(pin: Pin, tree: Path, env: dict[str, str]) -> None:
         )
 
 
-def _compile(
-    argv: list[str], tree: Path, env: dict[str, str], version: str, progress: Progress
-) -> None:
+def _compile(argv: list[str], tree: Path, env: dict[str, str], version: str) -> None:
     deadline = time.monotonic() + _COMPILE_S
     log = tree.parent / "build.log"
     with (
@@ -145,7 +149,6 @@ def _compile(
             if time.monotonic() > deadline:
                 raise BuildError(f"kernel {version}: still compiling after {_COMPILE_S:g} s")
             time.sleep(_POLL_S)
-            progress(f"kernel {version}: {log.read_bytes().count(b'  CC  ')} files compiled")
         status = child.returncode
     if status != 0:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.load import check_identity, judge, read_results, settle_attempts
-from testbed.errors import ConfigurationError, StorageError
+from testbed.errors import ConfigurationError
 from testbed.model import Record
 from tests.analysis.sample import broken, conditions, missed, record, write_sample
 
@@ -121,5 +121,5 @@ def test_reads_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_manifest_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"manifest\.json"):
+    with pytest.raises(ConfigurationError, match=r"manifest\.json"):
         read_results(tmp_path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import tarfile
 import threading
 from dataclasses import replace
@@ -12,6 +14,7 @@ import pytest
 
 from testbed import proc
 from testbed.errors import MissingError
+from testbed.interrupt import SIGNALS
 from testbed.kernel import build, compiler
 from testbed.kernel.pin import Pin, file_sha256, read_pin
 from testbed.kernel.source import kept_tarball
@@ -100,7 +103,37 @@ def test_a_damaged_binary_is_built_again(tmp_path: Path) -> None:
     made = build.ensure_kernel(pin, cache, 1, silent)
     made.binary.write_bytes(b"cut short")
     assert build.find_kernel(pin, cache) is None
-    assert build.ensure_kernel(pin, cache, 1, silent).identity == made.identity
+    said: list[str] = []
+    assert build.ensure_kernel(pin, cache, 1, said.append).identity == made.identity
+    folder = made.binary.parent
+    assert said[0] == f"kernel 9.9: {folder} is damaged; building it again"
+    assert said[-1] == "kernel 9.9: ready"
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_leaves_no_half_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    pin = make_pin(tmp_path)
+    monkeypatch.setattr(build, "read_pin", lambda _version: pin)
+    monkeypatch.setattr(build, "cache", lambda: tmp_path / "cache")
+
+    def interrupted(*_asked: object) -> Path:
+        os.kill(os.getpid(), number)
+        pytest.fail("it went on")
+
+    monkeypatch.setattr(build, "compile_kernel", interrupted)
+    assert build.main(["9.9"]) == 130
+    assert not list((tmp_path / "cache" / "kernels").glob("*9.9-*"))
+
+
+def test_the_build_says_how_long_it_takes_and_where_its_log_is(tmp_path: Path) -> None:
+    said: list[str] = []
+    build.ensure_kernel(make_pin(tmp_path), tmp_path / "cache", 2, said.append)
+    (compiling,) = (line for line in said if "compiling" in line)
+    assert compiling.startswith("kernel 9.9: compiling, usually ")
+    assert " in all on 2 cores; log: " in compiling
+    assert compiling.endswith("/build.log")
 
 
 def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:

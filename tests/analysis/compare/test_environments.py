@@ -9,7 +9,7 @@ import pytest
 
 from analysis.compare import CompareOptions, compare_results
 from testbed.environment import Environment
-from testbed.errors import ConfigurationError, StorageError
+from testbed.errors import ConfigurationError
 from testbed.lanes import write_lanes
 from tests.analysis.compare.folder import (
     FIRST,
@@ -99,7 +99,7 @@ def test_folders_that_mix_are_refused(tmp_path: Path, base: Path) -> None:
 
 
 def test_lanes_and_places_without_results_are_refused(tmp_path: Path, base: Path) -> None:
-    with pytest.raises(StorageError, match="No such file"):
+    with pytest.raises(ConfigurationError, match="no such folder"):
         compare_results(base, tmp_path / "nowhere")
     write_times(tmp_path / "lanes" / "7.3", TIMES)
     write_times(tmp_path / "lanes" / "6.1", TIMES)

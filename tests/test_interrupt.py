@@ -1,0 +1,86 @@
+"""Signals at any moment of a command: status 130, a word, no traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from testbed import proc
+from testbed.exits import run_command
+from testbed.interrupt import SIGNALS, interruptible, raising
+from testbed.places import CONFIGS, ROOT
+
+MOMENTS_S = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
+
+
+def starting(before: str) -> tuple[str, ...]:
+    """The program as ``run.sh`` starts it, and what a shell says ``before`` it has become it."""
+    program = f"{sys.executable} -P -m firstflight plan {CONFIGS / 'quick.toml'}"
+    return ("env", "--block-signal=INT,TERM,HUP", "sh", "-c", f"{before}; exec {program}")
+
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_before_the_first_line_of_the_program(number: signal.Signals) -> None:
+    done = proc.run(starting(f"kill -{number:d} $$"), env=ENVIRONMENT, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_during_the_start(tmp_path: Path, number: signal.Signals) -> None:
+    log, started = tmp_path / "stderr", tmp_path / "started"
+    for moment_s in MOMENTS_S:
+        started.unlink(missing_ok=True)
+        with (
+            log.open("wb") as stderr,
+            proc.started(starting(f": >{started}"), env=ENVIRONMENT, stderr=stderr) as child,
+        ):
+            deadline = time.monotonic() + 60
+            while not started.exists():
+                assert time.monotonic() < deadline
+            time.sleep(moment_s)  # whichever it is, the end is one of the two
+            child.send_signal(number)
+            code = child.wait(60)
+        told = log.read_text()
+        assert (code, told.strip()) in ((130, "error: interrupted"), (0, ""))
+
+
+def test_nohup_is_respected() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        for kind in (raising, interruptible):
+            with kind():
+                assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+                os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_a_command_through_its_undo(
+    capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    undone = []
+
+    @click.command()
+    def wait() -> None:
+        try:
+            os.kill(os.getpid(), number)
+            time.sleep(60)
+        finally:
+            undone.append(number)
+
+    before = [signal.getsignal(each) for each in SIGNALS]
+    assert run_command(wait, args=[]) == 130
+    assert undone == [number]
+    # click ends the line on which a terminal shows ^C.
+    assert capsys.readouterr().err == "\nerror: interrupted\n"
+    assert [signal.getsignal(each) for each in SIGNALS] == before
