@@ -63,6 +63,10 @@ regression: ## Run the nightly sweep, remember it, and compare it with its basel
 	./run.sh history add "$$results" && ./run.sh history page && \
 	./run.sh compare analysis/baselines/nightly "$$results" --across all
 
+.PHONY: reference
+reference: ## Write docs/command-line.md anew, from the verbs.
+	@$(DEVELOP) --without-kernel python -P -m firstflight.reference
+
 .PHONY: lock
 lock: ## Rewrite the lock files (LOCK_ARGS=--upgrade takes newer versions).
 	@$(DEVELOP) --without-kernel bootstrap/lock.sh $(LOCK_ARGS)

@@ -4,6 +4,8 @@ set -euo pipefail
 
 # shellcheck source=bootstrap/main.sh
 source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/bootstrap/main.sh"
-bootstrap runtime
+answer "$@"
+bootstrap "${level:?}"
 # -P: modules come from this tree and the locked environment, never from the working directory.
-PYTHONPATH=$root exec "$python" -P -m firstflight "$@"
+# A signal waits until the program can tell it (testbed/interrupt.py), which is a moment.
+PYTHONPATH=$root exec env --block-signal=INT,TERM,HUP "$python" -P -m firstflight "$@"

@@ -5,17 +5,17 @@ set -euo pipefail
 
 # shellcheck source=bootstrap/main.sh
 source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/main.sh"
-mode=development
+level=kernel locked=requirements-dev
 case ${1:-} in
   --without-kernel)
-    mode=tools
+    level=programs
     shift
     ;;
   --notebooks)
-    mode=notebooks
+    level=programs locked=requirements-notebooks
     shift
     ;;
 esac
-bootstrap "$mode"
+bootstrap "$level" "$locked"
 cd -- "$root"
 PATH=$venv/bin:$PATH PYTHONPATH=$root exec "$@"

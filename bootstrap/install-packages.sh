@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs Debian packages as root, asks nothing, and starts or enables no service.
+# Installs Debian packages as root, asks nothing, and starts or enables no service. Until all of
+# them are downloaded a signal ends it; from there on none does, for dpkg must not be stopped halfway.
 # Usage: install-packages.sh PACKAGE...
 set -euo pipefail
 
@@ -43,6 +44,8 @@ main() {
   done
   forbid_services
   apt-get -q -o DPkg::Lock::Timeout=300 update
+  install --download-only "${first[@]}"
+  trap '' INT TERM HUP
   install "${first[@]}"
   # Only now: where NodeSource's archive is configured, its nodejs brought npm and conflicts
   # with Debian's.

@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # Debian packages: what is missing, and its installation as root or through sudo.
 
+# About how long their installation takes, with what has to be downloaded.
+readonly PACKAGES_S=120
+
 # read_packages FILE...: sets `packages` (names) and `least` (name -> least version).
 read_packages() {
   local line name sign version
@@ -38,25 +41,46 @@ find_missing() {
   done
 }
 
+# refuse_missing: names all of `missing` and how to install them.
+refuse_missing() {
+  refuse "missing Debian packages: ${missing[*]}"$'\n'"As root, run this once:"$'\n' \
+    "  apt-get update && apt-get install --no-install-recommends ${missing[*]}"
+}
+
+# require_packages PACKAGE...: refuses where one is missing, and installs nothing.
+require_packages() {
+  packages=("$@")
+  declare -gA least=()
+  find_missing
+  ((${#missing[@]} == 0)) || refuse_missing
+}
+
 # ensure_packages FILE...: everything the lists name is installed afterwards, or it refuses.
 ensure_packages() {
-  local start=$SECONDS as_root=()
+  local start=$SECONDS as_root=() log spanned
   read_packages "$@"
   find_missing
   ((${#missing[@]})) || return 0
   if (($(id -u) != 0)); then
-    if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    # A password is asked for here: what installs has no terminal.
+    if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || { [[ -t 0 && -t 2 ]] && sudo -v; }; }
+    then
       as_root=(sudo -n)
-    elif command -v sudo >/dev/null && [[ -t 0 && -t 2 ]]; then
-      as_root=(sudo)
     else
-      refuse "missing Debian packages: ${missing[*]}"$'\n'"As root, run this once:"$'\n' \
-        "  apt-get update && apt-get install --no-install-recommends ${missing[*]}"
+      refuse_missing
     fi
   fi
-  say "installing Debian packages: ${missing[*]}"
-  "${as_root[@]}" "${bootstrap:?}/install-packages.sh" "${missing[@]}" ||
-    refuse "the packages could not be installed; the lines above say why."
+  open_cache
+  log=$cache/logs/packages.log
+  span "$PACKAGES_S"
+  say "installing Debian packages, about $spanned: ${missing[*]}; log: $log"
+  spared="waiting until the packages are installed: stopped halfway they would not work"
+  if ! attended "Debian packages" "$PACKAGES_S" "$log" \
+    "${as_root[@]}" "${bootstrap:?}/install-packages.sh" "${missing[@]}"; then
+    tail -n 25 -- "$log" >&2
+    refuse "the packages could not be installed; all that was said is in $log"
+  fi
+  spared=
   find_missing
   ((${#missing[@]} == 0)) || refuse "still missing after the installation: ${missing[*]}"
   say "packages installed in $((SECONDS - start)) s"

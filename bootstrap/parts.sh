@@ -1,6 +1,13 @@
 # shellcheck shell=bash
 # Parts of the cache: each in a folder named by the hash of what it was built from, built
-# aside under a lock and then renamed, so that a part is there as a whole or not at all.
+# aside under a lock and then renamed, so that a part is there as a whole or not at all. What was
+# in it then is written down inside, so that a file that was damaged later is found at a start.
+
+# Raise it when parts are to be built anew although nothing that they are made from has changed.
+readonly FORMAT=2
+# Where a part says what is in it, and how to find all files but those.
+readonly CONTENTS=.contents
+readonly FILES=(-path "./$CONTENTS" -prune -o -type d -o)
 
 # hash_text TEXT...: 16 hex digits that name these texts.
 hash_text() {
@@ -33,7 +40,12 @@ take_lock() {
   flock -s "$in_use"
   if ! flock -n "$lock"; then
     say "waiting for another bootstrap in $cache"
-    flock "$lock"
+    until
+      flock -w "$TELL_EVERY_S" "$lock" &
+      wait "$!"
+    do
+      say "still waiting for another bootstrap in $cache"
+    done
   fi
 }
 
@@ -43,26 +55,77 @@ release_lock() {
   lock=
 }
 
-# ensure_part NAME KEY TITLE COMMAND...: sets `part` to the folder $cache/NAME/KEY. Builds it
-# if need be with `COMMAND... FOLDER FINAL`: FOLDER is to be filled, FINAL is its later name.
+# list_files FOLDER: size, time, mode and name of each file, which tell at little cost that none
+# was touched.
+list_files() {
+  (cd -- "$1" && find . "${FILES[@]}" -printf '%s %T@ %m %l %p\n')
+}
+
+# list_modes FOLDER: what the contents of files do not tell: who may run them, where links lead.
+list_modes() {
+  (cd -- "$1" && find . "${FILES[@]}" -printf '%p %m %l\n' | LC_ALL=C sort)
+}
+
+# write_contents FOLDER: writes down what is in it.
+write_contents() {
+  mkdir -- "$1/$CONTENTS" &&
+    (cd -- "$1" && find . "${FILES[@]}" -type f -print0 | xargs -0 -r sha256sum --) \
+      >"$1/$CONTENTS/sha256" &&
+    list_modes "$1" >"$1/$CONTENTS/modes" &&
+    list_files "$1" >"$1/$CONTENTS/listing"
+}
+
+# is_whole FOLDER: whether each file is as it was written down; else `damaged` names one that is not.
+# A file that came in addition is none of the part's. Where only times differ, as in a copied or
+# restored cache, the contents are read once.
+is_whole() {
+  local contents=$1/$CONTENTS
+  damaged=$CONTENTS
+  [[ -s $contents/listing && -e $contents/sha256 && -e $contents/modes ]] || return 1
+  ! list_files "$1" | cmp -s - "$contents/listing" || return 0
+  damaged=$( (cd -- "$1" && sha256sum --check --quiet --strict "$CONTENTS/sha256") 2>/dev/null |
+    sed -n '1s/: [^:]*$//p') || true
+  [[ -n $damaged ]] ||
+    damaged=$(list_modes "$1" | LC_ALL=C comm -23 "$contents/modes" - |
+      sed -n '1s/ [0-7]* [^ ]*$//p')
+  [[ -z $damaged ]] || return 1
+  list_files "$1" >"$contents/listing.$$"
+  mv -- "$contents/listing.$$" "$contents/listing"
+}
+
+# find_part NAME KEY: sets `part` to the folder that the part has, or will have.
+find_part() {
+  part=$cache/$1/$(hash_text "$2" "$FORMAT")
+}
+
+# ensure_part NAME KEY TITLE SECONDS COMMAND...: sets `part`, and builds it if need be, with
+# `COMMAND... FOLDER FINAL`: FOLDER is to be filled, FINAL is its later name. SECONDS is about how
+# long that takes.
 ensure_part() {
-  local name=$1 key=$2 title=$3 start=$SECONDS log new
-  shift 3
-  part=$cache/$name/$key
-  [[ ! -d $part ]] || return 0
+  local name=$1 title=$3 about=$4 start=$SECONDS log again='' spanned
+  find_part "$1" "$2"
+  shift 4
+  ! { [[ -d $part ]] && is_whole "$part"; } || return 0
   take_lock
-  [[ ! -d $part ]] || return 0 # another bootstrap built it while this one waited
-  log=$cache/logs/$name.log
-  new=$cache/$name/.new-$$
-  rm -rf -- "$cache/$name"/.new-* # left by a killed bootstrap: the lock is ours
-  mkdir -p -- "$new"
-  say "$title: building"
-  if ! "$@" "$new" "$part" >"$log" 2>&1 </dev/null; then
-    tail -n 25 -- "$log" >&2
-    rm -rf -- "$new"
-    say "$title: the build failed; all of its output is in $log"
-    exit 4
+  if [[ -d $part ]]; then
+    ! is_whole "$part" || return 0 # another bootstrap built it while this one waited
+    again=" again: ${damaged#./} is damaged or gone"
   fi
-  mv -T -- "$new" "$part"
+  log=$cache/logs/$name.log
+  unfinished=$cache/$name/.new-$$
+  rm -rf -- "$cache/$name"/.new-* # left by a killed bootstrap: the lock is ours
+  mkdir -p -- "$unfinished"
+  span "$about"
+  say "$title: building$again, about $spanned; log: $log"
+  if ! { attended "$title" "$about" "$log" "$@" "$unfinished" "$part" &&
+    write_contents "$unfinished"; }; then
+    tail -n 25 -- "$log" >&2
+    rm -rf -- "$unfinished"
+    say "$title: the build failed; all of its output is in $log"
+    exit "$EXIT_INCOMPLETE"
+  fi
+  rm -rf -- "$part"
+  mv -T -- "$unfinished" "$part"
+  unfinished=
   say "$title: ready in $((SECONDS - start)) s"
 }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from testbed import places
 from testbed.cli_compare import compare
 from testbed.cli_crosscheck import crosscheck
 from testbed.cli_machine import clean, doctor
@@ -16,13 +17,41 @@ from testbed.cli_serve import serve
 from testbed.doors import Doors
 from testbed.exits import run_command
 
+NEEDS = {
+    "baseline list": "python",
+    "baseline show": "python",
+    "baseline update": "python",
+    "clean": "python",
+    "compare": "python",
+    "crosscheck": "python",
+    "doctor": "kernel",
+    "history add": "python",
+    "history list": "python",
+    "history page": "python",
+    "pages build": "programs",
+    "pages export": "programs",
+    "pages import": "python",
+    "pages list": "python",
+    "pages record": "programs",
+    "pages show": "programs",
+    "pages verify": "programs",
+    "plan": "python",
+    "report": "python",
+    "run": "kernel",
+    "serve": "programs",
+}
+"""What each verb needs of the machine, as ``bootstrap/main.sh`` knows it; ``run.sh`` reads it from
+``docs/command-line.md``.  A page of any kind may be a recipe, which a browser builds.
+"""
+
 
 def main(arguments: Sequence[str], doors: Doors) -> int:
     """Do what ``arguments`` say and return the process's exit code; none rebuild Table 1."""
-    return run_command(testbed, args=list(arguments) or ["run"], prog_name="testbed", obj=doors)
+    return run_command(testbed, args=list(arguments) or ["run"], prog_name="./run.sh", obj=doors)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(places.describe_version(), message="%(version)s")
 def testbed() -> None:
     """Reproducible page loads: real TCP, real browsers, virtual time.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,12 @@ def built_part(name: str) -> Path:
             "start with ./run.sh, which builds it and sets this"
         )
     return Path(folder)
+
+
+def describe_version() -> str:
+    """``firstflight`` and its version, which ``pyproject.toml`` says."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return f"{project['name']} {project['version']}"
 
 
 @contextmanager

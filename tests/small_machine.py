@@ -1,8 +1,8 @@
 """A small copy of the project and fake system programs, so that bootstrap runs without a network.
 
 The copy has the real scripts but one: making a Python environment is replaced by a link to the
-system's Python.  Empty lock files, a driver without packages, two C files and a program
-that prints what it was given stand for what is slow.
+system's Python; and fake programs come even before the system's.  Empty lock files, a driver
+without packages, two C files and a program that prints what it was given stand for what is slow.
 """
 
 from __future__ import annotations
@@ -19,6 +19,16 @@ from testbed import proc
 ROOT = Path(__file__).parent.parent
 PROGRAM = "int main(void)\n{\n\treturn 0;\n}\n"
 LIBRARY = "int answer(void);\nint answer(void)\n{\n\treturn 42;\n}\n"
+ANSWERING = (
+    "docs/command-line.md",
+    "firstflight/usage.py",
+    "pyproject.toml",
+    "testbed/__init__.py",
+    "testbed/errors.py",
+    "testbed/places.py",
+    "testbed/suggest.py",
+)
+"""What it takes to answer help, version and typing errors."""
 VENV = """\
 #!/bin/sh
 mkdir "$2/bin" && ln -s /usr/bin/python3 "$2/bin/python"
@@ -79,7 +89,7 @@ def make_small_machine(home: Path) -> SmallMachine:
     """Build the copy and the fakes in ``home``."""
     machine = SmallMachine(home)
     machine.environment = {
-        "PATH": f"{home / 'bin'}:{os.defpath}:/usr/sbin:/sbin",
+        "PATH": f"{home / 'bin'}:{os.defpath}",
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home / "cache"),
         "PIP_NO_INDEX": "1",
@@ -88,11 +98,16 @@ def make_small_machine(home: Path) -> SmallMachine:
     tree = machine.tree
     shutil.copytree(ROOT / "bootstrap", tree / "bootstrap")
     shutil.copy(ROOT / "run.sh", tree)
+    main = tree / "bootstrap" / "main.sh"
+    first = "export PATH="
+    assert main.read_text().count(first) == 1
+    main.write_text(main.read_text().replace(first, f"{first}{home / 'bin'}:"))
     for name in ("requirements.txt", "requirements-dev.txt"):
         (tree / "bootstrap" / name).write_text("# nothing\n")
     (tree / "bootstrap" / "build-venv.sh").write_text(VENV)
     driver = tree / "testbed" / "client" / "chromium"
     driver.mkdir(parents=True)
+    (driver / "driver.mjs").write_text("export {};\n")
     package = {"name": "driver", "version": "1.0.0", "scripts": {"build": "mkdir dist"}}
     (driver / "package.json").write_text(json.dumps(package))
     lock = {"name": "driver", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": package}}
@@ -103,8 +118,12 @@ def make_small_machine(home: Path) -> SmallMachine:
     (native / "tfo.c").write_text(LIBRARY)
     kernel = tree / "testbed" / "kernel"
     kernel.mkdir()
-    (kernel / "build.py").write_text("print('/usr/bin/true')\n")
-    (tree / "firstflight").mkdir()
+    (kernel / "build.py").write_text(f"print('{home / 'built' / 'linux'}')\n")
+    (home / "built").mkdir()
+    shutil.copy("/usr/bin/true", home / "built" / "linux")
+    for name in ANSWERING:
+        (tree / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tree / name)
     (tree / "firstflight" / "__main__.py").write_text(PROGRAM_ITSELF)
     machine.install()
     return machine

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,15 +56,15 @@ def test_modules_never_come_from_the_working_directory(machine: SmallMachine) ->
 
 
 def test_a_changed_lock_file_makes_another_environment(machine: SmallMachine) -> None:
-    machine.shell("bootstrap runtime")
+    machine.shell("bootstrap kernel")
     (machine.tree / "bootstrap" / "requirements.txt").write_text("# something else\n")
-    machine.shell("bootstrap runtime")
+    machine.shell("bootstrap kernel")
     assert len(list((machine.cache / "venv").iterdir())) == 2
     assert len(list((machine.cache / "native").iterdir())) == 1
 
 
 def test_keys_do_not_depend_on_where_the_clone_is(machine: SmallMachine) -> None:
-    machine.shell("bootstrap runtime")
+    machine.shell("bootstrap kernel")
     machine.tree.rename(machine.home / "moved")
     done = machine.run(str(machine.home / "moved" / "run.sh"))
     assert done.stderr == ""
@@ -153,7 +155,7 @@ def test_a_cache_that_cannot_be_written_is_named(machine: SmallMachine) -> None:
 
 def test_a_failed_build_shows_its_end_and_leaves_no_part(machine: SmallMachine) -> None:
     (machine.tree / "testbed" / "native" / "tfo.c").write_text("int unused(int a) { int b; }\n")
-    done = machine.shell("bootstrap runtime")
+    done = machine.shell("bootstrap kernel")
     assert done.returncode == 4
     assert "-Werror" in done.stderr
     assert str(machine.cache / "logs" / "native.log") in done.stderr
@@ -161,9 +163,9 @@ def test_a_failed_build_shows_its_end_and_leaves_no_part(machine: SmallMachine) 
 
 
 def test_c_files_become_static_programs_and_shared_objects(machine: SmallMachine) -> None:
-    machine.shell("bootstrap runtime")
+    machine.shell("bootstrap kernel")
     (native,) = (machine.cache / "native").iterdir()
-    assert sorted(path.name for path in native.iterdir()) == ["init", "tfo.so"]
+    assert sorted(path.name for path in native.iterdir()) == [".contents", "init", "tfo.so"]
     headers = proc.run(["readelf", "--program-headers", str(native / "init")]).stdout
     assert "INTERP" not in headers
     assert proc.run(["readelf", "--file-header", str(native / "tfo.so")]).stdout.count("DYN") == 1
@@ -183,7 +185,7 @@ def start_build(machine: SmallMachine) -> list[str]:
     script = machine.home / "build"
     script.write_text(BUILD)
     script.chmod(0o755)
-    body = f"open_cache; ensure_part demo key Demo {script} {machine.home}"
+    body = f"open_cache; ensure_part demo key Demo 1 {script} {machine.home}"
     return ["bash", "-c", f"set -euo pipefail; source {machine.tree}/bootstrap/main.sh; {body}"]
 
 
@@ -191,12 +193,219 @@ def test_a_kill_in_the_middle_leaves_no_half_part(machine: SmallMachine) -> None
     argv = start_build(machine)
     with proc.started(argv, env=machine.environment) as child:
         wait_for(machine.home / "started")
-        child.send_signal(signal.SIGKILL)  # the script; its builder goes with the group below
-    assert not (machine.cache / "demo" / "key").exists()
+        child.send_signal(signal.SIGKILL)  # the script; its builder goes with it
+    assert [path.name[:5] for path in (machine.cache / "demo").iterdir()] == [".new-"]
     (machine.home / "go").touch()
     assert machine.run(*argv).returncode == 0
-    assert [path.name for path in (machine.cache / "demo").iterdir()] == ["key"]
-    assert (machine.cache / "demo" / "key" / "whole").exists()
+    (part,) = (machine.cache / "demo").iterdir()
+    assert (part / "whole").exists()
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_the_work_and_leaves_nothing(
+    machine: SmallMachine, number: signal.Signals
+) -> None:
+    log = machine.home / "log"
+    with (
+        log.open("wb") as stderr,
+        proc.started(start_build(machine), env=machine.environment, stderr=stderr) as child,
+    ):
+        wait_for(machine.home / "started")
+        child.send_signal(number)
+        assert child.wait(30) == 130
+    assert log.read_text().splitlines()[1:] == ["firstflight: interrupted"]
+    assert list((machine.cache / "demo").iterdir()) == []
+    (machine.home / "go").touch()  # nobody is left to see it
+    assert machine.run(*start_build(machine)).returncode == 0
+    assert (machine.home / "count").read_text() == "built\nbuilt\n"
+
+
+def test_what_takes_long_is_told_again_and_again(machine: SmallMachine) -> None:
+    messages = machine.tree / "bootstrap" / "messages.sh"
+    messages.write_text(messages.read_text().replace("TELL_EVERY_S=15", "TELL_EVERY_S=1"))
+    log = machine.home / "log"
+    with (
+        log.open("wb") as stderr,
+        proc.started(start_build(machine), env=machine.environment, stderr=stderr) as child,
+    ):
+        deadline = time.monotonic() + 60
+        while log.read_text().count(" so far, usually 1 s in all; log: ") < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        (machine.home / "go").touch()
+        assert child.wait(30) == 0
+    first, *_ = log.read_text().splitlines()
+    kept = machine.cache / "logs" / "demo.log"
+    assert first == f"firstflight: Demo: building, about 1 s; log: {kept}"
+    assert str(kept) in log.read_text().splitlines()[1]
+
+
+def damage_start(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def damage_middle(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def damage_rights(path: Path) -> None:
+    path.chmod(0o400)
+
+
+@pytest.mark.parametrize(
+    ("damage", "name"),
+    [
+        (damage_start, "native/*/init"),
+        (damage_middle, "native/*/init"),
+        (damage_rights, "native/*/init"),
+        (Path.unlink, "native/*/init"),
+        (damage_start, "js/*/driver.mjs"),
+    ],
+)
+def test_a_damaged_part_is_built_again_and_that_is_said(
+    machine: SmallMachine, damage: Callable[[Path], None], name: str
+) -> None:
+    machine.shell("bootstrap kernel")
+    (path,) = machine.cache.glob(name)
+    before = (path.read_bytes(), path.stat().st_mode)
+    damage(path)
+    done = machine.shell("bootstrap kernel")
+    title = {"native": "C programs", "js": "browser driver"}[name.partition("/")[0]]
+    assert done.returncode == 0
+    said = [line for line in done.stderr.splitlines() if "building" in line]
+    assert said[0].startswith(
+        f"firstflight: {title}: building again: {path.name} is damaged or gone, about "
+    )
+    assert len(said) == 1
+    assert (path.read_bytes(), path.stat().st_mode) == before
+    assert machine.shell("bootstrap kernel").stderr == ""
+
+
+def test_a_link_that_leads_elsewhere_is_damage(machine: SmallMachine) -> None:
+    machine.shell("bootstrap python")
+    (link,) = machine.cache.glob("venv/*/bin/python")
+    link.unlink()
+    link.symlink_to("/usr/bin/false")
+    assert "again: bin/python is damaged or gone" in machine.shell("bootstrap python").stderr
+    assert link.readlink() == Path("/usr/bin/python3")
+
+
+def test_a_copied_cache_and_an_added_file_are_no_damage(machine: SmallMachine) -> None:
+    machine.shell("bootstrap kernel")
+    for path in machine.cache.rglob("*"):
+        if path.is_file() and not path.is_symlink() and ".contents" not in path.parts:
+            os.utime(path, (1, 1))
+    (machine.cache / "js" / "extra").mkdir()
+    (part,) = (path for path in (machine.cache / "native").iterdir())
+    (part / "extra").touch()
+    done = machine.shell("bootstrap kernel")
+    assert [line for line in done.stderr.splitlines() if "building" in line] == []
+    listing = (part / ".contents" / "listing").read_text()
+    assert "./extra" in listing  # what is there now is what the next start looks for
+    assert machine.shell("bootstrap kernel").stderr == ""
+
+
+@pytest.mark.parametrize("text", ["", "/gone", "/usr/bin/true\n"])
+def test_a_damaged_note_of_the_kernel_is_written_anew(machine: SmallMachine, text: str) -> None:
+    machine.shell("bootstrap kernel")
+    (note,) = (machine.cache / "kernels").glob("found-*")
+    whole = note.read_text()
+    note.write_text(text)
+    done = machine.shell("bootstrap kernel")
+    assert (done.returncode, note.read_text()) == (0, whole)
+    assert "virtual kernel: ready" in done.stderr
+
+
+def test_a_kernel_that_changed_is_looked_at_again(machine: SmallMachine) -> None:
+    machine.shell("bootstrap kernel")
+    (kernel,) = machine.home.glob("built/linux")
+    damage_start(kernel)
+    assert "virtual kernel: ready" in machine.shell("bootstrap kernel").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "built"),
+    [
+        (("--help",), ()),
+        (("run", "x", "-h"), ()),
+        (("--version",), ()),
+        (("rnu",), ()),
+        (("run", "--hepl"), ()),
+        (("pages",), ()),
+        (("compare", "nowhere", "nowhere2"), ("venv",)),
+        (("report", "nowhere"), ("venv",)),
+        (("history", "list"), ("venv",)),
+        (("plan",), ("venv",)),
+        (("clean",), ("venv",)),
+        (("serve", "amazon"), ("venv", "js", "native")),
+        (("run", "--dry-run"), ("venv", "js", "native", "kernels")),
+        ((), ("venv", "js", "native", "kernels")),
+    ],
+)
+def test_a_verb_sets_up_what_it_needs_and_no_more(
+    machine: SmallMachine, words: tuple[str, ...], built: tuple[str, ...]
+) -> None:
+    asked = machine.home / "asked"
+    installed = machine.home / "installed"
+    query = (machine.home / "bin" / "dpkg-query").read_text()
+    machine.fake("dpkg-query", f'echo "$*" >>{asked}\n[ -e {installed} ] || exit 1\n{query}')
+    installer = machine.tree / "bootstrap" / "install-packages.sh"
+    installer.write_text(f"#!/bin/sh\n: >{installed}\n")
+    machine.fake("id", "echo 0")
+    if built == ("venv",):
+        # Of the packages it needs these two, and it installs none.
+        refused = machine.run(str(machine.tree / "run.sh"), *words)
+        assert refused.returncode == 3
+        assert "missing Debian packages: ca-certificates python3-venv\n" in refused.stderr
+        assert not installed.exists()
+        installed.touch()
+    done = machine.run(str(machine.tree / "run.sh"), *words)
+    found = {path.name for path in machine.cache.glob("*")} - {"logs", "bootstrap.lock"}
+    assert found == set(built)
+    assert installed.exists() == bool(built)
+    assert asked.exists() == bool(built)
+    if built:
+        assert done.returncode == 7  # the program itself was run
+    else:
+        assert done.returncode in (0, 2)
+        assert not machine.cache.exists()
+
+
+def test_typing_errors_get_a_word_of_help(machine: SmallMachine) -> None:
+    done = machine.run(str(machine.tree / "run.sh"), "rnu")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        "error: no such verb: rnu (did you mean 'run'?); `./run.sh --help` names all\n"
+    )
+
+
+def test_without_any_python_run_goes_on_and_the_others_say_what_is_missing(
+    machine: SmallMachine,
+) -> None:
+    main = machine.tree / "bootstrap" / "main.sh"
+    main.write_text(main.read_text().replace("-x /usr/bin/python3", "-x /nonexistent/python3"))
+    done = machine.run(str(machine.tree / "run.sh"), "--help")
+    assert done.returncode == 3
+    assert "apt-get install python3-venv" in done.stderr
+    assert machine.run(str(machine.tree / "run.sh"), "run").returncode == 7
+
+
+@pytest.mark.parametrize("path", ["/usr/bin:/bin", "/bin", "/usr/local/bin:/usr/bin"])
+def test_programs_are_found_whatever_the_callers_path(machine: SmallMachine, path: str) -> None:
+    program = "import os, shutil\nprint(shutil.which('nginx'), shutil.which('node'))\n"
+    (machine.tree / "firstflight" / "__main__.py").write_text(program)
+    other = machine.home / "other"
+    other.mkdir()
+    (other / "node").symlink_to("/usr/bin/false")
+    machine.environment["PATH"] = f"{other}:{path}"
+    done = machine.run(str(machine.tree / "run.sh"))
+    assert done.stdout == "/usr/sbin/nginx /usr/bin/node\n"
 
 
 def test_two_bootstraps_at_once_build_once(machine: SmallMachine) -> None:
@@ -222,6 +431,6 @@ def test_every_part_is_built_under_the_lock(machine: SmallMachine) -> None:
         path = machine.tree / "bootstrap" / name
         note = f"flock -n {machine.cache}/bootstrap.lock true || echo {name} >> {machine.home}/held"
         path.write_text(path.read_text().replace("\n", f"\n{note}\n", 1))
-    machine.shell("bootstrap runtime")
+    machine.shell("bootstrap kernel")
     held = (machine.home / "held").read_text().split()
     assert sorted(held) == ["build-js.sh", "build-native.sh", "build-venv.sh"]

@@ -44,11 +44,12 @@ def install(machine: SmallMachine, *names: str) -> int:
 
 def test_apt_asks_nothing_waits_for_its_lock_and_starts_no_service(machine: SmallMachine) -> None:
     assert install(machine, "nginx", "wget2") == 0
-    update, command, disable = (machine.home / "log").read_text().splitlines()
+    update, download, command, disable = (machine.home / "log").read_text().splitlines()
     assert update.endswith(" update")
     assert command.startswith("apt-get noninteractive ")
     assert "-y" in command.split()
     assert "DPkg::Lock::Timeout=300" in command
+    assert download == command.replace("nginx wget2", "--download-only nginx wget2")
     assert command.endswith(" install --no-install-recommends nginx wget2")
     assert (machine.home / "policy-during").read_text().endswith("\nexit 101\n")
     assert not (machine.home / "policy").exists()
@@ -92,5 +93,9 @@ def test_npm_is_asked_for_only_when_nodejs_did_not_bring_it(
         apt(machine, f'case "$*" in *install*nodejs*) : >{npm}; chmod +x {npm} ;; esac')
     assert install(machine, "nodejs", "npm") == 0
     commands = (machine.home / "log").read_text().splitlines()
-    installs = [line.partition("recommends ")[2] for line in commands if " install " in line]
+    installs = [
+        line.partition("recommends ")[2]
+        for line in commands
+        if " install " in line and "--download-only" not in line
+    ]
     assert installs == (["nodejs"] if brought else ["nodejs", "npm"])

@@ -1,0 +1,59 @@
+"""``docs/command-line.md``: every verb's help, and what ``run.sh`` sets up for it.
+
+``python -m firstflight.reference`` writes it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from firstflight.usage import PROGRAM, REFERENCE
+from testbed.cli import NEEDS, testbed
+
+WIDTH = 90
+_INTRODUCTION = f"""\
+# The command line
+
+Written by `make reference` from the verbs themselves. `{PROGRAM}` answers `--help` and mistyped
+words from this file, before anything is set up, and sets up what the verb needs and no more:
+`python` is the Python environment (no Debian package is installed), `programs` is all but a virtual
+kernel, `kernel` is everything. `{PROGRAM}` alone is `{PROGRAM} run`.
+"""
+
+
+def list_verbs(
+    command: click.Command = testbed, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """``command`` and all below it, each with the words that lead to it."""
+    yield words, command
+    if isinstance(command, click.Group):
+        for name in sorted(command.commands):
+            yield from list_verbs(command.commands[name], (*words, name))
+
+
+def render_reference() -> str:
+    """The whole file."""
+    parts = [_INTRODUCTION]
+    for words, _ in list_verbs():
+        name = " ".join(words)
+        needs = f"Needs: {NEEDS[name]}\n\n" if name in NEEDS else ""
+        parts.append(f"## {' '.join((PROGRAM, *words))}\n\n{needs}```text\n{_help(words)}\n```\n")
+    return "\n".join(parts)
+
+
+def _help(words: tuple[str, ...]) -> str:
+    command: click.Command = testbed
+    context = click.Context(
+        command, info_name=PROGRAM, terminal_width=WIDTH, **testbed.context_settings
+    )
+    for name in words:
+        assert isinstance(command, click.Group)  # noqa: S101  list_verbs went this way
+        command = command.commands[name]
+        context = click.Context(command, context, name)
+    return command.get_help(context)
+
+
+if __name__ == "__main__":
+    REFERENCE.write_text(render_reference(), encoding="utf-8")

@@ -1,0 +1,121 @@
+"""Answers to help, version and wrong words, given before anything is set up.
+
+``run.sh`` asks first, with Debian's own Python and its standard library: a stranger's machine has
+neither the packages nor the Python environment yet, and a typing error must not fetch them.  The
+verbs, their options and what each verb needs are read from ``docs/command-line.md``, which
+``firstflight.reference`` writes.  What this lets pass, the program itself still checks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "command-line.md"
+PROGRAM = "./run.sh"
+DEFAULT_VERB = "run"
+EXIT_USAGE = 2
+_HELP = ("-h", "--help")
+
+
+class Section(NamedTuple):
+    """One verb: its help, its options (and whether each takes a value), what it needs.
+
+    A group of verbs needs nothing: one of them must be named.
+    """
+
+    help: str
+    options: Mapping[str, bool]
+    needs: str
+
+
+class Answer(NamedTuple):
+    """What is said, and the exit code; a command that may go on is told what it needs."""
+
+    text: str
+    code: int = 0
+
+
+def parse_reference(text: str) -> dict[str, Section]:
+    """The sections of the reference by their verbs, such as ``pages list``; ``""`` is the root."""
+    found = {}
+    for part in text.split(f"\n## {PROGRAM}")[1:]:
+        head, _, rest = part.partition("\n")
+        before, _, fenced = rest.partition("\n```text\n")
+        help_text = fenced.partition("\n```")[0]
+        needs = before.partition("Needs: ")[2].partition("\n")[0]
+        found[head.strip()] = Section(help_text, _parse_options(help_text), needs)
+    return found
+
+
+def _parse_options(help_text: str) -> dict[str, bool]:
+    """The options that a help text lists as ``  -o, --output DIR  What for.``."""
+    options: dict[str, bool] = {}
+    for line in help_text.splitlines():
+        if not line.startswith("  -"):
+            continue
+        words = line[2:].partition("  ")[0].replace(",", "").split()
+        names = [word for word in words if word.startswith("-")]
+        options |= dict.fromkeys(names, len(names) < len(words))
+    return options
+
+
+def answer(arguments: Sequence[str], sections: Mapping[str, Section]) -> Answer:
+    """What to say of ``arguments``: help, the version, what is wrong, or what is needed."""
+    verb, section, rest = "", sections[""], list(arguments or [DEFAULT_VERB])
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if word.startswith("-") and word != "-":
+            name, _, value = word.partition("=") if word.startswith("--") else (word[:2], "", "")
+            if name not in section.options:
+                return _wrong(verb, f"no such option: {name}", name, section.options)
+            if name in _HELP:
+                return Answer(section.help)
+            if name == "--version":
+                return Answer(_read_version())
+            if section.options[name] and not value and word == name:
+                rest = rest[1:]
+        elif not section.needs:
+            longer = f"{verb} {word}".strip()
+            if longer not in sections:
+                return _wrong(verb, f"no such verb: {longer}", word, _verbs(verb, sections))
+            verb, section = longer, sections[longer]
+    return Answer(f"needs {section.needs}") if section.needs else Answer(section.help, EXIT_USAGE)
+
+
+def _verbs(group: str, sections: Mapping[str, Section]) -> list[str]:
+    """The last words of the verbs in ``group``."""
+    return [name.split()[-1] for name in sections if name and name.rpartition(" ")[0] == group]
+
+
+def _wrong(verb: str, problem: str, word: str, valid: Iterable[str]) -> Answer:
+    from testbed.suggest import did_you_mean  # who types well does not pay for it
+
+    asked = f"{PROGRAM} {verb}".strip()
+    return Answer(
+        f"error: {problem}{did_you_mean(word, valid)}; `{asked} --help` names all", EXIT_USAGE
+    )
+
+
+def _read_version() -> str:
+    from testbed.places import describe_version
+
+    return describe_version()
+
+
+def main() -> int:
+    """Answer the command line on standard output and return the exit code."""
+    sys.path.insert(0, str(ROOT))  # where the testbed is; -I keeps all other places out
+    sections = parse_reference(REFERENCE.read_text(encoding="utf-8"))
+    text, code = answer(sys.argv[1:], sections)
+    print(text)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

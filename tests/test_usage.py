@@ -1,0 +1,140 @@
+"""What ``run.sh`` answers before anything is set up, held against the verbs themselves."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstflight.reference import list_verbs, render_reference
+from firstflight.usage import PROGRAM, REFERENCE, Answer, answer, parse_reference
+from testbed import cli, proc
+from testbed.cli import NEEDS
+from testbed.places import ROOT, describe_version
+
+SECTIONS = parse_reference(REFERENCE.read_text(encoding="utf-8"))
+VERBS = {" ".join(words): command for words, command in list_verbs()}
+
+
+def test_the_reference_is_what_the_verbs_say() -> None:
+    assert REFERENCE.read_text(encoding="utf-8") == render_reference(), "run make reference"
+
+
+def test_every_verb_says_what_it_needs() -> None:
+    verbs = {name for name, command in VERBS.items() if not isinstance(command, click.Group)}
+    assert set(NEEDS) == verbs
+    assert set(NEEDS.values()) == {"python", "programs", "kernel"}
+    assert {name: each.needs for name, each in SECTIONS.items() if each.needs} == NEEDS
+    assert set(SECTIONS) == set(VERBS)
+
+
+def declared(command: click.Command) -> Iterator[tuple[str, bool]]:
+    yield from (("-h", False), ("--help", False))
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            for name in parameter.opts:
+                yield name, not parameter.is_flag
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_options_are_read_as_they_are_declared(verb: str) -> None:
+    assert dict(SECTIONS[verb].options) == dict(declared(VERBS[verb]))
+
+
+@pytest.mark.parametrize(
+    ("words", "needs"),
+    [
+        ([], "kernel"),
+        (["run"], "kernel"),
+        (["run", "x.toml", "-n5", "--set", "--odd", "--only=page=a", "-o", "-", "y"], "kernel"),
+        (["run", "--", "--hepl"], "kernel"),
+        (["compare", "a", "b", "--min-effect", "-1", "--json"], "python"),
+        (["pages", "list", "--json"], "python"),
+        (["serve", "rnu"], "programs"),
+    ],
+)
+def test_what_may_go_on_is_told_what_it_needs(words: list[str], needs: str) -> None:
+    assert answer(words, SECTIONS) == Answer(f"needs {needs}")
+
+
+@pytest.mark.parametrize(
+    ("words", "verb"),
+    [
+        (["-h"], ""),
+        (["--help", "rnu"], ""),
+        (["run", "--help"], "run"),
+        (["run", "x.toml", "-n", "--help", "-h"], "run"),
+        (["pages", "--help"], "pages"),
+        (["pages", "list", "-h"], "pages list"),
+    ],
+)
+def test_help(words: list[str], verb: str) -> None:
+    found = answer(words, SECTIONS)
+    assert found == Answer(SECTIONS[verb].help)
+    assert found.text.startswith(f"Usage: {PROGRAM}{' ' * bool(verb)}{verb} [OPTIONS]")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["rnu"], "no such verb: rnu (did you mean 'run'?); `./run.sh --help` names all"),
+        (["xyzzy"], "no such verb: xyzzy; `./run.sh --help` names all"),
+        (["pages", "lst"], "no such verb: pages lst (did you mean 'list'?); `./run.sh pages --"),
+        (["run", "--hepl"], "no such option: --hepl (did you mean '--help'?); `./run.sh run --"),
+        (["run", "--job=2"], "no such option: --job (did you mean '--jobs'?)"),
+        (["run", "-x"], "no such option: -x"),
+        (["--json"], "no such option: --json"),
+    ],
+)
+def test_wrong_words(words: list[str], problem: str) -> None:
+    text, code = answer(words, SECTIONS)
+    assert text.startswith(f"error: {problem}")
+    assert code == 2
+
+
+def test_a_group_alone_shows_its_verbs() -> None:
+    assert answer(["pages"], SECTIONS) == Answer(SECTIONS["pages"].help, 2)
+
+
+WORDS = sorted({name for each in SECTIONS.values() for name in each.options} - {"-h", "--help"})
+
+
+@given(
+    st.sampled_from(sorted(NEEDS)),
+    st.lists(st.sampled_from([*WORDS, "--jobs=3", "-n3", "-x", "--", "-", "1", "-1", "a=b"])),
+)
+def test_nothing_is_refused_that_the_program_takes(verb: str, words: list[str]) -> None:
+    command = VERBS[verb]
+    unknown = False
+    try:
+        command.make_parser(click.Context(command)).parse_args(list(words))
+    except click.NoSuchOption:
+        unknown = True
+    except click.UsageError:
+        return  # wrong in another way, which is left to the program
+    found = answer([*verb.split(), *words], SECTIONS)
+    assert found.code == (2 if unknown else 0), found.text
+
+
+def test_debians_python_alone_is_enough() -> None:
+    usage = [sys.executable, "-I", "-S", str(ROOT / "firstflight" / "usage.py")]
+    for words, text in (
+        (["--version"], describe_version()),
+        (["compare", "a", "b"], "needs python"),
+        (["--help"], SECTIONS[""].help),
+    ):
+        done = proc.run([*usage, *words], env={"PATH": os.defpath})
+        assert (done.stdout, done.stderr) == (f"{text}\n", "")
+    done = proc.run([*usage, "comapre"], check=False)
+    assert done.returncode == 2
+    assert "did you mean 'compare'?" in done.stdout
+
+
+def test_click_and_run_sh_say_the_same_version(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.testbed.main(["--version"], standalone_mode=False)
+    assert capsys.readouterr().out == f"{describe_version()}\n"
