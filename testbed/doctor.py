@@ -15,7 +15,14 @@ from testbed.errors import MissingError, TestbedError
 from testbed.kernel.build import find_kernel
 from testbed.kernel.enclosure import require_privileges
 from testbed.kernel.host import probe_host
-from testbed.kernel.jail import MEMORY_FILE_BYTES, SHARED_MEMORY, read_jail_problem
+from testbed.kernel.jail import (
+    JAIL_REMEDY,
+    MEMORY_FILE_BYTES,
+    SHARED_MEMORY,
+    UNJAILED,
+    may_be_unjailed,
+    read_jail_problem,
+)
 from testbed.kernel.pin import DEFAULT_VERSION, pins, read_pin
 from testbed.units import format_bytes
 
@@ -27,7 +34,9 @@ TOOLS: dict[str, str] = {
     "ip": "iproute2",
     "nginx": "nginx",
     "node": "nodejs",
+    "prlimit": "util-linux",
     "setpriv": "util-linux",
+    "setsid": "util-linux",
     "taskset": "util-linux",
     "tc": "iproute2",
     "tcpdump": "tcpdump",
@@ -91,13 +100,14 @@ def _kernels() -> Iterator[Check]:
 
 def _jail() -> Check:
     problem = read_jail_problem()
+    allowed = may_be_unjailed()
     return Check(
-        "jail (user namespaces)",
+        "jail",
         problem is None,
-        problem or "bubblewrap can make one",
-        "guests then run without a jail: load only pages that you trust (docs/security.md); "
-        "to allow it: sysctl kernel.unprivileged_userns_clone=1, or another container runtime",
-        needed=False,
+        (problem or "bubblewrap, without privileges, with a system call filter")
+        + (f"; {UNJAILED}=1 lets guests run without one" if problem and allowed else ""),
+        f"{JAIL_REMEDY}; or load only pages that you trust, with {UNJAILED}=1 (docs/security.md)",
+        needed=not allowed,
     )
 
 

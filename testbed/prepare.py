@@ -61,7 +61,10 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
         pages={name: read_archive(folder).digest for name, folder in pages.items()},
         root=places.ROOT,
     )
-    return Means(kernel, pages, conclude, fitting_jobs(kernel, jobs)), environment
+    # Told, and no part of the environment's id: what holds a guest does not change what it does.
+    facts = environment.facts | {"confinement": kernel.confinement}
+    means = Means(kernel, pages, conclude, fitting_jobs(kernel, jobs))
+    return means, replace(environment, facts=facts)
 
 
 def fitting_jobs(kernel: Kernel, jobs: int) -> int:

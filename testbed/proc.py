@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ def run(
     env: Mapping[str, str] | None = None,
     stdin: str | None = None,
     check: bool = True,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Run ``argv`` to its end and return it with its text output.
 
@@ -51,6 +52,7 @@ def run(
         stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        pass_fds=pass_fds,
     ) as child:
         try:
             out, err = child.communicate(stdin.encode() if stdin is not None else None, timeout_s)
@@ -111,13 +113,18 @@ class Ending:
     cpu_s: float
 
 
-def wait(child: Process, timeout_s: float, cancel: threading.Event) -> Ending | None:
-    """Wait for ``child``; ``None``: the time is up or ``cancel`` is set, and it still runs."""
+def wait(
+    child: Process, timeout_s: float, cancel: threading.Event, stop: Callable[[], bool] = bool
+) -> Ending | None:
+    """Wait for ``child``; ``None``: it still runs, and there is no reason to wait any longer.
+
+    The time is up, ``cancel`` is set, or ``stop``, which is asked now and then, says so.
+    """
     deadline = time.monotonic() + timeout_s
     descriptor = os.pidfd_open(child.pid)
     try:
         while not select.select([descriptor], [], [], CANCEL_POLL_S)[0]:
-            if cancel.is_set() or time.monotonic() > deadline:
+            if cancel.is_set() or time.monotonic() > deadline or stop():
                 return None
     finally:
         os.close(descriptor)

@@ -45,6 +45,7 @@ class TwoFaced:
     name: str = "virtual"
     real_time: bool = False
     version: str = "7.3"
+    confinement: str = "none"
 
     def identity(self) -> dict[str, str]:
         return {}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed import log
-from testbed.errors import ConfigurationError
+from testbed.errors import ConfigurationError, MissingError
 
 if TYPE_CHECKING:
     from testbed.kernel.protocol import Kernel
@@ -40,7 +40,6 @@ def open_kernel(name: str, version: str, cache: Path, bundle: Path, progress: Pr
 def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -> Kernel:
     # Imported when it is opened: another kernel does not need any of it.
     from testbed.kernel.build import ensure_kernel, find_kernel
-    from testbed.kernel.jail import read_jail_problem
     from testbed.kernel.pin import read_pin
     from testbed.kernel.virtual import VirtualKernel
 
@@ -49,9 +48,7 @@ def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -
     build = find_kernel(pin, cache, allow_revision=True) or ensure_kernel(
         pin, cache, len(os.sched_getaffinity(0)), progress
     )
-    problem = read_jail_problem()
-    if problem is not None:
-        _log.warning("guests run without a jail (%s); see docs/security.md", problem)
+    jailed = _is_jailed()
     identity = {
         key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
         for key, value in asdict(build.identity).items()
@@ -62,8 +59,35 @@ def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -
         build=identity,
         boot_options=build.boot,
         bundle=bundle,
-        jailed=problem is None,
+        jailed=jailed,
     )
+
+
+def _is_jailed() -> bool:
+    """Whether guests are jailed: if not, somebody has asked for it by name.
+
+    Raises:
+        MissingError: this machine has no jail, and nobody has.
+    """
+    from testbed.kernel.jail import (
+        JAIL_REMEDY,
+        UNJAILED,
+        may_be_unjailed,
+        read_jail_problem,
+    )
+
+    problem = read_jail_problem()
+    if problem is not None and not may_be_unjailed():
+        raise MissingError(
+            f"guests cannot be jailed on this machine ({problem}): what breaks out of a guest "
+            f"would have your rights. {JAIL_REMEDY}, or set {UNJAILED}=1 to load pages that you "
+            "trust without a jail (docs/security.md)"
+        )
+    if problem is not None:
+        _log.warning(
+            "%s=1: guests run without a jail (%s); see docs/security.md", UNJAILED, problem
+        )
+    return problem is None
 
 
 def _open_host(version: str, _cache: Path, bundle: Path, _progress: Progress) -> Kernel:

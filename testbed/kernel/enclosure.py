@@ -9,18 +9,10 @@ docs/security.md).  Root inside is root of the host, with fewer capabilities; th
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO
 
-from testbed import proc
 from testbed.errors import MissingError
 from testbed.kernel.jail import LD_CACHE
 
@@ -39,8 +31,17 @@ CAPABILITIES: dict[str, tuple[int, str]] = {
 """What root must be able to do (capabilities(7)): number and reason of each."""
 WISHED = {"CAP_SYS_NICE": (23, "to give the link a real-time priority")}
 TUN = Path("/dev/net/tun")
+SEALED = tuple(
+    f"/proc/{name}"
+    for name in (
+        *("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "asound", "driver", "scsi", "tty"),
+        *("mtrr", "dynamic_debug", "latency_stats", "pressure", "timer_list", "sched_debug"),
+    )
+)
+"""What root of an enclosure could change the machine with, and does not need to write."""
+OWN_SYSCTLS = "/proc/sys/net"
+"""Those of the network namespace of whoever opens them."""
 FOLDERS = ("/sys", "/root", "/etc", "/etc/netns", "/ff")
-END_S = 10.0
 PATH = "/usr/sbin:/usr/bin"
 
 
@@ -68,6 +69,8 @@ def enclosure_argv(given: Given, environment: dict[str, str]) -> tuple[str, ...]
         *("--clearenv", *chain.from_iterable(variables), "--hostname", "guest"),
         *("--ro-bind", "/usr", "/usr", *chain.from_iterable(merged)),
         *("--proc", "/proc", "--dev", "/dev"),
+        *chain.from_iterable(("--ro-bind-try", path, path) for path in SEALED),
+        *("--bind", OWN_SYSCTLS, OWN_SYSCTLS),
         *("--dev-bind-try", str(TUN), str(TUN)),
         *chain.from_iterable(("--dir", folder) for folder in FOLDERS),
         *("--perms", "1777", "--tmpfs", "/tmp"),  # noqa: S108  the enclosure's own
@@ -80,48 +83,10 @@ def enclosure_argv(given: Given, environment: dict[str, str]) -> tuple[str, ...]
         *_bind("--bind", given.out, "/ff/out"),
         *chain.from_iterable(("--dir", str(folder)) for folder in above if folder.name),
         *_bind("--ro-bind", given.browser, str(given.browser)),
+        # What follows is process 1: as it ends so do all others, and their CPU time is told with
+        # its own.
         *("--chdir", "/", "--"),
-        # bubblewrap makes /proc/sys read-only for root, too: a /proc of our own.  What follows is
-        # process 1: as it ends so do all others, and their CPU time is told with its own.
-        *("/usr/bin/unshare", "--mount-proc"),
     )
-
-
-@contextmanager
-def enclosed(argv: tuple[str, ...], output: IO[bytes]) -> Iterator[proc.Process]:
-    """Start a command that ``enclosure_argv`` begins; after the block nobody is left inside.
-
-    To end bubblewrap would end the processes inside, too, but a moment later.  Their first one is
-    ended instead: bubblewrap waits for that, and that one for all others (pid_namespaces(7)).
-    """
-    told, telling = os.pipe()
-    try:
-        # The option's place is after the name of the program.
-        command = (argv[0], "--info-fd", str(telling), *argv[1:])
-        with ExitStack() as undo:
-            try:
-                child = undo.enter_context(
-                    proc.started(command, stdout=output, stderr=output, pass_fds=(telling,))
-                )
-            finally:
-                os.close(telling)
-            try:
-                yield child
-            finally:
-                _end_inside(child, told)
-    finally:
-        os.close(told)
-
-
-def _end_inside(child: proc.Process, told: int) -> None:
-    if child.poll() is not None:
-        return
-    with open(told, closefd=False) as stream:
-        text = stream.read()
-    if text:  # else it did not come to a first process
-        with suppress(ProcessLookupError):
-            os.kill(json.loads(text)["child-pid"], signal.SIGKILL)
-        proc.wait(child, END_S, threading.Event())
 
 
 def parse_capabilities(status: str) -> tuple[str, ...]:

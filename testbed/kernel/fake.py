@@ -53,6 +53,7 @@ class FakeKernel:
     plan: Mapping[str, Outcome] = field(default_factory=dict)
     name: str = "fake"
     real_time: bool = False
+    confinement: str = "none"
 
     def identity(self) -> dict[str, str]:
         """A fake kernel is what it is called."""

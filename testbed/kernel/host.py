@@ -15,11 +15,12 @@ from pathlib import Path
 
 from testbed import log, proc
 from testbed.errors import MissingError
-from testbed.kernel.enclosure import PATH, Given, enclosed, enclosure_argv, require_privileges
+from testbed.kernel.confinement import confined
+from testbed.kernel.enclosure import PATH, Given, enclosure_argv, require_privileges
 from testbed.kernel.hardware import read_hardware
 from testbed.kernel.idle import await_idle
 from testbed.kernel.protocol import InterruptedTrial, RawResult, Status
-from testbed.kernel.remains import keep_regular_files, read_end, read_seconds, tail_of
+from testbed.kernel.remains import keep_regular_files, read_end, read_excess, read_seconds, tail_of
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Cost, Trial
 
 CONSOLE_FILE = "console.log"
@@ -48,6 +49,7 @@ class HostKernel:
     browser: Path | None = None
     name: str = "host"
     real_time: bool = True
+    confinement: str = "enclosure"
 
     def identity(self) -> dict[str, str]:
         """The kernel's release and build, the processor, the link's backend."""
@@ -66,22 +68,34 @@ class HostKernel:
             *(*HOSTED, "trial", tag_of(os.getpid(), slot)),
         )
         limit_s = trial.timeout_s + SETUP_S
-        console = out / CONSOLE_FILE
         started = time.monotonic()
-        with console.open("wb") as stream, enclosed(argv, stream) as child:
-            ending = proc.wait(child, limit_s, cancel)
+        # Read by the file that it was opened as: the trial may have put another in its place.
+        with (out / CONSOLE_FILE).open("w+b") as stream:
+            with confined(argv, stream) as child:
+                ending = proc.wait(child, limit_s, cancel, lambda: bool(read_excess(out)))
+            console = read_end(stream)
+        excess = read_excess(out)
         wall_s = time.monotonic() - started
+        keep_regular_files(out)
         if ending is None and cancel.is_set():
             raise InterruptedTrial(f"trial {trial.id} was interrupted")
-        keep_regular_files(out)
-        return _result(out, ending, wall_s, limit_s)
+        return _result(out, ending, wall_s, limit_s, console, excess)
 
 
-def _result(out: Path, ending: proc.Ending | None, wall_s: float, limit_s: float) -> RawResult:
+def _result(
+    out: Path,
+    ending: proc.Ending | None,
+    wall_s: float,
+    limit_s: float,
+    console: str,
+    excess: str,
+) -> RawResult:
     observation = out / OBSERVATION_FILE
     inside_s = read_seconds(observation)
     status: Status
-    if ending is None:
+    if excess:
+        status, message = "failed", f"the trial {excess}"
+    elif ending is None:
         status, message = "timeout", f"the trial did not end within {limit_s:g} s"
     elif inside_s is None:
         status, message = "failed", f"the trial left no observation (status {ending.status})"
@@ -90,7 +104,7 @@ def _result(out: Path, ending: proc.Ending | None, wall_s: float, limit_s: float
     return RawResult(
         status=status,
         message=message,
-        console_tail="" if status == "ended" else tail_of(read_end(out / CONSOLE_FILE)),
+        console_tail="" if status == "ended" else tail_of(console),
         cost=None if ending is None else Cost(ending.cpu_s, wall_s, inside_s or 0.0),
         observation=observation if status == "ended" else None,
     )

@@ -1,38 +1,68 @@
 """The jail around a guest: bubblewrap, or a plain stage directory where that cannot be had.
 
 A page's code may break out of the browser and, in seccomp mode, out of the guest's processes into
-the guest's kernel, which is an ordinary process of the caller.  The jail is what it then finds: a
-read-only /usr, private /tmp and process table, no network, nothing of the caller's files but the
-trial's own folder (bwrap(1); docs/security.md).
+the guest's kernel, which is an ordinary process.  The jail is what it then finds: no privilege, a
+read-only /usr, private /tmp and process table, no network, few system calls, bounded memory and
+processes, nothing of the caller's files but the trial's own folder (bwrap(1), setpriv(1),
+prlimit(1); docs/security.md).
 """
 
 from __future__ import annotations
 
+import grp
 import os
+import pwd
+import resource
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 
 from testbed import proc
 from testbed.errors import MissingError
+from testbed.kernel.callfilter import filter_program
 
 STAGE = "/stage"
 LD_CACHE = Path("/etc/ld.so.cache")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  only asked for its room; UML unlinks its file
 MEMORY_FILE_BYTES = 1 << 30
+# The guest's memory, and what its kernel writes beside it.
+TMP_BYTES = MEMORY_FILE_BYTES + (64 << 20)
+UML_BYTES = 1 << 20
+LIMITS: dict[str, tuple[int, int]] = {
+    "core": (resource.RLIMIT_CORE, 0),
+    "data": (resource.RLIMIT_DATA, 2 << 30),
+    "fsize": (resource.RLIMIT_FSIZE, 2 << 30),
+    "memlock": (resource.RLIMIT_MEMLOCK, 0),
+    "msgqueue": (resource.RLIMIT_MSGQUEUE, 0),
+    "nproc": (resource.RLIMIT_NPROC, 1024),
+    "rtprio": (resource.RLIMIT_RTPRIO, 0),
+}
+"""Bounds of each process in a jail, that of processes for all together (getrlimit(2))."""
+UNJAILED = "FIRSTFLIGHT_UNJAILED"
+JAIL_REMEDY = (
+    "Install bubblewrap, and allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+    "another container runtime) or start as root with CAP_SYS_ADMIN"
+)
+# No distribution gives these ids to anybody: systemd's "Users, Groups, UIDs and GIDs" has them as
+# unused, and containers that know 65536 ids have them, too.
+FIRST_ID, LAST_ID = 60_706, 61_183
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A prepared place to start a guest: argv prefix, working directory, environment, kernel."""
+    """A prepared place to start a guest.
+
+    ``prefix`` begins the command, ``kernel`` goes on; ``descriptors`` are what it inherits.
+    """
 
     prefix: tuple[str, ...]
     directory: Path | None
     environment: dict[str, str]
     kernel: str
+    descriptors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,34 +75,117 @@ class Contents:
     out: Path
 
 
-def jail_argv(contents: Contents) -> tuple[str, ...]:
-    """The bubblewrap command that a guest's kernel is started with."""
+def jail_argv(contents: Contents, filter_descriptor: int, user: int | None) -> tuple[str, ...]:
+    """The bubblewrap command that a guest's kernel is started with.
+
+    Args:
+        contents: what the guest is given.
+        filter_descriptor: where bubblewrap reads the system call filter from.
+        user: the id that root gives to what it starts; ``None``: the caller's, who is not root.
+    """
     merged = [("--symlink", f"usr/{name}", f"/{name}") for name in ("bin", "sbin", "lib", "lib64")]
     return (
-        *("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--as-pid-1"),
-        # For root bwrap keeps all capabilities, and /usr could be mounted writable again.
-        *("--cap-drop", "ALL", "--clearenv"),
+        # An ordinary user gets a user namespace beside these.  Root gets none: ids would be its
+        # own on both sides, and what /proc lets root do is asked of the one outside.
+        *("bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"),
+        *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--as-pid-1"),
+        *("--cap-drop", "ALL", *_kept_capabilities(user), "--clearenv"),
         *("--hostname", "guest", "--ro-bind", "/usr", "/usr"),
         *(word for words in merged for word in words),
         *("--proc", "/proc", "--dev", "/dev"),
-        *("--tmpfs", "/tmp", "--setenv", "TMPDIR", "/tmp"),  # noqa: S108  the jail's own
-        *("--dir", STAGE, "--dir", f"{STAGE}/etc", "--dir", f"{STAGE}/uml"),
+        *_room("/tmp", TMP_BYTES), *("--setenv", "TMPDIR", "/tmp"),  # noqa: S108  the jail's own
+        *("--dir", STAGE, "--dir", f"{STAGE}/etc", *_room(f"{STAGE}/uml", UML_BYTES)),
         *("--ro-bind", str(contents.kernel), f"{STAGE}/linux"),
         *("--ro-bind", str(contents.bundle), f"{STAGE}/bundle"),
         *("--ro-bind", str(contents.page), f"{STAGE}/page"),
         *("--bind", str(contents.out), f"{STAGE}/out"),
         *("--ro-bind", str(LD_CACHE), f"{STAGE}/etc/ld.so.cache"),
+        # Nobody in there has to write to these, whoever owns them.
+        *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),
+        *("--seccomp", str(filter_descriptor), "--chdir", STAGE, "--"),
         # A parent that waits, so that the guest's CPU time is told; not the kernel itself: as
-        # process 1 it could not abort, and a panic would hang.
-        *("--chdir", STAGE, "--", "/usr/bin/setsid", "--fork", "--wait"),
+        # process 1 it could not abort, and a panic would hang.  It is the caller still, because
+        # bubblewrap, which has no capability left, could not end another user's process 1.
+        *("/usr/bin/setsid", "--fork", "--wait"),
+        *_without_privileges(user),
+        *("/usr/bin/prlimit", *_limits(), "--"),
+    )  # fmt: skip
+
+
+def _room(path: str, size_bytes: int) -> tuple[str, ...]:
+    """A tmpfs for whichever user, no larger than this."""
+    return ("--perms", "1777", "--size", str(size_bytes), "--tmpfs", path)
+
+
+def _limits() -> Iterator[str]:
+    for name, (number, wanted) in LIMITS.items():
+        hard = resource.getrlimit(number)[1]
+        # What the caller has less of cannot be had in a jail.
+        yield f"--{name}={wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)}"
+
+
+def _kept_capabilities(user: int | None) -> tuple[str, ...]:
+    """What it takes to become ``user`` and to give up all else."""
+    if user is None:
+        return ()
+    return ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP")
+
+
+def _without_privileges(user: int | None) -> tuple[str, ...]:
+    """The command that becomes ``user`` for good."""
+    if user is None:
+        return ()
+    return (
+        *("/usr/bin/setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"),
+        *("--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--"),
     )
 
 
+def jail_user(slot: int) -> int | None:
+    """The id that a guest of ``slot`` runs as when root starts it; ``None`` for any other caller.
+
+    It is nobody's: no account of this machine has it, and no other slot.
+
+    Raises:
+        MissingError: all such ids have accounts.
+    """
+    if os.geteuid() != 0:
+        return None
+    free = [number for number in range(FIRST_ID, LAST_ID + 1) if not _has_account(number)]
+    if not free:
+        raise MissingError(
+            f"every user id from {FIRST_ID} to {LAST_ID} has an account here, so root has none "
+            "for guests: run as an ordinary user"
+        )
+    return free[slot % len(free)]
+
+
+def _has_account(number: int) -> bool:
+    with suppress(KeyError):
+        pwd.getpwuid(number)
+        return True
+    with suppress(KeyError):
+        grp.getgrgid(number)
+        return True
+    return False
+
+
 @contextmanager
-def open_stage(contents: Contents, jailed: bool) -> Iterator[Stage]:
-    """Prepare the stage; both kinds look the same from inside the guest."""
+def open_stage(contents: Contents, jailed: bool, slot: int = 0) -> Iterator[Stage]:
+    """Prepare the stage of a guest of ``slot``; both kinds look the same from inside the guest.
+
+    Raises:
+        MissingError: root has no id to give to the guest.
+    """
     if jailed:
-        yield Stage(jail_argv(contents), None, {}, f"{STAGE}/linux")
+        user = jail_user(slot)
+        with TemporaryFile() as file:
+            file.write(filter_program())
+            file.seek(0)
+            if user is not None:
+                os.chown(contents.out, user, user)
+            argv = jail_argv(contents, file.fileno(), user)
+            yield Stage(argv, None, {}, f"{STAGE}/linux", (file.fileno(),))
         return
     with TemporaryDirectory(prefix="firstflight-stage-") as name:
         stage = Path(name)
@@ -103,17 +216,21 @@ def memory_directory(otherwise: Path) -> Path:
     return SHARED_MEMORY if usable else otherwise
 
 
+def may_be_unjailed() -> bool:
+    """Whether guests may run where they cannot be jailed: the caller has asked for it by name."""
+    return os.environ.get(UNJAILED) == "1"
+
+
 def read_jail_problem() -> str | None:
-    """Why guests cannot be jailed on this machine; ``None`` when they can."""
-    try:
-        done = proc.run(
-            (
-                *("bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib64"),
-                *("/lib64", "--symlink", "usr/lib", "/lib", "--proc", "/proc", "/usr/bin/true"),
-            ),
-            check=False,
-            timeout_s=10,
-        )
-    except MissingError as error:
-        return str(error)
+    """Why guests cannot be jailed on this machine; ``None`` when they can: one is made."""
+    with TemporaryDirectory(prefix="firstflight-jail-") as name:
+        folders = [Path(name) / part for part in ("bundle", "page", "out")]
+        for folder in folders:
+            folder.mkdir()
+        try:
+            with open_stage(Contents(Path("/usr/bin/true"), *folders), jailed=True) as stage:
+                argv = (*stage.prefix, stage.kernel)
+                done = proc.run(argv, check=False, timeout_s=10, pass_fds=stage.descriptors)
+        except (MissingError, OSError) as error:
+            return str(error)
     return None if done.returncode == 0 else done.stderr.strip() or f"status {done.returncode}"

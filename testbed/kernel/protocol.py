@@ -55,6 +55,11 @@ class Kernel(Protocol):
         """Whether its clock is the machine's: one trial at a time, and a second try may differ."""
         ...
 
+    @property
+    def confinement(self) -> str:
+        """What holds a page's code, for the manifest: ``jail``, ``enclosure`` or ``none``."""
+        ...
+
     def identity(self) -> dict[str, str]:
         """Everything about the kernel that can influence a result (source, build, arguments)."""
         ...

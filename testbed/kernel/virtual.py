@@ -11,13 +11,17 @@ import json
 import os
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 from testbed import proc
+from testbed.kernel.confinement import confined
 from testbed.kernel.jail import Contents, Stage, open_stage
 from testbed.kernel.protocol import InterruptedTrial, RawResult, Status
-from testbed.kernel.remains import keep_regular_files, read_end, read_seconds, tail_of
+from testbed.kernel.remains import keep_regular_files, read_end, read_excess, read_seconds, tail_of
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Cost, Trial
 
 # 2023-11-14 22:13:20 UTC: an arbitrary, round start of the guest's real-time clock.
@@ -52,6 +56,11 @@ class VirtualKernel:
     name: str = "virtual"
     real_time: bool = False
 
+    @property
+    def confinement(self) -> str:
+        """What holds its guests."""
+        return "jail" if self.jailed else "none"
+
     def identity(self) -> dict[str, str]:
         """What can influence a result; the jail cannot, and is told elsewhere."""
         return {**self.build, "command_line": " ".join(command_line(0, self.boot_options))}
@@ -63,16 +72,19 @@ class VirtualKernel:
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
         contents = Contents(self.binary, self.bundle, page, out)
         started = time.monotonic()
-        with open_stage(contents, self.jailed) as stage:
+        with open_stage(contents, self.jailed, slot) as stage:
             ending, console = self._boot(stage, trial, out, slot, cancel)
+        excess = read_excess(out)
         wall_s = time.monotonic() - started
+        keep_regular_files(out)
         if ending is None and cancel.is_set():
             raise InterruptedTrial(f"trial {trial.id} was interrupted")
-        keep_regular_files(out)
         observation = out / OBSERVATION_FILE
         virtual_s = read_seconds(observation)
         status: Status
-        if ending is None:
+        if excess:
+            status, message = "failed", f"the guest {excess}"
+        elif ending is None:
             status, message = "timeout", f"the guest did not end within {trial.timeout_s:g} s"
         elif "Kernel panic" in console:
             status, message = "panicked", "the guest's kernel panicked"
@@ -92,25 +104,27 @@ class VirtualKernel:
         self, stage: Stage, trial: Trial, out: Path, slot: int, cancel: threading.Event
     ) -> tuple[proc.Ending | None, str]:
         argv = (
-            *("taskset", "--cpu-list", str(core_of(slot))),
             *stage.prefix,
+            *("/usr/bin/taskset", "--cpu-list", str(core_of(slot))),
             stage.kernel,
             *command_line(trial.seed, self.boot_options),
             *((TRACE_OPTION,) if self.traced else ()),
         )
-        console = out / CONSOLE_FILE
-        with (
-            console.open("wb") as log,
-            proc.started(
-                argv,
-                cwd=stage.directory,
-                env={"PATH": "/usr/bin:/bin", **stage.environment},
-                stdout=log,
-                stderr=log,
-            ) as guest,
-        ):
-            ending = proc.wait(guest, trial.timeout_s, cancel)
-        return ending, read_end(console)
+        environment = {"PATH": "/usr/bin:/bin", **stage.environment}
+        # Read by the file that it was opened as: the guest may have put another in its place.
+        with (out / CONSOLE_FILE).open("w+b") as console:
+            with self._started(argv, stage, environment, console) as guest:
+                ending = proc.wait(guest, trial.timeout_s, cancel, lambda: bool(read_excess(out)))
+            return ending, read_end(console)
+
+    def _started(
+        self, argv: Sequence[str], stage: Stage, environment: dict[str, str], console: IO[bytes]
+    ) -> AbstractContextManager[proc.Process]:
+        if self.jailed:
+            return confined(argv, console, env=environment, pass_fds=stage.descriptors)
+        return proc.started(
+            argv, cwd=stage.directory, env=environment, stdout=console, stderr=console
+        )
 
 
 def command_line(seed: int, boot_options: tuple[str, ...]) -> tuple[str, ...]:

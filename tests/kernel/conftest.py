@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,15 +17,18 @@ KERNEL_VARIABLE = "FIRSTFLIGHT_TEST_KERNEL"
 
 
 @pytest.fixture(scope="session")
-def kernel_binary() -> Path:
-    """The default kernel: the one that the variable names, or the one that is built."""
+def kernel_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The default kernel: the one that the variable names, or the one that is built.
+
+    A copy: other runs on this machine have guests of the same kernel, and tests look for theirs.
+    """
     named = os.environ.get(KERNEL_VARIABLE)
-    if named:
-        return Path(named)
-    found = find_kernel(read_pin("7.3"), cache())
-    if found is None:
+    found = None if named else find_kernel(read_pin("7.3"), cache())
+    if not named and found is None:
         pytest.skip("the virtual kernel is not built; run `make kernel`")
-    return found.binary
+    copy = tmp_path_factory.mktemp("kernel") / "linux"
+    shutil.copy(found.binary if found else str(named), copy)
+    return copy
 
 
 @pytest.fixture(scope="session")

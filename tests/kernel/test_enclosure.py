@@ -9,6 +9,7 @@ import pytest
 from testbed.errors import EXIT_MISSING, MissingError
 from testbed.kernel.enclosure import (
     CAPABILITIES,
+    OWN_SYSCTLS,
     Given,
     enclosure_argv,
     parse_capabilities,
@@ -27,7 +28,9 @@ def options(argv: tuple[str, ...], name: str) -> list[tuple[str, ...]]:
 
 def test_only_out_can_be_written() -> None:
     argv = enclosure_argv(GIVEN, {"PATH": "/usr/bin"})
-    assert options(argv, "--bind") == [("/o", "/ff/out")]
+    assert options(argv, "--bind") == [(OWN_SYSCTLS, OWN_SYSCTLS), ("/o", "/ff/out")]
+    sealed = {target for _, target in options(argv, "--ro-bind-try")}
+    assert {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"} <= sealed
     read_only = {target: source for source, target in options(argv, "--ro-bind")}
     assert read_only["/ff/bundle"] == "/b"
     assert read_only["/ff/page"] == "/p"

@@ -18,6 +18,7 @@ from testbed import proc
 from testbed.clean import find_leftovers
 from testbed.errors import MissingError
 from testbed.kernel import host
+from testbed.kernel.enclosure import OWN_SYSCTLS, SEALED, Given, enclosure_argv
 from testbed.kernel.host import HostKernel, named_browser, open_host, probe_host, tag_of
 from testbed.kernel.protocol import InterruptedTrial, RawResult
 from testbed.model import Condition, Trial
@@ -226,3 +227,54 @@ def test_a_browser_that_is_not_there() -> None:
     assert named_browser(None) is None
     with pytest.raises(MissingError, match="/no/chrome: no such program"):
         named_browser("/no/chrome")
+
+
+CLIENT = ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--no-new-privs")
+LIST = """\
+import json, re, sys
+sys.path.insert(0, "/ff/bundle")
+from probe import list_writable
+print(json.dumps(sorted({re.sub("/[0-9]+", "/N", path) for path in list_writable()})))
+"""
+OWN = {
+    # Devices that keep nothing, terminals of the enclosure's own, its /tmp.
+    *(f"/dev/{name}" for name in ("full", "null", "random", "tty", "urandom", "zero")),
+    *("/dev/pts/ptmx", "/tmp"),
+    # What a process may say of itself; ids are mapped in a user namespace of its own only.
+    *(f"/proc/N/{task}{name}" for task in ("", "task/N/")
+      for name in ("attr/current", "attr/exec", "attr/fscreate", "attr/keycreate",
+                   "attr/sockcreate", "clear_refs", "comm", "fd", "gid_map", "loginuid", "mem",
+                   "oom_adj", "oom_score_adj", "projid_map", "sched", "setgroups", "uid_map")),
+    *(f"/proc/N/{name}" for name in ("autogroup", "coredump_filter", "map_files", "timens_offsets",
+                                     "timerslack_ns")),
+}  # fmt: skip
+
+
+def list_writable(room: Room, prefix: tuple[str, ...] = ()) -> set[str]:
+    """What a process in an enclosure may write, by access(2); process ids are N."""
+    shutil.copy(Path(__file__).with_name("probe.py"), room.bundle)
+    for path in (room.folder, *room.bundle.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    given = Given(room.bundle, room.page, room.out())
+    python = ("/usr/bin/python3", "-I", "-S", "-c", LIST)
+    argv = (*enclosure_argv(given, {"PATH": "/usr/bin"}), *prefix, *python)
+    return set(json.loads(proc.run(argv).stdout))
+
+
+def test_what_a_client_can_write(room: Room) -> None:
+    found = list_writable(room, CLIENT)
+    assert found <= OWN
+    assert {"/dev/null", "/proc/N/uid_map"} <= found
+
+
+def test_root_of_an_enclosure_writes_no_setting_of_the_machine(room: Room) -> None:
+    found = list_writable(room)
+    settings = {path for path in found if path.startswith("/proc/sys/")}
+    assert settings
+    assert {path for path in settings if not path.startswith("/proc/sys/net/")} <= {OWN_SYSCTLS}
+    sealed = {
+        path for path in found for tree in SEALED if path == tree or path.startswith(f"{tree}/")
+    }
+    assert sealed - settings == set()
+    assert "/ff/out" in found
+    assert not {path for path in found if path.startswith(("/usr", "/ff/bundle", "/ff/page"))}

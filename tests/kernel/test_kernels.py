@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.errors import EXIT_MISSING, ConfigurationError, MissingError
 from testbed.kernel import KERNELS, kernel_versions, open_kernel
+from testbed.kernel.build import KernelBuild, KernelIdentity
 from testbed.kernel.fake import FakeKernel
 from testbed.kernel.host import HostKernel
 from testbed.kernel.pin import DEFAULT_VERSION, pins
@@ -27,6 +28,40 @@ def test_versions() -> None:
 def test_a_kernel_that_there_is_not(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="one of virtual, host"):
         open_kernel("hots", "1", tmp_path, tmp_path, print)
+
+
+@pytest.fixture
+def unjailed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine with a kernel whose bubblewrap may make no namespace; its cache."""
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    words = ["", "", "", "", "", {}, "", "", ""]
+    built = KernelBuild(tmp_path / "linux", KernelIdentity(*words), ())  # type: ignore[arg-type]
+    monkeypatch.setattr("testbed.kernel.build.find_kernel", lambda *_, **__: built)
+    return tmp_path
+
+
+@pytest.mark.parametrize("asked", ["", "0", "no"])
+def test_no_guest_runs_unjailed_unasked(
+    unjailed: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", asked)
+    with pytest.raises(MissingError, match="No permissions to create new namespace") as caught:
+        open_kernel("virtual", DEFAULT_VERSION, unjailed, unjailed, print)
+    assert caught.value.exit_code == EXIT_MISSING == 3
+    for words in ("FIRSTFLIGHT_UNJAILED=1", "user namespaces", "docs/security.md"):
+        assert words in str(caught.value)
+
+
+def test_a_guest_runs_unjailed_when_asked_by_name(
+    unjailed: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", "1")
+    kernel = open_kernel("virtual", DEFAULT_VERSION, unjailed, unjailed, print)
+    assert kernel.confinement == "none"
+    assert "FIRSTFLIGHT_UNJAILED=1: guests run without a jail" in caplog.text
 
 
 def test_the_host_runs_in_real_time(tmp_path: Path) -> None:

@@ -7,9 +7,11 @@ import os
 import threading
 import time
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
+from testbed.kernel import remains
 from testbed.kernel.protocol import InterruptedTrial
 from testbed.kernel.virtual import VirtualKernel, command_line, core_of
 from testbed.model import Condition, Trial
@@ -185,6 +187,48 @@ def test_a_cancelled_guest(guests: Guests, jailed: bool) -> None:
     timer.start()
     with pytest.raises(InterruptedTrial, match=trial.id):
         kernel.run(trial, page, out, 0, cancel)
+    assert still_running(guests.binary) == []
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("jailed", [True, False])
+def test_what_a_hostile_guest_leaves_is_plain_files_of_the_caller(
+    guests: Guests, jailed: bool
+) -> None:
+    program = """\
+    import os, shutil
+    shutil.copyfile("/usr/bin/env", "/ff/out/program")
+    os.chmod("/ff/out/program", 0o6755)
+    os.symlink("/etc/hostname", "/ff/out/link")
+    print("said", flush=True)
+    os.unlink("/ff/out/console.log")
+    os.symlink("/etc/passwd", "/ff/out/console.log")
+    raise SystemExit("no observation")
+    """
+    raw, out = guests.run(program, jailed=jailed)
+    assert raw.status == "failed"
+    assert "said" in raw.console_tail
+    assert "root:" not in raw.console_tail
+    assert sorted(path.name for path in out.iterdir()) == ["program", "trial.json"]
+    for path in (out, *out.iterdir()):
+        found = path.lstat()
+        assert (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid())
+        assert found.st_mode & 0o7777 == (0o755 if path == out else 0o644)
+
+
+@pytest.mark.guest
+def test_a_guest_that_fills_the_disk_is_ended(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remains, "MOST_BYTES", 1 << 20)
+    program = """\
+    with open("/ff/out/large", "wb") as file:
+        while True:
+            file.write(bytes(1 << 20))
+            os.fsync(file.fileno())
+    """
+    raw, _ = guests.run("import os\n" + dedent(program))
+    assert (raw.status, raw.message) == ("failed", "the guest left more than 1.0 MiB")
     assert still_running(guests.binary) == []
 
 

@@ -1,0 +1,155 @@
+"""The jail's system call filter: what a guest's kernel needs of the host's, and nothing else.
+
+A classic BPF program as seccomp(2) takes it.  A call that is not listed does not exist (ENOSYS);
+a listed one with arguments that nobody needs is not permitted (EPERM).  The list was found by
+tracing guests of both kernels (strace(1)): docs/decisions/kernel-jail.md.
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+ALLOWED: dict[str, int] = {
+    # Files: the guest's hostfs, and whoever starts the kernel.
+    "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7,
+    "lseek": 8, "pread64": 17, "pwrite64": 18, "readv": 19, "writev": 20, "access": 21,
+    "pipe": 22, "select": 23, "dup": 32, "dup2": 33, "sendfile": 40, "fcntl": 72, "flock": 73,
+    "fsync": 74, "fdatasync": 75, "truncate": 76, "ftruncate": 77, "getcwd": 79, "chdir": 80,
+    "fchdir": 81, "rename": 82, "mkdir": 83, "rmdir": 84, "link": 86, "unlink": 87,
+    "symlink": 88, "readlink": 89, "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93,
+    "lchown": 94, "umask": 95, "utime": 132, "statfs": 137, "fstatfs": 138, "getdents64": 217,
+    "fadvise64": 221, "utimes": 235, "openat": 257, "mkdirat": 258, "fchownat": 260,
+    "newfstatat": 262, "unlinkat": 263, "renameat": 264, "linkat": 265, "symlinkat": 266,
+    "readlinkat": 267, "fchmodat": 268, "faccessat": 269, "pselect6": 270, "ppoll": 271,
+    "utimensat": 280, "fallocate": 285, "dup3": 292, "pipe2": 293, "renameat2": 316,
+    "memfd_create": 319, "statx": 332, "close_range": 436, "faccessat2": 439,
+    # Memory: that of the guest is a file, which its processes map.
+    "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12, "mremap": 25, "madvise": 28,
+    # Signals, time and waiting.
+    "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15, "pause": 34, "nanosleep": 35,
+    "alarm": 37, "setitimer": 38, "gettimeofday": 96, "rt_sigpending": 127,
+    "rt_sigtimedwait": 128, "rt_sigsuspend": 130, "sigaltstack": 131, "time": 201,
+    "futex": 202, "epoll_create": 213, "restart_syscall": 219, "timer_create": 222,
+    "timer_settime": 223, "timer_gettime": 224, "timer_getoverrun": 225, "timer_delete": 226,
+    "clock_gettime": 228, "clock_getres": 229, "clock_nanosleep": 230, "epoll_wait": 232,
+    "epoll_ctl": 233, "epoll_pwait": 281, "signalfd": 282, "signalfd4": 289, "eventfd2": 290,
+    "epoll_create1": 291,
+    # Processes: each of the guest's is one of the host's, led by ptrace(2) or a filter of its own.
+    "sched_yield": 24, "getpid": 39, "fork": 57, "vfork": 58, "execve": 59, "exit": 60,
+    "wait4": 61, "kill": 62, "uname": 63, "ptrace": 101, "getuid": 102, "getgid": 104,
+    "geteuid": 107, "getegid": 108, "setpgid": 109, "getppid": 110, "getpgrp": 111,
+    "setsid": 112, "getgroups": 115, "getresuid": 118, "getresgid": 120, "getpgid": 121,
+    "getsid": 124, "prctl": 157, "arch_prctl": 158, "gettid": 186, "tkill": 200,
+    "sched_setaffinity": 203, "sched_getaffinity": 204, "set_tid_address": 218,
+    "exit_group": 231, "tgkill": 234, "waitid": 247, "set_robust_list": 273, "seccomp": 317,
+    "getrandom": 318, "execveat": 322, "rseq": 334, "getrlimit": 97, "getrusage": 98,
+    "sysinfo": 99,
+    # Whoever starts the kernel gives up what is left of root (capabilities(7)).
+    "setuid": 105, "setgid": 106, "setgroups": 116, "setresuid": 117, "setresgid": 119,
+    "capget": 125, "capset": 126,
+    # Sockets to the guest's own processes, and the kernel's own folder (its mconsole).
+    "sendto": 44, "recvfrom": 45, "sendmsg": 46, "recvmsg": 47, "shutdown": 48, "bind": 49,
+    "connect": 42, "listen": 50, "accept": 43, "accept4": 288, "getsockname": 51,
+    "getpeername": 52, "setsockopt": 54, "getsockopt": 55,
+}  # fmt: skip
+"""Calls that may be made with any arguments, and their numbers on x86-64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """A call whose argument (from 0; its low 32 bits count) must be one of ``values``."""
+
+    number: int
+    argument: int
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """A call whose argument (from 0; its low 32 bits count) must have no bit of ``mask``."""
+
+    number: int
+    argument: int
+    mask: int
+
+
+AF_UNIX = 1
+CLONE_NEW = 0x7E020000  # every CLONE_NEW* that clone(2) takes
+ADDR_NO_RANDOMIZE = 0x0040000
+# TCGETS to TCSETSF, TIOCGWINSZ, FIONBIO, FIOCLEX, FIOASYNC, TIOCGPTPEER, TIOCGPTN, TIOCSPTLCK:
+# what a pseudo-terminal needs; TIOCSTI, which types into one, is not among them.
+TERMINAL = (0x5401, 0x5402, 0x5403, 0x5404, 0x5413, 0x5421, 0x5451, 0x5452, 0x5441, 0x80045430,
+            0x40045431)  # fmt: skip
+NARROWED: dict[str, Only | Without] = {
+    "clone": Without(56, 0, CLONE_NEW),
+    "ioctl": Only(16, 1, TERMINAL),
+    "personality": Only(135, 0, (0, ADDR_NO_RANDOMIZE, 0xFFFFFFFF)),
+    "prlimit64": Only(302, 0, (0,)),
+    "socket": Only(41, 0, (AF_UNIX,)),
+    "socketpair": Only(53, 0, (AF_UNIX,)),
+}
+"""Calls that may be made with some arguments only."""
+
+# include/uapi/linux/{bpf_common,seccomp,audit}.h
+_LOAD, _JUMP, _RETURN = 0x20, 0x05, 0x06
+_EQUAL, _GREATER, _AT_LEAST, _ANY_BIT = 0x10, 0x20, 0x30, 0x40
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_ARCH_X86_64 = 0xC000003E
+_NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
+_MISSING = _ERRNO | errno.ENOSYS
+_FORBIDDEN = _ERRNO | errno.EPERM
+
+_Instruction = tuple[int, int, int, int]
+
+
+def filter_program() -> bytes:
+    """The filter, as bubblewrap's ``--seccomp`` and seccomp(2) take it: ``struct sock_filter[]``.
+
+    Calls of another architecture do not exist either; those of x32 have numbers beyond all of
+    ours.
+    """
+    program = [(_LOAD, 0, 0, _ARCH), *_unless(_ARCH_X86_64, [(_RETURN, 0, 0, _MISSING)])]
+    program.append((_LOAD, 0, 0, _NUMBER))
+    for rule in NARROWED.values():
+        block = [(_LOAD, 0, 0, _ARGUMENTS + 8 * rule.argument), *_test(rule)]
+        program += [(_JUMP | _EQUAL, 0, len(block), rule.number), *block]
+    program += _ladder(_runs(ALLOWED.values()))
+    return b"".join(struct.pack("<HBBI", *instruction) for instruction in program)
+
+
+def _unless(value: int, otherwise: list[_Instruction]) -> list[_Instruction]:
+    return [(_JUMP | _EQUAL, len(otherwise), 0, value), *otherwise]
+
+
+def _test(rule: Only | Without) -> list[_Instruction]:
+    """Judge the argument that was loaded."""
+    allow, forbid = (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _FORBIDDEN)
+    if isinstance(rule, Without):
+        return [(_JUMP | _ANY_BIT, 1, 0, rule.mask), allow, forbid]
+    left = range(len(rule.values), 0, -1)
+    tests = [(_JUMP | _EQUAL, ahead, 0, v) for ahead, v in zip(left, rule.values, strict=True)]
+    return [*tests, forbid, allow]
+
+
+def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Ascending runs of consecutive numbers: the first and the last of each."""
+    runs: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
+
+
+def _ladder(runs: list[tuple[int, int]]) -> list[_Instruction]:
+    """Allow a loaded number that is in one of ``runs``; each step ends or goes on to the next."""
+    program: list[_Instruction] = []
+    for index, (first, last) in enumerate(runs):
+        after = 2 * (len(runs) - index - 1)  # instructions between this step and the two ends
+        program.append((_JUMP | _AT_LEAST, 0, after + 1, first))
+        program.append((_JUMP | _GREATER, 0, after + 1, last))
+    return [*program, (_RETURN, 0, 0, _MISSING), (_RETURN, 0, 0, _ALLOW)]

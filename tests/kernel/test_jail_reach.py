@@ -1,0 +1,181 @@
+"""All that a jailed process can write, call and see, whoever started it; the list is closed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import pytest
+
+from testbed import proc
+from testbed.bundle import PACKAGE
+from testbed.kernel.jail import FIRST_ID, LAST_ID, TMP_BYTES
+
+USER = 1000
+PROBE = Path(__file__).with_name("probe.py")
+PYTHON = "/usr/bin/python3"
+# Stands for the runner; plain Python, because another user may not reach this environment's.
+RUNNER = """\
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from testbed import proc
+from testbed.kernel.jail import Contents, open_stage
+folders = [Path(sys.argv[1]) / name for name in ("bundle", "page", "out")]
+with open_stage(Contents(Path("/usr/bin/env"), *folders), jailed=True) as stage:
+    argv = (*stage.prefix, stage.kernel, "/usr/bin/python3", "-I", "-S", *sys.argv[2:])
+    done = proc.run(argv, pass_fds=stage.descriptors)
+print(done.stdout)
+"""
+WRITABLE = {
+    # Nobody keeps what is written there; bytes for the random pool do not count as entropy.
+    "/dev/full", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom",
+    # Terminals of the jail's own, and the one of the process, which has none.
+    "/dev/tty", "/dev/pts/ptmx",
+    # Bounded, in memory, and gone with the jail.
+    "/tmp", "/stage/uml",
+    # The trial's own folder.
+    "/stage/out",
+}  # fmt: skip
+NO_SUCH_CALL = "ENOSYS"
+NARROWED = {
+    *(f"clone {kind}" for kind in ("mount", "cgroup", "uts", "ipc", "user", "pid", "net")),
+    "TIOCSTI", "TIOCLINUX", "TIOCSCTTY", "SIOCGIFCONF", "personality", "prlimit64 of another",
+    "AF_INET", "AF_INET6", "AF_NETLINK", "AF_PACKET", "AF_VSOCK",
+}  # fmt: skip
+Enter = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that every user can reach, with the code that makes a jail and three folders."""
+    folder = Path(mkdtemp(prefix="firstflight-test-"))
+    folder.chmod(0o755)
+    # The rooms of the house that are imported.
+    for name in ("__init__.py", "errors.py", "log.py", "proc.py", "units.py", "kernel", "model"):
+        source, target = PACKAGE / name, folder / "testbed" / name
+        target.parent.mkdir(exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copyfile(source, target)
+    for name in ("bundle", "page", "out"):
+        (folder / name).mkdir()
+    shutil.copyfile(PROBE, folder / "bundle" / "probe.py")
+    for path in folder.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(
+    params=["this user", pytest.param("another user", marks=pytest.mark.root)],
+)
+def enter(request: pytest.FixtureRequest, place: Path) -> Enter:
+    """Runs a Python program in a jail and returns what it told; root is one of the callers."""
+    prefix: tuple[str, ...] = ()
+    if request.param == "another user":
+        if os.geteuid() != 0:
+            pytest.skip("only root can start a jail as another user")
+        os.chown(place / "out", USER, USER)
+        prefix = ("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups")
+
+    def run(*words: str) -> dict[str, Any]:
+        argv = (*prefix, PYTHON, "-B", "-c", RUNNER, str(place), *words)
+        told: dict[str, Any] = json.loads(proc.run(argv, cwd=place).stdout)
+        return told
+
+    return run
+
+
+@pytest.fixture
+def seen(enter: Enter) -> dict[str, Any]:
+    """What the probe tells."""
+    return enter("bundle/probe.py")
+
+
+def test_what_can_be_written(seen: dict[str, Any]) -> None:
+    # The folder of an ordinary user's own terminals is that user's.
+    assert set(seen["writable"]) - {"/dev/pts"} == WRITABLE
+
+
+def test_what_can_be_called(seen: dict[str, Any]) -> None:
+    calls = seen["calls"]
+    assert {name for name, end in calls.items() if end == "EPERM"} == NARROWED
+    assert {name: end for name, end in calls.items() if name not in NARROWED} == dict.fromkeys(
+        calls.keys() - NARROWED, NO_SUCH_CALL
+    )
+    for name in ("mount", "keyctl", "bpf", "io_uring_setup", "open_by_handle_at", "unshare"):
+        assert name in calls
+
+
+def test_who_it_is(seen: dict[str, Any]) -> None:
+    status = seen["status"]
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        # An ordinary user's bound is that of the user namespace, and of no use without the others.
+        assert int(status[name][0], 16) == 0 or name == "CapBnd", name
+    assert status["NoNewPrivs"] == ["1"]
+    assert status["Seccomp"] == ["2"]
+    assert 0 not in seen["ids"]
+    if seen["ids"][0] not in (USER, os.geteuid()):
+        assert FIRST_ID <= seen["ids"][0] <= LAST_ID
+        assert len(set(seen["ids"])) == 1
+        assert int(status["CapBnd"][0], 16) == 0
+
+
+def test_what_it_can_reach(seen: dict[str, Any]) -> None:
+    assert len(seen["processes"]) == 2  # the one that waits, and itself
+    assert seen["interfaces"] == ["lo"]
+    assert seen["sockets"] == []
+    assert seen["suid mounts"] == []
+    assert set(seen["descriptors"]) == {"0", "1", "2"}
+    assert seen["descriptors"]["0"] == "/dev/null"
+    assert seen["session"] == seen["processes"][1]
+
+
+HOG = """
+import errno, json, mmap, os, time
+
+def refused(act):
+    try:
+        act()
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return ""
+
+def fill(path):
+    with open(path, "wb", 0) as file:
+        while file.write(bytes(1 << 16)):
+            pass
+
+def multiply():
+    for _ in range(4096):
+        if os.fork() == 0:
+            time.sleep(60)
+
+room = os.statvfs("/tmp")
+private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+told = {
+    "a large file": refused(lambda: open("out/large", "w").truncate(3 << 30)),
+    "files of the kernel": refused(lambda: fill("/stage/uml/large")),
+    "private memory": refused(lambda: mmap.mmap(-1, 3 << 30, private)),
+    "processes": refused(multiply),
+    "shared memory": room.f_blocks * room.f_frsize,
+}
+print(json.dumps(told))
+"""
+
+
+def test_how_much_it_can_take(enter: Enter) -> None:
+    assert enter("-c", HOG) == {
+        "a large file": "EFBIG",
+        "files of the kernel": "ENOSPC",
+        "private memory": "ENOMEM",
+        "processes": "EAGAIN",
+        "shared memory": TMP_BYTES,
+    }
