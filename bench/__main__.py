@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 from rich.console import Console
@@ -36,6 +35,7 @@ from testbed.errors import (
     TestbedError,
 )
 from testbed.exits import run_command
+from testbed.scratch import scratch_folder
 from testbed.suggest import did_you_mean
 
 # Where standard output is no terminal.
@@ -92,9 +92,9 @@ def bench(
     if not machine.idle:
         _log.warning("the machine is not idle (load %.2f): times will be high", machine.load)
     results = []
-    with places.using_cache(places.cache()), TemporaryDirectory(prefix="firstflight-bench-") as tmp:
+    with places.using_cache(places.cache()), scratch_folder("bench") as scratch:
         work = Work(
-            Path(tmp),
+            scratch,
             machine,
             quick=quick,
             # Who names a long measurement wants it measured.

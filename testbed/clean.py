@@ -6,7 +6,6 @@ the host is looked for here.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
@@ -15,14 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import StorageError
+from testbed.scratch import find_scratch
 
 PARTS = frozenset(
     {"bundles", "js", "kernels", "logs", "native", "packages", "pages", "recipes", "venv"}
 )
 """The folders that this program makes in its cache; anything else there is not ours to remove."""
-
-STAGES = "firstflight-stage-*"
-"""Where an unjailed guest starts; only a run that was killed leaves one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +34,8 @@ class Leftover:
 def find_leftovers(cache: Path, temporary: Path | None = None) -> list[Leftover]:
     """Everything of ours in the cache and in the folder for temporary files."""
     temporary = temporary or Path(tempfile.gettempdir())
-    found = [*_cached(cache), *_stages(temporary)]
+    scratch = find_scratch(temporary)
+    found = [*_cached(cache), *((path, "a process uses it" * used) for path, used in scratch)]
     return [Leftover(path, size_of(path), kept) for path, kept in found]
 
 
@@ -75,23 +73,3 @@ def _cached(cache: Path) -> Iterator[tuple[Path, str]]:
         for environment in sorted(part.iterdir()):
             in_use = Path(sys.prefix).resolve() == environment.resolve()
             yield environment, "this program runs in it" if in_use else ""
-
-
-def _stages(temporary: Path) -> Iterator[tuple[Path, str]]:
-    working = _working_directories()
-    for stage in sorted(temporary.glob(STAGES)):
-        if stage.is_symlink() or not stage.is_dir() or stage.lstat().st_uid != os.geteuid():
-            continue
-        in_use = any(stage == place or stage in place.parents for place in working)
-        yield stage, "a guest runs in it" if in_use else ""
-
-
-def _working_directories() -> frozenset[Path]:
-    """The working directory of every process that this user may look at."""
-    found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            found.add((process / "cwd").readlink())
-        except OSError:  # ended meanwhile, or another user's
-            continue
-    return frozenset(found)

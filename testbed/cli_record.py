@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -21,6 +20,7 @@ from testbed.page.catalogue import name_page
 from testbed.page.importing.writing import Manner, write_page
 from testbed.page.verify_origins import host_problem
 from testbed.recorder import RecordOrder, record
+from testbed.scratch import scratch_folder
 
 PLAIN_EVERY_S = 2.0
 _VIEWPORT = re.compile(r"([0-9]{1,5})[xX]([0-9]{1,5})")
@@ -85,11 +85,11 @@ def record_command(
     """
     order = RecordOrder(url=url, **asked)
     folder = _check(order, name, replace=replace, contents=not anonymize)
-    with TemporaryDirectory(prefix="firstflight-record-") as scratch:
+    with scratch_folder("record") as scratch:
         # The browser may be another user than this one.
-        Path(scratch).chmod(0o711)
+        scratch.chmod(0o711)
         with telling() as tell:
-            recording = record(order, Path(scratch), tell)
+            recording = record(order, scratch, tell)
         manner = Manner(title, licence, anonymize, keep_secrets, replace)
         written = write_page(folder, recording, manner)
     tell_page(folder, written)

@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event
 
 import dpkt
@@ -24,6 +23,7 @@ from testbed.errors import TestbedError
 from testbed.kernel.protocol import Kernel, RawResult
 from testbed.kernel.virtual import TRACE_FILE
 from testbed.model import CAPTURE_FILE, Record, Trial
+from testbed.scratch import scratch_folder
 from testbed.wire.packets import read_ip
 
 # struct tt_trace_record: time, result, three arguments, thread, number, command.
@@ -52,10 +52,10 @@ def check_determinism(
     Raises:
         TestbedError: a boot did not end with a proven measurement.
     """
-    with TemporaryDirectory(prefix="firstflight-determinism-") as scratch:
+    with scratch_folder("determinism") as scratch:
 
         def boot(number: int, slot: int) -> Run:
-            folder = Path(scratch) / str(number)
+            folder = scratch / str(number)
             folder.mkdir()
             raw = kernel.run(trial, page, folder, slot, Event())
             record = conclude(trial, raw, folder, "", 1)

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from testbed.errors import ConfigurationError, LabError
 from testbed.model import Replay
 from testbed.page.archive import Archive, read_archive
+from testbed.scratch import scratch_folder
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import ERROR_LOG, Terms, serve
 from testbed.server.replay_log import read_replay
@@ -67,7 +67,7 @@ def serve_loopback(
     wanted = lab_listeners(archive, addresses, protocol)
     tls = built / TLS_FOLDER if any(listener.tls for listener in wanted) else None
     with ExitStack() as undo:
-        scratch = Path(undo.enter_context(TemporaryDirectory(prefix="firstflight-")))
+        scratch = undo.enter_context(scratch_folder("serve"))
         ports = _free_ports(len(wanted)) if first_port is None else _ports(first_port, len(wanted))
         listeners = tuple(
             replace(listener, bound_port=port) for listener, port in zip(wanted, ports, strict=True)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -8,23 +9,37 @@ import pytest
 from testbed import proc
 from testbed.clean import find_leftovers, remove
 from testbed.errors import StorageError
+from testbed.places import ROOT
+from testbed.scratch import scratch_folder
+
+KILLED = """\
+import os, signal
+from testbed.scratch import scratch_folder
+with scratch_folder("stage") as folder:
+    (folder / "file").write_text("left")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
-def test_a_stage_that_a_guest_runs_in_is_kept(tmp_path: Path) -> None:
-    for name in ("firstflight-stage-dead", "firstflight-stage-live", "other-stage-dead"):
+def test_a_folder_that_a_process_uses_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    others = ("firstflight-results1", "firstflight-stage-dead", "other-stage-abcdefgh")
+    for name in others:
         (tmp_path / name).mkdir()
-        (tmp_path / name / "file").touch()
-    with proc.started(["sleep", "30"], cwd=tmp_path / "firstflight-stage-live"):
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = proc.run([sys.executable, "-c", KILLED], cwd=ROOT, env=env, check=False)
+    assert done.returncode == -9
+    with scratch_folder("serve") as used:
         found = find_leftovers(tmp_path / "cache", tmp_path)
-        assert [(f.path.name, bool(f.kept)) for f in found] == [
-            ("firstflight-stage-dead", False),
-            ("firstflight-stage-live", True),
-        ]
+        assert {f.path.name.split("-")[1]: f.kept for f in found} == {
+            "serve": "a process uses it",
+            "stage": "",
+        }
         remove(found)
-    assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "firstflight-stage-live",
-        "other-stage-dead",
-    ]
+        assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*others, used.name])
+    assert not used.exists()
 
 
 def test_a_link_is_never_followed(tmp_path: Path) -> None:
@@ -33,10 +48,10 @@ def test_a_link_is_never_followed(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
     (cache / "pages").symlink_to(tmp_path / "precious")
-    (tmp_path / "firstflight-stage-x").symlink_to(tmp_path / "precious")
+    (tmp_path / "firstflight-stage-abcdefgh").symlink_to(tmp_path / "precious")
     remove(find_leftovers(cache, tmp_path))
     assert not (cache / "pages").is_symlink()
-    assert (tmp_path / "firstflight-stage-x").is_symlink()
+    assert (tmp_path / "firstflight-stage-abcdefgh").is_symlink()
     assert (tmp_path / "precious" / "file").exists()
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
+import socket
+import subprocess  # noqa: TID251 - for a constant
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +16,17 @@ from pathlib import Path
 import pytest
 
 from testbed import cli_serve, prepare, proc
+from testbed.clean import find_leftovers, remove
 from testbed.cli_serve import serve
 from testbed.errors import EXIT_CONFIGURATION, EXIT_OK
 from testbed.exits import run_command
 from testbed.loopback import LoopbackSite
 from testbed.model import Replay, Substitution
+from testbed.places import ROOT
 from tests.hallway import make_doors
 from tests.test_loopback import BODIES, IMG, WWW, build, curl
+
+DEADLINE_S = 10.0
 
 
 @pytest.fixture
@@ -126,3 +134,43 @@ def test_the_printed_command_is_one_for_a_shell(
 
     ended(use=use)
     assert fetched == [BODIES[f"https://{WWW}/"].decode()]
+
+
+SERVE = """\
+import sys
+from pathlib import Path
+from testbed import prepare
+from testbed.cli_serve import serve
+from testbed.exits import run_command
+from tests.hallway import make_doors
+prepare.built_page = lambda _name, _cache: Path(sys.argv[1]) / "built"
+run_command(serve, args=["small", "--json"], obj=make_doors(Path(sys.argv[1])))
+"""
+
+
+def test_killed_it_leaves_no_server_and_a_folder_that_clean_finds(tmp_path: Path) -> None:
+    build(tmp_path / "built")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    argv = (sys.executable, "-c", SERVE, str(tmp_path))
+    env = {**os.environ, "TMPDIR": str(temporary)}
+    with proc.started(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        site = json.loads(child.stdout.readline())
+        at = (site["listeners"][0]["address"], site["listeners"][0]["bound_port"])
+        socket.create_connection(at, timeout=5).close()
+        (folder,) = temporary.iterdir()
+        server = os.pidfd_open(int((folder / "server" / "nginx.pid").read_text()))
+        try:
+            (leftover,) = find_leftovers(tmp_path / "cache", temporary)
+            assert leftover.kept == "a process uses it"
+            child.kill()
+            assert select.select([server], [], [], DEADLINE_S)[0], "nginx goes on"
+        finally:
+            os.close(server)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(at, timeout=5)
+    found = find_leftovers(tmp_path / "cache", temporary)
+    assert [(leftover.path, leftover.kept) for leftover in found] == [(folder, "")]
+    remove(found)
+    assert list(temporary.iterdir()) == []

@@ -18,11 +18,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryFile
 
 from testbed import proc
 from testbed.errors import MissingError
 from testbed.kernel.callfilter import filter_program
+from testbed.scratch import scratch_folder
 
 STAGE = "/stage"
 LD_CACHE = Path("/etc/ld.so.cache")
@@ -187,8 +188,7 @@ def open_stage(contents: Contents, jailed: bool, slot: int = 0) -> Iterator[Stag
             argv = jail_argv(contents, file.fileno(), user)
             yield Stage(argv, None, {}, f"{STAGE}/linux", (file.fileno(),))
         return
-    with TemporaryDirectory(prefix="firstflight-stage-") as name:
-        stage = Path(name)
+    with scratch_folder("stage") as stage:
         (stage / "etc").mkdir()
         (stage / "uml").mkdir()
         for link, target in (
@@ -223,8 +223,8 @@ def may_be_unjailed() -> bool:
 
 def read_jail_problem() -> str | None:
     """Why guests cannot be jailed on this machine; ``None`` when they can: one is made."""
-    with TemporaryDirectory(prefix="firstflight-jail-") as name:
-        folders = [Path(name) / part for part in ("bundle", "page", "out")]
+    with scratch_folder("jail") as scratch:
+        folders = [scratch / part for part in ("bundle", "page", "out")]
         for folder in folders:
             folder.mkdir()
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from testbed.recipe.install import Installed, Tell, read_package
 from testbed.recipe.site import make_site
 from testbed.recipe.split import split
 from testbed.recorder import RecordError, RecordOrder, record
+from testbed.scratch import scratch_folder
 
 # Nothing is slow on loopback.
 _WAIT_S, _TIMEOUT_S = 1.0, 60.0
@@ -33,8 +33,7 @@ def capture_recipe(recipe: Recipe, installed: Installed, tell: Tell) -> Recordin
     """
     made = split(recipe, read_package(recipe, installed))
     site = make_site(recipe, made, _source(recipe, installed))
-    with tempfile.TemporaryDirectory(prefix="firstflight-recipe-") as folder:
-        scratch = Path(folder)
+    with scratch_folder("recipe") as scratch:
         scratch.chmod(0o755)  # or the browser could not have a user of its own
         write_archive(scratch / recipe.name, site, licence=recipe.licence)
         built = build_page(scratch / recipe.name, scratch / "built")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from testbed.model import Replay
 from testbed.page.build import build_page
@@ -15,6 +14,7 @@ from testbed.recipe.canonical import make_canonical
 from testbed.recipe.capture import capture, capture_recipe
 from testbed.recipe.description import read_recipe
 from testbed.recipe.install import Tell, install
+from testbed.scratch import scratch_folder
 
 # Layout asks for fonts, at moments of its own; which of two comes first is chance.
 _BY_LAYOUT = "font/"
@@ -78,8 +78,7 @@ def load_twice(folder: Path, cache: Path, tell: Tell) -> tuple[Recording, Record
     """
     recipe = read_recipe(folder)
     recorded = capture_recipe(recipe, install(recipe, cache, tell), tell)
-    with TemporaryDirectory(prefix="firstflight-recipe-") as name:
-        scratch = Path(name)
+    with scratch_folder("recipe") as scratch:
         scratch.chmod(0o755)
         page = scratch / recipe.name
         write_archive(page, make_canonical(recorded), licence=recipe.licence)

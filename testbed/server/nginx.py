@@ -31,6 +31,8 @@ READY_S = 10.0
 NO_LIMIT = 1_000_000
 PID_FILE = "nginx.pid"
 ERROR_LOG = "error.log"
+# nginx is one process here (master_process off) and changes no ids, so the kernel keeps to this.
+TIED = ("setpriv", "--pdeathsig", "KILL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,8 @@ def serve(
     """Run nginx inside ``namespace`` and yield its process id once it listens everywhere.
 
     ``scratch`` is made; it holds the configuration and the logs, also after the end.  Without a
-    namespace it runs where we do.
+    namespace it runs where we do, and ends with the thread that started it, whatever ends that;
+    what has a namespace is in a guest or an enclosure, which ends as a whole.
 
     Raises:
         ConfigurationError: the page cannot be replayed.
@@ -158,7 +161,7 @@ def serve(
     if terms.tls is not None:
         # A link: paths of certificates may hold variables, and this one has none.
         (scratch / TLS_LINK).symlink_to(terms.tls.absolute())
-    argv = (*(namespace.prefix if namespace is not None else ()), *nginx_argv(scratch))
+    argv = (*(namespace.prefix if namespace is not None else TIED), *nginx_argv(scratch))
     with ExitStack() as undo:
         log = undo.enter_context((scratch / "nginx.log").open("wb"))
         child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))

@@ -57,7 +57,16 @@ def place() -> Iterator[Path]:
     folder = Path(mkdtemp(prefix="firstflight-test-"))
     folder.chmod(0o755)
     # The rooms of the house that are imported.
-    for name in ("__init__.py", "errors.py", "log.py", "proc.py", "units.py", "kernel", "model"):
+    for name in (
+        "__init__.py",
+        "errors.py",
+        "log.py",
+        "proc.py",
+        "scratch.py",
+        "units.py",
+        "kernel",
+        "model",
+    ):
         source, target = PACKAGE / name, folder / "testbed" / name
         target.parent.mkdir(exist_ok=True)
         if source.is_dir():
