@@ -66,6 +66,13 @@ def _split(
 @click.option("--resolver-rule", "resolver_rules", multiple=True, metavar="RULE",
               callback=_split,
               help="For the browser, as 'MAP * 127.0.0.1:8080', or a list of such.")  # fmt: skip
+@click.option(
+    "--allow-private",
+    "allowed",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="Let the page reach this host of your machine or network, beside its own.",
+)
 @click.option("--spki", "authority", type=click.Path(path_type=Path), metavar="FILE",
               help="Trust the authority whose key has the Base64 SHA-256 in FILE.")  # fmt: skip
 def record_command(

@@ -36,6 +36,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "real.h"
+
 #ifndef TCP_FASTOPEN_CONNECT
 #define TCP_FASTOPEN_CONNECT 30
 #endif
@@ -49,19 +51,6 @@ static atomic_uchar opened_fast[MAX_FD];
 
 /* A copy: Chromium overwrites the environment block when it renames its processes. */
 static char *log_path;
-
-/* The C library's own function behind the one of that name here, looked up once.  Two threads may
- * both look it up; they store the same address. */
-#define REAL(name)                                                               \
-	({                                                                       \
-		static _Atomic(void *) found;                                    \
-		void *address = atomic_load_explicit(&found, memory_order_relaxed); \
-		if (!address) {                                                  \
-			address = dlsym(RTLD_NEXT, #name);                       \
-			atomic_store_explicit(&found, address, memory_order_relaxed); \
-		}                                                                \
-		(__typeof__(&name))address;                                      \
-	})
 
 __attribute__((constructor)) static void start(void)
 {

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import os
 import pwd
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ORDINARY = "nobody"
+TIED = ("setpriv", "--pdeathsig", "KILL")
 _SYSTEM_SCRATCH = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - for mkdtemp
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """``prefix`` starts a command as ``user``; ``remark`` says why it is not as it should be."""
+    """``prefix`` starts a command as ``user``, and ends it with the thread that started it.
+
+    ``remark`` says why the user is not as it should be.
+    """
 
     user: int
     group: int = 0
-    prefix: tuple[str, ...] = ()
+    prefix: tuple[str, ...] = TIED
     remark: str = ""
 
     def own(self, folder: Path) -> None:
         """Give ``folder`` and what is in it to this account."""
-        if self.prefix:
+        if self.user != os.geteuid():
             for path in (folder, *folder.rglob("*")):
                 os.chown(path, self.user, self.group)
 
@@ -49,11 +52,9 @@ def choose_account(*needed: Path) -> Account:
     closed = next(_closed(needed), None)
     if closed is not None:
         return Account(0, remark=f"the browser runs as root, without its sandbox: {closed}")
-    if shutil.which("setpriv") is None:
-        return Account(0, remark="the browser runs as root, without its sandbox: no setpriv here")
     ordinary = pwd.getpwnam(ORDINARY)
     prefix = (
-        *("setpriv", f"--reuid={ordinary.pw_uid}", f"--regid={ordinary.pw_gid}"),
+        *(*TIED, f"--reuid={ordinary.pw_uid}", f"--regid={ordinary.pw_gid}"),
         *("--clear-groups", "--no-new-privs"),
     )
     return Account(ordinary.pw_uid, ordinary.pw_gid, prefix)

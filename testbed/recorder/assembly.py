@@ -22,11 +22,16 @@ from testbed.recorder.seen import Asked, Seen
 from testbed.recorder.shortfall import note_answer, note_body, note_load, note_missing
 from testbed.recorder.transfer import Transfer
 
+REFUSED = (
+    "kept from an address of this machine or its network, which --allow-private HOST lets it reach"
+)
 Answered = tuple[Transfer, Asked | None]
 
 
-def assemble(order: RecordOrder, seen: Seen, log: NetLog, today: date) -> Recording:
-    """The recording, with a note for all that is not in it.
+def assemble(
+    order: RecordOrder, seen: Seen, log: NetLog, refused: Sequence[str], today: date
+) -> Recording:
+    """The recording, with a note for all that is not in it, and for each end that was ``refused``.
 
     Raises:
         RecordError: no request got a response.
@@ -37,6 +42,7 @@ def assemble(order: RecordOrder, seen: Seen, log: NetLog, today: date) -> Record
     if not answered:
         raise RecordError(f"{order.url}: no request got a response")
     note_load(notes, seen, log)
+    notes.add_all(REFUSED, refused)
     note_answer(notes, [transfer for transfer, _ in answered])
     note_missing(notes, pairing, {id(transfer) for transfer, _ in answered})
     exchanges = tuple(

@@ -19,6 +19,8 @@ _REMEDIES = {
     "ERR_TOO_MANY_REDIRECTS": "it redirects without an end",
     "ERR_UNSAFE_PORT": "browsers refuse this port; use another",
     "ERR_ABORTED": "it is no page but a download, or has no content",
+    "ERR_NETWORK_ACCESS_DENIED": "it is, or leads to, an address of this machine or its network; "
+    "--allow-private HOST lets it",
     "the browser ended": "something else stopped it, or it ran out of memory",
     "the page crashed": "it may need more memory than there is",
 }

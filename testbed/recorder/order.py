@@ -11,7 +11,21 @@ from testbed.errors import TestbedError
 from testbed.page.archive import split_url
 
 LEAST_PIXELS, MOST_PIXELS = 100, 10_000
+LAST_PORT = 65535
+_END = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s,]+)(?::([0-9]{1,5}))?")
 _URL = re.compile(r"[\x21-\x7e]+")
+
+
+def parse_end(text: str) -> tuple[str, int | None]:
+    """Host and port of ``HOST``, ``HOST:PORT`` or ``[ADDRESS]:PORT``.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    found = _END.fullmatch(text)
+    if found is None or int(found[2] or 0) > LAST_PORT:
+        raise ValueError(f"{text!r} is no host and no host with a port; write it like nas.home:80")
+    return found[1].strip("[]"), None if found[2] is None else int(found[2])
 
 
 class RecordError(TestbedError):
@@ -31,6 +45,7 @@ class RecordOrder:
         pinned: give scripts the pinned clocks and random numbers that replays can give them.
         timeout_s: bound of the load and, again from its start, of the waiting after it.
         resolver_rules: the browser's ``--host-resolver-rules``, as "MAP * 127.0.0.1:8080".
+        allowed: private hosts beside its own that the page may reach, as "HOST" or "HOST:PORT".
         authority: a file with the base64 SHA-256 of the public key of an authority to trust.
     """
 
@@ -42,6 +57,7 @@ class RecordOrder:
     pinned: bool = False
     timeout_s: float = 60.0
     resolver_rules: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
     authority: Path | None = None
 
     @property
@@ -75,6 +91,11 @@ class RecordOrder:
             for rule in self.resolver_rules
             if "," in rule or not rule.isprintable()
         ]
+        for text in self.allowed:
+            try:
+                parse_end(text)
+            except ValueError as error:
+                found.append(f"--allow-private {error}")
         if self.authority is not None and not os.access(self.authority, os.R_OK):
             found.append(
                 f"{self.authority}: cannot be read; it should hold a key's SHA-256 in base64"

@@ -8,7 +8,7 @@ import secrets
 import select
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from testbed.client.chromium.browser import (
 from testbed.client.process import read_tail
 from testbed.errors import ConfigurationError, MissingError
 from testbed.page.recording import Recording
+from testbed.recorder import guard
 from testbed.recorder.account import Account, choose_account, choose_scratch
 from testbed.recorder.assembly import assemble
 from testbed.recorder.failure import describe_failure
@@ -38,6 +39,7 @@ _log = messages.logger(__name__)
 Tell = Callable[[str], None]
 
 DRIVER = Path("dist") / "record.cjs"
+GUARD_LOG = "guard.log"
 TIMED_OUT, NOT_LOADED = 3, 4  # the driver's exit statuses
 GRACE_S = 60.0  # for starting and closing the browser and asking for bodies
 LOOK_S = 0.5
@@ -60,11 +62,11 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
     """
     if order.problems:
         raise ConfigurationError(list(order.problems))
-    driver = places.built_part("js") / DRIVER
-    if not os.access(driver, os.R_OK):
-        raise MissingError(
-            f"{driver} is missing: the browser driver has not been built; run ./run.sh"
-        )
+    driver, library = places.built_part("js") / DRIVER, places.built_part("native") / guard.LIBRARY
+    for part in (driver, library):
+        if not os.access(part, os.R_OK):
+            raise MissingError(f"{part} is missing: it has not been built; run ./run.sh")
+    reach = guard.find_reach(order)
     browser, node = find_browser(), find_node()
     scratch = choose_scratch(scratch)
     account = choose_account(scratch / "any", browser, node)
@@ -75,22 +77,26 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
         shutil.copyfile(driver, folder / "record.cjs")
         (folder / "profile").mkdir()
         mark = secrets.token_hex(16)
-        _write_order(order, folder, browser, account, mark)
+        shutil.copyfile(library, folder / guard.LIBRARY)
+        _write_order(order, reach, folder, browser, account, mark)
         account.own(folder)
         _drive((*account.prefix, str(node), str(folder / "record.cjs")), order, folder, tell)
         tell("reading the browser's network log")
         seen = parse_seen(json.loads((folder / "seen.json").read_bytes()))
         log = read_netlog(folder / "net.json", mark)
+        refused = guard.read_refused(folder / GUARD_LOG)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return assemble(order, seen, log, datetime.now(UTC).date())
+    return assemble(order, seen, log, refused, datetime.now(UTC).date())
 
 
-def browser_arguments(order: RecordOrder, netlog: Path) -> list[str]:
-    """What the browser is told beyond what it is told in replays."""
+def browser_arguments(order: RecordOrder, rules: Sequence[str], netlog: Path) -> list[str]:
+    """What the browser is told beyond what replays tell it; ``rules`` are for its resolver."""
     given = [f"--log-net-log={netlog}", "--net-log-capture-mode=Everything"]
-    if order.resolver_rules:
-        given.append(f"--host-resolver-rules={','.join(order.resolver_rules)}")
+    # A page's own datagrams would tell addresses of this machine (WebRTC).
+    given.append("--force-webrtc-ip-handling-policy=disable_non_proxied_udp")
+    if rules:
+        given.append(f"--host-resolver-rules={','.join(rules)}")
     if order.viewport:
         given.append("--window-size={},{}".format(*order.viewport))
     if order.user_agent is not None:
@@ -108,7 +114,12 @@ def _read_authority(order: RecordOrder) -> str | None:
 
 
 def _write_order(
-    order: RecordOrder, folder: Path, browser: Path, account: Account, mark: str
+    order: RecordOrder,
+    reach: guard.Reach,
+    folder: Path,
+    browser: Path,
+    account: Account,
+    mark: str,
 ) -> None:
     nowhere = f"unix:path={folder / 'no-bus'}"
     value: dict[str, Any] = {
@@ -116,11 +127,16 @@ def _write_order(
         "executable": str(browser),
         "profile": str(folder / "profile"),
         "environment": _environment(folder)
-        | {"DBUS_SESSION_BUS_ADDRESS": nowhere, "DBUS_SYSTEM_BUS_ADDRESS": nowhere},
+        | {"DBUS_SESSION_BUS_ADDRESS": nowhere, "DBUS_SYSTEM_BUS_ADDRESS": nowhere}
+        | {"LD_PRELOAD": str(folder / guard.LIBRARY), "GUARD_LOG": str(folder / GUARD_LOG)}
+        | {"GUARD_ALLOW": ",".join(reach.ends)},
+        "guard_log": str(folder / GUARD_LOG),
         "sandbox": sandbox_obstacle(account.user) is None,
         "filter_calls": filters_calls(),
         "authority": _read_authority(order),
-        "arguments": browser_arguments(order, folder / "net.json"),
+        "arguments": browser_arguments(
+            order, (*order.resolver_rules, *reach.rules), folder / "net.json"
+        ),
         "timeout_ms": order.timeout_s * 1000,
         "wait_ms": order.wait_s * 1000,
         "scroll": order.scroll,

@@ -4,11 +4,13 @@
  *
  * Usage: node record.cjs ORDER.json DESCRIPTOR, where ORDER holds: url, executable, profile,
  * environment, sandbox, filter_calls, authority, arguments, timeout_ms, wait_ms, scroll, pinned,
- * netlog (the file), mark (a word that no page knows), result; and DESCRIPTOR is open for writing and gets lines of JSON about the progress.
+ * netlog (the file), mark (a word that no page knows), guard_log, result; and DESCRIPTOR is open
+ * for writing and gets lines of JSON about the progress.
  */
 
 import {
   closeSync,
+  existsSync,
   fstatSync,
   openSync,
   readFileSync,
@@ -252,6 +254,9 @@ async function main() {
   process.once('SIGTERM', () => process.exit(1));
   const write = (result) => writeFileSync(order.result, JSON.stringify(result) + '\n');
   try {
+    if (!existsSync(order.guard_log)) {
+      throw new LoadError('the browser has not loaded the guard of private addresses');
+    }
     write(await record(browser, order));
   } catch (error) {
     if (browser.connected && !(error instanceof LoadError)) {
