@@ -42,6 +42,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "rtprio": (resource.RLIMIT_RTPRIO, 0),
 }
 """Bounds of each process in a jail, that of processes for all together (getrlimit(2))."""
+CAP_SYS_ADMIN = 21  # capabilities(7)
 UNJAILED = "FIRSTFLIGHT_UNJAILED"
 JAIL_REMEDY = (
     "Install bubblewrap, and allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
@@ -82,14 +83,14 @@ def jail_argv(contents: Contents, filter_descriptor: int, user: int | None) -> t
     Args:
         contents: what the guest is given.
         filter_descriptor: where bubblewrap reads the system call filter from.
-        user: the id that root gives to what it starts; ``None``: the caller's, who is not root.
+        user: the id that root gives to what it starts; ``None``: the caller's, in a user namespace.
     """
     merged = [("--symlink", f"usr/{name}", f"/{name}") for name in ("bin", "sbin", "lib", "lib64")]
     return (
-        # An ordinary user gets a user namespace beside these.  Root gets none: ids would be its
-        # own on both sides, and what /proc lets root do is asked of the one outside.
-        *("bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"),
-        *("--unshare-cgroup-try", "--die-with-parent", "--new-session", "--as-pid-1"),
+        # Root has no user namespace: it would map root to root, and no other id.
+        *("bwrap", *(("--unshare-user",) if user is None else ()), "--unshare-pid"),
+        *("--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+        *("--die-with-parent", "--new-session", "--as-pid-1"),
         *("--cap-drop", "ALL", *_kept_capabilities(user), "--clearenv"),
         *("--hostname", "guest", "--ro-bind", "/usr", "/usr"),
         *(word for words in merged for word in words),
@@ -143,14 +144,16 @@ def _without_privileges(user: int | None) -> tuple[str, ...]:
 
 
 def jail_user(slot: int) -> int | None:
-    """The id that a guest of ``slot`` runs as when root starts it; ``None`` for any other caller.
+    """The id that a guest of ``slot`` runs as when root starts it; ``None``: that of the caller.
 
-    It is nobody's: no account of this machine has it, and no other slot.
+    It is nobody's: no account of this machine has it, and no other slot.  Root without
+    CAP_SYS_ADMIN, as in most containers, needs a user namespace as others do, and stays root there:
+    without capabilities, with nothing of root's to write, and behind the same filter.
 
     Raises:
         MissingError: all such ids have accounts.
     """
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 or not may_administer(Path("/proc/self/status").read_text()):
         return None
     free = [number for number in range(FIRST_ID, LAST_ID + 1) if not _has_account(number)]
     if not free:
@@ -159,6 +162,12 @@ def jail_user(slot: int) -> int | None:
             "for guests: run as an ordinary user"
         )
     return free[slot % len(free)]
+
+
+def may_administer(status: str) -> bool:
+    """Whether /proc/PID/status shows CAP_SYS_ADMIN among the effective capabilities."""
+    (effective,) = (line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
+    return bool(int(effective, 16) >> CAP_SYS_ADMIN & 1)
 
 
 def _has_account(number: int) -> bool:

@@ -178,6 +178,11 @@ def test_a_script_sees_the_same_responses(house: House, ran: Ran, site: Site) ->
     assert f"{WWW}/seen/{'_'.join(looks)}.png" in asked
 
 
+def test_the_manifest_says_what_held_the_guests(ran: Ran) -> None:
+    manifest = json.loads((ran.folder / "manifest.json").read_text())
+    assert manifest["environment"]["facts"]["confinement"] == "jail"
+
+
 def test_the_load_has_the_sizes_that_were_sent(ran: Ran, site: Site) -> None:
     forms = []
     for entry in ran.har(ran.records[0]):

@@ -22,6 +22,7 @@ from testbed.kernel.jail import (
     Contents,
     jail_argv,
     jail_user,
+    may_administer,
     open_stage,
     read_jail_problem,
 )
@@ -198,6 +199,7 @@ def test_without_a_jail_the_stage_is_removed(contents: Contents) -> None:
 
 def test_root_gives_each_slot_an_id_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr("testbed.kernel.jail.may_administer", lambda _status: True)
     taken = {FIRST_ID, FIRST_ID + 2}
 
     def find(number: int) -> int:
@@ -213,6 +215,11 @@ def test_root_gives_each_slot_an_id_that_nobody_has(monkeypatch: pytest.MonkeyPa
         jail_user(0)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert jail_user(0) is None
+
+
+@pytest.mark.parametrize(("capabilities", "may"), [("00000000a80425fb", False), ("200000", True)])
+def test_root_needs_a_capability_to_become_another(capabilities: str, may: bool) -> None:
+    assert may_administer(f"CapPrm:\t1ffffffffff\nCapEff:\t{capabilities}\n") == may
 
 
 def test_a_jail_has_no_more_than_its_caller(
