@@ -133,7 +133,8 @@ class Proof:
     """What the wire and both ends' counters say about the mechanism under test (RFC 7413).
 
     Of the connections that carry TLS, ``hello_bytes`` are those of all first ClientHello records,
-    ``syn_hello_bytes`` those of them that rode in SYNs.
+    ``syn_hello_bytes`` those of them that rode in SYNs.  ``given_up`` are the connections that the
+    client closed before their SYN-ACK: it answered that by RST, and its counters leave them out.
     """
 
     connections: int
@@ -149,6 +150,7 @@ class Proof:
     tls_connections: int = 0
     hello_bytes: int = 0
     syn_hello_bytes: int = 0
+    given_up: int = 0
 
     @property
     def proven(self) -> bool:

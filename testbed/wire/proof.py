@@ -28,7 +28,8 @@ class Connection:
     """What the capture shows of one TCP connection that the client opened.
 
     ``hello`` counts the bytes of the client's first TLS record, ``syn_hello`` those of them that
-    were in the SYN; both are 0 on a connection without TLS.
+    were in the SYN; both are 0 on a connection without TLS.  ``given_up`` says that the client had
+    closed it before its SYN-ACK came: no socket was left to take that.
     """
 
     server: str
@@ -42,6 +43,9 @@ class Connection:
     fastopen_option: bool = False
     cookie_request: bool = False
     synack_time_ns: int | None = None
+    synack_acked: int | None = None
+    answered: bool = False
+    given_up: bool = False
     syn_data_acked: bool = False
     new_cookie: bool = False
     sent: set[tuple[str, int, int]] = field(default_factory=set)
@@ -71,6 +75,7 @@ def read_connections(pcap: Path) -> list[Connection]:
         if tcp.flags & dpkt.tcp.TH_SYN and backward in connections:
             _note_synack(connections[backward], time_ns, tcp)
         elif forward in connections:
+            _note_answer(connections[forward], tcp)
             _note_data(connections[forward], "client", packet)
         elif backward in connections:
             _note_data(connections[backward], "server", packet)
@@ -101,6 +106,7 @@ def prove(pcap: Path, counters: dict[str, dict[str, int]], spec: TcpSpec) -> Pro
         tls_connections=sum(1 for c in connections if c.hello),
         hello_bytes=sum(c.hello for c in connections),
         syn_hello_bytes=sum(c.syn_hello for c in connections),
+        given_up=sum(1 for c in connections if c.given_up),
     )
 
 
@@ -137,11 +143,13 @@ def _first_contacts(connections: list[Connection]) -> set[int]:
 def _check_counters(
     connections: list[Connection], client: dict[str, int], server: dict[str, int]
 ) -> Iterator[str]:
-    acked = sum(1 for c in connections if c.syn_data_acked)
+    acked = [c for c in connections if c.syn_data_acked]
+    # A client counts when it takes a SYN-ACK, a server when it takes a SYN.
+    taken = sum(1 for c in acked if not c.given_up)
     for end, counter, seen in (
         ("client", "TcpActiveOpens", len(connections)),
-        ("client", "TcpExtTCPFastOpenActive", acked),
-        ("server", "TcpExtTCPFastOpenPassive", acked),
+        ("client", "TcpExtTCPFastOpenActive", taken),
+        ("server", "TcpExtTCPFastOpenPassive", len(acked)),
     ):
         said = (client if end == "client" else server).get(counter)
         if said != seen:
@@ -177,9 +185,23 @@ def _note_synack(connection: Connection, time_ns: int, tcp: dpkt.tcp.TCP) -> Non
     if connection.synack_time_ns is not None:
         return
     connection.synack_time_ns = time_ns
+    connection.synack_acked = tcp.ack
     acknowledged = (tcp.ack - connection.sequence - 1) & 0xFFFFFFFF
     connection.syn_data_acked = connection.payload > 0 and acknowledged == connection.payload
     connection.new_cookie = bool(_fastopen_option(tcp))
+
+
+def _note_answer(connection: Connection, tcp: dpkt.tcp.TCP) -> None:
+    """Note what the client made of the SYN-ACK.
+
+    Without a socket for it, it sends RST and no ACK, with the number that was acknowledged (RFC
+    9293 section 3.5.2, group 1); a socket that ends a connection sends both.
+    """
+    if connection.synack_time_ns is None or connection.answered:
+        return
+    connection.answered = True
+    bare = tcp.flags & (dpkt.tcp.TH_RST | dpkt.tcp.TH_ACK) == dpkt.tcp.TH_RST
+    connection.given_up = bare and tcp.seq == connection.synack_acked
 
 
 def _note_data(connection: Connection, sender: str, packet: dpkt.ip.IP) -> None:

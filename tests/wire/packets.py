@@ -14,6 +14,7 @@ SERVER = "10.10.0.1"
 REQUEST = b"GET / HTTP/1.1\r\nHost: www.page.test\r\n\r\n"
 COOKIE = bytes.fromhex("0123456789abcdef")
 SYN, ACK, PUSH = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK, dpkt.tcp.TH_PUSH
+FIN, RST = dpkt.tcp.TH_FIN, dpkt.tcp.TH_RST
 MSS_OPTION = b"\x02\x04\x05\xb4"
 START_NS = 1_700_000_000_000_000_007
 SUITE = b"\x13\x01"
@@ -127,6 +128,19 @@ class Visit:
         """The server's first data."""
         ends = ((self.server, self.server_port), (CLIENT, self.port))
         self.capture.add(*ends, ACK | PUSH, self.server_isn + 1, self.isn + 1, payload, b"")
+
+    def refuse(self, acked: int) -> None:
+        """The RST of a client without a socket for a SYN-ACK that acknowledges ``acked`` bytes."""
+        self._send(RST, self.isn + 1 + acked, 0, b"", b"", None)
+
+    def leave(self, offset: int, flags: int = FIN | ACK) -> None:
+        """The client's end, ``offset`` bytes after the SYN's number."""
+        self._send(flags, self.isn + 1 + offset, self.server_isn + 1, b"", b"", None)
+
+    def end(self, acked: int, flags: int = FIN | ACK) -> None:
+        """The server's end, which acknowledges ``acked`` bytes after the SYN's number."""
+        ends = ((self.server, self.server_port), (CLIENT, self.port))
+        self.capture.add(*ends, flags, self.server_isn + 1, self.isn + 1 + acked, b"", b"")
 
     def open(self, payload: bytes = b"", acked: int | None = None, at_ms: float = 0.0) -> None:
         """SYN, SYN-ACK a millisecond later, ACK."""

@@ -8,7 +8,7 @@ import pytest
 
 from testbed.model import Proof, TcpSpec
 from testbed.wire.proof import prove
-from tests.wire.packets import COOKIE, REQUEST, Capture, Visit
+from tests.wire.packets import ACK, COOKIE, FIN, REQUEST, RST, Capture, Visit
 
 ON, OFF = TcpSpec(tfo=True), TcpSpec(tfo=False)
 
@@ -148,3 +148,49 @@ def test_a_counter_that_the_kernel_does_not_have(capture: Capture, tmp_path: Pat
     assert proof.problems == (
         "the server's TcpExtTCPFastOpenPassive grew by None, the capture shows 0",
     )
+
+
+def test_connections_given_up_before_their_syn_ack(capture: Capture, tmp_path: Path) -> None:
+    """The server took the data; at the client no socket was left to count that."""
+    Visit(capture, 2000).open(REQUEST)
+    for port in (2001, 2002):
+        spare = Visit(capture, port)
+        spare.syn(REQUEST, COOKIE)
+        spare.synack(len(REQUEST))
+        spare.refuse(len(REQUEST))
+    proof = prove_it(capture, tmp_path, counters(3, 1, 3), ON)
+    assert (proof.problems, proof.given_up, proof.syn_data_acked) == ((), 2, 3)
+    strict = prove_it(capture, tmp_path, counters(3, 3, 3), ON)
+    assert strict.problems == (
+        "the client's TcpExtTCPFastOpenActive grew by 3, the capture shows 1",
+    )
+
+
+@pytest.mark.parametrize("how", ["after an ACK", "with an ACK", "another number", "no RST"])
+def test_a_connection_that_ends_otherwise_is_counted(
+    capture: Capture, tmp_path: Path, how: str
+) -> None:
+    visit = Visit(capture, 2000)
+    visit.syn(REQUEST, COOKIE)
+    visit.synack(len(REQUEST))
+    if how == "after an ACK":
+        visit.send(len(REQUEST), b"")
+    if how in ("after an ACK", "another number"):
+        visit.refuse(len(REQUEST) + (how == "another number"))
+    else:
+        visit.leave(len(REQUEST), (RST if how == "with an ACK" else FIN) | ACK)
+    proof = prove_it(capture, tmp_path, counters(1, 0, 1), ON)
+    assert proof.given_up == 0
+    assert proof.problems == (
+        "the client's TcpExtTCPFastOpenActive grew by 0, the capture shows 1",
+    )
+
+
+def test_data_refused_is_refused_whoever_gave_up(capture: Capture, tmp_path: Path) -> None:
+    visit = Visit(capture, 2000)
+    visit.syn(REQUEST, COOKIE)
+    visit.synack(0)
+    visit.refuse(0)
+    proof = prove_it(capture, tmp_path, counters(1, 0, 0), ON)
+    assert proof.given_up == 1
+    assert "1 of 1 SYNs had their data refused" in proof.problems[0]
