@@ -22,11 +22,15 @@ from testbed.model import (
     Proof,
     Record,
     Replay,
+    ServedConnection,
     Trial,
 )
 from testbed.trial import SERVER_LOG_FILE
 from testbed.wire.conduct import check_conduct
+from testbed.wire.lookups import check_lookups
+from testbed.wire.packets import read_control
 from testbed.wire.proof import prove
+from testbed.wire.reuse import check_reuse
 
 ARTEFACTS = (CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE)
 
@@ -35,6 +39,7 @@ ARTEFACTS = (CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE)
 class Observation:
     """What a trial wrote down about itself; see ``testbed.trial``.
 
+    ``hosts`` are the page's by their addresses in the lab, ``connections`` the server's account.
     ``problems`` are what it holds against its own proof, and ``error`` why it did not succeed.
     ``machine`` is what the machine did meanwhile, of a trial in real time.
     """
@@ -43,6 +48,8 @@ class Observation:
     load: PageLoad | None = None
     replay: Replay | None = None
     counters: dict[str, dict[str, int]] | None = None
+    hosts: dict[str, str] = field(default_factory=dict)
+    connections: tuple[ServedConnection, ...] = ()
     problems: tuple[str, ...] = ()
     error: str | None = None
     outcome: Literal["failed", "timeout", "unsupported"] = "failed"
@@ -95,7 +102,10 @@ def _prove(pcap: Path, observed: Observation, condition: Condition) -> Proof | N
         return None
     proof = prove(pcap, observed.counters, condition.tcp)
     seen = check_conduct(pcap, condition, observed.replay)
-    return replace(proof, problems=(*proof.problems, *seen, *observed.problems))
+    control = tuple(read_control(pcap))
+    lookups = check_lookups(control, condition.dns, observed.hosts)
+    reuse = check_reuse(control, observed.connections, condition.tcp.requests_per_connection)
+    return replace(proof, problems=(*proof.problems, *seen, *lookups, *reuse, *observed.problems))
 
 
 def _judge(observed: Observation, proof: Proof | None) -> tuple[Outcome, str | None]:

@@ -36,7 +36,7 @@ from testbed.model import (
 from testbed.page.archive import Archive, read_archive
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import ERROR_LOG, Terms, serve
-from testbed.server.replay_log import read_replay
+from testbed.server.replay_log import read_answered, read_replay
 from testbed.server.resolver import resolve
 from testbed.server.think import Think
 from testbed.wire.capture import capture
@@ -74,6 +74,7 @@ def perform(trial: Trial, site: Site) -> dict[str, object]:
     if site.aligned:
         begin_stage()
         draw_secrets()
+    observation["hosts"] = {address: host for host, address in addresses.items()}
     try:
         with _open_lab(trial, len(addresses), site) as lab:
             observation["lab"] = asdict(lab.reading)
@@ -132,12 +133,19 @@ def _measure(
     finally:
         _keep_complaints(nginx / ERROR_LOG, site.out / SERVER_LOG_FILE)
     # The server has ended: its log is complete.
+    # Imported here: nothing of it is needed before the load.
+    from testbed.server.lengths import check_lengths
+    from testbed.server.reuse import list_connections
+
     replay = read_replay(nginx)
+    answered = read_answered(nginx, archive.entries)
     served = {(listener.host, listener.port) for listener in listeners}
     replay = replace(replay, missed=(*replay.missed, *unreached(load.requests, served)))
     observation |= {"load": asdict(load), "replay": asdict(replay), "counters": counters}
     observation["machine"] = machine
-    observation["problems"] = check_protocols(replay, _offers(listeners))
+    observation["connections"] = [asdict(one) for one in list_connections(answered)]
+    protocols = check_protocols(replay, _offers(listeners))
+    observation["problems"] = (*protocols, *check_lengths(answered, load))
     reason = judge_coverage(load, replay, archive.entries, condition.allow_misses)
     if reason is not None:
         raise LabError(reason)

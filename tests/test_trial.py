@@ -31,6 +31,7 @@ from testbed.model import (
 from testbed.page.archive import Archive, Entry, split_url
 from testbed.server.listeners import Listener
 from testbed.server.nginx import ERROR_LOG, Terms
+from testbed.server.replay_log import Answered
 from testbed.server.think import Think
 from testbed.trial import SERVER_LOG_FILE, Site, _outcome, perform
 
@@ -76,6 +77,7 @@ class Stage:
     folder: Path
     load: PageLoad | Exception = LOAD
     replay: Replay = REPLAY
+    answered: tuple[Answered, ...] = ()
     archive: Archive = ARCHIVE
     complaint: str = ""
     reading: LabReading = field(default_factory=lambda: LabReading((), {}))
@@ -127,6 +129,11 @@ class Stage:
         assert not self.running
         return self.replay
 
+    def read_answered(self, scratch: Path, _entries: object) -> tuple[Answered, ...]:
+        """As ``read_replay``, request by request."""
+        self.read_replay(scratch)
+        return self.answered
+
     def ask(self, order: LoadOrder) -> PageLoad:
         """The client."""
         self.orders.append(order)
@@ -150,6 +157,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
         "draw_secrets": lambda: None,
         "read_counters": lambda _end: {"TcpActiveOpens": 1},
         "read_replay": made.read_replay,
+        "read_answered": made.read_answered,
         "CLIENTS": {"graph": SimpleNamespace(load=made.ask)},
     }.items():
         monkeypatch.setattr(trials, name, part)

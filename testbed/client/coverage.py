@@ -1,18 +1,22 @@
-"""What a load asked for beside what the page holds: missing, extra and failed requests."""
+"""What a load asked for and got beside what the page holds: missing, extra, failed, altered."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from testbed.client.protocol import Page
+from testbed.client.protocol import Page, Resource
 from testbed.model import RequestTiming
 
+T = TypeVar("T")
 FIRST_ERROR_STATUS = 400
 NOT_MODIFIED = 304
 # Ends with what was recorded of it, and the browser connects again (HTML, section 9.2.3).
 EVENT_STREAM = "text/event-stream"
+BODILESS = (204, 304)
+"""Statuses whose responses have no body (RFC 9110 sections 15.3.5 and 15.4.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,21 @@ def list_due(page: Page) -> list[str]:
     they are the business of a client's cache, and not every client has one.
     """
     return [e.url for e in page.entries if not e.after_load and e.status != NOT_MODIFIED]
+
+
+def list_altered(
+    page: Page, bodies: Iterable[tuple[str, T]], recorded: Callable[[Resource], T]
+) -> tuple[str, ...]:
+    """URLs among ``bodies`` whose body is not one that the page holds for them, in their order.
+
+    A body stands for itself by its length or its digest, and ``recorded`` gives the same of a
+    resource whose response has a body.  What the page does not hold is not looked at.
+    """
+    due: dict[str, set[T]] = {}
+    for entry in page.entries:
+        due.setdefault(entry.url, set()).add(recorded(entry))
+    asked = ((without_fragment(url), body) for url, body in bodies)
+    return tuple(url for url, body in asked if url in due and body not in due[url])
 
 
 def without_fragment(url: str) -> str:

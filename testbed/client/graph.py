@@ -6,13 +6,14 @@ from inside the client's network namespace.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from testbed.client.alpn import H2, wanted_protocols
-from testbed.client.coverage import NOT_MODIFIED, compare
+from testbed.client.coverage import BODILESS, NOT_MODIFIED, compare, list_altered
 from testbed.client.har import UNKNOWN, Exchange, write_har
 from testbed.client.process import run_logged
 from testbed.client.protocol import (
@@ -21,6 +22,7 @@ from testbed.client.protocol import (
     LoadOrder,
     LoadTimeoutError,
     Page,
+    Resource,
     client_environment,
 )
 from testbed.errors import MissingError
@@ -28,6 +30,7 @@ from testbed.model import HAR_FILE, PageLoad, RequestTiming
 from testbed.variation import think_factor
 
 WALK = Path(__file__).parent / "walk" / "main.py"
+NOTHING = hashlib.sha256(b"").hexdigest()
 START_GRACE_S = 30.0  # for starting and writing, beyond the load itself
 
 
@@ -60,13 +63,17 @@ class Graph:
                 f"graph: {_unfinished(seen)} requests were not complete in {order.timeout_s:g} s"
             )
         exchanges = [read_exchange(item) for item in seen["requests"]]
-        load = summarise(order.archive, exchanges, self.version)
+        digests = [(one["url"], one["body_sha256"]) for one in seen["requests"] if one["status"]]
+        altered = list_altered(order.archive, digests, _digest)
+        load = summarise(order.archive, exchanges, self.version, altered)
         write_har(order.out / HAR_FILE, load, order.archive.root_url, seen["started"], exchanges)
         return load
 
 
-def summarise(page: Page, exchanges: list[Exchange], version: str) -> PageLoad:
-    """The load as the model has it.
+def summarise(
+    page: Page, exchanges: list[Exchange], version: str, altered: tuple[str, ...]
+) -> PageLoad:
+    """The load as the model has it; ``altered`` are the URLs whose bodies have another digest.
 
     Raises:
         LoadError: not even the root was asked for.
@@ -83,6 +90,7 @@ def summarise(page: Page, exchanges: list[Exchange], version: str) -> PageLoad:
         missing=coverage.missing,
         extra=coverage.extra,
         failed=coverage.failed,
+        altered=altered,
     )
 
 
@@ -114,6 +122,16 @@ def read_exchange(item: dict[str, Any]) -> Exchange:
         server=item["server"] or "",
         phases=_phases(item),
     )
+
+
+def _digest(resource: Resource) -> str:
+    """SHA-256 of the body that a response brings: none of a response that has none by its status.
+
+    A resource's file has it for its name.
+    """
+    if resource.body is None or resource.status in BODILESS or resource.method == "HEAD":
+        return NOTHING
+    return resource.body.name
 
 
 def _require_h1(order: LoadOrder) -> None:

@@ -63,6 +63,10 @@ class Resource(Protocol):
         """Transferred body bytes."""
 
     @property
+    def body(self) -> Path | None:
+        """The transferred body's file, named by the SHA-256 of its bytes; ``None``: no bytes."""
+
+    @property
     def request_body_size(self) -> int:
         """Bytes of the request's body."""
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from testbed import proc
 from testbed.client.alpn import H1, H2, require_protocols
-from testbed.client.coverage import compare
+from testbed.client.coverage import BODILESS, compare, list_altered
 from testbed.client.feed import Feed
 from testbed.client.har import UNKNOWN, Exchange, write_har
 from testbed.client.process import read_tail, run_logged
@@ -27,6 +27,7 @@ from testbed.client.protocol import (
     LoadError,
     LoadOrder,
     Page,
+    Resource,
     client_environment,
 )
 from testbed.client.wget2_log import Sent, parse_sent
@@ -71,7 +72,9 @@ class Wget2:
         exchanges = join(sent, ended, recorded, plt_ms)
         spoken = [(e.timing.url, s.protocol) for e, s in zip(exchanges, sent, strict=True)]
         require_protocols(order, spoken)
-        load = summarise(order.archive, exchanges, version, plt_ms)
+        lengths = [(e.timing.url, e.body_bytes) for e in exchanges if e.timing.status]
+        altered = list_altered(order.archive, lengths, _length)
+        load = summarise(order.archive, exchanges, version, plt_ms, altered)
         write_har(order.out / HAR_FILE, load, order.archive.root_url, started / 1e9, exchanges)
         return load
 
@@ -181,8 +184,14 @@ def join(
     return exchanges
 
 
-def summarise(page: Page, exchanges: Sequence[Exchange], version: str, plt_ms: float) -> PageLoad:
-    """The load as the model has it.
+def summarise(
+    page: Page,
+    exchanges: Sequence[Exchange],
+    version: str,
+    plt_ms: float,
+    altered: tuple[str, ...],
+) -> PageLoad:
+    """The load as the model has it; ``altered`` are the URLs whose bodies have another length.
 
     Raises:
         LoadError: the log holds no request.
@@ -199,7 +208,13 @@ def summarise(page: Page, exchanges: Sequence[Exchange], version: str, plt_ms: f
         missing=coverage.missing,
         extra=coverage.extra,
         failed=coverage.failed,
+        altered=altered,
     )
+
+
+def _length(resource: Resource) -> int:
+    """Bytes of the body that a response to GET brings."""
+    return 0 if resource.status in BODILESS else resource.body_size
 
 
 def _exchange(sent: Sent, end: Ended, plt_ms: float) -> Exchange:

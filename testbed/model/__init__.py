@@ -33,6 +33,7 @@ from testbed.model.measured import (
     Proof,
     Replay,
     RequestTiming,
+    ServedConnection,
     Substitution,
 )
 from testbed.model.record import (
@@ -69,6 +70,7 @@ __all__ = [
     "Record",
     "Replay",
     "RequestTiming",
+    "ServedConnection",
     "Substitution",
     "TcpSpec",
     "ThinkTime",

@@ -86,7 +86,8 @@ class PageLoad:
 
     ``pinned`` says that scripts had pinned clocks and random numbers.  ``browser`` is what the
     load cost a browser, in seconds; it is empty for other clients, and docs/decisions/
-    client-chromium-driver.md names its parts.
+    client-chromium-driver.md names its parts.  ``altered`` are the URLs of bodies that arrived in
+    another length or with another digest than recorded, of clients that can tell.
     """
 
     client: str
@@ -98,6 +99,7 @@ class PageLoad:
     failed: tuple[str, ...] = ()
     pinned: bool = False
     browser: dict[str, float] = field(default_factory=dict)
+    altered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,22 @@ class Replay:
     most_per_connection: int = 0
     protocols: dict[str, int] = field(default_factory=dict)
     sockets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServedConnection:
+    """A connection that carried requests, as the server's log has it; ends are ``address:port``.
+
+    ``told_close`` says that an answer announced the connection's end, ``asked_close`` that the
+    client did, and ``missed`` that one of its requests was for nothing that the page holds.
+    """
+
+    client: str
+    server: str
+    requests: int
+    told_close: bool = False
+    asked_close: bool = False
+    missed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,7 +20,8 @@ WEBSOCKET = "websocket"
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 # One JSON object a line (``escape=json``).  After the redirect to the response ``$uri`` names it,
-# and the method is another: that of the client is in ``$request``.
+# and the method is another: that of the client is in ``$request``.  ``asked`` is what the client
+# wants to become of the connection; what nginx answered to that is gone when it writes its log.
 _FIELDS = {
     "match": '"$replay"',
     "request": '"$request"',
@@ -29,10 +31,37 @@ _FIELDS = {
     "answer": '"$uri"',
     "status": "$status",
     "bytes": "$bytes_sent",
+    "body": "$body_bytes_sent",
+    "complete": '"$request_completion"',
     "connection": '"$connection"',
     "number": "$connection_requests",
     "upgrade": '"$http_upgrade"',
+    "client": '"$remote_addr:$remote_port"',
+    "server": '"$server_addr:$server_port"',
+    "asked": '"$http_connection"',
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One request (``METHOD URL``) and what nginx sent for it, in bytes above TCP or TLS.
+
+    ``entry`` is the recorded exchange that answered; ``None``: a miss.  ``complete`` says that all
+    of the answer went to the kernel, ``asked_close`` that the client wanted no further request on
+    the connection.  ``client`` and ``server`` are its ends (``address:port``), and ``connection``
+    is nginx's number of it.
+    """
+
+    request: str
+    entry: Entry | None
+    protocol: str
+    sent_bytes: int
+    body_bytes: int
+    complete: bool
+    asked_close: bool
+    connection: str
+    client: str
+    server: str
 
 
 def log_directives(buffered: bool) -> str:
@@ -65,6 +94,38 @@ def read_replay(scratch: Path) -> Replay:
     """
     answers = json.loads((scratch / ANSWERS_FILE).read_text("ascii"))
     return parse_replay((scratch / LOG_FILE).read_bytes(), answers)
+
+
+def read_answered(scratch: Path, entries: Sequence[Entry]) -> tuple[Answered, ...]:
+    """Every request that the server in ``scratch`` has logged, in the order in which they ended.
+
+    ``entries`` are those that it served.
+
+    Raises:
+        OSError: no server has run there.
+    """
+    return parse_answered((scratch / LOG_FILE).read_bytes(), entries)
+
+
+def parse_answered(log: bytes, entries: Sequence[Entry]) -> tuple[Answered, ...]:
+    """The requests in an access log; lines that are none of ours are left out."""
+    recorded = {response_uri(number): entry for number, entry in enumerate(entries)}
+    return tuple(
+        Answered(
+            request=_asked(seen),
+            entry=recorded.get(seen["answer"]),
+            protocol=seen["request"].rpartition(" ")[2],
+            sent_bytes=int(seen["bytes"]),
+            body_bytes=int(seen["body"]),
+            complete=seen["complete"] == "OK",
+            asked_close=_asks_close(seen),
+            connection=seen["connection"],
+            client=seen["client"],
+            server=seen["server"],
+        )
+        for line in log.splitlines(keepends=False)
+        if (seen := _parse_line(line)) is not None and seen["request"]
+    )
 
 
 def parse_replay(log: bytes, answers: Mapping[str, str]) -> Replay:
@@ -119,6 +180,13 @@ def _asked(seen: Mapping[str, str]) -> str:
         return _visible(seen["request"].encode("utf-8", "surrogateescape"))
     url = f"{method} {seen['scheme']}://{seen['host']}{seen['uri']}"
     return _visible(url.encode("utf-8", "surrogateescape"))
+
+
+def _asks_close(seen: Mapping[str, str]) -> bool:
+    """RFC 9112 section 9.3: by its word, or by speaking HTTP/1.0 without the other word."""
+    words = {word.strip().lower() for word in seen["asked"].split(",")}
+    old = seen["request"].endswith(" HTTP/1.0")
+    return "close" in words or (old and "keep-alive" not in words)
 
 
 def _spoken(seen: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Knobs that only the wire and the server's log can show: look-ups, reuse, offloads, TLS."""
+"""Knobs that only the wire and the server's log can show: requests, offloads, TLS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from testbed.model import Condition, Replay
 from testbed.wire.packets import payload_bytes, read_ip
 from testbed.wire.tls import chosen_version, is_client_hello
 
-DNS_PORT = 53
 METHODS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ")
 
 Ends = tuple[bytes, int, bytes, int]
@@ -27,7 +26,6 @@ class Conduct:
     that the server chose, ``hellos`` are the connections whose client began with TLS.
     """
 
-    questions: int = 0
     largest: int = 0
     requests: Counter[Ends] = field(default_factory=Counter)
     hellos: set[Ends] = field(default_factory=set)
@@ -37,7 +35,6 @@ class Conduct:
 def check_conduct(pcap: Path, condition: Condition, replay: Replay) -> tuple[str, ...]:
     """A sentence for each knob of ``condition`` that the capture or the server contradicts.
 
-    ``dns``: questions cross the link with ``resolver``, none does with ``hosts``.
     ``requests_per_connection``: no connection carries more, says the server, which sees through
     TLS; the capture must not show more in clear.  ``tls_version``: the server chose no other.
     Offloads: no packet is larger than the MTU.
@@ -60,9 +57,7 @@ def read_conduct(pcap: Path) -> Conduct:
     for _, packet in read_ip(pcap):
         found.largest = max(found.largest, packet.len)
         upper = packet.data
-        if isinstance(upper, dpkt.udp.UDP) and upper.dport == DNS_PORT:
-            found.questions += 1
-        elif isinstance(upper, dpkt.tcp.TCP) and payload_bytes(packet):
+        if isinstance(upper, dpkt.tcp.TCP) and payload_bytes(packet):
             ends = (packet.src, upper.sport, packet.dst, upper.dport)
             # A SYN takes a number of its own: what it carries begins with the next (RFC 9293 3.4).
             first = (upper.seq + bool(upper.flags & dpkt.tcp.TH_SYN)) % 2**32
@@ -82,10 +77,6 @@ def _note_payload(found: Conduct, ends: Ends, payload: bytes) -> None:
 
 
 def _complain(condition: Condition, seen: Conduct, replay: Replay) -> Iterator[str]:
-    if condition.dns == "resolver" and not seen.questions:
-        yield "dns = resolver, but no name was asked for on the link"
-    if condition.dns == "hosts" and seen.questions:
-        yield f"dns = hosts, but {seen.questions} questions for names crossed the link"
     limit, most = condition.tcp.requests_per_connection, replay.most_per_connection
     if limit is not None and most > limit:
         yield f"a connection carried {most} requests, asked was {limit} at the most"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dpkt
+from dpkt.tcp import TH_ACK, TH_FIN, TH_RST, TH_SYN
 
 # Nanosecond times, little-endian: what the capture room writes.
 PCAP_MAGIC = b"\x4d\x3c\xb2\xa1"
@@ -21,10 +22,7 @@ def read_ip(pcap: Path) -> Iterator[tuple[int, dpkt.ip.IP]]:
         OSError, ValueError: the capture cannot be read.
     """
     for time_ns, frame in read_frames(pcap):
-        try:
-            packet = dpkt.ethernet.Ethernet(frame).data
-        except dpkt.Error as error:
-            raise ValueError(f"{pcap}: a frame cannot be read: {error}") from error
+        packet = _parse(pcap, frame)
         if isinstance(packet, dpkt.ip.IP):
             yield time_ns, packet
 
@@ -32,6 +30,40 @@ def read_ip(pcap: Path) -> Iterator[tuple[int, dpkt.ip.IP]]:
 def read_tcp(pcap: Path) -> Iterator[tuple[int, dpkt.ip.IP]]:
     """The TCP packets of ``read_ip``."""
     return (item for item in read_ip(pcap) if isinstance(item[1].data, dpkt.tcp.TCP))
+
+
+def read_control(pcap: Path) -> Iterator[tuple[int, dpkt.ip.IP]]:
+    """UDP, what opens and ends TCP connections, and what clients send: a small part of ``read_ip``.
+
+    The rest is bulk, and to parse it takes most of the time that a capture takes.
+
+    Raises:
+        OSError, ValueError: the capture cannot be read.
+    """
+    clients: set[bytes] = set()
+    for time_ns, frame in read_frames(pcap):
+        if frame[12:14] != b"\x08\x00":
+            continue
+        protocol, source, upper = frame[23], frame[26:30], 14 + (frame[14] & 15) * 4
+        if protocol == dpkt.ip.IP_PROTO_TCP and upper + 14 <= len(frame):
+            flags = frame[upper + 13]
+            if flags & (TH_SYN | TH_ACK) == TH_SYN:
+                clients.add(source)
+            bare = int.from_bytes(frame[16:18], "big") <= upper - 14 + (frame[upper + 12] >> 4) * 4
+            if not flags & (TH_SYN | TH_FIN | TH_RST) and (bare or source not in clients):
+                continue
+        elif protocol != dpkt.ip.IP_PROTO_UDP:
+            continue
+        packet = _parse(pcap, frame)
+        if isinstance(packet.data, dpkt.udp.UDP | dpkt.tcp.TCP):
+            yield time_ns, packet
+
+
+def _parse(pcap: Path, frame: bytes) -> dpkt.ip.IP:
+    try:
+        return dpkt.ethernet.Ethernet(frame).data
+    except dpkt.Error as error:
+        raise ValueError(f"{pcap}: a frame cannot be read: {error}") from error
 
 
 def read_frames(pcap: Path) -> Iterator[tuple[int, bytes]]:

@@ -10,6 +10,9 @@ from testbed.model import TlsVersion
 
 HANDSHAKE_START = b"\x16\x03"
 RECORD_HEADER_BYTES = 5
+ALERT, APPLICATION_DATA = 21, 23
+ALERT_RECORD_BYTES = 2 + 1 + 16
+"""An alert in a record of TLS 1.3: two bytes, its hidden type, and the tag of all its ciphers."""
 CLIENT_HELLO, SERVER_HELLO = 1, 2
 SUPPORTED_VERSIONS = 43
 # In a ServerHello: record header, message header, version, random; the session id comes next.
@@ -27,6 +30,21 @@ def record_bytes(payload: bytes) -> int:
 def is_client_hello(payload: bytes) -> bool:
     """Whether ``payload`` begins with a ClientHello."""
     return _message_type(payload) == CLIENT_HELLO
+
+
+def holds_alert(payload: bytes) -> bool:
+    """Whether one of the records that ``payload`` begins with is an alert (RFC 8446 section 6).
+
+    TLS 1.3 hides the type of its records; nothing else that HTTP sends in one is so short.
+    """
+    position = 0
+    while len(payload) >= position + RECORD_HEADER_BYTES and payload[position + 1] == 3:
+        size = int.from_bytes(payload[position + 3 : position + 5], "big")
+        kind = payload[position]
+        if kind == ALERT or (kind == APPLICATION_DATA and size == ALERT_RECORD_BYTES):
+            return True
+        position += RECORD_HEADER_BYTES + size
+    return False
 
 
 def chosen_version(payload: bytes) -> str | None:

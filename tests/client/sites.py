@@ -7,6 +7,7 @@ import hashlib
 import struct
 import zlib
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from testbed.page.archive import Archive, Entry, split_url
@@ -60,7 +61,7 @@ class Site:
             "decoded_size": len(body),
             "request_body_size": 0,
             "mime": mime,
-            "body": None,
+            "body": _named(body),
             "location": None,
             "parent": None if how == "root" else parent or self.root,
             "carrier": None if how == "root" else parent or self.root,
@@ -76,6 +77,7 @@ class Site:
 
     def over_tls(self, protocol: str) -> Site:
         """The same page with https everywhere, recorded over ``protocol``."""
+        bodies = {_https(u): b.replace(b"http://", b"https://") for u, b in self.bodies.items()}
         entries = [
             dataclasses.replace(
                 entry,
@@ -84,19 +86,25 @@ class Site:
                 port=443,
                 protocol=protocol,
                 headers=tuple((name, _https(value)) for name, value in entry.headers),
+                body=_named(bodies[_https(entry.url)]),
+                body_size=len(bodies[_https(entry.url)]),
                 location=_https(entry.location) if entry.location else None,
                 parent=_https(entry.parent) if entry.parent else None,
                 carrier=_https(entry.carrier) if entry.carrier else None,
             )
             for entry in self.entries
         ]
-        bodies = {_https(u): b.replace(b"http://", b"https://") for u, b in self.bodies.items()}
         return Site(_https(self.root), entries, bodies)
 
     def archive(self) -> Archive:
         """The page as a client gets it."""
         digest = hashlib.sha256(repr(self.entries).encode()).hexdigest()
         return Archive("site", "A small site", self.root, tuple(self.entries), digest)
+
+
+def _named(body: bytes) -> Path | None:
+    """The file that an archive would have for a body."""
+    return Path("bodies", hashlib.sha256(body).hexdigest()) if body else None
 
 
 def _https(url: str) -> str:

@@ -27,9 +27,14 @@ def line(**changes: Any) -> bytes:
         "answer": "//0",
         "status": 200,
         "bytes": 300,
+        "body": 100,
+        "complete": "OK",
         "connection": "7",
         "number": 1,
         "upgrade": "",
+        "client": "10.0.0.2:40000",
+        "server": "10.10.0.1:80",
+        "asked": "keep-alive",
     }
     return json.dumps(seen | changes).encode() + b"\n"
 

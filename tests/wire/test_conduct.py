@@ -1,12 +1,10 @@
-"""Knobs that capture and server show: look-ups, requests on a connection, sizes, TLS."""
+"""Knobs that capture and server show: requests on a connection, sizes, TLS."""
 
 from __future__ import annotations
 
-import socket
 from dataclasses import replace
 from pathlib import Path
 
-import dpkt
 import pytest
 
 from testbed.model import Condition, LinkSpec, Replay, TcpSpec, TlsVersion
@@ -30,32 +28,9 @@ TWO = Replay(2, most_per_connection=2)
 TLS13 = (43, b"\x03\x04")
 
 
-def ask(capture: Capture) -> None:
-    """Add a question to the name server."""
-    question = dpkt.udp.UDP(sport=40000, dport=53, data=b"question")
-    question.ulen = len(question)
-    ip = dpkt.ip.IP(
-        src=socket.inet_aton(CLIENT), dst=socket.inet_aton("10.10.255.53"), p=17, data=question
-    )
-    ip.len = len(ip)
-    capture.packets.append((1_700_000_000_000_000_000, bytes(dpkt.ethernet.Ethernet(data=ip))))
-
-
 def request(capture: Capture, seq: int, port: int = 2000, payload: bytes = REQUEST) -> None:
     """Add a request of the client."""
     capture.add((CLIENT, port), (SERVER, 80), ACK | PUSH, seq, 1, payload)
-
-
-def test_names_cross_the_link_only_with_a_resolver(tmp_path: Path) -> None:
-    silent, asking = Capture(), Capture()
-    request(silent, 1)
-    ask(asking)
-    request(asking, 1)
-    without, with_names = silent.write(tmp_path / "a"), asking.write(tmp_path / "b")
-    resolver = replace(HOSTS, dns="resolver")
-    assert check_conduct(without, HOSTS, ONE) == check_conduct(with_names, resolver, ONE) == ()
-    assert "no name was asked" in check_conduct(without, resolver, ONE)[0]
-    assert "1 questions" in check_conduct(with_names, HOSTS, ONE)[0]
 
 
 @pytest.mark.parametrize(("limit", "problems"), [(None, 0), (3, 0), (2, 0), (1, 1)])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.wire.tls import chosen_version, is_client_hello, record_bytes
+from testbed.wire.tls import chosen_version, holds_alert, is_client_hello, record_bytes
 from tests.wire.packets import REQUEST, client_hello, server_hello
 
 TLS13 = (43, b"\x03\x04")
@@ -59,3 +59,9 @@ def test_any_bytes_are_read(tail: bytes, cut: int) -> None:
 def test_which_hello_is_whose() -> None:
     assert is_client_hello(client_hello(300))
     assert not is_client_hello(server_hello(TLS13))
+
+
+@given(payload=st.binary(max_size=80))
+def test_any_bytes_may_hold_an_alert(payload: bytes) -> None:
+    assert holds_alert(payload) in (False, True)
+    assert not holds_alert(REQUEST + payload)

@@ -80,6 +80,7 @@ class Fetch:
             "headers": response.headers if response else [],
             "header_bytes": response.header_bytes if response else None,
             "body_bytes": response.body_bytes if response else None,
+            "body_sha256": response.digest.hexdigest() if response else None,
             "connection": self.connection,
             "server": self.server,
             "request": self.request.decode("latin-1"),

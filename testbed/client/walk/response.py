@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 MAX_HEADER_BYTES = 256 * 1024
 NO_BODY = (204, 304)
 
@@ -13,7 +15,8 @@ class ProtocolError(Exception):
 class Response:
     """What has arrived of one response.
 
-    ``header_bytes`` and ``body_bytes`` count bytes on the wire, chunk framing included.
+    ``header_bytes`` and ``body_bytes`` count bytes on the wire, chunk framing included;
+    ``digest`` is that of the same body.
     """
 
     __slots__ = (
@@ -22,6 +25,7 @@ class Response:
         "_head_request",
         "_left",
         "body_bytes",
+        "digest",
         "done",
         "header_bytes",
         "headers",
@@ -41,6 +45,7 @@ class Response:
         self.headers: list[tuple[str, str]] = []
         self.header_bytes = 0
         self.body_bytes = 0
+        self.digest = sha256()
         self.length: int | None = None  # body bytes announced; None: until close, or chunked
         self.keep_alive = False
         self.done = False
@@ -125,9 +130,11 @@ class Response:
             self._left -= len(data)
             self.done = self._left == 0
         self.body_bytes += len(data)
+        self.digest.update(data)
 
     def _read_chunks(self, data: bytes) -> None:
         self.body_bytes += len(data)
+        self.digest.update(data)
         self._buffer += data
         while not self.done:
             if self._left:

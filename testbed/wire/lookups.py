@@ -1,0 +1,94 @@
+"""Name look-ups on the link: one question for each host that the client went to (RFC 1035).
+
+A name from a file costs no round trip.  Under ``dns = resolver`` every host whose address the
+client used must have been asked for before; under ``dns = hosts`` nobody asks.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import dpkt
+
+from testbed.model import Dns
+
+DNS_PORT = 53
+HEADER_BYTES = 12
+LONGEST_LABEL = 63
+ADDRESS = 1
+"""The type of a question for an IPv4 address (RFC 1035 section 3.2.2)."""
+SHOWN = 3
+
+
+@dataclass(slots=True)
+class Lookups:
+    """Questions in all, the names whose address was asked for, and what was gone to unasked.
+
+    ``unasked`` are the hosts, or addresses that no host has, whose first SYN came before any
+    question for them; ``contacted`` are all.
+    """
+
+    questions: int = 0
+    asked: set[str] = field(default_factory=set)
+    contacted: set[str] = field(default_factory=set)
+    unasked: list[str] = field(default_factory=list)
+
+
+def check_lookups(
+    packets: Iterable[tuple[int, dpkt.ip.IP]], dns: Dns, hosts: Mapping[str, str]
+) -> Iterator[str]:
+    """A sentence when the look-ups are not those that ``dns`` asks for.
+
+    ``packets`` are the capture's, as ``read_control`` gives them; ``hosts`` maps the lab's
+    addresses to the host names of the page.
+    """
+    seen = read_lookups(packets, hosts)
+    if dns == "hosts":
+        if seen.questions:
+            yield f"dns = hosts, but {seen.questions} questions for names crossed the link"
+    elif not seen.questions:
+        yield "dns = resolver, but no name was asked for on the link"
+    elif seen.unasked:
+        more = " ..." if len(seen.unasked) > SHOWN else ""
+        yield (
+            f"dns = resolver, but {len(seen.unasked)} of {len(seen.contacted)} hosts were gone to "
+            f"without a question on the link: {', '.join(seen.unasked[:SHOWN])}{more}"
+        )
+
+
+def read_lookups(packets: Iterable[tuple[int, dpkt.ip.IP]], hosts: Mapping[str, str]) -> Lookups:
+    """Who was asked for, and who was gone to, in the order of the capture."""
+    found = Lookups()
+    for _, packet in packets:
+        upper = packet.data
+        if isinstance(upper, dpkt.udp.UDP):
+            if upper.dport == DNS_PORT:
+                found.questions += 1
+                name = parse_question(bytes(upper.data))
+                if name is not None:
+                    found.asked.add(name)
+        elif upper.flags & (dpkt.tcp.TH_SYN | dpkt.tcp.TH_ACK) == dpkt.tcp.TH_SYN:
+            address = socket.inet_ntoa(packet.dst)
+            host = hosts.get(address, address)
+            if host not in found.contacted:
+                found.contacted.add(host)
+                if host.lower().rstrip(".") not in found.asked:
+                    found.unasked.append(host)
+    return found
+
+
+def parse_question(message: bytes) -> str | None:
+    """The name whose address the first question of a DNS message asks for, in lower case.
+
+    ``None``: it asks for something else, or the capture cut it.
+    """
+    labels: list[bytes] = []
+    position = HEADER_BYTES
+    while position < len(message) and 0 < message[position] <= LONGEST_LABEL:
+        labels.append(message[position + 1 : position + 1 + message[position]])
+        position += 1 + message[position]
+    if message[position : position + 3] != b"\0" + ADDRESS.to_bytes(2, "big"):
+        return None
+    return b".".join(labels).lower().decode("ascii", "replace")

@@ -1,0 +1,130 @@
+"""Faults planted in what serves a load: each printed a number once, none may pass as proven."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed import bundle, places
+from testbed.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from tests.acceptance.house import House, Ran
+
+pytestmark = [pytest.mark.guest, pytest.mark.timeout(300)]
+
+PAGE, SEVERAL_HOSTS = "tum-website", "wikipedia"
+KNOBS = {"page": PAGE, "client": "graph", "rtt_ms": 20}
+NO_LIMIT = "no limit on requests per connection was asked, but the server ended "
+SERVED_PATH = "path = str(entry.body.absolute())"
+"""Where the server's configuration names the file of a body."""
+
+Plant = Callable[[str, str, str], None]
+
+
+@pytest.fixture(scope="module")
+def page(house: House) -> None:
+    for name in (PAGE, SEVERAL_HOSTS):
+        shutil.copytree(places.ROOT / "pages" / name, house.pages / name)
+
+
+@pytest.fixture
+def plant(page: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plant:
+    """Change the code that guests run: in a module, a text by another."""
+    code = tmp_path / "testbed"
+    shutil.copytree(bundle.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(bundle, "PACKAGE", code)
+
+    def change(module: str, old: str, new: str) -> None:
+        text = (code / module).read_text()
+        assert text.count(old) == 1
+        (code / module).write_text(text.replace(old, new))
+
+    return change
+
+
+def assert_unproven(ran: Ran, *parts: str) -> None:
+    """No number is printed, and the reason has these parts."""
+    (record,) = ran.records
+    assert (record.outcome, ran.code) == ("unproven", EXIT_OUT_OF_TOLERANCE)
+    assert record.reason is not None
+    assert [part for part in parts if part not in record.reason] == [], record.reason
+
+
+@pytest.mark.parametrize("tfo", [False, True])
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("keepalive_timeout 300s;", "keepalive_timeout 0;", "after 1 requests"),
+        ("NO_LIMIT = 1_000_000", "NO_LIMIT = 2", "after 2 requests"),
+        # Nothing in a response tells of this one.
+        ("keepalive_timeout 300s;", "keepalive_timeout 5ms;", " by itself"),
+    ],
+)
+def test_connections_that_the_server_does_not_keep(
+    house: House, plant: Plant, old: str, new: str, told: str, tfo: bool
+) -> None:
+    plant("server/nginx.py", old, new)
+    assert_unproven(house.run(**KNOBS, tfo=tfo), NO_LIMIT, told)
+
+
+def test_connections_that_end_before_their_limit(house: House, plant: Plant) -> None:
+    plant("server/nginx.py", "else terms.keepalive_requests", "else terms.keepalive_requests - 1")
+    ran = house.run(**KNOBS, requests_per_connection=3)
+    assert_unproven(ran, "requests_per_connection = 3, but the server ended ", "after 2 requests")
+
+
+def test_a_head_that_asks_to_close(house: House, plant: Plant) -> None:
+    """The server would keep the connection; the client does as it is told."""
+    plant("server/responses.py", '"types { }",', "\"types { }\", 'add_header Connection close;',")
+    assert_unproven(house.run(**KNOBS), "response heads were not sent as recorded")
+
+
+@pytest.mark.parametrize("client", ["graph", "wget2", "chromium"])
+@pytest.mark.parametrize(
+    ("which", "size", "told"),
+    [
+        ("answer", "len(data) - len(data) // 100", "6 bodies were not sent as recorded"),
+        ("answer == 3", "len(data) // 2", "1 bodies were not sent as recorded"),
+    ],
+)
+def test_shorter_bodies(
+    house: House, plant: Plant, client: str, which: str, size: str, told: str
+) -> None:
+    plant("server/responses.py", SERVED_PATH, _served(f"data[: {size}]", which))
+    assert_unproven(house.run(**KNOBS | {"client": client}), told, "instead of")
+
+
+def test_one_body_of_the_right_length_with_other_bytes(house: House, plant: Plant) -> None:
+    plant("server/responses.py", SERVED_PATH, _served("bytes(len(data))", "answer == 1"))
+    assert_unproven(house.run(**KNOBS), "1 bodies were not received as recorded")
+
+
+def _served(content: str, condition: str) -> str:
+    """Code that serves ``content``, made of the body's ``data``, where ``condition`` holds."""
+    return (
+        "data = entry.body.read_bytes(); from pathlib import Path; "
+        "planted = Path('/tmp') / entry.body.name; "
+        f"planted.write_bytes({content} if {condition} else data); path = str(planted)"
+    )
+
+
+@pytest.mark.parametrize("client", ["graph", "wget2", "chromium"])
+def test_names_from_a_file(house: House, plant: Plant, client: str) -> None:
+    """All but one, so that there is a question on the link."""
+    from_file = 'hosts += [f"{address} {host}" for host, address in list(addresses.items())[1:]]'
+    old = 'if mode == "hosts":'
+    plant(
+        "server/resolver.py", old, f'if mode == "resolver":\n            {from_file}\n        {old}'
+    )
+    ran = house.run(**KNOBS | {"page": SEVERAL_HOSTS, "client": client})
+    assert_unproven(ran, "hosts were gone to without a question on the link: ")
+
+
+@pytest.mark.parametrize("limit", [1, 2, 100])
+@pytest.mark.parametrize("client", ["graph", "wget2"])
+def test_limits_that_are_kept_are_proven(house: House, page: None, client: str, limit: int) -> None:
+    knobs = {**KNOBS, "client": client, "tfo": [False, True], "loss_pct": [0.0, 2.0]}
+    ran = house.run(**knobs, requests_per_connection=limit)
+    assert ran.code == EXIT_OK, [record.reason for record in ran.records]
