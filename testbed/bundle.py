@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
+from testbed import log
+from testbed.checksums import damaged_files, write_checksums
 from testbed.errors import MissingError
 
+_log = log.logger(__name__)
 PACKAGE = Path(__file__).resolve().parent
 # What a guest imports; the rest of the package stays on the host and out of the hash.
 GUEST_MODULES = (
@@ -41,6 +44,7 @@ GUEST_MODULES = (
     "wire/capture.py",
     "wire/counters.py",
 )
+_BESIDE = (".new-", ".old-")
 FONTS_CONF = """\
 <?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
@@ -62,6 +66,8 @@ class Bundle:
 def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
     """Assemble the bundle in ``cache/bundles``, or find the one that has the same content.
 
+    One whose files are no longer those that were put there is assembled again.
+
     Args:
         cache: the cache folder.
         native: folder with the compiled programs of ``testbed/native``.
@@ -80,11 +86,16 @@ def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
     identity.update(FONTS_CONF.encode())
     digest = identity.hexdigest()
     folder = cache / "bundles" / digest[:16]
-    if not folder.is_dir():
+    damaged = damaged_files(folder) if folder.is_dir() else ()
+    if damaged:
+        _log.info("the bundle's %s in the cache is damaged; assembling it again", damaged[0])
+    if damaged or not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        building = Path(mkdtemp(prefix=".new-", dir=folder.parent))
+        building, aside = (Path(mkdtemp(prefix=name, dir=folder.parent)) for name in _BESIDE)
         try:
             _fill(building, sources)
+            if damaged:
+                folder.rename(aside)  # onto an empty folder, which rename(2) allows
             building.rename(folder)
         except OSError:
             # Another run was faster: its bundle has the same content.
@@ -92,6 +103,7 @@ def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
                 raise
         finally:
             shutil.rmtree(building, ignore_errors=True)
+            shutil.rmtree(aside, ignore_errors=True)
     return Bundle(folder, digest)
 
 
@@ -123,6 +135,7 @@ def _fill(folder: Path, sources: dict[str, Path]) -> None:
         prependdir="/ff/bundle",
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
     )
+    write_checksums(folder)
     # Whatever the caller's umask: clients in the guest are another user.
     for path in (folder, *folder.rglob("*")):
         program = path.parent.name == "native" and path.suffix == ""

@@ -63,7 +63,7 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
     )
     # Told, and no part of the environment's id: what holds a guest does not change what it does.
     facts = environment.facts | {"confinement": kernel.confinement}
-    means = Means(kernel, pages, conclude, fitting_jobs(kernel, jobs))
+    means = Means(kernel, pages, conclude, fitting_jobs(kernel, jobs), (bundle.path,))
     return means, replace(environment, facts=facts)
 
 

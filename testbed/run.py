@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Event
 
 from testbed import log
+from testbed.checksums import damaged_since, read_stamps
 from testbed.errors import NO_ROOM, MissingError, StorageError, TestbedError
 from testbed.interrupt import interruptible
 from testbed.kernel.protocol import InterruptedTrial, Kernel, RawResult
@@ -33,12 +34,16 @@ _PROBE_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """With what trials are run: a kernel, built pages by name, the judge, and how many at once."""
+    """With what trials are run: a kernel, built pages by name, the judge, and how many at once.
+
+    ``built`` are the folders with checksums that every trial uses, beside its page.
+    """
 
     kernel: Kernel
     pages: Mapping[str, Path]
     conclude: Conclude
     jobs: int
+    built: tuple[Path, ...] = ()
 
 
 def run_experiment(
@@ -174,6 +179,9 @@ def check_room(out: Path) -> None:
 def _attempt(
     store: Store, means: Means, environment: str, stop: Event
 ) -> Callable[[Trial, int], Record]:
+    folders = (*means.built, *means.pages.values())
+    stamps = {folder: read_stamps(folder) for folder in folders}
+
     def attempt(trial: Trial, slot: int) -> Record:
         number = store.attempts(trial.id) + 1
         out = store.fresh_trial(trial.id)
@@ -198,6 +206,17 @@ def _attempt(
                 f"trial {trial.id}: cannot write to {out}: {error.strerror}; the records so far "
                 f"are intact; free space, then go on with --resume {store.directory}"
             ) from error
+        for folder in (*means.built, page):
+            damaged = damaged_since(folder, stamps[folder])
+            if damaged:
+                raw = RawResult("failed", _changed(folder, damaged), "", raw.cost, None)
         return means.conclude(trial, raw, out, environment, number)
 
     return attempt
+
+
+def _changed(folder: Path, damaged: tuple[str, ...]) -> str:
+    return (
+        f"{folder}: {', '.join(damaged[:3])} changed while trials used it; "
+        "start anew or resume: it is built again then"
+    )

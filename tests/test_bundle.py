@@ -86,9 +86,33 @@ def test_it_is_compiled_and_knows_no_path_of_this_machine(parts: Parts) -> None:
 
 def test_the_same_content_is_found_again(parts: Parts) -> None:
     first = parts.make()
-    (first.path / "mark").touch()
+    made = first.path.stat()
     assert parts.make() == first
-    assert (first.path / "mark").exists()
+    assert (first.path.stat().st_ino, first.path.stat().st_mtime_ns) == (
+        made.st_ino, made.st_mtime_ns
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["native/init", "testbed/trial.py", "js/load.cjs", "SHA256SUMS"])
+def test_a_damaged_file_heals_itself(
+    parts: Parts, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "testbed")
+    first = parts.make()
+    whole = (first.path / name).read_bytes()
+    (first.path / name).write_bytes(whole[: len(whole) // 2])
+    assert parts.make() == first
+    assert (first.path / name).read_bytes() == whole
+    assert [path.name for path in (parts.cache / "bundles").iterdir()] == [first.path.name]
+    (said,) = caplog.messages
+    assert said.endswith(" in the cache is damaged; assembling it again")
+
+
+def test_a_module_that_does_not_belong_there_goes(parts: Parts) -> None:
+    """It would be imported in the place of Python's own."""
+    stray = parts.make().path / "json.py"
+    stray.touch()
+    assert not (parts.make().path / "json.py").exists()
 
 
 def test_two_machines_make_the_same(parts: Parts, tmp_path: Path) -> None:

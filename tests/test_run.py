@@ -6,12 +6,14 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from testbed.errors import MissingError, StorageError
+from testbed.checksums import write_checksums
+from testbed.errors import EXIT_INCOMPLETE, MissingError, StorageError
 from testbed.kernel.fake import FakeKernel
 from testbed.kernel.protocol import Kernel, RawResult
 from testbed.manifest import Manifest, make_manifest
@@ -108,6 +110,36 @@ def test_slots_are_used_by_one_trial_at_a_time(results: Path, manifest: Manifest
     total, _ = go(results, manifest, Watching(seconds=0.02), jobs=3)
     assert total.outcomes["ok"] == len(manifest.trials)
     assert most == 3
+
+
+@pytest.mark.parametrize("what", ["page", "bundle"])
+def test_a_file_that_changes_during_the_run_makes_no_number(
+    results: Path, tmp_path: Path, manifest: Manifest, what: str
+) -> None:
+    built = {name: tmp_path / name for name in ("page", "bundle")}
+    for folder in built.values():
+        folder.mkdir()
+        (folder / "file").write_text("whole")
+        write_checksums(folder)
+
+    class Truncating(FakeKernel):
+        def run(
+            self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        ) -> RawResult:
+            raw = FakeKernel.run(self, trial, page, out, slot, cancel)
+            if trial.id == manifest.trials[2]:
+                (built[what] / "file").write_text("whol")
+            return raw
+
+    means = make_means(Truncating())
+    means = replace(means, pages=dict.fromkeys(means.pages, built["page"]),
+                    built=(built["bundle"],))  # fmt: skip
+    total = run_experiment(results, manifest, means, Quiet())
+    records = read_records(results)
+    assert [r.outcome for r in records] == ["ok"] * 2 + ["failed"] * 6
+    assert total.exit_code == EXIT_INCOMPLETE
+    assert all(r.load is None for r in records[2:])
+    assert f"{built[what]}: file changed while trials used it" in (records[2].reason or "")
 
 
 def test_resume_runs_what_is_not_ok_and_counts_attempts(

@@ -1,5 +1,7 @@
 """Builds the archive of a page in the cache, once for each state of its inputs and of this code.
 
+What is found there is held against its checksums, and built again where it is damaged.
+
 ``python -m testbed.page.build [NAME...]`` builds pages (all by default) and prints where they are.
 """
 
@@ -13,6 +15,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from testbed import log
+from testbed.checksums import damaged_files, write_checksums
 from testbed.errors import ConfigurationError, StorageError
 from testbed.page.archive import HAR_NAME, Entry, read_archive
 from testbed.page.authority import TLS_FOLDER, make_authority
@@ -23,12 +27,15 @@ from testbed.page.har import body_name, make_har
 from testbed.page.synthesis import synthesise
 from testbed.page.table import read_table
 
+_log = log.logger(__name__)
+
 
 def build_page(folder: Path, cache: Path) -> Path:
     """Build the page in ``folder``, a table or an archive, below ``cache`` unless it is there.
 
     A page with https origins gets their certificates beside it.  The built folder, which is
-    returned, appears whole or not at all, also when two processes build it at once.
+    returned, appears whole or not at all, also when two processes build it at once; one whose
+    files are not those that were built is replaced.
 
     Raises:
         ConfigurationError: the page's files are wrong; every problem is named.
@@ -41,14 +48,18 @@ def build_page(folder: Path, cache: Path) -> Path:
         )
     fill = _FILLS[kind](folder)
     target = cache / f"{folder.name}-{_inputs_digest(folder, _INPUTS[kind])[:16]}"
-    if target.is_dir():
+    damaged = damaged_files(target) if target.is_dir() else ()
+    if target.is_dir() and not damaged:
         return target
+    if damaged:
+        _log.info("%s: %s in the cache is damaged; building it again", folder.name, damaged[0])
     try:
-        with new_folder(target) as scratch:
+        with new_folder(target, replace=bool(damaged)) as scratch:
             fill(scratch)
             _certify(scratch)
+            write_checksums(scratch)
     except OSError as error:
-        if not target.is_dir():  # else another process was first, with the same bytes
+        if damaged or not target.is_dir():  # else another process was first, with the same bytes
             raise StorageError(
                 f"cannot write the page {folder.name} to {cache}: {error}; "
                 "free some space there, or name a cache that you may write to with XDG_CACHE_HOME"

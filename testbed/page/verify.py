@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from testbed.checksums import CHECKSUMS_FILE
 from testbed.errors import ConfigurationError
 from testbed.page.archive import HAR_NAME, Archive, read_archive
 from testbed.page.authority import TLS_FOLDER, make_authority
@@ -14,7 +15,7 @@ from testbed.page.verify_entry import entry_problems
 from testbed.page.verify_origins import origin_problems
 from testbed.page.verify_references import reference_problems
 
-_OURS = frozenset({FACTS_NAME, HAR_NAME, "bodies", TLS_FOLDER})
+_OURS = frozenset({FACTS_NAME, HAR_NAME, "bodies", TLS_FOLDER, CHECKSUMS_FILE})
 
 
 def verify_archive(folder: Path) -> list[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import zlib
 from pathlib import Path
 
 from testbed import places
+from testbed.checksums import damaged_files, write_checksums
 from testbed.model import digest
 from testbed.page.build import build_page
 from testbed.page.writer import write_archive
@@ -27,8 +29,8 @@ def build_recipe(folder: Path, cache: Path, tell: Tell) -> Path:
     """Build the page that the recipe in ``folder`` makes, unless the cache has it.
 
     ``cache/packages`` keeps the package, ``cache/recipes`` the recording and ``cache/pages`` the
-    built page; each appears whole or not at all.  The same recipe and package give the same page,
-    to the byte.
+    built page; each appears whole or not at all, and the last two are made again where they are
+    damaged.  The same recipe and package give the same page, to the byte.
 
     Raises:
         ConfigurationError: the recipe is wrong, or does not fit its package.
@@ -37,13 +39,25 @@ def build_recipe(folder: Path, cache: Path, tell: Tell) -> Path:
     """
     recipe = read_recipe(folder)
     made = _place(recipe, recipe.version, recipe.checksum, cache)
-    if not made.is_dir():
+    if not _is_whole(made, tell):
         installed = install(recipe, cache, tell)
         made = _place(recipe, installed.version, installed.checksum, cache)
-        if not made.is_dir():
+        if not _is_whole(made, tell):
             recording = make_canonical(capture_recipe(recipe, installed, tell))
             write_archive(made, recording, licence=recipe.licence, bodies=BODIES, replace=True)
+            write_checksums(made.parent)
     return build_page(made, cache / "pages")
+
+
+def _is_whole(made: Path, tell: Tell) -> bool:
+    """Whether the recording is there; one that is damaged is removed."""
+    if not made.is_dir():
+        return False
+    damaged = damaged_files(made.parent)
+    if damaged:
+        tell(f"{made.name}: {damaged[0]} of its recording is damaged; recording it again")
+        shutil.rmtree(made.parent)
+    return not damaged
 
 
 def _place(recipe: Recipe, version: str, checksum: str, cache: Path) -> Path:

@@ -128,3 +128,18 @@ def test_limits_that_are_kept_are_proven(house: House, page: None, client: str, 
     knobs = {**KNOBS, "client": client, "tfo": [False, True], "loss_pct": [0.0, 2.0]}
     ran = house.run(**knobs, requests_per_connection=limit)
     assert ran.code == EXIT_OK, [record.reason for record in ran.records]
+
+
+def test_a_page_that_was_cut_in_the_cache_heals_itself(
+    house: House, page: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = house.run(**KNOBS)
+    caplog.set_level("INFO", "testbed")
+    (built,) = (house.cache / "pages").glob(f"{PAGE}-*")
+    for body in (built / "bodies").iterdir():
+        body.write_bytes(body.read_bytes()[: body.stat().st_size // 2])
+    second = house.run(**KNOBS)
+    assert (first.code, second.code) == (EXIT_OK, EXIT_OK)
+    one, other = first.records[0], second.records[0]
+    assert one.load is not None and other.load is not None
+    assert (one.load.plt_ms, one.artefacts) == (other.load.plt_ms, other.artefacts)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.checksums import CHECKSUMS_FILE
 from testbed.errors import ConfigurationError, StorageError
 from testbed.page import build
 from testbed.page.archive import read_archive
@@ -33,6 +34,55 @@ def test_the_second_build_is_the_first(small: Callable[[str], Path], tmp_path: P
     assert build_page(folder, cache) == first
     assert (first / "page.har").stat().st_mtime_ns == stamp
     assert [path.name for path in cache.iterdir()] == [first.name]
+
+
+@pytest.mark.parametrize("damage", ["cut", "same length", "gone", "one more", "list gone"])
+def test_a_damaged_build_is_built_again(
+    small: Callable[[str], Path], tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    caplog.set_level("INFO", "testbed")
+    folder, cache = small(ROWS), tmp_path / "cache"
+    built = build_page(folder, cache)
+    before = contents(built)
+    body = next(iter(sorted((built / "bodies").iterdir())))
+    if damage == "cut":
+        body.write_bytes(body.read_bytes()[:-1])
+    elif damage == "same length":
+        body.write_bytes(bytes(body.stat().st_size))
+    elif damage == "one more":
+        (built / "bodies" / "stray").touch()
+    else:
+        (body if damage == "gone" else built / CHECKSUMS_FILE).unlink()
+    assert build_page(folder, cache) == built
+    assert contents(built) == before
+    assert [path.name for path in cache.iterdir()] == [built.name]
+    (said,) = caplog.messages
+    assert said.startswith("small: ") and said.endswith("is damaged; building it again")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_the_checksums_are_those_of_sha256sum(small: Callable[[str], Path], tmp_path: Path) -> None:
+    built = build_page(small(ROWS), tmp_path / "cache")
+    assert run(["sha256sum", "--check", "--strict", CHECKSUMS_FILE], cwd=built).returncode == 0
+
+
+def test_a_damaged_build_that_cannot_be_replaced_is_told(
+    small: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, cache = small(ROWS), tmp_path / "cache"
+    built = build_page(folder, cache)
+    (built / "page.har").write_text("{")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(build, "write_checksums", full)
+    with pytest.raises(StorageError, match="No space left"):
+        build_page(folder, cache)
+    assert (built / "page.har").read_text() == "{"
 
 
 def test_another_table_is_another_build(small: Callable[[str], Path], tmp_path: Path) -> None:

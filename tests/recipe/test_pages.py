@@ -108,6 +108,22 @@ def test_a_built_page_is_not_recorded_again(
     assert build_recipe(folder, tmp_path, silent) == built
 
 
+def test_a_damaged_recording_is_recorded_again(
+    tmp_path: Path, loads: Callable[[str], Loads], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded, *_ = loads("agency")
+    monkeypatch.setattr(build, "capture_recipe", lambda *_: recorded)
+    folder = places.PAGES / "agency"
+    (tmp_path / "packages").symlink_to(_packages(folder))
+    built = build_recipe(folder, tmp_path, silent)
+    for cached in (*(tmp_path / "recipes").rglob("bodies/*"), *built.glob("bodies/*")):
+        cached.write_bytes(cached.read_bytes()[:-1])
+    told: list[str] = []
+    assert build_recipe(folder, tmp_path, told.append) == built
+    assert verify_archive(built) == []
+    assert [line for line in told if "of its recording is damaged; recording it again" in line]
+
+
 def test_a_page_is_spread_and_keeps_its_parents(
     tmp_path: Path, loads: Callable[[str], Loads]
 ) -> None:

@@ -1,0 +1,75 @@
+"""Checksums of a folder that is built once and used often: a list of SHA-256 digests inside it.
+
+The list is one that sha256sum(1) reads: ``cd FOLDER && sha256sum -c SHA256SUMS``.  Digests are
+compared when a run begins; while it runs, a look at sizes and times of change tells whether that
+has to be done again, at the cost of a stat(2) for each file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+CHECKSUMS_FILE = "SHA256SUMS"
+
+Stamps = dict[str, tuple[int, int, int, int]]
+"""Of each file by its name: inode, size in bytes, and ns of its last change of content and state.
+
+The last of them no program can set (inode(7)).
+"""
+
+
+def write_checksums(folder: Path) -> None:
+    """Write the list of all files in ``folder``, which is complete."""
+    lines = [f"{_digest(path)}  {name}\n" for name, path in _files(folder)]
+    (folder / CHECKSUMS_FILE).write_text("".join(lines), "utf-8")
+
+
+def damaged_files(folder: Path) -> tuple[str, ...]:
+    """Names of files in ``folder`` that are not as listed: altered, missing, or there besides.
+
+    Without a list that can be read, its own name is all that is returned.
+    """
+    listed: dict[str, str] = {}
+    try:
+        for line in (folder / CHECKSUMS_FILE).read_text("utf-8").splitlines():
+            digest, _, name = line.partition("  ")
+            listed[name] = digest
+        found = {name: _digest(path) for name, path in _files(folder)}
+    except (OSError, UnicodeDecodeError):
+        return (CHECKSUMS_FILE,)
+    if not listed:
+        return (CHECKSUMS_FILE,)
+    names = sorted({*listed, *found})
+    return tuple(name for name in names if listed.get(name) != found.get(name))
+
+
+def read_stamps(folder: Path) -> Stamps:
+    """What tells cheaply whether a file in ``folder`` has been written to since."""
+    stamps: Stamps = {}
+    for name, path in _files(folder):
+        seen = path.stat()
+        stamps[name] = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+    return stamps
+
+
+def damaged_since(folder: Path, stamps: Stamps) -> tuple[str, ...]:
+    """``damaged_files`` of a folder that was as listed when ``stamps`` were read."""
+    try:
+        if read_stamps(folder) == stamps:
+            return ()
+    except OSError:  # gone between the listing and the look
+        pass
+    return damaged_files(folder)
+
+
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if name != CHECKSUMS_FILE and not path.is_dir():
+            yield name, path
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
