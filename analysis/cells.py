@@ -10,7 +10,8 @@ from typing import Any
 
 from analysis.coverage import Coverage, coverage_of
 from analysis.load import Results, judge
-from analysis.statistics import Sample, describe_sample
+from analysis.statistics import Sample, describe_sample, without_intervals
+from testbed.draws import RESOLUTION_MS, seeds_differ
 from testbed.errors import ConfigurationError
 from testbed.model import Condition, Record
 
@@ -58,9 +59,26 @@ class Cell:
         return spread_of(self.plt_by_seed.values())
 
     @cached_property
+    def varies(self) -> bool | None:
+        """Whether page load times differ between seeds; ``None`` with fewer than two proven."""
+        if self.plt_ms is None or self.plt_ms.n < 2:
+            return None
+        return self.plt_ms.high - self.plt_ms.low > RESOLUTION_MS
+
+    @cached_property
+    def copied(self) -> bool:
+        """Whether there are several proven loads, and none differs from the first in anything."""
+        return seeds_differ([r.load for r in self.proven if r.load is not None]) is False
+
+    @cached_property
     def sample(self) -> Sample | None:
         """Statistics of the proven page load times in ms."""
-        return describe_sample(self.plt_by_seed.values())
+        return self.describe(self.plt_by_seed.values())
+
+    def describe(self, values: Iterable[float]) -> Sample | None:
+        """Statistics of some of its load times in ms: where nothing varies, without intervals."""
+        found = describe_sample(values)
+        return found if found is None or self.varies is not False else without_intervals(found)
 
     @cached_property
     def coverage(self) -> Coverage:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from analysis.cells import cells_of
+from analysis.cells import Cell, cells_of
 from analysis.load import gather_results
-from analysis.statistics import LEVEL, Interval
+from analysis.statistics import LEAST_FOR_LEVEL, LEVEL, Interval
 from analysis.table import Table, make_table
 from analysis.trials import name_axes
 from analysis.words import axis_value
@@ -20,7 +20,8 @@ def list_unsettled(experiment: Experiment, records: Sequence[Record]) -> tuple[s
 
     A median's half-width is in percent of the median, that of Fast Open's shift in percent of the
     load time without.  A cell without a proven load is not waited for: it never settles, and the
-    exit code tells what became of it.  The mean is left out, since one outlier decides its width.
+    exit code tells what became of it.  One in which nothing varies between seeds has settled.  The
+    mean is left out, since one outlier decides its width.
 
     Raises:
         ConfigurationError: the records must not be pooled.
@@ -48,11 +49,18 @@ def _widths(table: Table) -> Iterator[tuple[str, float | None]]:
             name = name_axes(cell.axes, table)
             if table.paired:
                 name += f", Fast Open {axis_value('tfo', cell.axes['tfo'])}"
-            yield name, _percent(cell.sample.median.interval, cell.sample.median.value)
+            width = _percent(cell.sample.median.interval, cell.sample.median.value)
+            yield name, 0.0 if _is_constant(cell) else width
     for pair in table.pairs:
         if pair.shift is not None:
             name = f"{name_axes(pair.axes, table)}, time saved"
-            yield name, _percent(pair.shift.percent.interval, 100.0)
+            constant = all(cell is not None and _is_constant(cell) for _, cell in pair.arms)
+            yield name, 0.0 if constant else _percent(pair.shift.percent.interval, 100.0)
+
+
+def _is_constant(cell: Cell) -> bool:
+    """Whether more loads would be the same: copies are, and so are as many as an interval needs."""
+    return cell.varies is False and (cell.copied or len(cell.proven) >= LEAST_FOR_LEVEL)
 
 
 def _percent(interval: Interval | None, whole: float) -> float | None:

@@ -9,7 +9,7 @@ symmetrically about the shift; those of two arms that differ by a shift alone do
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,13 @@ def shift_between(first: Mapping[Block, float], second: Mapping[Block, float]) -
         len(blocks),
         estimate_shift(saved),
         estimate_shift(s / first[block] * 100.0 for s, block in zip(saved, blocks, strict=True)),
+    )
+
+
+def without_interval(shift: Shift) -> Shift:
+    """The same between arms in which nothing varies."""
+    return replace(
+        shift, ms=replace(shift.ms, interval=None), percent=replace(shift.percent, interval=None)
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 LEVEL = 0.95
@@ -60,6 +60,12 @@ def describe_sample(values: Iterable[float]) -> Sample | None:
     """Return what ``values`` say, whatever their order; ``None`` when there are none."""
     numbers = tuple(sorted(values))
     return _describe(numbers) if numbers else None
+
+
+def without_intervals(sample: Sample) -> Sample:
+    """The same of values that are copies of each other: chance had no part in any of them."""
+    median, mean = (replace(one, interval=None) for one in (sample.median, sample.mean))
+    return Sample(sample.n, median, mean, 0)
 
 
 def level_of_range(n: int) -> float:

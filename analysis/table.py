@@ -13,8 +13,8 @@ from functools import cached_property
 from analysis.cells import Axes, Cell, Key, Spread, key_of, spread_of, unusual_axes, varying_axes
 from analysis.coverage import Coverage
 from analysis.reference import Published, Reference
-from analysis.shift import Shift, shift_between
-from analysis.statistics import Sample, describe_sample
+from analysis.shift import Shift, shift_between, without_interval
+from analysis.statistics import Sample
 
 PAIR_AXIS = "tfo"
 ALWAYS_SHOWN = ("page", "rtt_ms")
@@ -67,7 +67,13 @@ class Pair:
         """How much sooner the page loads with Fast Open, over the common seeds."""
         if self.off is None or self.on is None:
             return None
-        return shift_between(self.off.plt_by_seed, self.on.plt_by_seed)
+        found = shift_between(self.off.plt_by_seed, self.on.plt_by_seed)
+        return found if found is None or self.varies else without_interval(found)
+
+    @property
+    def varies(self) -> bool:
+        """Whether seeds made a difference in an arm, or may have."""
+        return any(cell is None or cell.varies is not False for _, cell in self.arms)
 
     @cached_property
     def samples(self) -> tuple[Sample | None, Sample | None]:
@@ -97,7 +103,7 @@ class Pair:
         if cell is None or not self.seeds:
             return cell.sample if cell else None
         times = cell.plt_by_seed
-        return describe_sample(times[seed] for seed in self.seeds)
+        return cell.describe(times[seed] for seed in self.seeds)
 
     def _arm(self, cell: Cell | None) -> Spread | None:
         if cell is None or not self.seeds:
@@ -121,8 +127,8 @@ class Table:
 
     @property
     def repeated(self) -> bool:
-        """Whether any condition was proven more than once, so that there are intervals."""
-        return any(len(cell.proven) > 1 for cell in self.cells)
+        """Whether seeds made a difference in any condition, so that there are intervals."""
+        return any(cell.varies for cell in self.cells)
 
     @property
     def coverage(self) -> Coverage:

@@ -59,7 +59,7 @@ def _pair_columns(table: Table) -> list[Column]:
         (0, ["on s", *(seconds(_median(p.plt_on)) for p in pairs)]),
         (0, ["gain %", *(number(_median(p.improvement_pct), 1) for p in pairs)]),
     ]
-    if any(p.improvement_pct and p.improvement_pct.n > 1 for p in pairs):
+    if table.repeated:
         columns += [
             (2, ["saved ms", *(number(p.shift.ms.value if p.shift else None, 1) for p in pairs)]),
             (2, ["interval", *(_interval(p.shift.ms if p.shift else None, 1) for p in pairs)]),

@@ -11,6 +11,7 @@ from analysis.statistics import LEAST_FOR_LEVEL, LEVEL, level_of_range
 from analysis.table import Pair, Table
 from analysis.trials import name_axes
 from analysis.words import count, number, signed
+from testbed.draws import REMEDY
 
 
 def findings(table: Table) -> list[str]:
@@ -24,7 +25,17 @@ def findings(table: Table) -> list[str]:
             said += _growth(measured) if len(different) == len(measured) else []
             said += _beside_paper(measured)
         said += _alike(measured, different)
-    return said + _levels(table)
+    return said + _alike_seeds(table) + _levels(table)
+
+
+def _alike_seeds(table: Table) -> list[str]:
+    """Where repetitions were copies, and what would make them draws."""
+    repeated = [cell for cell in table.cells if cell.varies is not None]
+    same = sum(cell.copied for cell in repeated)
+    if not same:
+        return []
+    where = "here" if same == len(repeated) else f"in {same} of {count(len(repeated), 'cell')}"
+    return [f"Nothing varies between seeds {where}, so there is no interval: {REMEDY}."]
 
 
 def _proven(table: Table) -> str:
@@ -78,7 +89,7 @@ def _alike(measured: Sequence[Pair], different: Sequence[Pair]) -> list[str]:
 
 def _levels(table: Table) -> list[str]:
     """What the intervals promise, and what they do not when there are too few loads."""
-    repeated = [len(cell.proven) for cell in table.cells if len(cell.proven) > 1]
+    repeated = [len(cell.proven) for cell in table.cells if cell.varies]
     if not repeated:
         return []
     least = min(repeated)

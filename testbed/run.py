@@ -12,6 +12,7 @@ from threading import Event
 
 from testbed import log
 from testbed.checksums import damaged_since, read_stamps
+from testbed.draws import REMEDY, draws_nothing, nothing_varies
 from testbed.errors import NO_ROOM, MissingError, StorageError, TestbedError
 from testbed.interrupt import interruptible
 from testbed.kernel.protocol import InterruptedTrial, Kernel, RawResult
@@ -19,7 +20,7 @@ from testbed.manifest import Manifest
 from testbed.model import Record, Trial
 from testbed.plan import choose_trials, plan_trials, positions
 from testbed.progress import Display
-from testbed.stopping import Unsettled, all_settled, look_points
+from testbed.stopping import PAIR, Unsettled, all_settled, look_points
 from testbed.store import Store, open_store
 from testbed.tally import Tally, tally
 
@@ -86,7 +87,13 @@ def run_experiment(
                 _keep(records, place, store, display)
             if stop.is_set():
                 break
-            if experiment.until_ci_pct is not None:
+            if experiment.until_ci_pct is None:
+                continue
+            if repetitions <= PAIR:
+                if draws_nothing(experiment) and nothing_varies(store.records):
+                    _log.info("nothing varies between seeds here: %s", REMEDY)
+                    break
+            else:
                 unsettled = list_unsettled(experiment, store.records)
                 if not unsettled:
                     break

@@ -4,7 +4,8 @@ An interval that is looked at again and again until it pleases promises more tha
 only its width decides, never where it lies, and then the level holds as intervals get narrow:
 Y. S. Chow and H. Robbins, Ann. Math. Statist. 36 (1965) 457-462, for means; J. C. Geertsema, Ann.
 Math. Statist. 41 (1970) 1016-1026, for the intervals of sign and signed-rank tests.  What is left
-is a few samples that look narrow by chance, hence a first look at ten and then few more.
+is a few samples that look narrow by chance, hence a first look at ten and then few more.  Before
+that comes one look at two repetitions, which sees no width: whether seeds differ at all.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from testbed.model import Experiment, Record
 
+PAIR = 2
 FIRST_LOOK = 10
 LOOK_EVERY = 5
 
@@ -29,7 +31,8 @@ Unsettled = Callable[[Experiment, Sequence[Record]], tuple[str, ...]]
 def look_points(experiment: Experiment, records: Iterable[Record]) -> Iterator[int]:
     """Yield after how many repetitions the run looks whether it may stop; the last is its bound.
 
-    A fixed number of repetitions is one point.  ``records`` are those of an earlier start of the
+    A fixed number of repetitions is one point.  The first of the others is ``PAIR``, at which
+    nothing is looked at but ``testbed.draws``.  ``records`` are those of an earlier start of the
     run: it goes on at the first point that they had not passed, so that to interrupt and resume
     does not add looks.
     """
@@ -38,6 +41,8 @@ def look_points(experiment: Experiment, records: Iterable[Record]) -> Iterator[i
         return
     begun = max((r.trial.repetition + 1 for r in records if not r.trial.warm_up), default=0)
     most = max(experiment.max_repetitions, begun)
+    if begun <= PAIR < most:
+        yield PAIR
     point = max(experiment.repetitions, FIRST_LOOK)
     while point < most:
         if point >= begun:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -14,8 +15,9 @@ from testbed.cli import main
 from testbed.config import load_experiment
 from testbed.errors import ConfigurationError
 from testbed.kernel.fake import FakeKernel
+from testbed.kernel.protocol import RawResult
 from testbed.manifest import Manifest, load_manifest, make_manifest
-from testbed.model import Experiment, Outcome, Record
+from testbed.model import Experiment, Outcome, Record, Trial
 from testbed.override import Override
 from testbed.places import CONFIGS
 from testbed.plan import plan_trials
@@ -74,9 +76,44 @@ def test_a_fixed_number_is_one_point_and_nobody_looks(results: Path) -> None:
 
 
 def test_looks_are_few_and_bounded() -> None:
-    assert list(look_points(sampling(22), ())) == [10, 15, 20, 22]
-    assert list(look_points(sampling(10), ())) == [10]
-    assert list(look_points(sampling(30, repetitions=24), ())) == [24, 29, 30]
+    assert list(look_points(sampling(22), ())) == [2, 10, 15, 20, 22]
+    assert list(look_points(sampling(10), ())) == [2, 10]
+    assert list(look_points(sampling(30, repetitions=24), ())) == [2, 24, 29, 30]
+
+
+class Copying(FakeKernel):
+    """A kernel on which a seed decides nothing."""
+
+    def run(
+        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+    ) -> RawResult:
+        return FakeKernel.run(self, replace(trial, seed=0), page, out, slot, cancel)
+
+
+def test_copies_are_not_repeated_until_they_please(
+    results: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "testbed")
+    looks = Looks(99)
+    total, _ = go(results, sampling(), looks, Copying())
+    assert (looks.seen, total.unsettled, total.exit_code) == ([], (), 0)
+    assert (repetitions(results), total.outcomes["ok"]) == (2, 8 * 2)
+    (said,) = (line for line in caplog.messages if line.startswith("nothing varies"))
+    for knob in ("loss_pct", "think_spread_pct", "start_spread_ms"):
+        assert knob in said
+    total, display = go(results, sampling(), looks, Copying(), resume=True)
+    assert (display.todo, total.exit_code) == ([], 0)
+
+
+def test_two_loads_may_be_equal_by_chance_where_a_draw_was_asked_for(results: Path) -> None:
+    """A lossy link may lose nothing twice."""
+    experiment = sampling()
+    lossy = tuple(
+        replace(one, link=replace(one.link, loss_pct=0.1)) for one in experiment.conditions
+    )
+    looks = Looks(10)
+    go(results, replace(experiment, conditions=lossy), looks, Copying())
+    assert looks.seen == [10]
 
 
 def test_whole_blocks_are_added_until_all_has_settled(results: Path) -> None:

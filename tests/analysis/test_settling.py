@@ -33,6 +33,17 @@ def loads(condition: Condition, plts: list[float]) -> list[Record]:
     return [record(condition, seed, plt) for seed, plt in enumerate(plts)]
 
 
+def copies(condition: Condition, n: int) -> list[Record]:
+    """Loads as virtual time gives them where seeds decide nothing: system calls apart."""
+    first = record(condition, 0, 2000.0)
+    assert first.load is not None
+    made = []
+    for seed in range(n):
+        load = replace(first.load, plt_ms=2000.0 + 0.000256 * (seed % 3))
+        made.append(replace(record(condition, seed, 2000.0), load=load))
+    return made
+
+
 def warmed(one: Record) -> Record:
     trial = replace(one.trial, warm_up=True)
     return replace(one, trial=trial, trial_id=trial.id)
@@ -140,6 +151,48 @@ def test_the_report_names_what_has_not_settled(tmp_path: Path) -> None:
 def test_virtual_time_settles_at_once() -> None:
     same = [*loads(OFF, [2000.0] * 10), *loads(ON, [1500.0] * 10)]
     assert list_unsettled(sampling((OFF, ON), pct=0.001), same) == ()
+
+
+def test_copies_have_no_interval_and_are_said_to_be_copies(tmp_path: Path) -> None:
+    records = [*copies(OFF, 10), *copies(ON, 10)]
+    table = table_of(tmp_path, records, (OFF, ON))
+    assert not table.repeated
+    said = " ".join(findings(table))
+    assert "Nothing varies between seeds here, so there is no interval: " in said
+    assert "think_spread_pct" in said and "start_spread_ms" in said and "loss_pct" in said
+    assert "outlier" not in said and "Fast Open made no measured page load faster" in said
+    shown = render_table(tmp_path, 200)
+    assert "interval " not in shown and "0.0..0.0" not in shown
+    write_reports(tmp_path)
+    html = (tmp_path / "report.html").read_text()
+    assert "Nothing varies between seeds here" in html
+    assert 'href="#statistics"' not in html
+    (row,) = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
+    assert {row[name] for name in row if "_ci_" in name} == {""}
+
+
+def test_one_arm_that_varies_keeps_its_interval(tmp_path: Path) -> None:
+    records = [*copies(OFF, 10), *loads(ON, times(2, 10))]
+    table = table_of(tmp_path, records, (OFF, ON))
+    off, on = table.cells
+    assert off.sample is not None and on.sample is not None
+    assert off.sample.median.interval is None
+    assert on.sample.median.interval is not None
+    shift = table.pairs[0].shift
+    assert shift is not None and shift.ms.interval is not None
+    said = " ".join(findings(table))
+    assert "Nothing varies between seeds in 1 of 2 cells, so there is no interval: " in said
+    assert "Intervals hold the true value" in said
+    assert [name for name in list_unsettled(sampling((OFF, ON)), records) if " off" in name] == []
+
+
+def test_equal_load_times_of_unequal_loads_have_no_interval_either(tmp_path: Path) -> None:
+    """A browser's requests may move without moving its load event."""
+    table = table_of(tmp_path, loads(OFF, [2000.0] * 10), (OFF,))
+    assert table.cells[0].sample is not None
+    assert table.cells[0].sample.median.interval is None
+    assert "Nothing varies" not in " ".join(findings(table))
+    assert "2000.0..2000.0  10/10" in render_table(tmp_path, 200)  # its range, which is none
 
 
 def test_cells_without_arms_settle_by_their_medians() -> None:
