@@ -34,10 +34,12 @@ from testbed.model import (
     Trial,
 )
 from testbed.page.archive import Archive, read_archive
+from testbed.server.lengths import check_lengths
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import ERROR_LOG, Terms, serve
 from testbed.server.replay_log import read_answered, read_replay
 from testbed.server.resolver import resolve
+from testbed.server.reuse import list_connections
 from testbed.server.think import Think
 from testbed.wire.capture import capture
 from testbed.wire.counters import difference, read_counters
@@ -125,7 +127,10 @@ def _measure(
                 site.scratch,
             ),
         ):
-            load, counters, machine = _load(trial, site, archive, lab, server)
+            lab.prime_cookies(len(archive.hosts))
+            with lab.watched() as read_again:
+                load, counters, machine = _load(trial, site, archive, lab, server)
+                observation["lab"] = asdict(read_again())
     except LoadError:
         # What the server was asked explains a load that came to no end.
         observation["replay"] = asdict(read_replay(nginx))
@@ -133,10 +138,6 @@ def _measure(
     finally:
         _keep_complaints(nginx / ERROR_LOG, site.out / SERVER_LOG_FILE)
     # The server has ended: its log is complete.
-    # Imported here: nothing of it is needed before the load.
-    from testbed.server.lengths import check_lengths
-    from testbed.server.reuse import list_connections
-
     replay = read_replay(nginx)
     answered = read_answered(nginx, archive.entries)
     served = {(listener.host, listener.port) for listener in listeners}
@@ -159,8 +160,6 @@ def _load(
     ``server`` is the process that serves.
     """
     ends = {"client": lab.topology.client, "server": lab.topology.server}
-    lab.prime_cookies(len(archive.hosts))
-    before = {end: read_counters(namespace) for end, namespace in ends.items()}
     if site.aligned:
         begin_stage()
     order = _order(trial, site, archive, lab)
@@ -169,9 +168,12 @@ def _load(
     began = None if site.aligned else (read_sample(), read_queued(server))
     try:
         with capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log"):
+            # Within the capture: what the counters grow by, it must show.
+            before = {end: read_counters(namespace) for end, namespace in ends.items()}
             load = CLIENTS[trial.condition.client].load(order)
             # The last FINs and ACKs belong to the trial.
             time.sleep(lab.settle_s)
+            after = {end: read_counters(namespace) for end, namespace in ends.items()}
     finally:
         # Of a failed load, too: its log and its packets are what explains it.
         for file in (pcap, *sorted(order.out.iterdir())):
@@ -183,7 +185,6 @@ def _load(
         server_s = read_queued(server) - queued_s
         machine = describe_machine(sample, read_sample()) | _link_of(lab)
         machine |= describe_queues(load.plt_ms, load.browser.get("queued_s"), server_s)
-    after = {end: read_counters(namespace) for end, namespace in ends.items()}
     return load, {end: difference(before[end], after[end]) for end in ends}, machine
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -81,6 +81,7 @@ class Stage:
     archive: Archive = ARCHIVE
     complaint: str = ""
     reading: LabReading = field(default_factory=lambda: LabReading((), {}))
+    changes: tuple[str, ...] = ()
     orders: list[LoadOrder] = field(default_factory=list)
     served: list[tuple[tuple[Listener, ...], Terms]] = field(default_factory=list)
     running: bool = False
@@ -106,9 +107,20 @@ class Stage:
             topology=topology,
             reading=self.reading,
             prime_cookies=lambda _origins: None,
+            watched=self.watched,
             read_link=Report,
             settle_s=0.0,
         )
+
+    @contextmanager
+    def watched(self) -> Iterator[Callable[[], LabReading]]:
+        """Read again after the load, while the server runs."""
+
+        def read_again() -> LabReading:
+            assert self.orders and self.running
+            return replace(self.reading, changes=self.changes, traffic={"down.delivered": 7})
+
+        yield read_again
 
     @contextmanager
     def serve(
@@ -176,6 +188,13 @@ def test_a_load_of_the_whole_page(stage: Stage) -> None:
     assert sorted(path.name for path in (stage.folder / "out").iterdir()) == [
         "client.pcap", "load.har",
     ]  # fmt: skip
+
+
+def test_the_lab_is_read_again_after_the_load(stage: Stage) -> None:
+    stage.changes = ("server: MTU of s0 was '1500' before the load, and is '1400' after it",)
+    observed = stage.perform()
+    assert observed["lab"]["changes"] == stage.changes
+    assert observed["lab"]["traffic"] == {"down.delivered": 7}
 
 
 def test_in_virtual_time_nobody_looks_at_the_machine(stage: Stage) -> None:

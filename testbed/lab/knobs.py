@@ -7,21 +7,21 @@ ip-route(8) for ``initcwnd`` and ``congctl``.
 from __future__ import annotations
 
 import hashlib
-import json
+from collections.abc import Iterator
+from itertools import pairwise
 
 from testbed import proc
 from testbed.errors import MissingError
 from testbed.lab import congestion
 from testbed.lab.congestion import Pinned
-from testbed.lab.topology import Topology
+from testbed.lab.readback import ENDS, State
+from testbed.lab.sysctls import FASTOPEN_KEY, describe_sysctls, judge_sysctls, pin_sysctls
+from testbed.lab.topology import ROUTES, Topology
 from testbed.model import TcpSpec
 
 # tcp_fastopen bits: 1 client, 2 server, 4 client without cookie, 0x200 server without cookie.
 FASTOPEN_WITH_COOKIES = 3
 FASTOPEN_COOKIE_NOT_REQUIRED = 519
-
-ENDS = ("client", "server")
-CLIENT_ROUTER, SERVER_ROUTER = "10.0.0.1", "10.0.2.1"
 
 # Pinned, because their defaults follow the machine's memory, and the window scale follows them.
 PINNED = {
@@ -50,7 +50,7 @@ def fastopen_key(purpose: str) -> str:
 
 
 def wanted_sysctls(spec: TcpSpec) -> dict[str, str]:
-    """Every sysctl that is set at both ends, but that of the congestion control."""
+    """Every sysctl that is not at its default at both ends, but that of the congestion control."""
     return {**PINNED, "net.ipv4.tcp_fastopen": str(fastopen_value(spec))}
 
 
@@ -62,35 +62,37 @@ def set_knobs(topology: Topology, spec: TcpSpec) -> Pinned:
     """
     try:
         for end in (topology.client, topology.server):
-            end.write_sysctls(wanted_sysctls(spec))
+            pin_sysctls(end, wanted_sysctls(spec))
     except OSError as error:
         raise MissingError(f"this kernel does not have what the trial asks for: {error}") from error
     pinned = congestion.choose(topology, spec.congestion_control)
-    topology.server.write_sysctls({"net.ipv4.tcp_fastopen_key": fastopen_key("first")})
-    by_route = ("congctl", spec.congestion_control) if pinned == "route" else ()
-    window = ("initcwnd", str(spec.initcwnd_segments))
-    _replace_route(topology.server.name, SERVER_ROUTER, (*window, *by_route))
-    if by_route:
-        _replace_route(topology.client.name, CLIENT_ROUTER, by_route)
+    topology.server.write_sysctls({FASTOPEN_KEY: fastopen_key("first")})
+    for role, metrics in route_metrics(spec, pinned).items():
+        (route,) = ROUTES[role]
+        argv = ("ip", "-n", topology.role(role).name, "route", "replace")
+        proc.run((*argv, *route.split(), *metrics.split()))
     return pinned
 
 
-def _replace_route(namespace: str, router: str, metrics: tuple[str, ...]) -> None:
-    proc.run(("ip", "-n", namespace, "route", "replace", "default", "via", router, *metrics))
+def route_metrics(spec: TcpSpec, pinned: Pinned) -> dict[str, str]:
+    """What the default routes of the ends say beyond their gateways, by role (ip-route(8))."""
+    by_route = f"congctl {spec.congestion_control}" if pinned == "route" else ""
+    server = f"initcwnd {spec.initcwnd_segments} {by_route}".rstrip()
+    return {"server": server} | ({"client": by_route} if by_route else {})
 
 
 def rotate_key(topology: Topology) -> None:
     """Give the server another Fast Open key: every cookie that clients hold becomes stale."""
-    topology.server.write_sysctls({"net.ipv4.tcp_fastopen_key": fastopen_key("rotated")})
+    topology.server.write_sysctls({FASTOPEN_KEY: fastopen_key("rotated")})
 
 
 def read_knobs(
-    topology: Topology, spec: TcpSpec, connection: tuple[str, str] | None = None
+    state: State, spec: TcpSpec, connection: tuple[str, str] | None = None
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Read every knob back.
+    """Hold every knob against what the kernel has.
 
     Args:
-        topology: the running lab.
+        state: what was read back of the lab.
         spec: what was asked.
         connection: the congestion control of a connection's client and server, where there was
             one; a sysctl does not tell of routes.
@@ -100,37 +102,37 @@ def read_knobs(
     """
     values: dict[str, str] = {}
     errors: list[str] = []
+    wanted = wanted_sysctls(spec)
     for role in ENDS:
-        for name, wanted in wanted_sysctls(spec).items():
-            found = topology.role(role).read_sysctl(name)
-            values[f"{role}.{name}"] = found
-            if found != wanted:
-                errors.append(f"{role}: {name} is {found!r}, asked was {wanted!r}")
+        found = state.sysctls[role]
+        values |= {f"{role}.{name}": found[name] for name in wanted if name in found}
+        values[f"{role}.sysctls"] = describe_sysctls(found)
+        errors += [f"{role}: {error}" for error in judge_sysctls(found, wanted)]
     if connection is None:
-        connection = (
-            topology.client.read_sysctl(congestion.SYSCTL),
-            topology.server.read_sysctl(congestion.SYSCTL),
-        )
-    for role, found in zip(ENDS, connection, strict=True):
-        values[f"{role}.{congestion.SYSCTL}"] = found
-        if found != spec.congestion_control:
-            errors.append(
-                f"{role}: {congestion.SYSCTL} is {found!r}, asked was {spec.congestion_control!r}"
-            )
-    found_window = _read_initcwnd(topology)
-    values["server.initcwnd_segments"] = str(found_window)
-    if found_window != spec.initcwnd_segments:
-        errors.append(
-            f"server: initcwnd is {found_window}, asked was {spec.initcwnd_segments} segments"
-        )
+        client, server = (state.sysctls[role][congestion.SYSCTL] for role in ENDS)
+        connection = (client, server)
+    values |= {
+        f"{role}.{congestion.SYSCTL}": name for role, name in zip(ENDS, connection, strict=True)
+    }
+    errors += judge_connection(connection, spec)
+    default = state.table.get("server: route default", "").split()
+    window = dict(pairwise(default)).get("initcwnd")
+    values["server.initcwnd_segments"] = str(window)
     return values, tuple(errors)
 
 
-def _read_initcwnd(topology: Topology) -> int | None:
-    argv = ("ip", "-j", "-n", topology.server.name, "route", "show", "default")
-    routes = json.loads(proc.run(argv).stdout or "[]")
-    for route in routes:
-        for metric in route.get("metrics", []):
-            if "initcwnd" in metric:
-                return int(metric["initcwnd"])
-    return None
+def judge_connection(algorithms: tuple[str, str], spec: TcpSpec) -> Iterator[str]:
+    """A sentence for each end, client and server, with another congestion control than asked."""
+    for role, algorithm in zip(ENDS, algorithms, strict=True):
+        if algorithm != spec.congestion_control:
+            yield (
+                f"{role}: {congestion.SYSCTL} is {algorithm!r}, "
+                f"asked was {spec.congestion_control!r}"
+            )
+
+
+def judge_key(state: State, spec: TcpSpec) -> Iterator[str]:
+    """A sentence if the server's Fast Open key is not that of primed cookies, or of stale ones."""
+    purpose = "rotated" if spec.tfo and spec.cookies == "cold" else "first"
+    if state.sysctls["server"].get(FASTOPEN_KEY) != fastopen_key(purpose):
+        yield f"server: {FASTOPEN_KEY} is not the {purpose} key"

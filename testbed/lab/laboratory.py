@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from testbed.errors import LabError
 from testbed.lab import cookies, knobs
 from testbed.lab.bounded import calibrate_bounded
 from testbed.lab.calibration import calibrate
@@ -14,11 +15,37 @@ from testbed.lab.exactness import HOST, VIRTUAL, Exactness
 from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import Link, LinkBackend, LinkReport
 from testbed.lab.offloads import read_offloads
-from testbed.lab.path import read_strays
+from testbed.lab.path import (
+    Taken,
+    count_inside,
+    count_refused,
+    read_all_devices,
+    read_strays,
+    read_taken,
+)
+from testbed.lab.readback import (
+    ENDS,
+    State,
+    changed,
+    judge_disciplines,
+    judge_paths,
+    read_state,
+)
 from testbed.lab.topology import SENDERS, Topology, open_topology
+from testbed.lab.traffic import compare_reports, judge_traffic
+from testbed.lab.watch import Watch, watch
 from testbed.model import Condition, LabReading
 
 __all__ = ["HOST", "VIRTUAL", "Lab", "open_lab"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Packets so far: inside the link or dropped by it, by its own count, and taken by each end."""
+
+    inside: int
+    link: LinkReport
+    taken: dict[str, Taken]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +56,7 @@ class Lab:
     reading: LabReading
     condition: Condition
     link: Link
+    state: State
     exactness: Exactness = VIRTUAL
 
     @property
@@ -47,6 +75,46 @@ class Lab:
             cookies.prime(self.topology, origins, self.settle_s, at_once=self.exactness.real_time)
             if tcp.cookies == "cold":
                 knobs.rotate_key(self.topology)
+
+    @contextmanager
+    def watched(self) -> Iterator[Callable[[], LabReading]]:
+        """Watch the lab from now on; what is yielded reads all of it again, after a load.
+
+        Its reading has a sentence for everything that is not as it was when the lab was opened,
+        or was not for a while, and the packets of the load as the link counted them.
+
+        Raises:
+            LabError: the link has ended.
+            OSError: the kernel does not tell.
+        """
+        before = self._count()
+        with watch(self.topology) as seen:
+            yield lambda: self._read_again(seen, before)
+
+    def _count(self) -> Counts:
+        """What the link and the ends count."""
+        topology = self.topology
+        taken = {end: read_taken(topology.role(end)) for end in ENDS}
+        return Counts(count_inside(read_all_devices(topology)), self.read_link(), taken)
+
+    def _read_again(self, seen: Watch, before: Counts) -> LabReading:
+        condition, topology = self.condition, self.topology
+        after, state = self._count(), read_state(topology)
+        problems = [*seen.read(self.state.table), *changed(self.state.table, state.table)]
+        problems += knobs.judge_key(state, condition.tcp)
+        traffic = compare_reports(before.link, after.link)
+        problems += judge_traffic(traffic, after.inside - before.inside, condition.link)
+        if after.link.stray_packets:
+            problems.append(f"{after.link.stray_packets} packets went around the link")
+        for end in ENDS:
+            problems += count_refused(end, before.taken[end], after.taken[end])
+        # A link with loss may lose a connection, too; what decides its algorithm was read above.
+        if not condition.link.loss_pct:
+            try:
+                problems += knobs.judge_connection(read_connection(topology), condition.tcp)
+            except LabError as error:
+                problems.append(str(error))
+        return replace(self.reading, changes=tuple(problems), traffic=traffic)
 
     def read_link(self) -> LinkReport:
         """What the link did since the calibration (with one in virtual time: that included).
@@ -96,17 +164,21 @@ def open_lab(
             measurements = calibrate(topology, spec, exactness)
         if spec.loss_pct:
             link.add_loss()
-        facts = {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
+        state = read_state(topology)
         found = (
-            (facts, ()),
-            knobs.read_knobs(topology, tcp, connection),
+            knobs.read_knobs(state, tcp, connection),
             link.read_knobs(),
             _read_path(topology),
         )
         values = {name: value for some, _ in found for name, value in some.items()}
-        errors = tuple(error for _, some in found for error in some)
+        values |= {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
+        errors = (
+            *(error for _, some in found for error in some),
+            *judge_paths(state.table, spec.mtu_bytes, knobs.route_metrics(tcp, pinned)),
+            *judge_disciplines(state.disciplines, link.wanted_disciplines()),
+        )
         reading = LabReading(measurements, values, errors)
-        yield Lab(topology, reading, condition, link, exactness)
+        yield Lab(topology, reading, condition, link, state, exactness)
 
 
 def _read_path(topology: Topology) -> tuple[dict[str, str], tuple[str, ...]]:

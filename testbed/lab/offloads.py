@@ -16,6 +16,8 @@ from testbed.namespace import Namespace
 SIOCETHTOOL = 0x8946
 # Name: the commands that get and set it.
 OFFLOADS = {"tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
+# ETHTOOL_GFEATURES: 32 features a word, of each: available, requested, active, never changed.
+GET_FEATURES, FEATURE_WORDS, WORD = 0x3A, 4, "=IIII"
 
 
 def read_offloads(namespace: Namespace, device: str) -> tuple[str, ...]:
@@ -35,11 +37,28 @@ def clear_offloads(namespace: Namespace, device: str) -> None:
             _ask(device, change, 0)
 
 
+def read_features(device: str) -> str:
+    """Everything that ``device`` does for the stack, as the kernel's own bits, of this namespace.
+
+    What a bit means differs from version to version; that none changes is what counts.
+    """
+    size = struct.calcsize(WORD)
+    asked = struct.pack("=II", GET_FEATURES, FEATURE_WORDS)
+    answer = _exchange(device, asked.ljust(len(asked) + FEATURE_WORDS * size, b"\0"))
+    words = [struct.unpack_from(WORD, answer, len(asked) + i * size) for i in range(FEATURE_WORDS)]
+    return "".join(f"{active:08x}" for _, _, active, _ in reversed(words)).lstrip("0")
+
+
 def _ask(device: str, command: int, value: int) -> int:
     """One struct ethtool_value there and back."""
-    exchanged = ctypes.create_string_buffer(struct.pack("=II", command, value), 8)
+    return int(struct.unpack("=II", _exchange(device, struct.pack("=II", command, value)))[1])
+
+
+def _exchange(device: str, asked: bytes) -> bytes:
+    """One structure of ethtool there and back."""
+    exchanged = ctypes.create_string_buffer(asked, len(asked))
     request = struct.pack("@16sP", device.encode(), ctypes.addressof(exchanged))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         # struct ifreq has 40 bytes.
         fcntl.ioctl(control, SIOCETHTOOL, request.ljust(40, b"\0"))
-    return int(struct.unpack("=II", exchanged.raw)[1])
+    return exchanged.raw

@@ -20,6 +20,12 @@ class Device:
     unsent: int
 
 
+Taken = tuple[int, int, int]
+"""Packets that devices received, that IP took in, and that it gave on."""
+GONE = Device(0, 0, 0)
+"""A device that is not there any more."""
+
+
 def read_devices(namespace: Namespace) -> dict[str, Device]:
     """The counters of all devices of ``namespace``, by name."""
     with namespace.entered():
@@ -45,8 +51,8 @@ def count_strays(counters: dict[str, dict[str, Device]]) -> int:
     """
     # What came out of the link's far end is all that can have reached the server, and back.
     around = (
-        max(0, counters["server"]["s0"].received - counters["far"]["f0"].received),
-        max(0, counters["client"]["c0"].received - counters["near"]["n1"].received),
+        max(0, _received(counters, "server", "s0") - _received(counters, "far", "f0")),
+        max(0, _received(counters, "client", "c0") - _received(counters, "near", "n1")),
     )
     ours = {role: {LOOPBACK} for role in ROLES}
     for wire in WIRES:
@@ -61,11 +67,52 @@ def count_strays(counters: dict[str, dict[str, Device]]) -> int:
     return sum(around) + elsewhere
 
 
-def read_strays(topology: Topology) -> int:
-    """``count_strays`` of the running lab."""
+def count_inside(counters: dict[str, dict[str, Device]]) -> int:
+    """Packets that went into the link from both ends and did not come out: dropped, or inside.
+
+    Args:
+        counters: of every role of the lab, by role and device.
+    """
+    outer = (counters["near"].get("n0", GONE), counters["far"].get("f1", GONE))
+    return sum(device.received - device.sent for device in outer)
+
+
+def count_refused(end: str, before: Taken, after: Taken) -> tuple[str, ...]:
+    """A sentence if packets reached the devices of ``end`` and not its sockets.
+
+    A filter that drops them leaves no other trace: neither on the link nor in a discipline.
+    """
+    received, taken, kept = (now - was for was, now in zip(before, after, strict=True))
+    if received == taken == kept:
+        return ()
+    return (f"{end}: its devices received {received} packets, IP took {taken}, kept {kept}",)
+
+
+def read_taken(namespace: Namespace) -> Taken:
+    """What the devices of an end received, IP took in, and gave on (proc_net(5), snmp)."""
+    with namespace.entered():
+        devices = parse_devices(Path("/proc/thread-self/net/dev").read_text())
+        lines = Path("/proc/thread-self/net/snmp").read_text().splitlines()
+    names, values = (line.split() for line in lines if line.startswith("Ip:"))
+    told = dict(zip(names, values, strict=True))
+    received = sum(device.received for device in devices.values())
+    return received, int(told["InReceives"]), int(told["InDelivers"])
+
+
+def _received(counters: dict[str, dict[str, Device]], role: str, name: str) -> int:
+    return counters[role].get(name, GONE).received
+
+
+def read_all_devices(topology: Topology) -> dict[str, dict[str, Device]]:
+    """The counters of all devices, by role and name."""
     # The ends first: a packet that arrives meanwhile must not look like a stray.
     order = ("client", "server", "near", "far")
-    return count_strays({role: read_devices(topology.role(role)) for role in order})
+    return {role: read_devices(topology.role(role)) for role in order}
+
+
+def read_strays(topology: Topology) -> int:
+    """``count_strays`` of the running lab."""
+    return count_strays(read_all_devices(topology))
 
 
 def read_unsent(topology: Topology) -> int:

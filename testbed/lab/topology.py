@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from testbed import proc
+from testbed.lab.offloads import clear_offloads
 from testbed.namespace import Namespace
 
 CLIENT_ADDRESS = "10.0.0.2"
@@ -54,6 +55,7 @@ ROUTES = {
     "client": ("default via 10.0.0.1",),
     "near": ("10.0.2.0/24 via 10.0.1.2", f"{ORIGIN_NETWORK} via 10.0.1.2"),
     "far": ("10.0.0.0/24 via 10.0.1.1", f"{ORIGIN_NETWORK} via 10.0.2.2"),
+    "server": ("default via 10.0.2.1",),
 }
 
 
@@ -70,6 +72,17 @@ class Topology:
         """The namespace of one of ``ROLES``."""
         namespace: Namespace = getattr(self, name)
         return namespace
+
+
+def devices_of(role: str) -> dict[str, str]:
+    """The devices of ``role``, each with the address at the other end of its wire."""
+    found = {}
+    for wire in WIRES:
+        if wire.left == role:
+            found[wire.left_device] = wire.right_address.partition("/")[0]
+        if wire.right == role:
+            found[wire.right_device] = wire.left_address.partition("/")[0]
+    return found
 
 
 def origin_address(index: int) -> str:
@@ -106,8 +119,7 @@ def open_topology(
             lines = _tap_lines(role, mtu_bytes) if middle == "taps" else []
             _batch(("ip", "-n", name, "-batch", "-"), lines + _address_lines(role, origins))
         for role, device in SENDERS:
-            prefix = topology.role(role).prefix
-            proc.run((*prefix, "ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off"))
+            clear_offloads(topology.role(role), device)
         for role in ("near", "far"):
             topology.role(role).write_sysctls({"net.ipv4.ip_forward": "1"})
         yield topology
@@ -164,7 +176,7 @@ def _address_lines(role: str, origins: int) -> list[str]:
                     f"link set {device} up",
                     f"neighbour add {neighbour} nud permanent",
                 ]
-    lines += [f"route add {route}" for route in ROUTES.get(role, ())]
+    lines += [f"route add {route}" for route in ROUTES[role]]
     if role == "server":
         lines += [f"address add {origin_address(i)}/32 dev lo" for i in range(origins)]
         lines.append(f"address add {RESOLVER_ADDRESS}/32 dev lo")

@@ -43,22 +43,30 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class LabReading:
-    """What the running lab measured of itself, and the knobs as read back from the kernel."""
+    """What the running lab measured of itself, and the knobs as read back from the kernel.
+
+    ``changes`` has a sentence for each thing that was not the same when all of it was read again
+    after the load, or was not for a while.  ``traffic`` counts the packets of the load as the link
+    does: ``down.delivered``, ``down.dropped`` (the buffer was full), ``down.lost`` (at random),
+    the same of ``up``, and ``waiting``.
+    """
 
     measurements: tuple[Measurement, ...]
     knobs: dict[str, str]
     knob_errors: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    traffic: dict[str, int] = field(default_factory=dict)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """One sentence for each measurement out of tolerance and each knob that did not take."""
+        """A sentence for each measurement out of tolerance, knob that did not take, and change."""
         wrong = [
             f"{m.name}: measured {m.measured:.6g} {m.unit}, theory {m.theory:.6g} {m.unit} "
             f"({m.error_pct:+.3f} %, tolerance {m.bound})"
             for m in self.measurements
             if not m.within
         ]
-        return (*wrong, *self.knob_errors)
+        return (*wrong, *self.knob_errors, *self.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +158,9 @@ class ServedConnection:
 class Proof:
     """What the wire and both ends' counters say about the mechanism under test (RFC 7413).
 
+    ``retransmits`` is what the capture at the client shows; a segment that the link dropped on its
+    way there is not in it.  ``server_retransmits`` is what the server's kernel counted, ``None`` in
+    records of before.  ``first_flight_segments`` is the largest of the server's first flights.
     Of the connections that carry TLS, ``hello_bytes`` are those of all first ClientHello records,
     ``syn_hello_bytes`` those of them that rode in SYNs.  ``given_up`` are the connections that the
     client closed before their SYN-ACK: it answered that by RST, and its counters leave them out.
@@ -169,6 +180,8 @@ class Proof:
     hello_bytes: int = 0
     syn_hello_bytes: int = 0
     given_up: int = 0
+    server_retransmits: int | None = None
+    first_flight_segments: int | None = None
 
     @property
     def proven(self) -> bool:

@@ -8,6 +8,7 @@ from testbed import proc
 from testbed.errors import LabError
 from testbed.lab import congestion
 from testbed.lab.knobs import read_knobs, set_knobs
+from testbed.lab.readback import read_state
 from testbed.lab.topology import open_topology
 from testbed.model import TcpSpec
 from testbed.namespace import Namespace
@@ -38,7 +39,7 @@ def test_where_the_sysctl_is_refused_routes_have_it(
     with open_topology(tag, 1500, 1) as topology:
         assert set_knobs(topology, CUBIC) == "route"
         connection = congestion.read_connection(topology)
-        values, errors = read_knobs(topology, CUBIC, connection)
+        values, errors = read_knobs(read_state(topology), CUBIC, connection)
     assert (connection, errors) == (("cubic", "cubic"), ())
     assert values["server.initcwnd_segments"] == "10"
 
@@ -47,7 +48,7 @@ def test_where_the_sysctl_is_refused_routes_have_it(
 def test_another_one_is_named(tag: str) -> None:
     with open_topology(tag, 1500, 1) as topology:
         set_knobs(topology, CUBIC)
-        _, errors = read_knobs(topology, CUBIC, ("cubic", "bbr"))
+        _, errors = read_knobs(read_state(topology), CUBIC, ("cubic", "bbr"))
     assert errors == (f"server: {congestion.SYSCTL} is 'bbr', asked was 'cubic'",)
 
 

@@ -16,6 +16,7 @@ from testbed.lab.exactness import HOST, VIRTUAL, Exactness
 from testbed.lab.knobs import set_knobs
 from testbed.lab.laboratory import Lab
 from testbed.lab.link.netem import NetemLink
+from testbed.lab.readback import read_state
 from testbed.lab.topology import Topology, open_topology, origin_address
 from testbed.model import Condition, Cookies, LabReading, TcpSpec
 from testbed.wire.counters import difference, read_counters
@@ -103,7 +104,8 @@ def primed(
         before = read_counters(topology.client)
         condition = Condition("p", "c", tcp=spec)
         link = NetemLink(topology, condition.link)  # which nobody shapes
-        Lab(topology, LabReading((), {}), condition, link, how).prime_cookies(ORIGINS)
+        lab = Lab(topology, LabReading((), {}), condition, link, read_state(topology), how)
+        lab.prime_cookies(ORIGINS)
         return difference(before, read_counters(topology.client)), visit(topology, spec.tfo)
 
 

@@ -12,11 +12,14 @@ from testbed.errors import MissingError
 from testbed.lab.knobs import (
     fastopen_key,
     fastopen_value,
+    judge_key,
     read_knobs,
     rotate_key,
+    route_metrics,
     set_knobs,
     wanted_sysctls,
 )
+from testbed.lab.readback import ENDS, judge_paths, read_state
 from testbed.lab.topology import open_topology
 from testbed.model import Cookies, TcpSpec
 from tests.lab.test_topology import sysctls
@@ -68,13 +71,15 @@ def test_wanted_sysctls() -> None:
 )
 def test_set_and_read_back(tag: str, spec: TcpSpec) -> None:
     with open_topology(tag, 1500, 1) as topology:
-        set_knobs(topology, spec)
-        values, errors = read_knobs(topology, spec)
+        pinned = set_knobs(topology, spec)
+        state = read_state(topology)
+    values, errors = read_knobs(state, spec)
     assert errors == ()
-    assert values == {
-        **{
-            f"{end}.{n}": v for end in ("client", "server") for n, v in wanted_sysctls(spec).items()
-        },
+    assert tuple(judge_paths(state.table, 1500, route_metrics(spec, pinned))) == ()
+    assert tuple(judge_key(state, spec)) == ()
+    described = {f"{end}.sysctls": values[f"{end}.sysctls"] for end in ENDS}
+    assert values == described | {
+        **{f"{end}.{n}": v for end in ENDS for n, v in wanted_sysctls(spec).items()},
         "client.net.ipv4.tcp_congestion_control": "reno",
         "server.net.ipv4.tcp_congestion_control": "reno",
         "server.initcwnd_segments": str(spec.initcwnd_segments),
@@ -85,24 +90,37 @@ def test_set_and_read_back(tag: str, spec: TcpSpec) -> None:
 def test_what_did_not_take_is_named(tag: str) -> None:
     asked = replace(RENO, tfo=True, initcwnd_segments=3)
     with open_topology(tag, 1500, 1) as topology:
-        set_knobs(topology, replace(asked, initcwnd_segments=10))
-        topology.client.write_sysctls({"net.ipv4.tcp_fastopen": "1"})
-        values, errors = read_knobs(topology, asked)
-    assert errors == (
+        pinned = set_knobs(topology, replace(asked, initcwnd_segments=10))
+        topology.client.write_sysctls({"net.ipv4.tcp_fastopen": "1", "net.ipv4.tcp_sack": "0"})
+        rotate_key(topology)
+        state = read_state(topology)
+    values, errors = read_knobs(state, asked)
+    assert sorted(errors) == [
         "client: net.ipv4.tcp_fastopen is '1', asked was '3'",
-        "server: initcwnd is 10, asked was 3 segments",
-    )
+        "client: net.ipv4.tcp_sack is '0', asked was '1'",
+    ]
     assert (values["client.net.ipv4.tcp_fastopen"], values["server.initcwnd_segments"]) == (
         "1",
         "10",
     )
+    assert list(judge_paths(state.table, 1500, route_metrics(asked, pinned))) == [
+        "server: route default is 'via 10.0.2.1 dev s0 initcwnd 10', "
+        "asked was 'via 10.0.2.1 dev s0 initcwnd 3'"
+    ]
+    assert list(judge_key(state, asked)) == [
+        "server: net.ipv4.tcp_fastopen_key is not the first key"
+    ]
+    assert list(judge_key(state, replace(asked, cookies="cold"))) == []
 
 
 @pytest.mark.root
 def test_a_lab_without_knobs_is_not_as_asked(tag: str) -> None:
     with open_topology(tag, 1500, 1) as topology:
-        _, errors = read_knobs(topology, TcpSpec())
-    assert "server: initcwnd is None, asked was 10 segments" in errors
+        state = read_state(topology)
+    values, _ = read_knobs(state, TcpSpec())
+    assert values["server.initcwnd_segments"] == "None"
+    wrong = "".join(judge_paths(state.table, 1500, route_metrics(TcpSpec(), "sysctl")))
+    assert "asked was 'via 10.0.2.1 dev s0 initcwnd 10'" in wrong
 
 
 @pytest.mark.root

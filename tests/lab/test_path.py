@@ -9,7 +9,14 @@ import pytest
 
 from testbed import proc
 from testbed.lab.offloads import clear_offloads, read_offloads
-from testbed.lab.path import Device, count_strays, parse_devices, read_strays
+from testbed.lab.path import (
+    Device,
+    count_refused,
+    count_strays,
+    parse_devices,
+    read_strays,
+    read_taken,
+)
 from testbed.lab.topology import open_topology
 from tests.lab.wires import joined
 
@@ -45,6 +52,24 @@ def test_what_reached_an_end_but_not_by_the_link() -> None:
 def test_another_way_out() -> None:
     assert count_strays({**LAB, "client": {**LAB["client"], "sit0": IDLE}}) == 0
     assert count_strays({**LAB, "client": {**LAB["client"], "x0": Device(1, 2, 0)}}) == 3
+
+
+def test_packets_that_a_filter_dropped() -> None:
+    assert count_refused("server", (10, 8, 8), (20, 18, 18)) == ()
+    assert count_refused("server", (10, 8, 8), (20, 17, 16)) == (
+        "server: its devices received 10 packets, IP took 9, kept 8",
+    )
+
+
+@pytest.mark.root
+def test_what_an_end_takes(tag: str) -> None:
+    with open_topology(tag, 1500, 1) as topology:
+        before = read_taken(topology.server)
+        with topology.server.entered(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+            end.sendto(b"to myself", ("10.10.0.1", 9))
+        after = read_taken(topology.server)
+        assert after != before
+        assert count_refused("server", before, after) == ()
 
 
 @pytest.mark.root

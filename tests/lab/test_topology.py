@@ -110,8 +110,11 @@ def test_what_is_set_on_the_wires(tag: str) -> None:
         for role, device in (("client", "c0"), ("server", "s0")):
             prefix = topology.role(role).prefix
             said = proc.run((*prefix, "ethtool", "-k", device)).stdout.splitlines()
-            for offload in ("tcp-segmentation", "generic-segmentation", "generic-receive"):
-                assert f"{offload}-offload: off" in [line.strip() for line in said]
+            for offload in (
+                *("tx-tcp-segmentation", "tx-tcp6-segmentation"),
+                *("generic-segmentation-offload", "generic-receive-offload"),
+            ):
+                assert f"{offload}: off" in [line.strip() for line in said]
         forwards = {role: topology.role(role).read_sysctl("net.ipv4.ip_forward") for role in ROLES}
         assert forwards == {"client": "0", "near": "1", "far": "1", "server": "0"}
 

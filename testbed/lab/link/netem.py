@@ -10,14 +10,21 @@ paper's emulator, counted IP bytes.  ``stab overhead`` and ``packetoverhead`` ta
 
 from __future__ import annotations
 
-import json
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from testbed import proc
 from testbed.errors import MissingError
+from testbed.lab.link.discipline import (
+    NONE,
+    Discipline,
+    Disciplines,
+    netem,
+    read_disciplines,
+    tbf,
+)
 from testbed.lab.link.protocol import (
     ETHERNET_HEADER_BYTES,
     Link,
@@ -26,11 +33,11 @@ from testbed.lab.link.protocol import (
     burst_bytes,
 )
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
+from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import LinkSpec
 
 NETEM_LIMIT_PACKETS = 100_000
-LOSS_RESOLUTION_PCT = 1e-4
 PROBES = (
     ("netem", "delay", "1ms"),
     ("tbf", "rate", "1mbit", "burst", "1540", "limit", "9000"),
@@ -118,55 +125,52 @@ class NetemLink:
                 proc.run(("tc", "-n", name, "qdisc", "delete", "dev", device, "root"))
         self.shape()
 
+    def wanted_disciplines(self) -> Disciplines:
+        """Two in each direction, with the random loss that is asked for."""
+        spec = self.spec
+        overhead = spec.framing_bytes - ETHERNET_HEADER_BYTES
+        delay_ns = round(spec.rtt_ms * 500) * 1000
+        wanted: Disciplines = {}
+        for each in directions(spec):
+            wanted[each.buffer_role, each.buffer_device] = tbf(
+                each.rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead
+            )
+            wanted[each.delay_role, each.delay_device] = netem(
+                each.rate_kbit, delay_ns, NETEM_LIMIT_PACKETS, overhead, spec.loss_pct
+            )
+        return wanted
+
     def read_knobs(self) -> tuple[dict[str, str], tuple[str, ...]]:
         """The random loss of both directions in percent, as the kernel has it."""
-        values: dict[str, str] = {}
-        errors: list[str] = []
-        for direction in directions(self.spec):
-            found_pct = parse_loss(self._show(direction.delay_role, direction.delay_device))
-            values[f"{direction.name}.loss_pct"] = f"{found_pct:g}"
-            # The kernel keeps a probability in 32 bits.
-            if abs(found_pct - self.spec.loss_pct) > LOSS_RESOLUTION_PCT:
-                errors.append(
-                    f"{direction.name}: loss is {found_pct:g} %, asked was {self.spec.loss_pct} %"
-                )
-        return values, tuple(errors)
+        found = self._read()
+        return {
+            f"{each.name}.loss_pct": f"{found[each.delay_device].settings.get('loss_pct', 0.0):.6g}"
+            for each in directions(self.spec)
+        }, ()
 
     def read_report(self) -> LinkReport:
         """Packets as the disciplines count them."""
+        found = self._read()
         down, up = (
-            parse_traffic(
-                self._show(direction.buffer_role, direction.buffer_device),
-                self._show(direction.delay_role, direction.delay_device),
+            Traffic(
+                delivered=found[each.delay_device].packets,
+                dropped=found[each.buffer_device].dropped,
+                lost=found[each.delay_device].dropped,
             )
-            for direction in directions(self.spec)
+            for each in directions(self.spec)
         )
-        return LinkReport(NETEM.name, down, up, down.dropped + up.dropped)
+        waiting = sum(discipline.queued for discipline in found.values())
+        dropped = down.dropped + up.dropped
+        return LinkReport(NETEM.name, down, up, dropped, waiting_packets=waiting)
 
-    def _show(self, role: str, device: str) -> str:
-        name = self.topology.role(role).name
-        argv = ("tc", "-s", "-j", "-n", name, "qdisc", "show", "dev", device, "root")
-        return proc.run(argv).stdout
-
-
-def parse_loss(text: str) -> float:
-    """Random loss in percent from ``tc -j qdisc show``; 0 where netem has none."""
-    options = _discipline(text, "netem").get("options", {})
-    return float(options.get("loss-random", {}).get("loss", 0.0)) * 100.0
-
-
-def parse_traffic(buffer: str, delay: str) -> Traffic:
-    """One direction's packets from ``tc -s -j qdisc show`` of its tbf and its netem."""
-    tbf, netem = _discipline(buffer, "tbf"), _discipline(delay, "netem")
-    return Traffic(netem.get("packets", 0), tbf.get("drops", 0), netem.get("drops", 0))
-
-
-def _discipline(text: str, kind: str) -> dict[str, Any]:
-    for discipline in json.loads(text or "[]"):
-        if discipline.get("kind") == kind:
-            found: dict[str, Any] = discipline
-            return found
-    return {}
+    def _read(self) -> dict[str, Discipline]:
+        """What there is on the devices of the link, by device; where it has gone, nothing."""
+        found = {device: Discipline(NONE) for device in ("n0", "n1", "f0", "f1")}
+        for role in ("near", "far"):
+            with self.topology.role(role).entered(), open_control() as control:
+                devices = {index: name for index, name in socket.if_nameindex() if name in found}
+                found |= read_disciplines(control, devices)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from testbed.lab.link.discipline import Disciplines
 from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import LinkSpec
 
@@ -35,6 +36,7 @@ class LinkReport:
     after they were due; a kernel's own discipline does not tell (``None``).  ``late_packets``
     counts packets by lateness class, worst last.  ``stray_packets`` reached the client or the
     server around the link, or vanished beside it: with any, the trial is worth nothing.
+    ``waiting_packets`` are inside still.
     ``untimed_packets`` had no time of arrival from the kernel, so that the link's own had to do.
     ``link_cpu_s`` is what the link has used since it was opened.
     """
@@ -44,6 +46,7 @@ class LinkReport:
     up: Traffic
     dropped_packets: int = 0
     stray_packets: int = 0
+    waiting_packets: int = 0
     untimed_packets: int = 0
     worst_lateness_ms: float | None = None
     mean_lateness_ms: float | None = None
@@ -62,8 +65,12 @@ class Link(Protocol):
         """Throw every packet away that is on its way, and all counts."""
         ...
 
+    def wanted_disciplines(self) -> Disciplines:
+        """The queueing disciplines that it has put on devices of the lab, as they must be."""
+        ...
+
     def read_knobs(self) -> tuple[dict[str, str], tuple[str, ...]]:
-        """What the link says of itself, and a sentence for each thing that is not as asked."""
+        """What else the link says of itself, and a sentence for each thing that is not as asked."""
         ...
 
     def read_report(self) -> LinkReport:

@@ -17,6 +17,7 @@ from typing import Any
 
 from testbed import proc
 from testbed.errors import LabError
+from testbed.lab.link.discipline import Disciplines
 from testbed.lab.link.protocol import Link, LinkReport, Traffic, burst_bytes
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
 from testbed.lab.offloads import clear_offloads, read_offloads
@@ -80,6 +81,10 @@ class TapLink:
         self._order("f")
         self.unsent = read_unsent(self.topology)
 
+    def wanted_disciplines(self) -> Disciplines:
+        """None: its devices hand packets over at once."""
+        return {}
+
     def read_knobs(self) -> tuple[dict[str, str], tuple[str, ...]]:
         """Loss in percent, the program's scheduling, and offloads of its devices."""
         loss_pct = self.spec.loss_pct if self.lossy else 0.0
@@ -141,6 +146,7 @@ def parse_report(text: str, unsent_packets: int) -> LinkReport:
         up=up,
         dropped_packets=down.dropped + up.dropped,
         stray_packets=unsent_packets + sum(way["overrun"] + way["failed"] for way in ways),
+        waiting_packets=sum(way["waiting"] for way in ways),
         untimed_packets=sum(way["untimed"] for way in ways),
         worst_lateness_ms=max(way["late_worst_ns"] for way in ways) / 1e6,
         mean_lateness_ms=late_ns / packets / 1e6 if packets else 0.0,

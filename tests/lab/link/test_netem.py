@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.errors import MissingError
-from testbed.lab.link.netem import (
-    NETEM,
-    buffer_argv,
-    delay_argv,
-    directions,
-    parse_loss,
-    parse_traffic,
-)
-from testbed.lab.link.protocol import Traffic, serialisation_ms
+from testbed.lab.link.netem import NETEM, buffer_argv, delay_argv, directions
+from testbed.lab.link.protocol import serialisation_ms
 from testbed.lab.topology import open_topology
 from testbed.model import LinkSpec
 
@@ -93,26 +86,6 @@ def test_a_kernel_that_cannot_shape_says_so(tag: str, has_netem: bool) -> None:
         NETEM.open(topology, SPEC, 0),
     ):
         pytest.fail("there is no such discipline")
-
-
-@pytest.mark.parametrize(
-    ("text", "loss_pct"),
-    [
-        ("", 0.0),
-        ("[]", 0.0),
-        ('[{"kind":"netem","options":{"limit":1000}}]', 0.0),
-        ('[{"kind":"netem","options":{"loss-random":{"loss":0.02,"correlation":0}}}]', 2.0),
-        ('[{"kind":"tbf","options":{}},{"kind":"netem","options":{}}]', 0.0),
-    ],
-)
-def test_loss_as_the_kernel_tells_it(text: str, loss_pct: float) -> None:
-    assert parse_loss(text) == pytest.approx(loss_pct)
-
-
-def test_traffic_as_the_kernel_tells_it() -> None:
-    tbf = '[{"kind":"tbf","packets":90,"drops":12}]'
-    netem = '[{"kind":"netem","packets":85,"drops":5}]'
-    assert parse_traffic(tbf, netem) == Traffic(delivered=85, dropped=12, lost=5)
 
 
 @pytest.mark.root

@@ -140,6 +140,26 @@ def test_nothing_is_left(tag: str, link_program: Path) -> None:
 
 
 @pytest.mark.root
+def test_the_lab_is_read_again_after_a_load(tag: str, link_program: Path) -> None:
+    condition = Condition("p", "c", LinkSpec(rtt_ms=1.0, up_kbit=4000, buffer_bytes=15_000))
+    with open_lab(condition, 1, tag, PATIENT, Tap(link_program)) as lab:
+        with lab.watched() as read_again:
+            found = read_again()
+        assert found.problems == ()
+        assert set(found.traffic.values()) == {0}
+        with lab.watched() as read_again:
+            server = lab.topology.server
+            proc.run(("ip", "-n", server.name, "link", "set", "s0", "mtu", "1400"))
+            server.write_sysctls({"net.ipv4.tcp_sack": "0"})
+            found = read_again()
+    assert {
+        "server: MTU of s0 was '1500' before the load, and is '1400' after it",
+        "server: net.ipv4.tcp_sack was '1' before the load, and is '0' after it",
+        "server: net.ipv4.tcp_sack was written during the load",
+    } <= set(found.problems)
+
+
+@pytest.mark.root
 def test_two_labs_at_once(tag: str, link_program: Path) -> None:
     condition = Condition("p", "c", LinkSpec(rtt_ms=1.0, up_kbit=4000, buffer_bytes=15_000))
     with ExitStack() as stack:

@@ -1,0 +1,164 @@
+"""A queueing discipline as the kernel has it: kind, settings, counters (tc-tbf(8), tc-netem(8)).
+
+Sources: include/uapi/linux/pkt_sched.h, gen_stats.h; sizes are in bytes, times in nanoseconds.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from testbed.lab.rtnetlink import GETQDISC, attributes, dump, number_of, text_of
+
+QUESTION = struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)
+NONE = "noqueue"
+"""What a virtual device has when nobody gives it anything: packets pass at once."""
+ROOT = 0xFFFFFFFF
+TICK_NS = 64
+LOSS_RESOLUTION_PCT = 1e-4
+
+_HEADER = struct.Struct("=BxxxiIII")
+_KIND, _OPTIONS, _STATS2, _STAB = 1, 2, 7, 8
+_STATS_BASIC, _STATS_QUEUE = 1, 3
+_TBF_PARMS, _TBF_RATE64 = 1, 4
+_TBF = struct.Struct("=BBHhHI BBHhHI III")
+_NETEM = struct.Struct("=IIIIII")
+_NETEM_RATE, _NETEM_RATE64, _NETEM_DELAY64 = 6, 8, 10
+_NETEM_SEED, _NETEM_PAD = 14, 9
+_ETHERNET = 1
+_SIZES = struct.Struct("=BBhiIIII")
+
+
+@dataclass(frozen=True, slots=True)
+class Discipline:
+    """One discipline; ``extras`` is whatever else is set, ``drawn`` the seed of a netem's chance.
+
+    ``packets`` were let through, ``dropped`` not, ``queued`` are inside.
+    """
+
+    kind: str
+    settings: Mapping[str, float] = field(default_factory=dict)
+    extras: str = ""
+    drawn: str = ""
+    packets: int = 0
+    dropped: int = 0
+    queued: int = 0
+
+    @property
+    def text(self) -> str:
+        """All that is set, in a line."""
+        told = [self.kind, *(f"{name} {value:.10g}" for name, value in self.settings.items())]
+        return " ".join(part for part in (*told, self.extras, self.drawn) if part)
+
+    def has(self, wanted: Discipline) -> bool:
+        """Whether it is ``wanted``, as far as the kernel's own units can tell."""
+        if (self.kind, self.extras) != (wanted.kind, wanted.extras):
+            return False
+        if self.settings.keys() != wanted.settings.keys():
+            return False
+        # Times are kept in ticks, the bucket as time of the line, a probability in 32 bits.
+        tick = self.settings.get("rate_bytes_s", 0.0) * TICK_NS / 1e9
+        room = {"burst_bytes": 1.0 + tick, "delay_ns": TICK_NS, "loss_pct": LOSS_RESOLUTION_PCT}
+        return all(
+            abs(value - wanted.settings[name]) <= room.get(name, 0.0)
+            for name, value in self.settings.items()
+        )
+
+
+Disciplines = dict[tuple[str, str], Discipline]
+"""By role, and device (``DEVICE PARENT`` of one inside another)."""
+
+
+def read_disciplines(control: socket.socket, devices: Mapping[int, str]) -> dict[str, Discipline]:
+    """All disciplines of the namespace of ``control``, by ``DEVICE`` or ``DEVICE PARENT``."""
+    bodies = dump(control, GETQDISC, QUESTION)
+    return dict(parse_discipline(body, devices) for body in bodies)
+
+
+def tbf(rate_kbit: int, burst_bytes: int, buffer_bytes: int, overhead_bytes: int) -> Discipline:
+    """The buffer that ``tc ... stab overhead O tbf rate R burst B limit L`` makes."""
+    return Discipline("tbf", {
+        "rate_bytes_s": rate_kbit * 125.0, "burst_bytes": float(burst_bytes),
+        "limit_bytes": float(buffer_bytes), "overhead_bytes": float(overhead_bytes),
+    })  # fmt: skip
+
+
+def netem(
+    rate_kbit: int, delay_ns: int, limit_packets: int, overhead_bytes: int, loss_pct: float
+) -> Discipline:
+    """The delay that ``tc ... netem limit N delay D loss P rate R O`` makes."""
+    return Discipline("netem", {
+        "rate_bytes_s": rate_kbit * 125.0, "delay_ns": float(delay_ns),
+        "limit_packets": float(limit_packets), "overhead_bytes": float(overhead_bytes),
+        "loss_pct": loss_pct,
+    })  # fmt: skip
+
+
+def parse_discipline(body: bytes, devices: Mapping[int, str]) -> tuple[str, Discipline]:
+    """Name (``DEVICE``, or ``DEVICE PARENT`` of one inside another) and content of a discipline."""
+    _, index, _, parent, _ = _HEADER.unpack_from(body)
+    found = attributes(body, _HEADER.size)
+    kind, options = text_of(found[_KIND]), found.get(_OPTIONS, b"")
+    settings, extras, drawn = _READERS.get(kind, _read_other)(options)
+    if _STAB in found:
+        sizes = _SIZES.unpack_from(attributes(found[_STAB])[1])
+        settings["overhead_bytes"] = float(sizes[3])
+        if sizes[5] or sizes[4] != _ETHERNET:
+            extras = f"{extras} mpu {sizes[5]} linklayer {sizes[4]}".strip()
+    stats = attributes(found.get(_STATS2, b""))
+    packets = struct.unpack_from("=QI", stats[_STATS_BASIC])[1] if _STATS_BASIC in stats else 0
+    queue = struct.unpack_from("=III", stats.get(_STATS_QUEUE, bytes(12)))
+    name = devices.get(index, "?") + ("" if parent == ROOT else f" {parent:x}")
+    return name, Discipline(kind, settings, extras, drawn, packets, queue[2], queue[0])
+
+
+Read = tuple[dict[str, float], str, str]
+
+
+def _read_other(options: bytes) -> Read:
+    return {}, options.hex(), ""
+
+
+def _read_tbf(options: bytes) -> Read:
+    found = attributes(options)
+    parms = _TBF.unpack_from(found[_TBF_PARMS])
+    rate = float(number_of(found[_TBF_RATE64]) if _TBF_RATE64 in found else parms[5])
+    limit, buffer_ticks, peak = parms[12], parms[13], parms[11]
+    strange = {k: v.hex() for k, v in found.items() if k not in (_TBF_PARMS, _TBF_RATE64)}
+    more = {"peak": peak, "overhead": parms[2], "mpu": parms[4],
+            "linklayer": parms[1] if parms[1] != _ETHERNET else 0}  # fmt: skip
+    extras = " ".join([f"{name} {value}" for name, value in more.items() if value]
+                      + [f"{k}={v}" for k, v in strange.items()])  # fmt: skip
+    return {
+        "rate_bytes_s": rate,
+        "burst_bytes": float(round(buffer_ticks * TICK_NS * rate / 1e9)),
+        "limit_bytes": float(limit),
+    }, extras, ""  # fmt: skip
+
+
+def _read_netem(options: bytes) -> Read:
+    latency, limit, loss, gap, duplicate, jitter = _NETEM.unpack_from(options)
+    found = attributes(options, _NETEM.size)
+    rate, overhead = struct.unpack_from("=Ii", found.get(_NETEM_RATE, bytes(8)))
+    if _NETEM_RATE64 in found:
+        rate = number_of(found[_NETEM_RATE64])
+    delay_ns = number_of(found[_NETEM_DELAY64]) if _NETEM_DELAY64 in found else latency * TICK_NS
+    known = {_NETEM_RATE, _NETEM_RATE64, _NETEM_DELAY64, _NETEM_SEED, _NETEM_PAD}
+    more = {"gap": gap, "duplicate": duplicate, "jitter": jitter,
+            "cells": number_of(found.get(_NETEM_RATE, b"")[8:])}  # fmt: skip
+    extras = [f"{name} {value}" for name, value in more.items() if value]
+    # What is not switched on stands there as zeros.
+    extras += [f"{k}={v.hex()}" for k, v in sorted(found.items()) if k not in known and any(v)]
+    drawn = found[_NETEM_SEED].hex() if _NETEM_SEED in found else ""
+    return {
+        "rate_bytes_s": float(rate),
+        "delay_ns": float(delay_ns),
+        "limit_packets": float(limit),
+        "overhead_bytes": float(overhead),
+        "loss_pct": 100.0 * loss / 0xFFFFFFFF,
+    }, " ".join(extras), drawn  # fmt: skip
+
+
+_READERS = {"tbf": _read_tbf, "netem": _read_netem}

@@ -1,0 +1,170 @@
+"""Everything that decides what the lab does to a packet, read back from the kernel as one table.
+
+Devices, offloads, routes of all tables, rules, disciplines and sysctls of all four namespaces:
+each is a line ``ROLE: WHAT`` with its value.  The table is held against what was asked when the
+lab is open, and against itself after each load.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from testbed.lab import rtnetlink
+from testbed.lab.link.discipline import NONE, Disciplines, read_disciplines
+from testbed.lab.offloads import read_features
+from testbed.lab.path import LOOPBACK
+from testbed.lab.routes import QUESTION, RULE_QUESTION, RULES, describe_route, describe_rule
+from testbed.lab.rtnetlink import attributes, number_of, text_of
+from testbed.lab.sysctls import FASTOPEN_KEY, read_machine_sysctls, read_sysctls
+from testbed.lab.topology import ROLES, ROUTES, Topology, devices_of
+
+ENDS = ("client", "server")
+_LINK = struct.Struct("=BxHiII")
+_LINK_QUESTION = _LINK.pack(0, 0, 0, 0, 0)
+_NAME, _MTU, _MASTER, _QUEUE, _GROUP_SEGMENTS, _GROUP_BYTES, _MERGED_BYTES, _XDP = (
+    *(3, 4, 10, 13, 40, 41, 58, 43),
+)
+_CARRIER_CHANGES = 35
+_EVENT, _FEATURES = 44, 2  # IFLA_EVENT_FEATURES
+_UP = 0x1
+_NO_PROGRAM = b"\x05\x00\x02\x00\x00\x00\x00\x00"  # IFLA_XDP_ATTACHED: none
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the kernel has: ``table`` in words, ``disciplines`` with their counters, sysctls."""
+
+    table: Mapping[str, str]
+    disciplines: Disciplines
+    sysctls: Mapping[str, Mapping[str, str]]
+
+
+def read_state(topology: Topology) -> State:
+    """Read all of it, without a process.
+
+    Raises:
+        OSError: the kernel does not tell.
+    """
+    table = {f"machine: {name}": value for name, value in read_machine_sysctls().items()}
+    disciplines: Disciplines = {}
+    sysctls: dict[str, Mapping[str, str]] = {}
+    for role in ROLES:
+        with topology.role(role).entered():
+            lines = dict(_read_namespace(role, disciplines))
+            if role in ENDS:
+                sysctls[role] = read_sysctls()
+                lines |= {n: v for n, v in sysctls[role].items() if n != FASTOPEN_KEY}
+        table |= {f"{role}: {name}": value for name, value in lines.items()}
+    return State(table, disciplines, sysctls)
+
+
+def _read_namespace(role: str, disciplines: Disciplines) -> Iterator[tuple[str, str]]:
+    """Everything of the namespace that this thread is in but its sysctls."""
+    with rtnetlink.open_control() as control:
+        devices = {}
+        for body in rtnetlink.dump(control, rtnetlink.GETLINK, _LINK_QUESTION):
+            index, lines = describe_device(body)
+            devices[index] = text_of(attributes(body, _LINK.size)[_NAME])
+            yield from lines
+        for body in rtnetlink.dump(control, rtnetlink.GETROUTE, QUESTION):
+            yield describe_route(body, devices)
+        for body in rtnetlink.dump(control, rtnetlink.GETRULE, RULE_QUESTION):
+            yield describe_rule(body)
+        for device, found in read_disciplines(control, devices).items():
+            disciplines[role, device] = found
+            yield f"discipline of {device}", found.text
+    for device in devices.values():
+        if device != LOOPBACK:
+            yield f"offloads of {device}", read_features(device)
+
+
+def describe_device(body: bytes) -> tuple[int, list[tuple[str, str]]]:
+    """Index of a device, and a line for each property that can move a packet."""
+    _, _, index, flags, _ = _LINK.unpack_from(body)
+    found = attributes(body, _LINK.size)
+    name = text_of(found[_NAME])
+    largest = "/".join(str(number_of(found[kind])) for kind in
+                       (_GROUP_SEGMENTS, _GROUP_BYTES, _MERGED_BYTES) if kind in found)  # fmt: skip
+    told = f"{'up' if flags & _UP else 'down'}, queue {number_of(found[_QUEUE])}, merging {largest}"
+    if _CARRIER_CHANGES in found:
+        told += f", carrier changed {number_of(found[_CARRIER_CHANGES])} times"
+    if _MASTER in found:
+        told += f", in bridge {number_of(found[_MASTER])}"
+    if found.get(_XDP, _NO_PROGRAM) != _NO_PROGRAM:
+        told += f", program {found[_XDP].hex()}"
+    return index, [(f"MTU of {name}", str(number_of(found[_MTU]))), (f"device {name}", told)]
+
+
+def is_of_features(body: bytes) -> bool:
+    """Whether a notification of a device is because of its offloads."""
+    event = attributes(body, _LINK.size).get(_EVENT)
+    return event is not None and number_of(event) == _FEATURES
+
+
+def judge_paths(
+    table: Mapping[str, str], mtu_bytes: int, metrics: Mapping[str, str]
+) -> Iterator[str]:
+    """A sentence for each device, route and rule that the lab did not make, or made otherwise.
+
+    Args:
+        table: of a ``State``.
+        mtu_bytes: of every device but loopback.
+        metrics: what the default route says beyond its gateway, by role.
+    """
+    wanted: dict[str, str] = {}
+    for role in ROLES:
+        known = devices_of(role)
+        wanted |= {f"{role}: MTU of {device}": str(mtu_bytes) for device in known}
+        wanted |= {f"{role}: {name}": text for name, text in _routes_of(role, metrics.get(role))}
+        wanted |= {f"{role}: {name}": text for name, text in RULES.items()}
+        for name, text in table.items():
+            owner, _, device = name.partition(": device ")
+            if owner == role and device not in (*known, LOOPBACK) and text.startswith("up"):
+                yield f"{role}: there is another device, {device}"
+    for name, text in wanted.items():
+        if table.get(name) != text:
+            yield f"{name} is {table.get(name)!r}, asked was {text!r}"
+    for name, text in table.items():
+        steers = ": route " in name or ": rule " in name
+        if steers and name not in wanted and not text.startswith("own"):
+            yield f"{name} is there ({text}), and nobody asked for it"
+
+
+def _routes_of(role: str, metrics: str | None) -> Iterator[tuple[str, str]]:
+    """The routes that the lab adds to a namespace, as ``describe_route`` has them."""
+    towards = {peer: device for device, peer in devices_of(role).items()}
+    for route in ROUTES[role]:
+        where, _, gateway = route.partition(" via ")
+        text = f"via {gateway} dev {towards[gateway]}"
+        yield f"route {where}", f"{text} {metrics}" if metrics else text
+
+
+def judge_disciplines(found: Disciplines, wanted: Disciplines) -> Iterator[str]:
+    """A sentence for each discipline that is not as ``wanted``, or that nobody asked for."""
+    for place, asked in wanted.items():
+        there = found.get(place)
+        if there is None or not there.has(asked):
+            text = "none" if there is None else there.text
+            yield f"{place[0]}: discipline of {place[1]} is {text!r}, asked was {asked.text!r}"
+    for (role, device), there in found.items():
+        if (role, device) not in wanted and there.kind != NONE:
+            yield f"{role}: {device} has a discipline that nobody asked for: {there.text}"
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """A sentence for each line that is not the same in both tables."""
+    return tuple(
+        _change(name, before.get(name), after.get(name))
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    )
+
+
+def _change(name: str, was: str | None, now: str | None) -> str:
+    if was is None:
+        return f"{name} ({now}) was not there before the load"
+    if now is None:
+        return f"{name} ({was}) is not there any more after the load"
+    return f"{name} was {was!r} before the load, and is {now!r} after it"

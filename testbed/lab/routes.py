@@ -1,0 +1,88 @@
+"""Routes of a namespace as the kernel has them, all tables, all attributes (ip-route(8)).
+
+A more specific route than the default one can carry an initial window, a congestion control, a
+window clamp and more (RTAX_*, include/uapi/linux/rtnetlink.h), so no route is left out, and one
+that nobody asked for is a problem.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Mapping
+
+from testbed.lab.rtnetlink import attributes, number_of, text_of
+
+_HEADER = struct.Struct("=BBBBBBBBI")
+_DESTINATION, _DEVICE, _GATEWAY, _PRIORITY, _SOURCE, _METRICS, _TABLE = 1, 4, 5, 6, 7, 8, 15
+_CACHE = 12
+_CONGESTION = 16
+_METRIC_NAMES = {
+    1: "lock", 2: "mtu", 3: "window", 4: "rtt", 5: "rttvar", 6: "ssthresh", 7: "cwnd", 8: "advmss",
+    9: "reordering", 10: "hoplimit", 11: "initcwnd", 12: "features", 13: "rto_min",
+    14: "initrwnd", 15: "quickack", _CONGESTION: "congctl", 17: "fastopen_no_cookie",
+}  # fmt: skip
+_TYPES = {1: "unicast", 2: "local", 3: "broadcast"}
+_OWN_PROTOCOL = 2  # RTPROT_KERNEL
+_LOCAL, _MAIN = 255, 254
+_FLAGS_THAT_STEER = 0x04  # onlink; the others tell of carrier and offload
+QUESTION = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)
+RULE_QUESTION = QUESTION
+RULES = {"rule 0": "table 255", "rule 32766": "table 254", "rule 32767": "table 253"}
+"""What every namespace has: its addresses first, then the table that routes are added to."""
+
+
+def describe_route(body: bytes, devices: Mapping[int, str]) -> tuple[str, str]:
+    """Name and content of a route: ``route DESTINATION``, and where to and how.
+
+    What follows from an address of the namespace itself (protocol kernel, no gateway, no metrics)
+    begins with ``own``.
+    """
+    _, length, _, tos, table, protocol, _, kind, flags = _HEADER.unpack_from(body)
+    found = attributes(body, _HEADER.size)
+    where = f"{socket.inet_ntoa(found[_DESTINATION])}/{length}" if length else "default"
+    table = number_of(found[_TABLE]) if _TABLE in found else table
+    name = f"route {where}" + ("" if table == _MAIN else f" of table {table}")
+    if kind == 3:  # the first and the last address of a network, as older kernels have it
+        name = f"{name} (broadcast)"
+    told = [] if kind == 1 else [_TYPES.get(kind, f"type {kind}")]
+    if _GATEWAY in found:
+        told.append(f"via {socket.inet_ntoa(found[_GATEWAY])}")
+    if _DEVICE in found:
+        told.append(f"dev {devices.get(number_of(found[_DEVICE]), '?')}")
+    if tos:
+        told.append(f"tos {tos}")
+    if _PRIORITY in found and number_of(found[_PRIORITY]):
+        told.append(f"metric {number_of(found[_PRIORITY])}")
+    if flags & _FLAGS_THAT_STEER:
+        told.append("onlink")
+    told += _describe_metrics(found.get(_METRICS, b""))
+    known = {_DESTINATION, _DEVICE, _GATEWAY, _PRIORITY, _SOURCE, _METRICS, _TABLE, _CACHE}
+    strange = {kind: value for kind, value in found.items() if kind not in known}
+    told += [f"attribute {kind} {value.hex()}" for kind, value in strange.items()]
+    steered = {_GATEWAY, _METRICS} & found.keys() or strange or tos
+    own = protocol == _OWN_PROTOCOL and table in (_LOCAL, _MAIN) and not steered
+    return name, " ".join(["own"] * own + told)
+
+
+def _describe_metrics(nested: bytes) -> list[str]:
+    return [
+        f"{_METRIC_NAMES.get(kind, f'metric-{kind}')} "
+        + (text_of(value) if kind == _CONGESTION else str(number_of(value)))
+        for kind, value in sorted(attributes(nested).items())
+    ]
+
+
+def describe_rule(body: bytes) -> tuple[str, str]:
+    """Name and content of a rule: ``rule PRIORITY``, and the table that it leads to."""
+    _, to_length, from_length, tos, table, _, _, action, flags = _HEADER.unpack_from(body)
+    found = attributes(body, _HEADER.size)
+    table = number_of(found[_TABLE]) if _TABLE in found else table
+    priority = number_of(found[_PRIORITY]) if _PRIORITY in found else 0
+    told = [f"table {table}"]
+    # FRA_PROTOCOL (21) and the two "no prefix length" (13, 14) stand in every rule.
+    strange = {k: v for k, v in found.items() if k not in {_PRIORITY, _TABLE, 13, 14, 21}}
+    if to_length or from_length or tos or action != 1 or flags & ~0x1:
+        told.append(f"selects {to_length} {from_length} {tos} {action} {flags}")
+    told += [f"attribute {kind} {value.hex()}" for kind, value in strange.items()]
+    return f"rule {priority}", " ".join(told)

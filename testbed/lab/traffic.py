@@ -1,0 +1,50 @@
+"""What the link did with the packets of one load: delivered, dropped, lost, or vanished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from testbed.lab.link.protocol import WAYS, LinkReport, Traffic
+from testbed.model import LinkSpec
+
+WAITING = "waiting"
+
+
+def compare_reports(before: LinkReport, after: LinkReport) -> dict[str, int]:
+    """Packets between two reports: ``down.delivered``, ``up.dropped``, ..., and ``waiting``.
+
+    ``waiting`` is by how many packets the link holds more than before.
+    """
+    counted = {WAITING: after.waiting_packets - before.waiting_packets}
+    for way in WAYS:
+        was, now = (_way(report, way) for report in (before, after))
+        counted |= {
+            f"{way}.delivered": now.delivered - was.delivered,
+            f"{way}.dropped": now.dropped - was.dropped,
+            f"{way}.lost": now.lost - was.lost,
+        }
+    return counted
+
+
+def _way(report: LinkReport, way: str) -> Traffic:
+    return report.down if way == "down" else report.up
+
+
+def judge_traffic(counted: dict[str, int], inside: int, spec: LinkSpec) -> Iterator[str]:
+    """A sentence for each packet count that an undisturbed link cannot have.
+
+    Args:
+        counted: from ``compare_reports``.
+        inside: packets that went into the link and did not come out of it meanwhile.
+        spec: what was asked; what the full buffer drops is in order, and no loss but the asked.
+    """
+    backwards = [name for name, count in counted.items() if count < 0 and name != WAITING]
+    if backwards:
+        yield f"the link began to count again during the load ({', '.join(backwards)})"
+        return
+    lost = sum(counted[f"{way}.lost"] for way in WAYS)
+    if lost and not spec.loss_pct:
+        yield f"{lost} packets were lost on the link, asked was no loss"
+    known = counted[WAITING] + lost + sum(counted[f"{way}.dropped"] for way in WAYS)
+    if inside != known:
+        yield f"of the packets that went into the link {inside} did not come out, it says {known}"

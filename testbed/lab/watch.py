@@ -1,0 +1,116 @@
+"""Watch the lab during a load: what is set and taken back again leaves its trace here.
+
+The kernel tells of changed devices, routes, rules and disciplines (rtnetlink(7)), and of sysctls
+that somebody writes (inotify(7) on /proc/sys).  Nothing is read before the load has ended, so that
+watching wakes nobody.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from testbed.lab import rtnetlink
+from testbed.lab.readback import ENDS, describe_device, is_of_features
+from testbed.lab.topology import ROLES, Topology
+
+_WRITTEN = 0x2  # IN_MODIFY
+_EVENT = struct.Struct("=iIII")
+_ROOM = 1 << 16
+_FOLDERS = ("ipv4", "core")
+_KINDS = {
+    rtnetlink.DELLINK: "a device",
+    rtnetlink.NEWROUTE: "a route",
+    rtnetlink.DELROUTE: "a route",
+    rtnetlink.NEWRULE: "a rule",
+    rtnetlink.DELRULE: "a rule",
+    rtnetlink.NEWQDISC: "a discipline",
+    rtnetlink.DELQDISC: "a discipline",
+}
+_OTHER = "addresses, classes or filters"
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Sockets that are told of changes, by role, and a descriptor that is told of written sysctls.
+
+    ``folders`` says which role's folder a watch of that descriptor stands for.
+    """
+
+    told: Mapping[str, socket.socket]
+    written: int
+    folders: Mapping[int, str]
+
+    def read(self, table: Mapping[str, str]) -> tuple[str, ...]:
+        """A sentence for each change since the watch began.
+
+        ``table`` is of the ``State`` then: a message that repeats what it says is no change.
+        """
+        changes = [line for role in ROLES for line in self._read_role(role, table)]
+        return tuple(dict.fromkeys([*changes, *self._read_sysctls()]))
+
+    def _read_role(self, role: str, table: Mapping[str, str]) -> Iterator[str]:
+        try:
+            for kind, body in rtnetlink.read_changes(self.told[role]):
+                if kind != rtnetlink.NEWLINK:
+                    yield f"{role}: {_KINDS.get(kind, _OTHER)} changed during the load"
+                    continue
+                for name, value in describe_device(body)[1]:
+                    if table.get(f"{role}: {name}") != value:
+                        yield f"{role}: {name} was {value!r} during the load"
+                if is_of_features(body):
+                    yield f"{role}: offloads changed during the load"
+        except OSError as error:
+            yield f"{role}: more changed during the load than can be told ({error.strerror})"
+
+    def _read_sysctls(self) -> Iterator[str]:
+        while True:
+            try:
+                data = os.read(self.written, _ROOM)
+            except BlockingIOError:
+                return
+            position = 0
+            while position < len(data):
+                watch, _, _, length = _EVENT.unpack_from(data, position)
+                position += _EVENT.size
+                name = data[position : position + length].rstrip(b"\0").decode()
+                position += length
+                place = self.folders.get(watch, "sysctls")
+                yield f"{place}.{name} was written during the load"
+
+
+@contextmanager
+def watch(topology: Topology) -> Iterator[Watch]:
+    """Watch all four namespaces from now on; the undo closes what was opened.
+
+    Raises:
+        OSError: the kernel does not let it be watched.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    with ExitStack() as undo:
+        written = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if written < 0:
+            raise _error("inotify")
+        undo.callback(os.close, written)
+        told: dict[str, socket.socket] = {}
+        folders: dict[int, str] = {}
+        for role in ROLES:
+            with topology.role(role).entered():
+                told[role] = undo.enter_context(rtnetlink.open_changes())
+                for folder in _FOLDERS if role in ENDS else ():
+                    path = f"/proc/sys/net/{folder}"
+                    found = libc.inotify_add_watch(written, path.encode(), _WRITTEN)
+                    if found < 0:
+                        raise _error(path)
+                    folders[found] = f"{role}: net.{folder}"
+        yield Watch(told, written, folders)
+
+
+def _error(what: str) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, f"cannot watch {what}: {os.strerror(number)}")

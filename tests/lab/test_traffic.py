@@ -1,0 +1,59 @@
+"""Packets of one load: what the link may have done with them, and what not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from testbed.lab.link.protocol import LinkReport, Traffic
+from testbed.lab.path import Device, count_inside
+from testbed.lab.traffic import compare_reports, judge_traffic
+from testbed.model import LinkSpec
+
+IDLE = LinkReport("netem", Traffic(92, 12, 0), Traffic(92, 12, 0))
+AFTER = replace(IDLE, down=Traffic(192, 15, 0), up=Traffic(182, 12, 0), waiting_packets=1)
+LOSSY = LinkSpec(loss_pct=1.0)
+
+
+def test_the_packets_between_two_reports() -> None:
+    assert compare_reports(IDLE, AFTER) == {
+        "waiting": 1,
+        "down.delivered": 100, "down.dropped": 3, "down.lost": 0,
+        "up.delivered": 90, "up.dropped": 0, "up.lost": 0,
+    }  # fmt: skip
+
+
+def test_a_full_buffer_may_drop() -> None:
+    assert list(judge_traffic(compare_reports(IDLE, AFTER), 4, LinkSpec())) == []
+
+
+@pytest.mark.parametrize("inside", [3, 5])
+def test_packets_that_nobody_counts(inside: int) -> None:
+    (said,) = judge_traffic(compare_reports(IDLE, AFTER), inside, LinkSpec())
+    assert said == f"of the packets that went into the link {inside} did not come out, it says 4"
+
+
+def test_loss_that_was_not_asked_for() -> None:
+    lost = replace(AFTER, up=replace(AFTER.up, lost=2))
+    counted = compare_reports(IDLE, lost)
+    assert list(judge_traffic(counted, 6, LinkSpec())) == [
+        "2 packets were lost on the link, asked was no loss"
+    ]
+    assert list(judge_traffic(counted, 6, LOSSY)) == []
+
+
+def test_a_link_that_was_replaced() -> None:
+    counted = compare_reports(AFTER, replace(AFTER, down=Traffic(3, 0, 0)))
+    assert list(judge_traffic(counted, 0, LOSSY)) == [
+        "the link began to count again during the load (down.delivered, down.dropped)"
+    ]
+
+
+def test_what_is_inside_the_link() -> None:
+    counters = {
+        "near": {"n0": Device(10, 7, 0), "n1": Device(7, 9, 0)},
+        "far": {"f1": Device(8, 8, 0)},
+    }
+    assert count_inside(counters) == 3
+    assert count_inside({"near": {}, "far": {}}) == 0
