@@ -17,7 +17,10 @@ from analysis.load import Results, judge
 from testbed.model import Condition, Record, RequestTiming
 
 KNOBS = tuple(flatten(Condition(page="", client="")))
-MEASURED = ("plt_ms", "connections", "syns_with_payload", "retransmits", "requests")
+MEASURED = (
+    *("plt_ms", "connections", "syns_with_payload", "retransmits", "server_retransmits"),
+    "requests",
+)
 TRIAL_COLUMNS = (
     "trial_id",
     *KNOBS,
@@ -90,7 +93,8 @@ def _trial_row(record: Record) -> dict[str, Any]:
     trial, load, proof = record.trial, record.load, record.proof
     measured = dict.fromkeys(MEASURED, float("nan"))
     if outcome == "ok" and load is not None and proof is not None:
-        counted = (proof.connections, proof.syns_with_payload, proof.retransmits)
+        sent_again = float("nan") if proof.server_retransmits is None else proof.server_retransmits
+        counted = (proof.connections, proof.syns_with_payload, proof.retransmits, sent_again)
         measured = dict(zip(MEASURED, (load.plt_ms, *counted, len(load.requests)), strict=True))
     return {
         "trial_id": record.trial_id,

@@ -105,7 +105,7 @@ def proofs(results: Results) -> pd.DataFrame:
     Columns: the knobs, ``outcome``, then the counts of ``testbed.model.Proof``.
     """
     counts = ("connections", "syns", "syns_with_payload", "syn_payload_bytes", "cookie_requests",
-              "syn_data_acked", "retransmits")  # fmt: skip
+              "syn_data_acked", "retransmits", "server_retransmits")  # fmt: skip
     records = [
         record for cell in cells_of(results) for record in cell.records if record.proof is not None
     ]

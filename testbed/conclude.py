@@ -6,11 +6,13 @@ import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from socket import inet_aton
 from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.kernel.protocol import RawResult
+from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.machine import judge_machine
 from testbed.model import (
     CAPTURE_FILE,
@@ -26,11 +28,14 @@ from testbed.model import (
     Trial,
 )
 from testbed.trial import SERVER_LOG_FILE
+from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.conduct import check_conduct
+from testbed.wire.first_flight import check_first_flights
 from testbed.wire.lookups import check_lookups
 from testbed.wire.packets import read_control
 from testbed.wire.proof import prove
 from testbed.wire.reuse import check_reuse
+from testbed.wire.segments import read_flows
 
 ARTEFACTS = (CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE)
 
@@ -101,11 +106,25 @@ def _prove(pcap: Path, observed: Observation, condition: Condition) -> Proof | N
     if observed.counters is None or observed.replay is None or not pcap.exists():
         return None
     proof = prove(pcap, observed.counters, condition.tcp)
-    seen = check_conduct(pcap, condition, observed.replay)
+    flows = read_flows(pcap, inet_aton(CLIENT_ADDRESS))
     control = tuple(read_control(pcap))
-    lookups = check_lookups(control, condition.dns, observed.hosts)
-    reuse = check_reuse(control, observed.connections, condition.tcp.requests_per_connection)
-    return replace(proof, problems=(*proof.problems, *seen, *lookups, *reuse, *observed.problems))
+    traffic = observed.lab.traffic if observed.lab is not None else {}
+    largest, of_flights = check_first_flights(
+        flows,
+        condition.tcp.initcwnd_segments,
+        condition.link,
+        whole=not traffic.get("down.dropped") and not traffic.get("down.lost"),
+    )
+    seen = (
+        *check_whole(pcap),
+        *check_both_ways(flows, observed.counters["client"]),
+        *of_flights,
+        *check_conduct(pcap, condition, observed.replay),
+        *check_lookups(control, condition.dns, observed.hosts),
+        *check_reuse(control, observed.connections, condition.tcp.requests_per_connection),
+    )
+    problems = (*proof.problems, *seen, *observed.problems)
+    return replace(proof, first_flight_segments=largest, problems=problems)
 
 
 def _judge(observed: Observation, proof: Proof | None) -> tuple[Outcome, str | None]:

@@ -25,7 +25,7 @@ from testbed.model import (
     TcpSpec,
     Trial,
 )
-from tests.wire.packets import REQUEST, Capture, Visit
+from tests.wire.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit
 
 COST = Cost(cpu_s=0.5, wall_s=0.75, virtual_s=31.0)
 CONDITION = Condition("p", "graph", tcp=TcpSpec(tfo=True), dns="hosts")
@@ -257,3 +257,54 @@ def test_what_the_server_complained_about_is_kept(out: Path) -> None:
     (out / "nginx-error.log").write_text("[crit] no room")
     record = judge(out, good())
     assert set(record.artefacts) == {"client.pcap", "nginx-error.log"}
+
+
+def test_what_changed_during_the_load_leaves_no_number(out: Path) -> None:
+    change = "server: MTU of s0 was '1500' before the load, and is '1400' after it"
+    lab = replace(LAB, changes=(change,), traffic={"down.lost": 3})
+    record = judge(out, {**good(), "lab": asdict(lab)})
+    assert (record.outcome, record.reason) == ("lab_mismatch", change)
+    assert record.lab == lab
+    assert record.proof is not None and record.proof.proven
+
+
+@pytest.mark.parametrize("tfo", [False, True])
+def test_a_capture_whose_frames_were_cut(out: Path, tfo: bool) -> None:
+    capture = Capture(snap=120)
+    visit = Visit(capture, 2000)
+    visit.open(REQUEST if tfo else b"")
+    visit.answer(bytes(1000))
+    capture.write(out / "client.pcap")
+    counters = {
+        "client": {"TcpActiveOpens": 1, "TcpExtTCPFastOpenActive": int(tfo)},
+        "server": {"TcpExtTCPFastOpenPassive": int(tfo)},
+    }
+    trial = replace(TRIAL, condition=replace(CONDITION, tcp=TcpSpec(tfo=tfo)))
+    record = judge(out, {**good(), "counters": counters}, trial)
+    assert (record.outcome, record.reason) == (
+        "unproven",
+        "1 frames were captured with less than 256 bytes",
+    )
+
+
+@pytest.mark.parametrize("tfo", [False, True])
+def test_an_answer_that_came_another_way(out: Path, tfo: bool) -> None:
+    capture = Capture()
+    visit = Visit(capture, 2000)
+    visit.open(REQUEST if tfo else b"")
+    ends = ((CLIENT, 2000), (SERVER, 80))
+    capture.add(*ends, ACK, visit.isn + 1, visit.server_isn + 1001, b"", b"")
+    capture.write(out / "client.pcap")
+    counters = {
+        "client": {"TcpActiveOpens": 1, "TcpExtTCPFastOpenActive": int(tfo), "TcpInSegs": 2},
+        "server": {"TcpExtTCPFastOpenPassive": int(tfo), "TcpRetransSegs": 4},
+    }
+    trial = replace(TRIAL, condition=replace(CONDITION, tcp=TcpSpec(tfo=tfo)))
+    record = judge(out, {**good(), "counters": counters}, trial)
+    assert (record.outcome, record.reason) == (
+        "unproven",
+        "1 of 1 connections: 1000 bytes of the server were acknowledged, and are not in the "
+        "capture; the client's kernel took 2 segments, the capture shows 1",
+    )
+    assert record.proof is not None
+    assert (record.proof.retransmits, record.proof.server_retransmits) == (0, 4)

@@ -10,6 +10,8 @@ WANTED = (
     "TcpActiveOpens",
     "TcpPassiveOpens",
     "TcpAttemptFails",
+    "TcpInSegs",
+    "TcpOutSegs",
     "TcpRetransSegs",
     "TcpExtTCPFastOpenActive",
     "TcpExtTCPFastOpenActiveFail",

@@ -66,8 +66,22 @@ def _parse(pcap: Path, frame: bytes) -> dpkt.ip.IP:
         raise ValueError(f"{pcap}: a frame cannot be read: {error}") from error
 
 
+def count_cut(pcap: Path, needed: int) -> int:
+    """How many frames have less than ``needed`` bytes in ``pcap``, and had more on the wire.
+
+    Raises:
+        OSError, ValueError: the capture cannot be read.
+    """
+    return sum(1 for _, frame, size in _read_records(pcap) if len(frame) < min(size, needed))
+
+
 def read_frames(pcap: Path) -> Iterator[tuple[int, bytes]]:
     """Time and captured bytes of each frame (dpkt's own reader does not see a cut file)."""
+    return ((time_ns, frame) for time_ns, frame, _ in _read_records(pcap))
+
+
+def _read_records(pcap: Path) -> Iterator[tuple[int, bytes, int]]:
+    """Time, captured bytes and size on the wire of each frame."""
     content = pcap.read_bytes()
     if content[:4] != PCAP_MAGIC or len(content) < PCAP_HEADER_BYTES:
         raise ValueError(f"{pcap}: not a capture with nanosecond times")
@@ -76,11 +90,11 @@ def read_frames(pcap: Path) -> Iterator[tuple[int, bytes]]:
         start = position + RECORD_HEADER.size
         if start > len(content):
             raise ValueError(f"{pcap}: the capture is cut off")
-        seconds, nanoseconds, captured, _ = RECORD_HEADER.unpack_from(content, position)
+        seconds, nanoseconds, captured, size = RECORD_HEADER.unpack_from(content, position)
         position = start + captured
         if position > len(content):
             raise ValueError(f"{pcap}: the capture is cut off")
-        yield seconds * 1_000_000_000 + nanoseconds, content[start:position]
+        yield seconds * 1_000_000_000 + nanoseconds, content[start:position], size
 
 
 def payload_bytes(packet: dpkt.ip.IP) -> int:

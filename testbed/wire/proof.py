@@ -107,6 +107,7 @@ def prove(pcap: Path, counters: dict[str, dict[str, int]], spec: TcpSpec) -> Pro
         hello_bytes=sum(c.hello for c in connections),
         syn_hello_bytes=sum(c.syn_hello for c in connections),
         given_up=sum(1 for c in connections if c.given_up),
+        server_retransmits=server.get("TcpRetransSegs"),
     )
 
 

@@ -1,0 +1,87 @@
+"""Both directions of every connection are in the capture: nothing went by another path.
+
+What one end acknowledges, the other has sent; so all of it must have been captured at the client,
+in both arms.  And the client's kernel must not have taken or sent more than the capture shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from testbed.wire.capture import SNAP_BYTES
+from testbed.wire.packets import count_cut
+from testbed.wire.segments import ACK, FIN, RST, Flow, Flows, behind, payloads
+
+
+def check_both_ways(flows: Flows, counters: Mapping[str, int]) -> tuple[str, ...]:
+    """A sentence for each thing that the capture must hold and does not.
+
+    ``counters`` are the client's, of a time within that of the capture.
+    """
+    return tuple(_complain(flows, counters))
+
+
+def check_whole(pcap: Path) -> tuple[str, ...]:
+    """A sentence if frames were cut shorter than the proof needs them: ``SNAP_BYTES``.
+
+    Raises:
+        OSError, ValueError: the capture cannot be read.
+    """
+    cut = count_cut(pcap, SNAP_BYTES)
+    return (f"{cut} frames were captured with less than {SNAP_BYTES} bytes",) if cut else ()
+
+
+def _complain(flows: Flows, counters: Mapping[str, int]) -> Iterator[str]:
+    all_flows = flows.flows
+    silent = sum(1 for flow in all_flows if flow.synack is None and _is_open(flow))
+    if silent:
+        yield f"the SYN-ACKs of {silent} of {len(all_flows)} connections are not in the capture"
+    for by_client, sender in ((False, "server"), (True, "client")):
+        holes = [count for flow in all_flows if (count := _missing(flow, by_client=by_client))]
+        if holes:
+            yield (
+                f"{len(holes)} of {len(all_flows)} connections: {sum(holes)} bytes of the {sender} "
+                "were acknowledged, and are not in the capture"
+            )
+    for counter, seen, words in (
+        ("TcpInSegs", flows.down, "took"),
+        ("TcpOutSegs", flows.up, "sent"),
+    ):
+        said = counters.get(counter, 0)
+        if said > seen:
+            yield f"the client's kernel {words} {said} segments, the capture shows {seen}"
+
+
+def _is_open(flow: Flow) -> bool:
+    """Whether the client acknowledged anything, so that there was a SYN-ACK."""
+    return any(
+        by_client and segment.flags & ACK and not segment.flags & RST
+        for by_client, segment in flow.segments
+    )
+
+
+def _missing(flow: Flow, *, by_client: bool) -> int:
+    """Bytes of one side that the other acknowledged and that were never captured."""
+    first = flow.syn if by_client else flow.synack
+    if first is None:
+        return 0
+    start = first.seq + 1
+    acknowledged, ended = 0, 0
+    for sender, segment in flow.segments:
+        if sender == by_client:
+            ended = ended or bool(segment.flags & FIN)
+        elif segment.flags & ACK and not segment.flags & RST:
+            acknowledged = max(acknowledged, behind(segment.ack, start))
+    # A FIN takes a number, too.
+    return max(0, acknowledged - ended - _covered(flow, by_client=by_client, end=acknowledged))
+
+
+def _covered(flow: Flow, *, by_client: bool, end: int) -> int:
+    """How many different bytes before offset ``end`` were captured of one side."""
+    total, reached = 0, 0
+    for offset, segment in sorted(payloads(flow, by_client=by_client), key=lambda each: each[0]):
+        last = min(offset + segment.payload, end)
+        total += max(0, last - max(offset, reached))
+        reached = max(reached, last)
+    return total

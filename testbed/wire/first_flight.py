@@ -1,0 +1,110 @@
+"""The server's first flight: sent before an acknowledgement could have come back (RFC 6928).
+
+A segment that reaches the client less than a round trip after the client's first acknowledgement
+of data left is part of it.  The initial window counts segments, so a flight has no more of them
+than the knob says.  It has fewer for many good reasons; one is none: all that the client sent was
+there, more of the answer followed without a word of the client, its window had room, and the link
+lay idle until an acknowledgement came back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from testbed.model import LinkSpec
+from testbed.wire.segments import ACK, SYN, Flow, Flows, Segment, behind, payloads
+
+IDLE_SHARE = 0.25
+"""So much of a round trip the link must have lain idle; less may be a late process."""
+LEAST_IDLE_MS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A server's first flight: segments, and whether it ended for no reason but the window."""
+
+    segments: int
+    stopped: bool
+
+
+def check_first_flights(
+    flows: Flows, initcwnd_segments: int, link: LinkSpec, *, whole: bool
+) -> tuple[int, tuple[str, ...]]:
+    """The largest first flight in segments, and a sentence if flights contradict the window.
+
+    ``whole`` says that all that the server sent came to the capture: where the link dropped
+    something, a flight may have been longer than what is left of it.
+    """
+    flights = [found for flow in flows.flows if (found := measure(flow, flows, link)) is not None]
+    largest = max((flight.segments for flight in flights), default=0)
+    return largest, tuple(_judge(flights, initcwnd_segments, whole))
+
+
+def _judge(flights: list[Flight], window: int, whole: bool) -> Iterator[str]:
+    larger = [f.segments for f in flights if f.segments > window]
+    if larger:
+        yield (
+            f"the first flights of {len(larger)} of {len(flights)} connections have up to "
+            f"{max(larger)} segments, asked was an initial window of {window}"
+        )
+    smaller = [f.segments for f in flights if whole and f.stopped and f.segments < window]
+    if smaller:
+        yield (
+            f"the first flights of {len(smaller)} of {len(flights)} connections stopped after "
+            f"{min(smaller)} segments, asked was an initial window of {window}"
+        )
+
+
+def measure(flow: Flow, flows: Flows, link: LinkSpec) -> Flight | None:
+    """The first flight of one connection; ``None``: the server sent no data."""
+    data = list(payloads(flow, by_client=False))
+    if not data:
+        return None
+    first = data[0][1]
+    answered_ns = next(
+        (s.at_ns for by_client, s in flow.segments
+         if by_client and s.at_ns >= first.at_ns and _acknowledges(s, first)), None,
+    )  # fmt: skip
+    count, reached, size = 0, 0, 0
+    following: Segment | None = None
+    for offset, segment in data:
+        if offset < reached:
+            return Flight(count, stopped=False)  # sent again: what follows has other reasons
+        if answered_ns is not None and segment.at_ns >= answered_ns + link.rtt_ms * 1e6:
+            following = segment if offset == reached else None
+            break
+        count, size = count + 1, size + segment.payload
+        reached = offset + segment.payload
+    if following is None or reached != size:
+        return Flight(count, stopped=False)
+    return Flight(count, _is_free(flow, flows, first, following, size, link))
+
+
+def _acknowledges(segment: Segment, first: Segment) -> bool:
+    return bool(segment.flags & ACK) and behind(segment.ack, first.seq) > 0
+
+
+def _is_free(
+    flow: Flow, flows: Flows, first: Segment, following: Segment, size: int, link: LinkSpec
+) -> bool:
+    """Whether nothing but the window kept ``following`` back, after a flight of ``size`` bytes."""
+    before = [(c, s) for c, s in flow.segments if s.at_ns < following.at_ns]
+    if sum(1 for _, s in before if s.flags & SYN) != 2:
+        return False  # sent again: then the window is another
+    asked = max(behind(s.seq, first.ack) + s.payload for c, s in before if c)
+    if asked > 0:
+        return False  # the server may have answered to what came later
+    # What the client tells with its first acknowledgement of data is too late for this flight.
+    room = min(
+        s.window << (0 if s.flags & SYN else flow.window_shift)
+        for c, s in before
+        if c and s.at_ns <= first.at_ns
+    )
+    if size + following.payload > room:
+        return False
+    index = bisect_left(flows.arrivals, (following.at_ns, 0))
+    busy_ms = (following.ip_bytes + link.framing_bytes) * 8 / link.down_kbit
+    idle_ms = (following.at_ns - flows.arrivals[index - 1][0]) / 1e6 - busy_ms
+    return idle_ms >= max(LEAST_IDLE_MS, IDLE_SHARE * link.rtt_ms)

@@ -1,0 +1,109 @@
+"""Both directions of every connection are in the capture, and nothing of a frame is cut off."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import dpkt
+import pytest
+
+from testbed.wire.both_ways import check_both_ways, check_whole
+from testbed.wire.segments import Flows, read_flows
+from tests.wire.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit
+
+BODY = bytes(1448)
+FIN, RST = dpkt.tcp.TH_FIN, dpkt.tcp.TH_RST
+UP, DOWN = ((CLIENT, 2000), (SERVER, 80)), ((SERVER, 80), (CLIENT, 2000))
+CLIENT_ISN, SERVER_ISN = 0xFFFFFFF0, 5000
+
+
+def flows_of(capture: Capture, tmp_path: Path) -> Flows:
+    return read_flows(capture.write(tmp_path / "c.pcap"), socket.inet_aton(CLIENT))
+
+
+def exchange(*, without: str = "") -> Capture:
+    """A request, an answer of three segments, and the farewell; ``without`` one part of it."""
+    capture = Capture()
+    visit = Visit(capture, 2000)
+    visit.syn()
+    if without != "SYN-ACK":
+        visit.synack(0)
+    visit.send(0, b"")
+    if without != "request":
+        visit.send(0, REQUEST)
+    asked, told = CLIENT_ISN + 1 + len(REQUEST), SERVER_ISN + 1
+    for number in range(3):
+        if without != f"answer {number}":
+            capture.add(*DOWN, ACK, told + 1448 * number, asked, BODY, b"")
+    end = told + 3 * 1448
+    capture.add(*UP, ACK, asked, end, b"", b"")
+    capture.add(*DOWN, ACK | FIN, end, asked, b"", b"")
+    capture.add(*UP, ACK | FIN, asked, end + 1, b"", b"")
+    capture.add(*DOWN, ACK, end + 1, asked + 1, b"", b"")
+    return capture
+
+
+def test_all_of_it_is_there(tmp_path: Path) -> None:
+    flows = flows_of(exchange(), tmp_path)
+    assert (flows.up, flows.down, len(flows.flows)) == (5, 6, 1)
+    assert check_both_ways(flows, {"TcpInSegs": 6, "TcpOutSegs": 5}) == ()
+    assert len(flows.arrivals) == 6 and flows.arrivals[1][1] == 1488
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ("SYN-ACK", "the SYN-ACKs of 1 of 1 connections are not in the capture"),
+        ("answer 0", "1 of 1 connections: 1448 bytes of the server were acknowledged, and are not"),
+        ("answer 1", "1 of 1 connections: 1448 bytes of the server were acknowledged, and are not"),
+        ("answer 2", "1 of 1 connections: 1448 bytes of the server were acknowledged, and are not"),
+        ("request", f"1 of 1 connections: {len(REQUEST)} bytes of the client were acknowledged"),
+    ],
+)
+def test_what_went_by_another_path(tmp_path: Path, part: str, said: str) -> None:
+    found = "; ".join(check_both_ways(flows_of(exchange(without=part), tmp_path), {}))
+    assert found.startswith(said)
+
+
+def test_what_was_sent_twice_counts_once(tmp_path: Path) -> None:
+    capture = exchange(without="answer 1")
+    capture.add(*DOWN, ACK, SERVER_ISN + 1, 0, BODY, b"")
+    assert "1448 bytes of the server" in "".join(check_both_ways(flows_of(capture, tmp_path), {}))
+    capture.add(*DOWN, ACK, SERVER_ISN + 1 + 1448, 0, BODY, b"")
+    assert check_both_ways(flows_of(capture, tmp_path), {}) == ()
+
+
+def test_a_syn_with_data_and_one_that_nobody_answered(tmp_path: Path) -> None:
+    capture = Capture()
+    Visit(capture, 2000).open(REQUEST)
+    Visit(capture, 2001).syn(at_ms=2)
+    # It was refused: a RST acknowledges the SYN, and nothing is open.
+    capture.add((CLIENT, 2001), (SERVER, 80), RST | ACK, CLIENT_ISN + 1, 0, b"", b"")
+    flows = flows_of(capture, tmp_path)
+    assert len(flows.flows) == 2
+    assert check_both_ways(flows, {}) == ()
+
+
+def test_the_kernel_took_or_sent_more(tmp_path: Path) -> None:
+    flows = flows_of(exchange(), tmp_path)
+    assert check_both_ways(flows, {"TcpInSegs": 7, "TcpOutSegs": 9}) == (
+        "the client's kernel took 7 segments, the capture shows 6",
+        "the client's kernel sent 9 segments, the capture shows 5",
+    )
+
+
+@pytest.mark.parametrize(("snap", "cut"), [(65535, 0), (256, 0), (255, 3), (66, 4)])
+def test_frames_that_were_cut(tmp_path: Path, snap: int, cut: int) -> None:
+    capture = exchange()
+    capture.snap = snap
+    pcap = capture.write(tmp_path / "c.pcap")
+    said = f"{cut} frames were captured with less than 256 bytes"
+    assert check_whole(pcap) == ((said,) if cut else ())
+
+
+def test_a_header_that_is_not_there(tmp_path: Path) -> None:
+    capture = exchange()
+    capture.snap = 40
+    with pytest.raises(ValueError, match="a TCP header was not captured"):
+        flows_of(capture, tmp_path)

@@ -1,0 +1,108 @@
+"""The server's first flight, in time: when it says what the initial window was, and when not."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from testbed.model import LinkSpec
+from testbed.wire.first_flight import Flight, check_first_flights, measure
+from testbed.wire.segments import read_flows
+from tests.wire.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit
+
+LINK = LinkSpec(rtt_ms=100.0)
+EACH_MS = 3.0  # of a segment of 1500 bytes at 4 Mbit/s
+SIZE = 1460
+UP, DOWN = ((CLIENT, 2000), (SERVER, 80)), ((SERVER, 80), (CLIENT, 2000))
+ASKED, TOLD = 0xFFFFFFF1 + len(REQUEST), 5001
+FIRST_MS, ANSWERED_MS = 210.0, 210.1
+
+
+def flight(count: int, *, then_ms: float | None = 311.6, more: bytes = b"") -> Capture:
+    """``count`` segments at once, acknowledged, and one more at ``then_ms``."""
+    capture = Capture()
+    visit = Visit(capture, 2000)
+    visit.open(at_ms=0)
+    capture.add(*UP, ACK, ASKED - len(REQUEST), TOLD, REQUEST, b"", at_ms=101)
+    answer(capture, 0, FIRST_MS)
+    capture.add(*UP, ACK, ASKED, TOLD + SIZE, more, b"", at_ms=ANSWERED_MS)
+    for number in range(1, count):
+        answer(capture, number, FIRST_MS + EACH_MS * number)
+    if then_ms is not None:
+        answer(capture, count, then_ms)
+    return capture
+
+
+def answer(capture: Capture, number: int, at_ms: float) -> None:
+    """Segment ``number`` of the server's."""
+    capture.add(*DOWN, ACK, TOLD + SIZE * number, ASKED, bytes(SIZE), b"", at_ms=at_ms)
+
+
+def judge(capture: Capture, tmp_path: Path, window: int, *, whole: bool = True) -> str:
+    flows = read_flows(capture.write(tmp_path / "c.pcap"), socket.inet_aton(CLIENT))
+    return "; ".join(check_first_flights(flows, window, LINK, whole=whole)[1])
+
+
+@pytest.mark.parametrize("count", [1, 3, 10])
+def test_a_flight_of_the_window(tmp_path: Path, count: int) -> None:
+    flows = read_flows(flight(count).write(tmp_path / "c.pcap"), socket.inet_aton(CLIENT))
+    (flow,) = flows.flows
+    assert measure(flow, flows, LINK) == Flight(count, stopped=True)
+    assert check_first_flights(flows, count, LINK, whole=True) == (count, ())
+
+
+def test_a_smaller_window(tmp_path: Path) -> None:
+    assert judge(flight(3), tmp_path, 10) == (
+        "the first flights of 1 of 1 connections stopped after 3 segments, "
+        "asked was an initial window of 10"
+    )
+    # What the link dropped may have belonged to it.
+    assert judge(flight(3), tmp_path, 10, whole=False) == ""
+
+
+def test_a_larger_window(tmp_path: Path) -> None:
+    assert judge(flight(12), tmp_path, 10) == (
+        "the first flights of 1 of 1 connections have up to 12 segments, "
+        "asked was an initial window of 10"
+    )
+
+
+def test_a_short_answer(tmp_path: Path) -> None:
+    assert judge(flight(3, then_ms=None), tmp_path, 10) == ""
+
+
+def test_the_server_waited_for_the_client(tmp_path: Path) -> None:
+    assert judge(flight(3, more=REQUEST), tmp_path, 10) == ""
+
+
+def test_the_link_was_busy(tmp_path: Path) -> None:
+    capture = flight(3, then_ms=None)
+    for number in range(60):  # another connection's
+        ends = ((SERVER, 80), (CLIENT, 2001))
+        capture.add(*ends, ACK, number, 0, bytes(SIZE), b"", at_ms=219 + EACH_MS * number)
+    answer(capture, 3, 219 + EACH_MS * 60)
+    assert judge(capture, tmp_path, 10) == ""
+
+
+def test_a_segment_was_sent_again(tmp_path: Path) -> None:
+    capture = flight(3, then_ms=None)
+    answer(capture, 0, 300)
+    answer(capture, 3, 400)
+    assert judge(capture, tmp_path, 10) == ""
+
+
+def test_the_clients_window_was_full(tmp_path: Path) -> None:
+    capture = flight(5)
+    # dpkt's default window is 65,535 bytes, which 44 segments fill.
+    assert judge(capture, tmp_path, 10) != ""
+    capture = flight(44, then_ms=380)
+    assert judge(capture, tmp_path, 100) == ""
+
+
+def test_no_data(tmp_path: Path) -> None:
+    capture = Capture()
+    Visit(capture, 2000).open()
+    flows = read_flows(capture.write(tmp_path / "c.pcap"), socket.inet_aton(CLIENT))
+    assert check_first_flights(flows, 10, LINK, whole=True) == (0, ())
