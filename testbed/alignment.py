@@ -11,6 +11,7 @@ import fcntl
 import socket
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from testbed.model import Trial
 from testbed.variation import start_offset_ns
@@ -48,7 +49,7 @@ def begin_stage() -> None:
     """
     now_ns = time.time_ns()
     time.sleep((next_round(now_ns + READY_NS) - now_ns) / 1e9)
-    with open("/dev/urandom", "rb", buffering=0) as device:
+    with Path("/dev/urandom").open("rb", buffering=0) as device:
         fcntl.ioctl(device, RNDCLEARPOOL)
 
 

@@ -213,7 +213,6 @@ def test_lab_and_capture_begin_at_round_instants_in_virtual_time(
     assert stage.stages == ([] if real_time else [0, 0])
 
 
-
 def test_in_real_time_the_machine_and_its_link_are_watched(stage: Stage) -> None:
     stage.real_time = True
     machine = stage.perform()["machine"]

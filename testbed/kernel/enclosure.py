@@ -14,7 +14,6 @@ from itertools import chain
 from pathlib import Path
 
 from testbed.errors import MissingError
-from testbed.kernel.jail import LD_CACHE
 
 CAPABILITIES: dict[str, tuple[int, str]] = {
     "CAP_SYS_ADMIN": (21, "to make namespaces and mounts"),
@@ -31,6 +30,7 @@ CAPABILITIES: dict[str, tuple[int, str]] = {
 """What root must be able to do (capabilities(7)): number and reason of each."""
 WISHED = {"CAP_SYS_NICE": (23, "to give the link a real-time priority")}
 TUN = Path("/dev/net/tun")
+LD_CACHE = Path("/etc/ld.so.cache")
 SEALED = tuple(
     f"/proc/{name}"
     for name in (

@@ -13,7 +13,6 @@ import grp
 import os
 import pwd
 import resource
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from testbed.kernel.callfilter import filter_program
 from testbed.scratch import scratch_folder
 
 STAGE = "/stage"
-LD_CACHE = Path("/etc/ld.so.cache")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  only asked for its room; UML unlinks its file
 MEMORY_FILE_BYTES = 1 << 30
 # The guest's memory, and what its kernel writes beside it.
@@ -96,12 +94,11 @@ def jail_argv(contents: Contents, filter_descriptor: int, user: int | None) -> t
         *(word for words in merged for word in words),
         *("--proc", "/proc", "--dev", "/dev"),
         *_room("/tmp", TMP_BYTES), *("--setenv", "TMPDIR", "/tmp"),  # noqa: S108  the jail's own
-        *("--dir", STAGE, "--dir", f"{STAGE}/etc", *_room(f"{STAGE}/uml", UML_BYTES)),
+        *("--dir", STAGE, *_room(f"{STAGE}/uml", UML_BYTES)),
         *("--ro-bind", str(contents.kernel), f"{STAGE}/linux"),
         *("--ro-bind", str(contents.bundle), f"{STAGE}/bundle"),
         *("--ro-bind", str(contents.page), f"{STAGE}/page"),
         *("--bind", str(contents.out), f"{STAGE}/out"),
-        *("--ro-bind", str(LD_CACHE), f"{STAGE}/etc/ld.so.cache"),
         # Nobody in there has to write to these, whoever owns them.
         *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),
         *("--seccomp", str(filter_descriptor), "--chdir", STAGE, "--"),
@@ -198,7 +195,6 @@ def open_stage(contents: Contents, jailed: bool, slot: int = 0) -> Iterator[Stag
             yield Stage(argv, None, {}, f"{STAGE}/linux", (file.fileno(),))
         return
     with scratch_folder("stage") as stage:
-        (stage / "etc").mkdir()
         (stage / "uml").mkdir()
         for link, target in (
             ("bundle", contents.bundle),
@@ -206,8 +202,6 @@ def open_stage(contents: Contents, jailed: bool, slot: int = 0) -> Iterator[Stag
             ("out", contents.out),
         ):
             (stage / link).symlink_to(target.resolve())
-        # A copy: hostfs resolves links on the way to its root, but not those below it.
-        shutil.copyfile(LD_CACHE, stage / "etc" / LD_CACHE.name)
         # Ends the guest with this process, as --die-with-parent does in the jail.
         prefix = ("setpriv", "--pdeathsig", "KILL")
         memory = str(memory_directory(stage))

@@ -6,7 +6,8 @@
  * kernel command line is the same whoever starts it and from wherever.  What the guest sees:
  *
  *   /usr           the host's, read-only (bin, sbin, lib, lib64 as the host links them)
- *   /etc           a small tmpfs of our own, with the few host files that programs need
+ *   /etc           a small tmpfs of our own; no ld.so.cache, which is another on each machine:
+ *                  the loader finds each library in the first folder that it looks into
  *   /ff/bundle     harness, native helpers, browser driver, read-only
  *   /ff/page       the built page, read-only
  *   /ff/out        the trial's folder: the only place that outlives the guest
@@ -123,24 +124,6 @@ static void make_etc(void)
 	mount_host(STAGE "bundle/etc/fonts", NEW "/etc/fonts", MS_RDONLY);
 }
 
-static void copy_file(const char *source, const char *target)
-{
-	char buffer[65536];
-	ssize_t n;
-	int in = open(source, O_RDONLY | O_CLOEXEC);
-	int out = open(target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	if (in < 0 || out < 0)
-		die("copy %s to %s", source, target);
-	while ((n = read(in, buffer, sizeof buffer)) > 0)
-		if (write(out, buffer, n) != n)
-			die("write %s", target);
-	if (n < 0)
-		die("read %s", source);
-	close(in);
-	close(out);
-}
-
 static void make_dev(void)
 {
 	make_dir(NEW "/dev", 0755);
@@ -180,10 +163,6 @@ static void make_root(void)
 	mount_host(STAGE "bundle", NEW "/ff/bundle", MS_RDONLY);
 	mount_host(STAGE "page", NEW "/ff/page", MS_RDONLY);
 	mount_host(STAGE "out", NEW "/ff/out", 0);
-	mount_host(STAGE "etc", NEW "/old", MS_RDONLY);
-	copy_file(NEW "/old/ld.so.cache", NEW "/etc/ld.so.cache");
-	if (umount(NEW "/old"))
-		die("umount /old");
 }
 
 static void enter_root(void)
