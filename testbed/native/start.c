@@ -10,7 +10,7 @@
  * program's, or 128 and the number of the signal that ended it.
  *
  * at-ns is for virtual time: a moment of CLOCK_REALTIME, not yet passed.  The program then starts
- * a millisecond later, to the nanosecond, and with the guest's random numbers started anew from
+ * a second later, to the nanosecond, and with the guest's random numbers started anew from
  * the seed (RNDCLEARPOOL does both, by our patch of the kernel), so that nothing that ran before it, how long it took, how many processes it had or
  * how many random numbers it drew, can be seen in the load.
  *
@@ -155,7 +155,7 @@ static void await_moment(void)
 	}
 }
 
-/* The sleep ended some nanoseconds or, with another timer's, some microseconds late: that, too. */
+/* Also by how much the sleep ended late, and what the scheduler still has on its books. */
 static void forget_what_was(void)
 {
 	int device = open("/dev/urandom", O_RDONLY | O_CLOEXEC);

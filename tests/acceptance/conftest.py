@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from testbed import places
+from testbed import bundle, places
 from testbed.kernel.build import find_kernel
 from testbed.kernel.pin import read_pin
-from tests.acceptance.house import House, open_house
+from tests.acceptance.house import House, Plant, open_house
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +30,18 @@ def house(acceptance_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> I
     """A house for the tests of one file, so that they share what was recorded."""
     with open_house(tmp_path_factory.mktemp("house"), acceptance_cache) as house:
         yield house
+
+
+@pytest.fixture
+def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plant:
+    """Change the code that guests run, a copy of it."""
+    code = tmp_path / "testbed"
+    shutil.copytree(bundle.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(bundle, "PACKAGE", code)
+
+    def change(module: str, old: str, new: str) -> None:
+        text = (code / module).read_text()
+        assert text.count(old) == 1
+        (code / module).write_text(text.replace(old, new))
+
+    return change

@@ -6,7 +6,7 @@ import io
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,6 +31,8 @@ from testbed.store import read_records
 from tests.recorder.site import Site
 
 WIDTH = 100
+Plant = Callable[[str, str, str], None]
+"""Changes the code that guests run: in a module, a text by another."""
 
 
 def cross_check(one: Path, other: Path, into: Path) -> Compared:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from testbed import bundle, places
+from testbed import places
 from testbed.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
-from tests.acceptance.house import House, Ran
+from tests.acceptance.house import House, Plant, Ran
 
 pytestmark = [pytest.mark.guest, pytest.mark.timeout(300)]
 
@@ -20,28 +19,11 @@ NO_LIMIT = "no limit on requests per connection was asked, but the server ended 
 SERVED_PATH = "path = str(entry.body.absolute())"
 """Where the server's configuration names the file of a body."""
 
-Plant = Callable[[str, str, str], None]
 
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def page(house: House) -> None:
     for name in (PAGE, SEVERAL_HOSTS):
         shutil.copytree(places.ROOT / "pages" / name, house.pages / name)
-
-
-@pytest.fixture
-def plant(page: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plant:
-    """Change the code that guests run: in a module, a text by another."""
-    code = tmp_path / "testbed"
-    shutil.copytree(bundle.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(bundle, "PACKAGE", code)
-
-    def change(module: str, old: str, new: str) -> None:
-        text = (code / module).read_text()
-        assert text.count(old) == 1
-        (code / module).write_text(text.replace(old, new))
-
-    return change
 
 
 def assert_unproven(ran: Ran, *parts: str) -> None:

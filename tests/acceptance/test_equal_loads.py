@@ -1,0 +1,120 @@
+"""Loads of one seed are equal to the byte, whatever ran before them and on whichever processor."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from testbed import places, proc
+from testbed.kernel import jail
+from testbed.model import CAPTURE_FILE, HAR_FILE
+from tests.acceptance.house import House, Plant, assert_ok
+
+pytestmark = [pytest.mark.guest, pytest.mark.browser]
+
+PAGE = "amazon"
+CLIENTS = ("chromium", "wget2", "graph")
+LOADER = Path("/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
+LEVELS = {
+    # Where the loader compares features that it has masked: `and` and `cmp` with one immediate.
+    # One more bit in the second, and they are never equal (sysdeps/x86/dl-get-cpu-features.c).
+    "x86-64-v4": (bytes.fromhex("81e20000035081fa00000350"), 8),
+    "x86-64-v3": (bytes.fromhex("81e72801000081ff28010000"), 8),
+}
+"""What a loader has to have for a level, and which byte of it to change."""
+
+NEEDLESS = """\
+    import decimal, http.client, os, random, subprocess
+    os.environ["NEEDLESS"] = "a variable that nobody reads"
+    os.urandom(10_000), random.random()
+    subprocess.run(["/usr/bin/env", "true"], check=True)
+    hoard = [bytearray(1000) for _ in range(3000)]
+    Path("/tmp/needless").write_bytes(bytes(5000))
+    time.sleep(0.0013)
+"""
+LAB = "    if site.aligned:\n        begin_stage()\n        draw_secrets()\n"
+CAPTURE = "    if site.aligned:\n        begin_stage()\n    order = "
+
+
+@pytest.fixture(scope="module", autouse=True)
+def page(house: House) -> None:
+    shutil.copytree(places.ROOT / "pages" / PAGE, house.pages / PAGE)
+
+
+def load(house: House, client: str) -> dict[str, tuple[bytes, bytes]]:
+    """Capture and HAR of a load without and with Fast Open."""
+    ran = house.run(page=PAGE, client=client, rtt_ms=100, tfo=[False, True])
+    found = {}
+    for record in ran.records:
+        assert_ok(record)
+        folder = ran.folder / "trials" / record.trial_id
+        files = (folder / CAPTURE_FILE).read_bytes(), (folder / HAR_FILE).read_bytes()
+        found[f"Fast Open {record.trial.condition.tcp.tfo}"] = files
+    assert len(found) == 2
+    return found
+
+
+@pytest.fixture(scope="module")
+def plain(house: House) -> dict[str, dict[str, tuple[bytes, bytes]]]:
+    """The loads of each client as they are."""
+    return {client: load(house, client) for client in CLIENTS}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_ran_before_the_lab_and_before_the_client_leaves_no_trace(
+    house: House,
+    plant: Plant,
+    plain: dict[str, dict[str, tuple[bytes, bytes]]],
+    client: str,
+) -> None:
+    plant("trial.py", LAB, NEEDLESS + LAB)
+    plant("trial.py", CAPTURE, NEEDLESS + CAPTURE)
+    plant("lab/topology.py", "    with ExitStack() as undo:\n        for role", (
+        '    proc.run(("true",))\n    with ExitStack() as undo:\n        for role'
+    ))  # fmt: skip
+    assert load(house, client) == plain[client]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("without", [("x86-64-v4",), ("x86-64-v4", "x86-64-v3")], ids=["v3", "v2"])
+def test_the_level_of_the_processor_changes_nothing(
+    house: House,
+    plain: dict[str, dict[str, tuple[bytes, bytes]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    client: str,
+    without: tuple[str, ...],
+) -> None:
+    loader = emulate(without, tmp_path)
+    usual = jail.jail_argv
+
+    def with_loader(*given: object) -> tuple[str, ...]:
+        argv = list(usual(*given))  # type: ignore[arg-type]
+        at = argv.index("--proc")
+        return (*argv[:at], "--ro-bind", str(loader), str(LOADER), *argv[at:])
+
+    monkeypatch.setattr(jail, "jail_argv", with_loader)
+    assert load(house, client) == plain[client]
+
+
+def emulate(without: tuple[str, ...], folder: Path) -> Path:
+    """A copy of the machine's loader that takes the processor for one without these levels."""
+    content = bytearray(LOADER.read_bytes())
+    for level in without:
+        pattern, byte = LEVELS[level]
+        places_found = [
+            at for at in range(len(content)) if content.startswith(pattern, at)
+        ]  # fmt: skip
+        assert len(places_found) == 2, f"{LOADER}: the check of {level} is not where it was"
+        for at in places_found:
+            content[at + byte] |= 1
+            assert content[at : at + len(pattern)] != pattern
+    loader = folder / LOADER.name
+    loader.write_bytes(content)
+    loader.chmod(0o755)
+    said = proc.run((str(loader), "--help")).stdout
+    assert [level for level in without if f"{level} (supported" in said] == []
+    assert "x86-64-v2 (supported" in said
+    return loader
