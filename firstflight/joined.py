@@ -29,10 +29,13 @@ def _write_reports(results: Path) -> None:
 
 
 def _render_terminal(results: Path) -> str:
+    from analysis.committed import hold_against_committed
+    from analysis.load import read_results
     from analysis.terminal import render_table
 
     width = shutil.get_terminal_size((WIDTH, 24)).columns
-    return render_table(results, width, _reported.pop(results, None))
+    read = _reported.pop(results, None) or read_results(results)
+    return render_table(results, width, read) + hold_against_committed(read)
 
 
 def _list_unsettled(experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ def judge_exactly(match: Match, equal: bool, min_effect_pct: float) -> CellFindi
     ours, theirs = _by_block(match.base), _by_block(match.new)
     proven = [block for block, record in ours.items() if judge(record)[0] == "ok"]
     pairs = tuple(
-        _pair(ours[block], theirs[block])
+        pair_records(ours[block], theirs[block])
         for block in proven
         if block in theirs and judge(theirs[block])[0] == "ok"
     )
@@ -73,7 +73,8 @@ def _by_block(cell: Cell) -> dict[Block, Record]:
     return {(r.trial.seed, r.trial.repetition): r for r in cell.records}
 
 
-def _pair(base: Record, new: Record) -> TrialPair:
+def pair_records(base: Record, new: Record) -> TrialPair:
+    """The same trial in both folders; both have a load time, or it is not a number."""
     hashes = capture_hash(base), capture_hash(new)
     return TrialPair(
         base.trial.seed,
