@@ -39,18 +39,44 @@ W := initcwnd_segments
 WINDOWS := --only $(W)=1,$(W)=2,$(W)=4,$(W)=7,$(W)=10,$(W)=15,$(W)=20
 WEBSITE := --only rtt_ms=20,rtt_ms=50,rtt_ms=100,rtt_ms=150,rtt_ms=200
 
-sample = ./run.sh run configs/$(1).toml $(2) -o "$$made/$(1)" && ./run.sh baseline update \
-	  "$$made/$(1)" --to analysis/samples/$(1) --drop-cells --reason "$(REASON)"
+# measure CONFIG,OPTIONS,KIND and keep CONFIG,KIND, where KIND is baselines or samples.
+measure = ./run.sh run configs/$(1).toml $(2) -o "$$made/$(3)/$(1)"
+keep = ./run.sh baseline update "$$made/$(2)/$(1)" --to analysis/$(2)/$(1) --drop-cells \
+	  --reason "$(REASON)"
+
+measure_table1 = $(call measure,paper-table1,,baselines)
+keep_table1 = $(call keep,paper-table1,baselines)
+measure_nightly = $(call measure,nightly,,baselines)
+keep_nightly = $(call keep,nightly,baselines)
+measure_samples = $(call measure,paper-table1,$(TABLE1),samples) && \
+	$(call measure,paper-handshake-share,$(HANDSHAKES),samples) && \
+	$(call measure,cs244-reuse,$(REUSE),samples) && \
+	$(call measure,tum-initcwnd,$(WINDOWS),samples) && \
+	$(call measure,tum-website,$(WEBSITE),samples)
+keep_samples = $(call keep,paper-table1,samples) && $(call keep,paper-handshake-share,samples) && \
+	$(call keep,cs244-reuse,samples) && $(call keep,tum-initcwnd,samples) && \
+	$(call keep,tum-website,samples)
+
+# All is measured before any of it is kept: what is kept changes the work tree, which results name.
+renew = @$(if $(REASON),,$(error say why, which is kept with them: make $@ REASON='what changed')) \
+	made=$$(mktemp -d) && trap 'rm -rf -- "$$made"' EXIT && $(1) && $(2) && $(MAKE) readme
 
 .PHONY: samples
 samples: ## Measure the notebooks' sample results anew (REASON='what changed').
-	@$(if $(REASON),,$(error say why, which is kept with them: make samples REASON='what changed'))
-	@made=$$(mktemp -d) && trap 'rm -rf -- "$$made"' EXIT && \
-	$(call sample,paper-table1,$(TABLE1)) && \
-	$(call sample,paper-handshake-share,$(HANDSHAKES)) && \
-	$(call sample,cs244-reuse,$(REUSE)) && \
-	$(call sample,tum-initcwnd,$(WINDOWS)) && \
-	$(call sample,tum-website,$(WEBSITE))
+	$(call renew,$(measure_samples),$(keep_samples))
+
+.PHONY: table1
+table1: ## Measure the committed Table 1 anew (REASON='what changed').
+	$(call renew,$(measure_table1),$(keep_table1))
+
+.PHONY: results
+results: ## Measure all committed results anew: Table 1, nightly, samples (REASON='what changed').
+	$(call renew,$(measure_table1) && $(measure_nightly) && $(measure_samples),\
+	$(keep_table1) && $(keep_nightly) && $(keep_samples))
+
+.PHONY: readme
+readme: ## Write the README's tables anew, from the committed results.
+	@$(DEVELOP) --without-kernel python -P -m analysis.readme
 
 .PHONY: bench
 bench: ## Measure speed, exactness and determinism; prints a table (BENCH_ARGS=--quick).

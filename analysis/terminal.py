@@ -35,10 +35,10 @@ def render_table(results_dir: Path, width: int, read: Results | None = None) -> 
     results = read or read_results(results_dir)
     table = make_table(cells_of(results), find_reference(results))
     room = max(width, MIN_WIDTH)
-    columns = _pair_columns(table) if table.paired else _cell_columns(table)
+    columns = table_columns(table)
     rows = max(len(column) - 1 for _, column in columns)
     columns = [(rank, column[: MAX_ROWS + 1]) for rank, column in columns]
-    lines = _align(_fit(columns, room))
+    lines = align(_fit(columns, room))
     if max(map(len, lines)) > room:
         lines = _list(columns, room)
     notes = [*findings(table), *_reasons(table), _identity(results.identity)]
@@ -49,6 +49,11 @@ def render_table(results_dir: Path, width: int, read: Results | None = None) -> 
 
 # A column: how readily it is left out (0 = never), then its heading and its cells.
 Column = tuple[int, list[str]]
+
+
+def table_columns(table: Table) -> list[Column]:
+    """All columns of ``table``."""
+    return _pair_columns(table) if table.paired else _cell_columns(table)
 
 
 def _pair_columns(table: Table) -> list[Column]:
@@ -127,7 +132,8 @@ def _list(columns: list[Column], room: int) -> list[str]:
     return [line for sentence in sentences for line in textwrap.wrap(sentence, room)]
 
 
-def _align(columns: list[list[str]]) -> list[str]:
+def align(columns: list[list[str]]) -> list[str]:
+    """The lines of a table of ``columns``, each its heading (``<``: to the left) and its cells."""
     padded = []
     for column in columns:
         left, size = column[0].startswith("<"), _width(column)

@@ -1,0 +1,151 @@
+"""The README's tables of results, each written from the committed results that it shows.
+
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; ``make readme`` writes all of
+them anew, each with the revision and the environment that gave it.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.baseline import read_facts
+from analysis.cells import cells_of
+from analysis.load import Results, read_results
+from analysis.paper.cs244_rows import REUSE, average_pair
+from analysis.paper.sweep import proven_loads
+from analysis.paper.tum_website import improvements, with_arms
+from analysis.paper.website_checks import MECHANISMS
+from analysis.report import find_reference
+from analysis.table import Table, make_table
+from analysis.terminal import align, table_columns
+from analysis.whole_file import write_whole
+from analysis.words import axis_value, count, number, seconds
+from testbed.errors import ConfigurationError
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+_BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A table of the README: the folder with its results, its lines, and a sentence on them."""
+
+    folder: str
+    lines: Callable[[Results], list[str]]
+    sentence: Callable[[Results], str] = lambda _: ""
+
+
+def render_readme(text: str, root: Path = ROOT) -> str:
+    """Return ``text`` with each of its tables as the committed results below ``root`` give it.
+
+    Raises:
+        ConfigurationError: a table that is not one of TABLES, or one of these is not in the text.
+        StorageError: its results cannot be read.
+    """
+    named = [match[2] for match in _BLOCK.finditer(text)]
+    problems = [f"README: no table is called {name}" for name in named if name not in TABLES]
+    problems += [f"README: the table {name} is missing" for name in TABLES if name not in named]
+    if problems:
+        raise ConfigurationError(problems)
+    return _BLOCK.sub(lambda match: f"{match[1]}{_block(TABLES[match[2]], root)}{match[3]}", text)
+
+
+def _block(shown: Shown, root: Path) -> str:
+    results = read_results(root / shown.folder)
+    lines = "\n".join(shown.lines(results))
+    sentence = shown.sentence(results)
+    caption = f"{describe_origin(results)}: `{shown.folder}`."
+    return f"```\n{lines}\n```\n\n{f'{sentence} ' if sentence else ''}{caption}\n"
+
+
+def describe_origin(results: Results) -> str:
+    """How many loads, and the revision and environment that gave them."""
+    facts: Mapping[str, str] = dict(read_facts(results.manifest))
+    changed = " with changes" if facts.get("git_dirty") == "yes" else ""
+    known = results.identity
+    clients = ", ".join(f"{name} {version}" for name, version in known.clients.items())
+    return (
+        f"{count(len(results.records), 'load')} at revision "
+        f"{facts.get('git_revision', 'unknown')[:12]}{changed}, environment {known.environment}, "
+        f"Linux {known.kernel_version}, {clients}"
+    )
+
+
+def _table(results: Results) -> Table:
+    return make_table(cells_of(results), find_reference(results))
+
+
+def _whole_table(results: Results) -> list[str]:
+    return align([column for _, column in table_columns(_table(results))])
+
+
+def _mean_gain(results: Results) -> str:
+    pairs = _table(results).pairs
+    ours = [pair.improvement_pct.median for pair in pairs if pair.improvement_pct]
+    stated = [pair.paper.improvement_pct for pair in pairs if pair.paper]
+    return (
+        f"The mean gain is {number(statistics.fmean(ours), 1)} %, that of the paper's rows "
+        f"{number(statistics.fmean(stated), 1)} %."
+    )
+
+
+def _website(results: Results) -> list[str]:
+    """A row for each RTT: the load time with neither, and what each mechanism saves."""
+    loads = with_arms(proven_loads(results))
+    least = loads["initcwnd_segments"].min()
+    neither = loads[~loads["tfo"].astype(bool) & (loads["initcwnd_segments"] == least)]
+    base = neither.groupby("rtt_ms")["plt_s"].median()
+    gains = improvements(loads).pivot_table(
+        index="rtt_ms", columns="mechanism", values="improvement_pct", aggfunc="median"
+    )
+    rtts = sorted(base.index)
+    return align(
+        [
+            ["RTT", *(axis_value("rtt_ms", rtt) for rtt in rtts)],
+            ["neither", *(f"{base[rtt]:.3f} s" for rtt in rtts)],
+            *(
+                [name, *(f"{number(gains.loc[rtt, name], 1)} %" for rtt in rtts)]
+                for name in MECHANISMS
+            ),
+        ]
+    )
+
+
+def _reuse(results: Results) -> list[str]:
+    """A row for each page and RTT: seconds off and on, and gain, by resources per connection."""
+    rows = [average_pair(pair, ()) for pair in _table(results).pairs]
+    conditions = list(dict.fromkeys((r.axes["page"], r.axes["rtt_ms"]) for r in rows))
+    cell = {(r.axes["page"], r.axes["rtt_ms"], r.axes[REUSE]): r for r in rows}
+    columns = [
+        ["<page", *(str(page) for page, _ in conditions)],
+        ["RTT", *(axis_value("rtt_ms", rtt) for _, rtt in conditions)],
+    ]
+    for reuse in sorted({int(r.axes[REUSE]) for r in rows}):
+        chosen = [cell[page, rtt, reuse] for page, rtt in conditions]
+        columns += [
+            [f"{reuse}: off s", *(_seconds(row.off_s) for row in chosen)],
+            ["on s", *(_seconds(row.on_s) for row in chosen)],
+            ["gain %", *(number(row.improvement_pct, 1) for row in chosen)],
+        ]
+    return align(columns)
+
+
+def _seconds(value: float | None) -> str:
+    return seconds(None if value is None else value * 1000.0)
+
+
+TABLES: dict[str, Shown] = {
+    "paper-table1": Shown("analysis/baselines/paper-table1", _whole_table, _mean_gain),
+    "tum-website": Shown("analysis/samples/tum-website", _website),
+    "cs244-reuse": Shown("analysis/samples/cs244-reuse", _reuse),
+}
+
+
+if __name__ == "__main__":
+    written = render_readme(README.read_text(encoding="utf-8"))
+    write_whole(README, written, "README.md is as it was")

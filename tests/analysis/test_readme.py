@@ -1,0 +1,86 @@
+"""The README shows what the committed results give, to the letter, and no table beside it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from analysis.load import read_results
+from analysis.readme import README, ROOT, TABLES, render_readme
+from testbed.config import load_experiment
+from testbed.errors import ConfigurationError
+from testbed.places import CONFIGS
+from testbed.prepare import read_catalogue
+
+TEXT = README.read_text(encoding="utf-8")
+
+
+def copy_committed(folder: Path) -> Path:
+    """The committed results that the README shows, to be changed."""
+    for shown in TABLES.values():
+        shutil.copytree(ROOT / shown.folder, folder / shown.folder)
+    return folder
+
+
+def outside(text: str) -> list[str]:
+    """Rules of fenced tables that no program writes."""
+    kept = re.sub(r"<!-- table: .*?<!-- end -->", "", text, flags=re.DOTALL)
+    return [line for line in kept.splitlines() if re.fullmatch(r"-{3,}(\s+-{3,})+", line)]
+
+
+def test_the_tables_are_those_of_the_committed_results() -> None:
+    assert render_readme(TEXT) == TEXT, "make readme writes the tables anew"
+
+
+def test_every_table_says_where_it_is_from() -> None:
+    for shown in TABLES.values():
+        results = read_results(ROOT / shown.folder)
+        facts = results.manifest["environment"]["facts"]
+        caption = next(line for line in TEXT.splitlines() if f"`{shown.folder}`" in line)
+        assert facts["git_revision"][:12] in caption
+        assert str(results.identity.environment) in caption
+        for version in results.identity.clients.values():
+            assert version in caption
+
+
+def test_no_table_of_results_is_written_by_hand() -> None:
+    assert outside(TEXT) == []
+    assert outside(f"{TEXT}\n```\npage    off s\n------  -----\nwsj     1.0\n```\n")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_another_number_is_found_on_either_side(name: str, tmp_path: Path) -> None:
+    root = copy_committed(tmp_path)
+    assert render_readme(TEXT, root) == TEXT
+    block = TEXT.partition(f"<!-- table: {name} -->")[2].partition("<!-- end -->")[0]
+    number = re.findall(r"\d\.\d{3}\b", block)[0]
+    typed = TEXT.replace(block, block.replace(number, "9.999", 1))
+    assert typed != TEXT
+    assert render_readme(typed, root) == TEXT
+    path = root / TABLES[name].folder / "records.jsonl"
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    records[0]["load"]["plt_ms"] *= 1.02
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    assert render_readme(TEXT, root) != TEXT
+
+
+def test_a_table_too_many_or_too_few_is_named() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        render_readme(TEXT.replace("table: tum-website", "table: tum-webcite"))
+    assert refused.value.problems == [
+        "README: no table is called tum-webcite",
+        "README: the table tum-website is missing",
+    ]
+
+
+def test_the_sweeps_are_as_long_as_they_are_said_to_be() -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \| .* \| (\d+) \|$", TEXT, flags=re.MULTILINE)
+    assert len(rows) == 8
+    for name, loads in rows:
+        asked = load_experiment(CONFIGS / f"{name}.toml", read_catalogue())
+        kernels = len(asked.kernel_versions) or 1
+        assert len(asked.conditions) * asked.repetitions * kernels == int(loads), name
