@@ -57,9 +57,10 @@ keep_samples = $(call keep,paper-table1,samples) && $(call keep,paper-handshake-
 	$(call keep,cs244-reuse,samples) && $(call keep,tum-initcwnd,samples) && \
 	$(call keep,tum-website,samples)
 
+write_readme = $(DEVELOP) --without-kernel python -P -m analysis.readme
 # All is measured before any of it is kept: what is kept changes the work tree, which results name.
 renew = @$(if $(REASON),,$(error say why, which is kept with them: make $@ REASON='what changed')) \
-	made=$$(mktemp -d) && trap 'rm -rf -- "$$made"' EXIT && $(1) && $(2) && $(MAKE) readme
+	made=$$(mktemp -d) && trap 'rm -rf -- "$$made"' EXIT && $(1) && $(2) && $(write_readme)
 
 .PHONY: samples
 samples: ## Measure the notebooks' sample results anew (REASON='what changed').
@@ -76,7 +77,7 @@ results: ## Measure all committed results anew: Table 1, nightly, samples (REASO
 
 .PHONY: readme
 readme: ## Write the README's tables anew, from the committed results.
-	@$(DEVELOP) --without-kernel python -P -m analysis.readme
+	@$(write_readme)
 
 .PHONY: bench
 bench: ## Measure speed, exactness and determinism; prints a table (BENCH_ARGS=--quick).

@@ -77,6 +77,14 @@ def test_what_differs_is_named(
     assert f"the environments differ: {part} is" in told
 
 
+def test_what_is_too_long_to_show_is_named_all_the_same(tmp_path: Path) -> None:
+    patches = json.loads((TABLE_1 / "manifest.json").read_text())["environment"]["parts"]
+    longer = {"kernel.patches": patches["kernel.patches"] + " and one more"}
+    run = run_elsewhere(tmp_path / "run", longer)
+    said = hold_against_committed(read_results(run)).splitlines()
+    assert said[1] == "  kernel.patches: another"
+
+
 def test_a_changed_bit_is_never_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

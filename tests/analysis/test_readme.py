@@ -11,6 +11,7 @@ import pytest
 
 from analysis.load import read_results
 from analysis.readme import README, ROOT, TABLES, render_readme
+from testbed import proc
 from testbed.config import load_experiment
 from testbed.errors import ConfigurationError
 from testbed.places import CONFIGS
@@ -84,3 +85,20 @@ def test_the_sweeps_are_as_long_as_they_are_said_to_be() -> None:
         asked = load_experiment(CONFIGS / f"{name}.toml", read_catalogue())
         kernels = len(asked.kernel_versions) or 1
         assert len(asked.conditions) * asked.repetitions * kernels == int(loads), name
+
+
+def test_all_is_measured_before_any_of_it_is_kept() -> None:
+    """What is kept changes the work tree, and results name one that is changed."""
+    make = ("make", "--no-print-directory", "-C", str(ROOT), "--just-print")
+    printed = proc.run((*make, "results", "REASON=a reason to try"), timeout_s=20).stdout
+    steps = printed.split(" && ")
+    runs = [place for place, step in enumerate(steps) if step.startswith("./run.sh run ")]
+    kept = [place for place, step in enumerate(steps) if "baseline update " in step]
+    folders = re.findall(r"--to (\S+)", printed)
+    assert len(runs) == len(kept) == len(set(folders)) == 7
+    assert max(runs) < min(kept)
+    assert "analysis.readme" in steps[-1]
+    assert {shown.folder for shown in TABLES.values()} <= set(folders)
+    refused = proc.run((*make, "results"), timeout_s=20, check=False)
+    assert refused.returncode != 0
+    assert "REASON=" in refused.stderr
