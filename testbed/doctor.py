@@ -30,7 +30,6 @@ TOOLS: dict[str, str] = {
     "bwrap": "bubblewrap",
     "chromium-headless-shell": "chromium-headless-shell",
     "dnsmasq": "dnsmasq-base",
-    "ethtool": "ethtool",
     "ip": "iproute2",
     "nginx": "nginx",
     "node": "nodejs",

@@ -1,12 +1,15 @@
 """Which environment produced results: what can influence a number, and what is only told.
 
 The environment id is the digest of ``parts`` and ``pages``: the kernel (source, build, command
-line), the versions of every program and library that runs in a trial, our own code that makes a
-result (the bundle: harness, native helpers, browser driver) or judges it, and the built pages.
-``facts`` are written down but do not count: in virtual time neither processor, core count, memory
-nor the user changes a packet, and a git revision may differ by a comment.  A kernel in real time
-adds the machine to its own identity (``testbed.kernel.hardware``).  Records of different ids are
-never pooled.
+line), the versions of every program and library that the trials' clients run
+(``testbed.programs``), our own code that makes a result (the bundle: harness, native helpers,
+browser driver) or judges it, and the built pages.  ``facts`` are written down but do not count:
+in virtual time neither core count, memory nor the user changes a packet, and a git revision may
+differ by a comment.  Of the processor a guest sees no more than one level of x86-64
+(GLIBC_TUNABLES), and the same /proc/cpuinfo and auxiliary vector everywhere; CPUID is answered from
+a table where the host can make it fault, and is visible elsewhere: the fact ``cpuid`` says which.
+A kernel in real time adds the machine to its own identity (``testbed.kernel.hardware``).  Records
+of different ids are never pooled.
 """
 
 from __future__ import annotations
@@ -15,54 +18,13 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed import proc
-from testbed.errors import MissingError, TestbedError
+from testbed.errors import TestbedError
 from testbed.model import digest
-
-PROGRAMS: dict[str, tuple[str, ...]] = {
-    "chromium-headless-shell": ("chromium-headless-shell", "--version"),
-    "dnsmasq": ("dnsmasq", "--version"),
-    "ip": ("ip", "-V"),
-    "nginx": ("nginx", "-v"),
-    "node": ("node", "--version"),
-    "python3": ("/usr/bin/python3", "--version"),  # the guest's, not the one that runs this
-    "tcpdump": ("tcpdump", "--version"),
-    "wget2": ("wget2", "--version"),
-}
-"""How each program that takes part in a trial says its version."""
-
-PACKAGES = (
-    "chromium-headless-shell",
-    "dnsmasq-base",
-    "ethtool",
-    "fonts-dejavu-core",
-    "iproute2",
-    "libc6",
-    "libgnutls30",
-    "libhogweed6",
-    "libnettle8",
-    "libnghttp2-14",
-    "libnginx-mod-http-echo",
-    "libnss3",
-    "libssl3",
-    "libwget0",
-    "nginx",
-    "nodejs",
-    "python3.11",
-    "tcpdump",
-    "wget2",
-)
-"""Debian packages whose files a guest sees and runs.
-
-TLS and HTTP/2 come from libssl3 (nginx, node, Python), from GnuTLS with Nettle and nghttp2 (wget2),
-and from the browser itself, which links NSS.
-"""
-
-ABSENT = "not installed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,44 +42,23 @@ class Environment:
 
 
 def read_environment(
-    kernel: Mapping[str, str], code: Mapping[str, str], pages: Mapping[str, str], root: Path
+    kernel: Mapping[str, str],
+    programs: Mapping[str, str],
+    code: Mapping[str, str],
+    pages: Mapping[str, str],
+    root: Path,
 ) -> Environment:
     """Ask this machine what it is and join it with what the caller knows.
 
-    ``kernel`` is the kernel's identity, ``code`` and ``pages`` are digests by name (of our own
-    code that makes or judges results, of built pages), ``root`` is the work tree.
+    ``kernel`` is the kernel's identity, ``programs`` what trials run (``testbed.programs``),
+    ``code`` and ``pages`` are digests by name (of our own code that makes or judges results, of
+    built pages), ``root`` is the work tree.
     """
     parts = {f"kernel.{key}": value for key, value in sorted(kernel.items())}
-    parts |= {f"package.{name}": version for name, version in read_packages(PACKAGES).items()}
-    parts |= {f"program.{name}": read_version(argv) for name, argv in PROGRAMS.items()}
+    parts |= programs
     parts |= {f"code.{name}": value for name, value in sorted(code.items())}
     parts["architecture"] = platform.machine()
     return Environment(parts, dict(sorted(pages.items())), read_facts(root))
-
-
-def read_version(argv: tuple[str, ...]) -> str:
-    """The first line that a program prints about its version, or ``not installed``."""
-    try:
-        done = proc.run(argv, timeout_s=20, check=False)
-    except MissingError:
-        return ABSENT
-    lines = (done.stdout + done.stderr).strip().splitlines()
-    return lines[0].strip() if lines else f"no answer (status {done.returncode})"
-
-
-def read_packages(names: Iterable[str]) -> dict[str, str]:
-    """The installed version of each Debian package in ``names``."""
-    versions = dict.fromkeys(names, ABSENT)
-    argv = ("dpkg-query", "--show", "--showformat", "${Package} ${Version}\n", *versions)
-    try:
-        done = proc.run(argv, timeout_s=20, check=False)
-    except MissingError:
-        return versions
-    for line in done.stdout.splitlines():
-        name, _, version = line.partition(" ")
-        if version:
-            versions[name] = version
-    return versions
 
 
 def hash_tree(folder: Path) -> str:

@@ -15,6 +15,8 @@ from testbed.determinism import check_determinism
 from testbed.environment import Environment, hash_tree, read_environment
 from testbed.errors import ConfigurationError
 from testbed.kernel import KERNELS, kernel_versions, open_kernel
+from testbed.kernel.cpuid import read_cpuid
+from testbed.kernel.host import HostKernel
 from testbed.kernel.idle import require_idle
 from testbed.kernel.protocol import Kernel
 from testbed.kernel.virtual import VirtualKernel
@@ -23,6 +25,7 @@ from testbed.page.archive import read_archive
 from testbed.page.build import build_page
 from testbed.page.catalogue import find_page, list_pages, read_kind
 from testbed.plan import plan_trials
+from testbed.programs import programs_of, read_elsewhere, read_files, read_versions
 from testbed.run import Means
 
 _log = log.logger(__name__)
@@ -55,14 +58,19 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
     )
     if kernel.real_time:
         require_idle()
+    clients = {condition.client for condition in experiment.conditions}
+    browser = kernel.browser if isinstance(kernel, HostKernel) else None
+    programs = programs_of(clients, browser)
     environment = read_environment(
         kernel=kernel.identity(),
+        programs=read_files(programs) | read_versions(programs),
         code={"bundle": bundle.digest, "judge": _judge_digest()},
         pages={name: read_archive(folder).digest for name, folder in pages.items()},
         root=places.ROOT,
     )
     # Told, and no part of the environment's id: what holds a guest does not change what it does.
-    facts = environment.facts | {"confinement": kernel.confinement}
+    told = {"confinement": kernel.confinement, "cpuid": read_cpuid()}
+    facts = environment.facts | told | read_elsewhere(programs)
     means = Means(kernel, pages, conclude, fitting_jobs(kernel, jobs), (bundle.path,))
     return means, replace(environment, facts=facts)
 

@@ -66,15 +66,26 @@ def parts_of(results: Results) -> dict[str, str]:
 def differing_parts(base: Results, new: Results) -> tuple[Part, ...]:
     """Every part that differs, by name.
 
-    Of pages and clients only those that are in both: another sweep is told by its cells.
+    Of pages and clients only those that are in both: another sweep is told by its cells.  So are
+    programs, if the clients differ: each client brings those that it runs.
     """
     ours, theirs = parts_of(base), parts_of(new)
+    swept = ["pages.", "version."]
+    if _clients_of(base) != _clients_of(new):
+        swept += ["package.", "program.", "file."]
     return tuple(
         Part(name, ours.get(name), theirs.get(name))
         for name in sorted(ours.keys() | theirs.keys())
         if ours.get(name) != theirs.get(name)
-        and not (name.startswith(("pages.", "version.")) and (name in ours) != (name in theirs))
+        and not (name.startswith(tuple(swept)) and (name in ours) != (name in theirs))
     )
+
+
+def _clients_of(results: Results) -> set[str]:
+    """The clients that were asked for: their programs are in the environment."""
+    experiment = results.manifest.get("experiment")
+    asked = experiment.get("conditions", ()) if isinstance(experiment, Mapping) else ()
+    return {str(condition["client"]) for condition in asked}
 
 
 def kernel_of(results: Results) -> str | None:

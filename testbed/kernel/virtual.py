@@ -1,8 +1,10 @@
 """The virtual kernel: a User-Mode Linux guest in virtual time, one boot for each trial.
 
 ``time-travel=inf-cpu`` (Documentation/virt/uml): idle time is skipped and computing costs no time.
-Nothing of the machine, the user or the path reaches the guest: command line, environment, memory
-and file tree are the same everywhere, so equal seeds give equal packets.
+Nothing of the user or the path reaches the guest: command line, environment, memory and file tree
+are the same everywhere, so equal seeds give equal packets.  Of the machine it sees its processor by
+CPUID, where the host cannot make that fault (``testbed.kernel.cpuid``); the loader, which would act
+on it, is held to one level of x86-64, and /proc/cpuinfo and the auxiliary vector are constant.
 """
 
 from __future__ import annotations

@@ -53,6 +53,21 @@ def test_every_difference_is_named_with_both_values_and_the_remedy(
         assert found.verdict == "same"
 
 
+def test_programs_that_only_another_client_runs_are_no_difference(
+    tmp_path: Path, base: Path
+) -> None:
+    parts = {name: value for name, value in ENVIRONMENT.parts.items() if "node" not in name}
+    parts["package.wget2"] = "2.0"
+    environment = Environment(parts, ENVIRONMENT.pages)
+    fetched = replace(FIRST, client="wget2")
+    new = write_times(tmp_path / "new", {FIRST: [1000.0], fetched: [1.0]}, environment=environment)
+    assert compare_results(base, new).parts == ()
+    same_client = write_times(tmp_path / "same", TIMES, environment=environment)
+    names = " ".join(problems_of(base, same_client))
+    assert "package.wget2 is absent in BASE and '2.0' in NEW" in names
+    assert "program.node is 'v18.20.4' in BASE and absent in NEW" in names
+
+
 def test_pages_that_both_have_must_be_the_same(tmp_path: Path, base: Path) -> None:
     pages = {**ENVIRONMENT.pages, "amazon": "99" * 32}
     pages.pop("wikipedia")
