@@ -12,7 +12,9 @@ from pathlib import Path
 from testbed import places
 from testbed.bundle import make_bundle
 from testbed.errors import MissingError, TestbedError
-from testbed.kernel.build import find_kernel
+from testbed.kernel.boot import boot_problem
+from testbed.kernel.build import KernelBuild, find_kernel
+from testbed.kernel.cpuid import FAULTS, read_cpuid
 from testbed.kernel.enclosure import require_privileges
 from testbed.kernel.host import probe_host
 from testbed.kernel.jail import (
@@ -61,7 +63,8 @@ class Check:
 
 def examine(jobs: int) -> list[Check]:
     """Look at everything that ``jobs`` guests at once need; changes nothing but the cache."""
-    checks = [_machine(), *_tools(), *_kernels(), _jail(), _memory(jobs), _shm(), _disk()]
+    checks = [_machine(), _cpuid(), *_tools(), *_kernels()]
+    checks += [_jail(), _memory(jobs), _shm(), _disk()]
     return [*checks, *_parts(), *_host_kernel()]
 
 
@@ -73,6 +76,18 @@ def healthy(checks: list[Check]) -> bool:
 def _machine() -> Check:
     found = f"{platform.system()} {platform.machine()}"
     return Check("machine", found == "Linux x86_64", found, "the virtual kernel needs Linux x86-64")
+
+
+def _cpuid() -> Check:
+    found = read_cpuid()
+    return Check(
+        "CPUID",
+        found == FAULTS,
+        found,
+        "guests are held to one level of x86-64 all the same; nothing that they run may ask the "
+        "processor itself",
+        needed=False,
+    )
 
 
 def _tools() -> Iterator[Check]:
@@ -91,10 +106,27 @@ def _kernels() -> Iterator[Check]:
             yield Check(f"kernel {version}", False, str(error), "see the message",
                         needed=version == DEFAULT_VERSION)  # fmt: skip
             continue
-        found = str(build.binary) if build else "not built"
-        yield Check(f"kernel {version}", build is not None, found,
-                    "make kernel, or just run with it: a run builds what it needs",
+        found, remedy = "not built", "make kernel, or just run with it: a run builds what it needs"
+        booted = False
+        if build:
+            found, remedy = str(build.binary), "this machine cannot run this kernel: report it"
+            problem = _boot(version, build)
+            booted = problem is None
+            found += ", boots" if booted else f": {problem}"
+        yield Check(f"kernel {version}", booted, found, remedy,
                     needed=version == DEFAULT_VERSION)  # fmt: skip
+
+
+def _boot(version: str, build: KernelBuild) -> str | None:
+    """Why a guest that only powers off does not do so; ``None``: it does."""
+    jailed = read_jail_problem() is None
+    if not jailed and not may_be_unjailed():
+        return "not booted: there is no jail for its guest"
+    try:
+        native = places.built_part("native")
+        return boot_problem(version, build.binary, build.boot, native / "init", jailed=jailed)
+    except (TestbedError, OSError) as error:
+        return f"not booted: {error}"
 
 
 def _jail() -> Check:
