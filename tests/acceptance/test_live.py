@@ -173,6 +173,10 @@ def test_a_service_worker_asks_for_what_it_asked_for(house: House, ran: Ran) -> 
     record = ran.one(page="worker")
     entries = {entry["request"]["url"]: entry for entry in ran.har(record)}
     assert entries[f"{WWW}/sw.js"]["response"]["status"] == 200
+    # The browser counts the script's head alone, which is no length to hold against the server's.
+    assert record.load is not None
+    counted = {r.url: r.transfer_bytes for r in record.load.requests}
+    assert [url for url, size in counted.items() if size is None] == [f"{WWW}/sw.js"]
 
 
 def test_the_har_of_a_load_with_a_service_worker_is_a_page(house: House, ran: Ran) -> None:

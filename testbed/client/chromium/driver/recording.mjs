@@ -129,10 +129,14 @@ export function requestsOf(messages, start) {
     } else if (method === 'Network.dataReceived') {
       request.last_ms = since(params.timestamp);
     } else if (method === 'Network.loadingFinished') {
-      // Of a service worker's script only the end is told, and only of one that is taken.
-      request.status ||= OK;
       request.end_ms = since(params.timestamp);
-      request.transfer_bytes = params.encodedDataLength;
+      if (request.status) {
+        request.transfer_bytes = params.encodedDataLength;
+      } else {
+        // Of a service worker's script only the end is told, and only of one that is taken; the
+        // bytes told are those of its head, whatever came of its body.
+        request.status = OK;
+      }
     } else if (method === 'Network.loadingFailed') {
       request.end_ms = since(params.timestamp);
       // Scripts let go of the rest of a response that has no rest.
