@@ -389,7 +389,8 @@ def test_without_any_python_run_goes_on_and_the_others_say_what_is_missing(
     machine: SmallMachine,
 ) -> None:
     main = machine.tree / "bootstrap" / "main.sh"
-    main.write_text(main.read_text().replace("-x /usr/bin/python3", "-x /nonexistent/python3"))
+    nowhere = machine.home / "nowhere" / "python3"
+    main.write_text(main.read_text().replace("-x /usr/bin/python3", f"-x {nowhere}"))
     done = machine.run(str(machine.tree / "run.sh"), "--help")
     assert done.returncode == 3
     assert "apt-get install python3-venv" in done.stderr

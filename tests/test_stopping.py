@@ -54,13 +54,11 @@ def manifest_of(experiment: Experiment) -> Manifest:
 
 
 def go(
-    folder: Path, experiment: Experiment, looks: Looks, kernel: FakeKernel | None = None, **how: Any
+    folder: Path, experiment: Experiment, looks: Looks, kernel: FakeKernel | None = None
 ) -> tuple[Tally, Quiet]:
     display = Quiet()
     means = make_means(kernel or FakeKernel(), 2 if experiment.kernel == "virtual" else 1)
-    total = run_experiment(
-        folder, manifest_of(experiment), means, display, list_unsettled=looks, **how
-    )
+    total = run_experiment(folder, manifest_of(experiment), means, display, list_unsettled=looks)
     return total, display
 
 
@@ -101,7 +99,7 @@ def test_copies_are_not_repeated_until_they_please(
     (said,) = (line for line in caplog.messages if line.startswith("nothing varies"))
     for knob in ("loss_pct", "think_spread_pct", "start_spread_ms"):
         assert knob in said
-    total, display = go(results, sampling(), looks, Copying(), resume=True)
+    total, display = go(results, sampling(), looks, Copying())
     assert (display.todo, total.exit_code) == ([], 0)
 
 

@@ -17,7 +17,7 @@ from testbed import bundle, places
 from testbed.model import Record
 from tests.acceptance.house import House, Ran
 
-pytestmark = [pytest.mark.guest, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.guest
 
 PAGE = "wikipedia"
 RTT_MS = 100

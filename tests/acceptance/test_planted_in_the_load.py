@@ -10,7 +10,7 @@ from testbed import places
 from testbed.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from tests.acceptance.house import House, Plant, Ran
 
-pytestmark = [pytest.mark.guest, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.guest
 
 PAGE, SEVERAL_HOSTS = "tum-website", "wikipedia"
 KNOBS = {"page": PAGE, "client": "graph", "rtt_ms": 20}

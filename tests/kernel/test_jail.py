@@ -124,7 +124,7 @@ def test_what_is_there(contents: Contents) -> None:
         "tmp",
         "usr",
     ]
-    assert listed[1].split()[1:] == ["bundle", "etc", "linux", "out", "page", "uml"]
+    assert listed[1].split()[1:] == ["bundle", "linux", "out", "page", "uml"]
     assert listed[2].splitlines()[0] == "/tmp:"
     assert inside(contents, "cat bundle/file page/file out/file") == "bundle\npage\nout\n"
 

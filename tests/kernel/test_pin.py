@@ -42,7 +42,7 @@ def test_patches_are_licensed_explained_and_ordered(pin: Pin) -> None:
         head, _, diff = patch.read_text().partition("\n---\n")
         assert head.splitlines()[0] == "SPDX-License-Identifier: GPL-2.0-only"
         assert len(head.split()) > 30, "a patch says why it is there"
-        assert diff.startswith("--- a/")
+        assert diff.startswith(("--- a/", "--- /dev/null\n+++ b/"))
 
 
 def test_hashes_are_those_of_the_files(pin: Pin) -> None:
