@@ -10,9 +10,9 @@
  * program's, or 128 and the number of the signal that ended it.
  *
  * at-ns is for virtual time: a moment of CLOCK_REALTIME, not yet passed.  The program then starts
- * a second later, to the nanosecond, and with the guest's random numbers started anew from
- * the seed (RNDCLEARPOOL does both, by our patch of the kernel), so that nothing that ran before it, how long it took, how many processes it had or
- * how many random numbers it drew, can be seen in the load.
+ * a second later, to the nanosecond, with the guest's random numbers started anew from the seed
+ * (RNDCLEARPOOL does both, by our patch of the kernel).  So nothing that ran before it can be seen
+ * in the load: how long it took, how many processes it had, how many random numbers it drew.
  *
  * Sources: ip-netns(8), setns(2), pid_namespaces(7), random(4), clock_nanosleep(2), prctl(2).
  */
