@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -108,16 +108,16 @@ def check(data: bytes, chance: random.Random) -> str:
 def _places(value: Any) -> list[tuple[Any, Any]]:
     """Every place within a JSON value: what it is in, and its key there."""
     found: list[tuple[Any, Any]] = []
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, inner in items:
+    for key, inner in members(value):
         found += [(value, key), *_places(inner)]
     return found
+
+
+def members(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Keys and values directly inside a JSON value."""
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list) else ()
 
 
 def _set(document: Any, chance: random.Random) -> None:

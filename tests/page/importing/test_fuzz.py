@@ -21,6 +21,7 @@ from testbed.page.table import read_table
 from testbed.page.verify import verify_archive
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import Terms, configuration
+from tests.page.importing.mutations import members
 from tests.page.importing.site import SITE, browsertime, devtools, firefox, webpagetest
 from tests.page.importing.test_mahimahi import record
 from tests.page.importing.test_warc import make_wacz, make_warc
@@ -69,14 +70,7 @@ FEW = settings(
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place inside a JSON value."""
     found = [path] if path else []
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, inner in items:
+    for key, inner in members(value):
         found += places(inner, (*path, key))
     return found
 
