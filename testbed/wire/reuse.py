@@ -29,13 +29,14 @@ class Ending:
     """How a connection came to its end.
 
     ``client_end`` is the sequence number at which the client began to end it, by FIN or by the
-    alert with which TLS does (RFC 8446 section 6.1).
+    alert with which TLS does (RFC 8446 section 6.1).  ``by_server`` says whether the server ended
+    it by itself, ``None`` as long as it has not ended it at all.
     """
 
     opened: bool = False
     client_end: int | None = None
     reset: bool = False
-    by_server: bool = False
+    by_server: bool | None = None
 
 
 def check_reuse(
@@ -110,7 +111,9 @@ def _note_server(ending: Ending, tcp: dpkt.tcp.TCP) -> None:
     if tcp.flags & SYN:
         ending.opened = True
     elif tcp.flags & (FIN | RST) and ending.opened and not ending.reset:
-        # An answer to the client's own end acknowledges that; else both ended it at once.
-        end = ending.client_end
-        answers = end is not None and 0 < (tcp.ack - end) % (1 << 32) < HALF
-        ending.by_server = ending.by_server or not answers
+        # Only the first counts: a server that is done with a connection resets what comes later,
+        # such as the second acknowledgement of its FIN (RFC 9293 section 3.10.7.1).
+        if ending.by_server is None:
+            # An answer to the client's own end acknowledges that; else both ended it at once.
+            end = ending.client_end
+            ending.by_server = end is None or not 0 < (tcp.ack - end) % (1 << 32) < HALF

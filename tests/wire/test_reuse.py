@@ -67,6 +67,14 @@ def test_both_ends_at_once_are_the_server_s_doing(visit: Visit, tmp_path: Path) 
     assert check(visit, tmp_path, served(1))[0].startswith(SHUT)
 
 
+def test_a_server_that_is_done_resets_what_comes_later(visit: Visit, tmp_path: Path) -> None:
+    """It acknowledged the client's FIN twice, and the client its FIN twice."""
+    visit.leave(SIZE)
+    visit.end(SIZE + 1)
+    visit.end(-1 - visit.isn, RST)  # which acknowledges nothing
+    assert check(visit, tmp_path, served(1)) == ()
+
+
 @pytest.mark.parametrize("alert", [ALERT_1_3, ALERT_1_2, GOAWAY + ALERT_1_3])
 def test_tls_is_ended_by_an_alert(visit: Visit, tmp_path: Path, alert: bytes) -> None:
     """The server may answer that before the client's FIN has come."""
