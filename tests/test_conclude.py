@@ -140,23 +140,24 @@ def test_what_the_machine_did_is_kept(out: Path) -> None:
 
 
 def test_a_machine_that_was_disturbed(out: Path) -> None:
-    record = judge(out, good() | {"machine": {"others_pct": 45.5, "worst_lateness_ms": 7.25}})
+    record = judge(out, good() | {"machine": {"server_queued_pct": 5.5, "worst_lateness_ms": 7.25}})
     assert record.outcome == "lab_mismatch"
     assert record.reason == (
         "a packet left the link late by 7.25 ms (limit 5 ms); "
-        "other processes took 45.5 % (limit 40 %)"
+        "the server waited for a processor 5.5 % of the load (limit 5 % of the load)"
     )
     assert record.load == LOAD
 
 
-def test_time_that_a_hypervisor_took_is_kept_and_decides_nothing(out: Path) -> None:
-    machine = {"steal_pct": 3.6, "worst_lateness_ms": 0.4, "client_queued_pct": 0.5}
+def test_time_that_others_took_is_kept_and_decides_nothing(out: Path) -> None:
+    machine = {"steal_pct": 3.6, "others_pct": 90.0, "worst_lateness_ms": 0.4}
+    machine |= {"client_queued_pct": 18.6, "server_queued_pct": 3.1}
     record = judge(out, good() | {"machine": machine})
     assert (record.outcome, record.machine) == ("ok", machine)
     (out / "observation.json").unlink()
-    waited = judge(out, good() | {"machine": machine | {"client_queued_pct": 6.0}})
+    waited = judge(out, good() | {"machine": machine | {"client_queued_pct": 26.0}})
     assert waited.outcome == "lab_mismatch"
-    assert waited.reason is not None and "waited for a processor 6 % of the load" in waited.reason
+    assert waited.reason is not None and "waited for a processor 26 % of the load" in waited.reason
 
 
 def test_no_capture(out: Path) -> None:

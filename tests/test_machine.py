@@ -85,11 +85,11 @@ def test_who_waited_for_a_processor_in_vain(tmp_path: Path) -> None:
          "server_queued_pct": 0.1}
     )  # fmt: skip
     assert set(describe_queues(2000.0, None, 0.0)) == {"server_queued_ms", "server_queued_pct"}
-    (told,) = judge_machine(describe_queues(2000.0, 0.11, 0.002))
+    (told,) = judge_machine(describe_queues(2000.0, 0.44, 0.002))
     assert told == (
-        "a thread of the client waited for a processor 5.5 % of the load (limit 5 % of the load)"
+        "a thread of the client waited for a processor 22 % of the load (limit 20 % of the load)"
     )
-    assert judge_machine(describe_queues(2000.0, 0.09, 0.002)) == ()
+    assert judge_machine(describe_queues(2000.0, 0.39, 0.002)) == ()
 
 
 def test_a_hypervisor_is_judged_by_what_reached_the_trial() -> None:

@@ -5,10 +5,12 @@ Both are bounded, and told.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,6 +29,8 @@ IDLE_PCT = 20.0
 LOOK_S = 0.25
 PATIENCE_S = 30.0
 NAP_S = 0.001
+WORK = bytes(1 << 20)
+"""To hash it takes about a millisecond."""
 FIFO_PRIORITY = 10
 _log = log.logger(__name__)
 
@@ -72,19 +76,34 @@ def require_idle(
 
 
 def look_around(look_s: float = LOOK_S) -> dict[str, float]:
-    """What others take now, and how late a process is that sleeps as a packet of the link does.
+    """What others take now, and what a link and a client would feel of it.
 
-    The sleeper has the link's real-time priority, if it may.
+    ``worst_lateness_ms`` is how late a thread was that sleeps as a packet of the link does, with
+    the link's real-time priority, if it may; ``worker_queued_pct`` how long another one, of
+    ordinary priority, that works a little now and then as a client does, waited for a processor.
     """
     before, worst_ms = read_sample(ours=False), 0.0
     ends = time.monotonic() + look_s
-    with real_time_priority():
-        while time.monotonic() < ends:
-            due = time.monotonic() + NAP_S
-            time.sleep(NAP_S)
-            worst_ms = max(worst_ms, 1e3 * (time.monotonic() - due))
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(_work, ends)
+        with real_time_priority():
+            while time.monotonic() < ends:
+                due = time.monotonic() + NAP_S
+                time.sleep(NAP_S)
+                worst_ms = max(worst_ms, 1e3 * (time.monotonic() - due))
+        queued_s = working.result()
     machine = describe_machine(before, read_sample(ours=False))
-    return machine | {"worst_lateness_ms": worst_ms}
+    share = 100.0 * queued_s / look_s
+    return machine | {"worst_lateness_ms": worst_ms, "worker_queued_pct": share}
+
+
+def _work(ends: float) -> float:
+    """Work and nap in turn, without Python's lock; returns how many seconds were waited for it."""
+    before = read_queued("thread-self")
+    while time.monotonic() < ends:
+        hashlib.sha256(WORK)
+        time.sleep(NAP_S)
+    return read_queued("thread-self") - before
 
 
 @contextmanager

@@ -110,10 +110,11 @@ def _note_client(ending: Ending, tcp: dpkt.tcp.TCP) -> None:
 def _note_server(ending: Ending, tcp: dpkt.tcp.TCP) -> None:
     if tcp.flags & SYN:
         ending.opened = True
-    elif tcp.flags & (FIN | RST) and ending.opened and not ending.reset:
+    elif (
+        tcp.flags & (FIN | RST) and ending.opened and not ending.reset and ending.by_server is None
+    ):
         # Only the first counts: a server that is done with a connection resets what comes later,
         # such as the second acknowledgement of its FIN (RFC 9293 section 3.10.7.1).
-        if ending.by_server is None:
-            # An answer to the client's own end acknowledges that; else both ended it at once.
-            end = ending.client_end
-            ending.by_server = end is None or not 0 < (tcp.ack - end) % (1 << 32) < HALF
+        # An answer to the client's own end acknowledges that; else both ended it at once.
+        end = ending.client_end
+        ending.by_server = end is None or not 0 < (tcp.ack - end) % (1 << 32) < HALF
