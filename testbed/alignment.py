@@ -44,8 +44,9 @@ def choose_moments(trial: Trial) -> Moments:
 def begin_stage() -> None:
     """Wait for a round instant and start the guest's random numbers anew (root in a guest).
 
-    The sleep ends a little late, by how much depends on what was before: RNDCLEARPOOL, by our
-    patch of the kernel, also goes on to the next millisecond, to the nanosecond.
+    The sleep ends a little late, by how much depends on what was before.  RNDCLEARPOOL, by our
+    patch 0009 of the kernel, therefore also sleeps a second more, so that what still ran comes to
+    rest, forgets the scheduler's debts, and goes on to the next millisecond, to the nanosecond.
     """
     now_ns = time.time_ns()
     time.sleep((next_round(now_ns + READY_NS) - now_ns) / 1e9)

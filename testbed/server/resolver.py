@@ -1,7 +1,7 @@
 """The lab's name server (dnsmasq) or, on request, a hosts file (dnsmasq(8), resolv.conf(5)).
 
-``ip netns exec`` binds the files in /etc/netns/NAME over those in /etc, so what is written here
-is seen inside the client's namespace only.
+``ip netns exec`` and native/start.c bind the files in /etc/netns/NAME over those in /etc, so what
+is written here is seen inside the client's namespace only.
 """
 
 from __future__ import annotations
