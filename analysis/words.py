@@ -5,51 +5,39 @@ from __future__ import annotations
 import unicodedata
 from typing import Any
 
+from testbed.model import Condition
+from testbed.model.knob import Knob, declared
+
 MISSING = "\u2013"
 MINUS = "\u2212"
-AXIS_NAMES = {
-    "page": "Page",
-    "client": "Client",
-    "rtt_ms": "RTT",
-    "down_kbit": "Down",
-    "up_kbit": "Up",
-    "buffer_bytes": "Buffer",
-    "mtu_bytes": "MTU",
-    "framing_bytes": "Framing",
-    "loss_pct": "Loss",
-    "tfo": "Fast Open",
-    "cookies": "Cookies",
-    "initcwnd_segments": "Initial window",
-    "congestion_control": "Congestion control",
-    "requests_per_connection": "Requests per connection",
-    "dns": "DNS",
-    "think_time": "Think time",
-    "protocol": "Protocol",
-    "tls_version": "TLS",
-    "randomness": "Randomness",
-    "allow_misses": "Misses allowed",
-    "server_think_ms": "Server think time",
-    "think_spread_pct": "Think time spread",
-    "start_spread_ms": "Start spread",
-}
-# Values that are short in an experiment file and clearer in a table.
-AXIS_WORDS = {
-    ("protocol", "h1"): "HTTP/1.1",
-    ("protocol", "h2"): "HTTP/2",
-    ("protocol", "as-recorded"): "as recorded",
-    ("randomness", "as-recorded"): "as recorded",
-}
-UNITS = {
+KNOBS: dict[str, Knob] = {each.name: each.knob for each in declared(Condition)}
+COUNTED = "segments"
+"""A number of them needs no unit in a table."""
+COLUMN_UNITS = {
+    "s": "s",
     "ms": "ms",
+    "us": "µs",
     "kbit": "kbit/s",
+    "mbit": "Mbit/s",
     "bytes": "B",
+    "kib": "KiB",
     "pct": "%",
+    "segments": COUNTED,
 }
+"""By the end of a column's name, of what is measured or derived; knobs declare theirs."""
 
 
 def axis_name(name: str) -> str:
     """Return the heading of an axis; unknown ones by their own name."""
-    return AXIS_NAMES.get(name, name.replace("_", " "))
+    return KNOBS[name].label if name in KNOBS else name.replace("_", " ")
+
+
+def unit_of(name: str) -> str:
+    """Return the unit of an axis or a column as people write it; empty if it has none."""
+    if name in KNOBS:
+        return KNOBS[name].unit
+    stem, _, suffix = name.rpartition("_")
+    return COLUMN_UNITS.get(suffix, "") if stem else ""
 
 
 def axis_word(name: str) -> str:
@@ -60,15 +48,17 @@ def axis_word(name: str) -> str:
 
 def axis_value(name: str, value: Any) -> str:
     """Return an axis value with its unit, as ``20 ms`` or ``on``."""
+    knob = KNOBS.get(name)
+    if knob is not None and value in knob.words:
+        return knob.words[value]
     if value is None:
-        return "any" if name == "requests_per_connection" else MISSING
+        return MISSING
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, (int, float)):
-        unit = UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""
+        unit = unit_of(name).removeprefix(COUNTED)
         return f"{value:g} {unit}".strip() if abs(value) < 1e6 else f"{value:.0f} {unit}".strip()
-    text = clean(str(value))
-    return AXIS_WORDS.get((name, text), text)
+    return clean(str(value))
 
 
 def number(value: float | None, places: int) -> str:

@@ -1,6 +1,6 @@
 """``docs/command-line.md``: every verb's help, and what ``run.sh`` sets up for it.
 
-``python -m firstflight.reference`` writes it anew.
+``python -m firstflight.reference`` writes it anew, and docs/knobs.md.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import click
 
+from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
 from firstflight.usage import PROGRAM, REFERENCE
 from testbed.cli import NEEDS, testbed
 
@@ -57,3 +58,4 @@ def _help(words: tuple[str, ...]) -> str:
 
 if __name__ == "__main__":
     REFERENCE.write_text(render_reference(), encoding="utf-8")
+    KNOBS_REFERENCE.write_text(render_knobs(), encoding="utf-8")

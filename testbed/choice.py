@@ -12,10 +12,9 @@ import click
 from testbed import places
 from testbed.config import Catalogue, load_experiment
 from testbed.errors import ConfigurationError
-from testbed.model import Experiment
+from testbed.model import FIRST_LOOK, Experiment
 from testbed.only import select
 from testbed.override import Override, parse_override
-from testbed.stopping import FIRST_LOOK
 
 Command = Callable[..., Any]
 

@@ -9,6 +9,7 @@ import click
 from testbed import places
 from testbed.cli_compare import compare
 from testbed.cli_crosscheck import crosscheck
+from testbed.cli_knobs import knobs
 from testbed.cli_machine import clean, doctor
 from testbed.cli_pages import pages
 from testbed.cli_regression import baseline, history
@@ -28,6 +29,7 @@ NEEDS = {
     "history add": "python",
     "history list": "python",
     "history page": "python",
+    "knobs": "python",
     "pages build": "programs",
     "pages export": "programs",
     "pages import": "python",
@@ -60,6 +62,6 @@ def testbed() -> None:
 
 
 for _command in (
-    run, plan, report, compare, crosscheck, baseline, history, pages, serve, clean, doctor
+    run, plan, report, compare, crosscheck, baseline, history, pages, knobs, serve, clean, doctor
 ):  # fmt: skip
     testbed.add_command(_command)

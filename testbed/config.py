@@ -7,14 +7,15 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from testbed.errors import ConfigurationError
 from testbed.kernel.protocol import REAL_TIME
 from testbed.knobs import FIXED, SWEPT
-from testbed.model import MAX_REPETITIONS, Condition, Experiment, LinkSpec, TcpSpec
+from testbed.model import MAX_REPETITIONS, Condition, Experiment, LinkSpec
+from testbed.model.knob import build
 from testbed.override import Override, apply_overrides
 from testbed.problems import describe
 from testbed.schema import validate
@@ -235,12 +236,12 @@ def _condition(values: Mapping[str, Any], point: Mapping[str, Any]) -> Condition
     chosen = {
         name: point.get(name, _at(values, (*knob.table, name))) for name, knob in SWEPT.items()
     }
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    if chosen.get("requests_per_connection") == "unlimited":
-        chosen["requests_per_connection"] = None
-    link = {spec.name: chosen.pop(spec.name) for spec in fields(LinkSpec) if spec.name in chosen}
-    tcp = {spec.name: chosen.pop(spec.name) for spec in fields(TcpSpec) if spec.name in chosen}
-    return Condition(link=LinkSpec(**link), tcp=TcpSpec(**tcp), **chosen)
+    condition: Condition = build(Condition, {
+        name: None if value == (SWEPT[name].declared.knob.absent or None) else value
+        for name, value in chosen.items()
+        if value is not None
+    })  # fmt: skip
+    return condition
 
 
 def _kernel(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, tuple[str, ...]]:

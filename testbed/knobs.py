@@ -1,66 +1,61 @@
-"""Every knob that an experiment may turn: where it stands in the TOML and what it may be.
-
-The types carry the limits, so that one declaration validates a fixed value and a swept one.
-"""
+"""Knobs of experiment files: the model's declarations as types that validate, by place and name."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args
+from dataclasses import MISSING, dataclass
+from functools import partial
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from testbed.model import Cookies, Dns, Protocol, Randomness, ThinkTime, TlsVersion
-from testbed.stopping import FIRST_LOOK
+from testbed.model import Condition, Experiment
+from testbed.model.knob import Declared, declared
 from testbed.suggest import did_you_mean
+
+KeyPath = tuple[str, ...]
+_QUANTITIES = {"ms": "number of milliseconds", "s": "number of seconds", "%": "percentage"}
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
-    """One knob: its table in the file (``()`` is the top), its type, and its values in words.
+class FileKnob:
+    """A knob as an experiment file has it.
 
-    ``text`` says that values are text; ``names`` are all of them when there are few.
+    ``kind`` validates its values and ``allowed`` puts them into words; ``names`` are all of them
+    where there are few; ``text`` says that they are text.
     """
 
-    table: tuple[str, ...]
+    declared: Declared
     kind: Any
     allowed: str
-    text: bool = False
     names: tuple[str, ...] = ()
+    text: bool = False
 
+    @property
+    def table(self) -> KeyPath:
+        """The table that it is in; ``()`` is the top of the file."""
+        return self.declared.table
 
-def _whole(table: str, low: int, high: int) -> Knob:
-    kind = Annotated[int, Field(ge=low, le=high)]
-    return Knob((table,) if table else (), kind, f"a whole number from {low} to {high}")
+    @property
+    def path(self) -> KeyPath:
+        """Its full path in the file, without [sweep]."""
+        return (*self.declared.table, self.declared.name)
 
-
-def _choice(literal: Any, *table: str) -> Knob:
-    names: tuple[str, ...] = get_args(literal)
-    words = " or ".join(f'"{name}"' for name in names)
-    return Knob(table, literal, words, text=True, names=names)
-
-
-def _listed(what: str, *table: str) -> Knob:
-    """A name from the catalogue that validation is given as its context."""
-
-    def check(name: str, info: ValidationInfo) -> str:
-        names: Mapping[str, frozenset[str]] = info.context or {}
-        valid = names.get(what, frozenset())
-        if name in valid:
-            return name
-        problem = f"no {what} is named {name!r}{did_you_mean(name, valid)}"
-        allowed = ", ".join(sorted(valid)) or "none, because there is none here"
-        raise PydanticCustomError("not_listed", "{problem}; allowed: {allowed}", {
-            "problem": problem, "allowed": allowed,
-        })  # fmt: skip
-
-    return Knob(table, Annotated[str, AfterValidator(check)], f"the name of a {what}", text=True)
+    @property
+    def default(self) -> str:
+        """Its default as a file would have it; empty where there is none."""
+        value = self.declared.default
+        if value is None:
+            return self.declared.knob.absent
+        if value is MISSING or value == ():
+            return ""
+        return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def unique(values: list[Any]) -> list[Any]:
-    """``values``, refused when one of them stands there twice."""
+    """``values``, refused when one of them is there twice."""
     twice = [value for index, value in enumerate(values) if value in values[:index]]
     if twice:
         problem = f"{twice[0]!r} stands in the list twice"
@@ -68,90 +63,81 @@ def unique(values: list[Any]) -> list[Any]:
     return values
 
 
-def _milliseconds(*table: str) -> Knob:
-    kind = Annotated[float, Field(ge=0, le=60_000, allow_inf_nan=False)]
-    return Knob(table, kind, "a number of milliseconds from 0 to 60000")
+def _of(each: Declared) -> FileKnob:
+    knob, optional = each.knob, NoneType in get_args(each.type)
+    plain = next(one for one in get_args(each.type) if one is not NoneType) if optional else each.type
+    if knob.listed:
+        check = AfterValidator(partial(_check_listed, knob.listed))
+        return FileKnob(each, Annotated[str, check], f"the name of a {knob.listed}", text=True)
+    if get_origin(plain) is Literal:
+        names: tuple[str, ...] = get_args(plain)
+        words = " or ".join(f'"{name}"' for name in names)
+        return FileKnob(each, plain, words, names, text=True)
+    if plain is bool:
+        return FileKnob(each, bool, "true or false")
+    if plain is str:
+        bounds = StringConstraints(
+            pattern=knob.pattern or None, min_length=None if knob.low is None else int(knob.low)
+        )
+        return FileKnob(each, Annotated[str, bounds], knob.allowed, text=True)
+    if get_origin(plain) is tuple:
+        size = Field(min_length=int(knob.low or 0), max_length=int(knob.high or 0))
+        kind: Any = Annotated[list[str], size, AfterValidator(unique)]
+        return FileKnob(each, kind, knob.allowed, text=True)
+    finite = False if plain is float else None  # what bounds would let pass
+    kind = Annotated[plain, Field(ge=knob.low, gt=knob.above, le=knob.high, allow_inf_nan=finite)]
+    if knob.absent:
+        kind = kind | Literal[knob.absent]
+    return FileKnob(each, kind, knob.allowed or _numbers(each, plain))
 
 
-def _percentage(*table: str) -> Knob:
-    kind = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
-    return Knob(table, kind, "a percentage from 0 to 100")
+def _numbers(each: Declared, plain: type | UnionType) -> str:
+    """The numbers that a knob takes, in words."""
+    knob = each.knob
+    what = "whole number" if plain is int else _QUANTITIES.get(knob.unit, "number")
+    if knob.above is not None:
+        return f"a {what} above {knob.above:.10g}, up to {knob.high:.10g}"
+    return f"a {what} from {knob.low:.10g} to {knob.high:.10g}"
 
 
-SWEPT: dict[str, Knob] = {
-    "page": _listed("page"),
-    "client": _listed("client"),
-    "dns": _choice(Dns),
-    "think_time": _choice(ThinkTime),
-    "protocol": _choice(Protocol),
-    "tls_version": _choice(TlsVersion),
-    "randomness": _choice(Randomness),
-    "allow_misses": Knob((), bool, "true or false"),
-    "server_think_ms": _milliseconds(),
-    "think_spread_pct": _percentage(),
-    "start_spread_ms": _milliseconds(),
-    "rtt_ms": Knob(
-        ("link",),
-        Annotated[float, Field(gt=0, le=60_000, allow_inf_nan=False)],
-        "a number of milliseconds above 0, up to 60000",
-    ),
-    "down_kbit": _whole("link", 1, 10_000_000),
-    "up_kbit": _whole("link", 1, 10_000_000),
-    "buffer_bytes": _whole("link", 1, 2**31 - 1),
-    "mtu_bytes": _whole("link", 576, 9000),
-    "framing_bytes": _whole("link", 0, 256),
-    "loss_pct": _percentage("link"),
-    "tfo": Knob(("tcp",), bool, "true or false"),
-    "cookies": _choice(Cookies, "tcp"),
-    "initcwnd_segments": _whole("tcp", 1, 1000),
-    "congestion_control": Knob(
-        ("tcp",),
-        Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,15}$")],
-        'the kernel\'s name of an algorithm, such as "cubic" or "reno"',
-        text=True,
-    ),
-    "requests_per_connection": Knob(
-        ("tcp",),
-        Annotated[int, Field(ge=1, le=2**31 - 1)] | Literal["unlimited"],
-        'a whole number from 1, or "unlimited"',
-    ),
-}
+def _check_listed(what: str, name: str, info: ValidationInfo) -> str:
+    """A name from the catalogue that validation is given as its context."""
+    names: Mapping[str, frozenset[str]] = info.context or {}
+    valid = names.get(what, frozenset())
+    if name in valid:
+        return name
+    problem = f"no {what} is named {name!r}{did_you_mean(name, valid)}"
+    allowed = ", ".join(sorted(valid)) or "none, because there is none here"
+    raise PydanticCustomError("not_listed", "{problem}; allowed: {allowed}", {
+        "problem": problem, "allowed": allowed,
+    })  # fmt: skip
+
+
+SWEPT: dict[str, FileKnob] = {each.name: _of(each) for each in declared(Condition)}
 """The knobs that make a Condition: fixed in their table, or a list in [sweep]."""
 
-FIXED: dict[str, Knob] = {
-    "title": Knob((), Annotated[str, StringConstraints(min_length=1)], "a line of text", text=True),
-    "reference": _listed("reference"),
-    "repetitions": _whole("", 1, 10_000),
-    "seed": _whole("", 0, 2**31 - 1),
-    "until_ci_pct": Knob(
-        (),
-        Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)],
-        "a percentage above 0, up to 100",
-    ),
-    "max_repetitions": _whole("", FIRST_LOOK, 10_000),
-    "warmup_blocks": _whole("", 0, 100),
-    "timeout_s": Knob(
-        (),
-        Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)],
-        "a number of seconds above 0, up to 86400",
-    ),
-}
-"""The knobs that hold for a whole experiment."""
-
-KERNEL: dict[str, Knob] = {
-    "name": _listed("kernel", "kernel"),
-    "version": Knob(("kernel",), str, "a version of that kernel, as text", text=True),
-    "versions": Knob(
-        ("kernel",),
-        Annotated[list[str], Field(min_length=2, max_length=2), AfterValidator(unique)],
-        "a list of two versions of that kernel, as text",
-        text=True,
-    ),
-}
+_WHOLE = {each.name: _of(each) for each in declared(Experiment)}
+KERNEL: dict[str, FileKnob] = {n: one for n, one in _WHOLE.items() if one.table == ("kernel",)}
 """On which kernel the experiment runs; on both of two ``versions``, one after the other."""
 
+FIXED: dict[str, FileKnob] = {n: one for n, one in _WHOLE.items() if not one.table}
+"""The knobs that hold for a whole experiment."""
 
-def paths() -> dict[tuple[str, ...], Knob]:
+
+def paths() -> dict[KeyPath, FileKnob]:
     """Every knob by its full path in the file, without [sweep]."""
-    named = SWEPT | FIXED | KERNEL
-    return {(*knob.table, name): knob for name, knob in named.items()}
+    return {knob.path: knob for knob in (SWEPT | FIXED | KERNEL).values()}
+
+
+def explain(knob: FileKnob) -> dict[str, str | bool | int]:
+    """All that is known of a knob, for people and programs."""
+    about = knob.declared.knob
+    return {
+        "knob": ".".join(knob.path),
+        "meaning": about.help,
+        "allowed": knob.allowed,
+        "default": knob.default,
+        "unit": about.unit,
+        "swept": knob.declared.name in SWEPT,
+        "since": about.since,
+    }

@@ -38,7 +38,7 @@ def knob_of(condition: Condition, name: str) -> Any:
     for table in SWEPT[name].table:
         part = getattr(part, table)
     value = getattr(part, name)
-    return "unlimited" if name == "requests_per_connection" and value is None else value
+    return SWEPT[name].declared.knob.absent if value is None else value
 
 
 def knob_text(value: Any) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import ConfigurationError
-from testbed.knobs import SWEPT, Knob, paths
+from testbed.knobs import SWEPT, FileKnob, paths
 from testbed.suggest import did_you_mean
 from testbed.toml_lines import parse_toml
 
@@ -41,7 +41,7 @@ def parse_override(text: str) -> Override:
     return Override(key.strip(), value.strip(), f"--set {text}")
 
 
-def parse_value(text: str, knob: Knob) -> Any:
+def parse_value(text: str, knob: FileKnob) -> Any:
     """The TOML value that ``text`` is; plain words are text, quotes or not."""
     try:
         value = parse_toml(f"value = {text}")["value"]
@@ -50,7 +50,7 @@ def parse_value(text: str, knob: Knob) -> Any:
     return text if knob.text and not isinstance(value, str | list) else value
 
 
-def find_knob(key: str) -> tuple[KeyPath, Knob]:
+def find_knob(key: str) -> tuple[KeyPath, FileKnob]:
     """The path in the file and the knob that a bare or dotted ``key`` names.
 
     Raises:

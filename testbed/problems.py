@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from testbed.knobs import SWEPT, Knob, paths
+from testbed.knobs import SWEPT, FileKnob, paths
 from testbed.schema import TABLES, keys_of
 from testbed.suggest import did_you_mean, nearest
 
@@ -74,7 +74,7 @@ def _sentence(error: ErrorDetails, key: KeyPath, spot: tuple[str | int, ...]) ->
     return _wrong_value(error["input"], knob)
 
 
-def _wrong_value(value: Any, knob: Knob) -> str:
+def _wrong_value(value: Any, knob: FileKnob) -> str:
     hint = did_you_mean(value, knob.names) if isinstance(value, str) else ""
     return f"{toml_text(value)} is not {knob.allowed}{hint}"
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import ErrorDetails
 
-from testbed.knobs import FIXED, KERNEL, SWEPT, Knob, unique
+from testbed.knobs import FIXED, KERNEL, SWEPT, FileKnob, unique
 
 _CONFIG = ConfigDict(extra="forbid", strict=True)
 
@@ -26,7 +26,7 @@ def _model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
     return create_model(name, __config__=_CONFIG, **optional)
 
 
-def _kinds(knobs: Mapping[str, Knob]) -> dict[str, Any]:
+def _kinds(knobs: Mapping[str, FileKnob]) -> dict[str, Any]:
     return {name: knob.kind for name, knob in knobs.items()}
 
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from testbed.model import Experiment, Record
+from testbed.model import FIRST_LOOK, Experiment, Record
 
 PAIR = 2
-FIRST_LOOK = 10
 LOOK_EVERY = 5
 
 

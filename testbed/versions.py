@@ -1,21 +1,18 @@
 """Which schemas of results are read here, and how an older one becomes today's.
 
-Schema 2 has conditions without the knobs in ``LATER_KNOBS``, and requests without the times of
+Schema 2 has conditions without the knobs that are younger, and requests without the times of
 their phases.  What it does not say has the default, which is what everybody had then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
-from testbed.model import LATER_KNOBS, SCHEMA_VERSION, Condition
+from testbed.model import SCHEMA_VERSION, Condition
+from testbed.model.knob import with_defaults
 
 READABLE = (2, SCHEMA_VERSION)
-
-_DEFAULTS = {spec.name: spec.default for spec in fields(Condition) if spec.name in LATER_KNOBS}
-
 
 def check_schema(document: object) -> None:
     """See that ``document``, a record or a manifest as plain data, is of a schema that is read.
@@ -37,12 +34,6 @@ def upgrade_manifest(document: Mapping[str, Any]) -> dict[str, Any]:
     today = dict(document) | {"schema": SCHEMA_VERSION}
     experiment = today.get("experiment")
     if isinstance(experiment, Mapping) and isinstance(experiment.get("conditions"), list):
-        conditions = [_upgrade_condition(each) for each in experiment["conditions"]]
+        conditions = [with_defaults(Condition, each) for each in experiment["conditions"]]
         today["experiment"] = dict(experiment) | {"conditions": conditions}
     return today
-
-
-def _upgrade_condition(condition: Any) -> Any:
-    if not isinstance(condition, Mapping):
-        return condition  # what it is instead is told where types are checked
-    return dict(condition) | {k: v for k, v in _DEFAULTS.items() if k not in condition}

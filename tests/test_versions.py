@@ -15,7 +15,7 @@ from analysis.load import read_results
 from testbed.environment import Environment
 from testbed.errors import StorageError
 from testbed.manifest import load_manifest, make_manifest, read_manifest, write_manifest
-from testbed.model import LATER_KNOBS, SCHEMA_VERSION, Experiment, Record, Trial, canonical
+from testbed.model import SCHEMA_VERSION, Experiment, Record, Trial, canonical
 from testbed.plan import plan_trials
 from testbed.records import parse_record, read_records
 from testbed.store import open_store
@@ -36,7 +36,7 @@ def of_schema_2(document: dict[str, Any]) -> dict[str, Any]:
     old: dict[str, Any] = json.loads(json.dumps(document)) | {"schema": 2}
     conditions = [old["trial"]["condition"]] if "trial" in old else old["experiment"]["conditions"]
     for condition in conditions:
-        for name in LATER_KNOBS:
+        for name in CHANGED:
             del condition[name]
     return old
 
@@ -49,7 +49,7 @@ def test_ids_are_those_of_schema_2(trials: tuple[Trial, ...]) -> None:
     assert trials[0].id == "ecdba83a0733af96"
 
 
-@pytest.mark.parametrize("name", LATER_KNOBS)
+@pytest.mark.parametrize("name", CHANGED)
 def test_a_later_knob_that_is_turned_makes_another_trial(
     trials: tuple[Trial, ...], name: str
 ) -> None:

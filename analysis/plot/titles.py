@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from analysis.words import AXIS_NAMES, UNITS, axis_name, axis_value
+from analysis.words import KNOBS, axis_name, axis_value, unit_of
 
 # Columns that are measured or derived; knobs are in analysis.words.  Other columns are named by
 # themselves, so that a good column name is enough.
@@ -19,21 +19,19 @@ MEASURED_NAMES = {
     "syns_with_payload": "SYNs with data",
     "handshake_pct": "Handshake's share of latency",
 }
-MORE_UNITS = {"s": "s", "us": "µs", "segments": "segments", "mbit": "Mbit/s", "kib": "KiB"}
 
 
 def column_title(name: str) -> str:
     """Heading and unit of a column, as ``Page load time (ms)``; with a space in it, as it is."""
     if " " in name:
         return name
-    stem, _, suffix = name.rpartition("_")
-    unit = {**UNITS, **MORE_UNITS}.get(suffix, "") if stem else ""
+    unit = unit_of(name)
     if name in MEASURED_NAMES:
         heading = MEASURED_NAMES[name]
-    elif name in AXIS_NAMES:
+    elif name in KNOBS:
         heading = axis_name(name)
     else:
-        heading = (stem if unit else name).replace("_", " ")
+        heading = (name.rpartition("_")[0] if unit else name).replace("_", " ")
         heading = heading[:1].upper() + heading[1:]
     return f"{heading} ({unit})" if unit else heading
 
@@ -49,7 +47,7 @@ def panel_text(name: str, value: Any) -> str:
     """The heading of a panel, which stands alone: ``RTT 20 ms``, ``Fast Open on``, ``amazon``."""
     if isinstance(value, str):
         return axis_value(name, value)
-    if name in AXIS_NAMES:
+    if name in KNOBS:
         return f"{axis_name(name)} {axis_value(name, value)}"
     return f"{column_title(name)} {value_text(name, value)}"
 

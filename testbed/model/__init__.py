@@ -7,7 +7,7 @@ Units are in the names; a missing value is ``None``; raw values are never rounde
 from __future__ import annotations
 
 from testbed.model.asked import (
-    LATER_KNOBS,
+    FIRST_LOOK,
     MAX_REPETITIONS,
     Condition,
     Cookies,
@@ -48,8 +48,8 @@ from testbed.model.record import (
 
 __all__ = [
     "CAPTURE_FILE",
+    "FIRST_LOOK",
     "HAR_FILE",
-    "LATER_KNOBS",
     "MAX_REPETITIONS",
     "OBSERVATION_FILE",
     "SCHEMA_VERSION",
