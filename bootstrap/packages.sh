@@ -4,7 +4,15 @@
 # About how long their installation takes, with what has to be downloaded.
 readonly PACKAGES_S=120
 
-# read_packages FILE...: sets `packages` (names) and `least` (name -> least version).
+# list_declared: the packages of the programs that trials run, one a line, as clients and
+# testbed/programs.py declare them: packages="nodejs >= 18, npm".
+list_declared() {
+  sed -nE 's/^.*\<packages="([^"]+)".*$/\1/p' "${root:?}/testbed/programs.py" \
+    "$root"/testbed/client/*.py "$root"/testbed/client/*/*.py | sed 's/, */\n/g' | sort -u
+}
+
+# read_packages FILE...: sets `packages` (names, the declared ones too) and `least` (name -> least
+# version).
 read_packages() {
   local line name sign version
   packages=()
@@ -14,7 +22,7 @@ read_packages() {
     [[ -n $name ]] || continue
     packages+=("$name")
     [[ $sign != '>=' ]] || least[$name]=$version
-  done < <(cat -- "$@")
+  done < <(cat -- "$@" && list_declared)
 }
 
 # brought_by_another PACKAGE: NodeSource's nodejs carries npm and conflicts with Debian's npm.

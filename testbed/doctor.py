@@ -11,6 +11,7 @@ from pathlib import Path
 
 from testbed import places
 from testbed.bundle import make_bundle
+from testbed.client import CLIENTS
 from testbed.errors import MissingError, TestbedError
 from testbed.kernel.boot import boot_problem
 from testbed.kernel.build import KernelBuild, find_kernel
@@ -26,25 +27,25 @@ from testbed.kernel.jail import (
     read_jail_problem,
 )
 from testbed.kernel.pin import DEFAULT_VERSION, pins, read_pin
+from testbed.programs import package_names, programs_of
 from testbed.units import format_bytes
 
-TOOLS: dict[str, str] = {
+HARNESS_TOOLS = {
     "bwrap": "bubblewrap",
-    "chromium-headless-shell": "chromium-headless-shell",
-    "dnsmasq": "dnsmasq-base",
-    "ip": "iproute2",
-    "nginx": "nginx",
-    "node": "nodejs",
     "prlimit": "util-linux",
     "setpriv": "util-linux",
     "setsid": "util-linux",
     "taskset": "util-linux",
-    "tc": "iproute2",
-    "tcpdump": "tcpdump",
     "unshare": "util-linux",
-    "wget2": "wget2",
 }
-"""Programs that a trial runs, and the Debian package of each."""
+"""Programs of the harness itself, and the Debian package of each."""
+
+
+def read_tools() -> dict[str, str]:
+    """All programs that a run takes, and the Debian package of each."""
+    declared = {program.name: package_names(program)[0] for program in programs_of(tuple(CLIENTS))}
+    return dict(sorted((HARNESS_TOOLS | declared).items()))
+
 
 LEAST_DISK = 2 << 30
 _SBIN = "/usr/sbin:/sbin"
@@ -92,7 +93,7 @@ def _cpuid() -> Check:
 
 def _tools() -> Iterator[Check]:
     path = f"{os.environ.get('PATH', os.defpath)}:{_SBIN}"
-    for tool, package in TOOLS.items():
+    for tool, package in read_tools().items():
         where = shutil.which(tool, path=path)
         yield Check(f"tool {tool}", where is not None, where or "not found",
                     f"apt-get install {package}")  # fmt: skip

@@ -65,7 +65,9 @@ def unique(values: list[Any]) -> list[Any]:
 
 def _of(each: Declared) -> FileKnob:
     knob, optional = each.knob, NoneType in get_args(each.type)
-    plain = next(one for one in get_args(each.type) if one is not NoneType) if optional else each.type
+    plain = (
+        next(one for one in get_args(each.type) if one is not NoneType) if optional else each.type
+    )
     if knob.listed:
         check = AfterValidator(partial(_check_listed, knob.listed))
         return FileKnob(each, Annotated[str, check], f"the name of a {knob.listed}", text=True)

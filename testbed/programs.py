@@ -10,19 +10,19 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from testbed import proc
+from testbed.client import CLIENTS
 from testbed.client.chromium.browser import KNOWN_PATHS
+from testbed.client.program import LIBRARIES, Program
 from testbed.client.protocol import SAME_PROCESSOR
 from testbed.errors import MissingError
 from testbed.kernel.enclosure import PATH
 from testbed.server.think import MODULE as ECHO_MODULE
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
-LIBRARIES = "/usr/lib/x86_64-linux-gnu"
-FONTS = "/usr/share/fonts/truetype/dejavu"  # as the bundle's fonts.conf says
 ABSENT = "not installed"
 MERGED = ("/usr/bin/", "/usr/sbin/", "/usr/lib/", "/usr/lib64/")
 PYTHON_EXTENSIONS = (
@@ -30,48 +30,18 @@ PYTHON_EXTENSIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """One program and what it opens beyond the libraries that it is linked with.
-
-    Attributes:
-        name: what it is called by, and listed as.
-        version: its argument that makes it say its version; empty: it is not asked.
-        places: files to look for it in, the first that exists; none: the guest's PATH.
-        opens: patterns of files; ``{target}`` is the program's own name and ``{folder}`` its
-            folder, both without links.
-    """
-
-    name: str
-    version: str = "--version"
-    places: tuple[Path, ...] = ()
-    opens: tuple[str, ...] = ()
-
-    def find(self) -> Path | None:
-        """The program's file, without links; ``None``: it is not installed."""
-        if self.places:
-            found = next((path for path in self.places if path.is_file()), None)
-        else:
-            on_path = shutil.which(self.name, path=PATH)
-            found = Path(on_path) if on_path else None
-        return found.resolve() if found else None
-
-    def files(self) -> list[Path]:
-        """The program and what it opens by itself, without links, as far as it is there."""
-        program = self.find()
-        if program is None:
-            return []
-        patterns = (word.format(target=program.name, folder=program.parent) for word in self.opens)
-        found = (path for word in patterns for path in Path("/").glob(word.removeprefix("/")))
-        return [program, *sorted({path.resolve() for path in found if path.is_file()})]
-
-
 BASE = (
-    Program("dnsmasq"),
-    Program("ip", "-V"),
-    Program("nginx", "-v", opens=(str(ECHO_MODULE),)),
+    Program("dnsmasq", packages="dnsmasq-base"),
+    Program("ip", packages="iproute2", version="-V"),
+    Program(
+        "nginx",
+        packages="nginx, libnginx-mod-http-echo",
+        version="-v",
+        opens=(str(ECHO_MODULE),),
+    ),
     Program(
         "python3",
+        packages="python3",
         opens=(
             *("/usr/lib/{target}/os.py", "/usr/lib/{target}/json/__init__.py"),
             *(f"/usr/lib/{{target}}/lib-dynload/{name}.*.so" for name in PYTHON_EXTENSIONS),
@@ -79,29 +49,35 @@ BASE = (
             *("/usr/lib/locale/C.utf8/LC_CTYPE", f"{LIBRARIES}/gconv/gconv-modules.cache"),
         ),
     ),
-    Program("tc", ""),  # of iproute2, as ip
-    Program("tcpdump"),
+    Program("tc", packages="iproute2", version=""),  # of iproute2, as ip
+    Program("tcpdump", packages="tcpdump"),
 )
-"""What every trial runs."""
+"""What every trial runs; what a client runs besides, it declares itself."""
 
-CLIENT_PROGRAMS: dict[str, tuple[Program, ...]] = {
-    "chromium": (
-        Program(
-            "chromium-headless-shell",
-            places=KNOWN_PATHS,
-            opens=(
-                *("{folder}/*.pak", "{folder}/*.dat", "{folder}/*.bin"),
-                *(f"{LIBRARIES}/{name}.so" for name in ("libsoftokn3", "libfreeblpriv3")),
-                *(f"{LIBRARIES}/nss/{name}.so" for name in ("libsoftokn3", "libfreeblpriv3")),
-                f"{FONTS}/*",
-            ),
-        ),
-        Program("node"),
-    ),
-    "graph": (),
-    "wget2": (Program("wget2"),),
-}
-"""What each client runs besides."""
+
+def find(program: Program) -> Path | None:
+    """A program's file, without links; ``None``: it is not installed."""
+    if program.places:
+        found = next((path for path in program.places if path.is_file()), None)
+    else:
+        on_path = shutil.which(program.name, path=PATH)
+        found = Path(on_path) if on_path else None
+    return found.resolve() if found else None
+
+
+def package_names(program: Program) -> tuple[str, ...]:
+    """The Debian packages of a program, without their least versions; its own comes first."""
+    return tuple(word.split()[0] for word in program.packages.split(","))
+
+
+def files_of(program: Program) -> list[Path]:
+    """A program and what it opens by itself, without links, as far as it is there."""
+    file = find(program)
+    if file is None:
+        return []
+    patterns = (word.format(target=file.name, folder=file.parent) for word in program.opens)
+    found = (path for word in patterns for path in Path("/").glob(word.removeprefix("/")))
+    return [file, *sorted({path.resolve() for path in found if path.is_file()})]
 
 
 def programs_of(clients: Collection[str], browser: Path | None = None) -> tuple[Program, ...]:
@@ -109,7 +85,7 @@ def programs_of(clients: Collection[str], browser: Path | None = None) -> tuple[
 
     ``browser`` is another than the installed one.
     """
-    besides = [one for name in sorted(clients) for one in CLIENT_PROGRAMS.get(name, ())]
+    besides = [one for name in sorted(clients) for one in CLIENTS[name].programs]
     if browser is not None:
         besides = [
             replace(one, places=(browser,)) if one.places == KNOWN_PATHS else one for one in besides
@@ -123,7 +99,7 @@ def read_files(programs: Iterable[Program]) -> dict[str, str]:
     ``package.NAME`` is the version of each Debian package that owns a file of theirs, ``file.PATH``
     the SHA-256 of a file that none owns, or ``not installed`` for a library that is not there.
     """
-    opened = {path for program in programs for path in program.files()}
+    opened = {path for program in programs for path in files_of(program)}
     loaded, missing = read_libraries(opened)
     owners = read_owners(opened | loaded)
     packages = read_packages({package for names in owners.values() for package in names})
@@ -231,7 +207,7 @@ def read_packages(names: Iterable[str]) -> dict[str, str]:
 def read_versions(programs: Iterable[Program]) -> dict[str, str]:
     """What each program that can be asked says of its version, as parts of an environment."""
     return {
-        f"program.{program.name}": read_version(program.find(), program.version)
+        f"program.{program.name}": read_version(find(program), program.version)
         for program in programs
         if program.version
     }

@@ -14,6 +14,7 @@ from testbed.model.knob import with_defaults
 
 READABLE = (2, SCHEMA_VERSION)
 
+
 def check_schema(document: object) -> None:
     """See that ``document``, a record or a manifest as plain data, is of a schema that is read.
 

@@ -29,6 +29,12 @@ ANSWERING = (
     "testbed/suggest.py",
 )
 """What it takes to answer help, version and typing errors."""
+DECLARING = (
+    "testbed/programs.py",
+    "testbed/client/chromium/__init__.py",
+    "testbed/client/wget2.py",
+)
+"""Where the programs of trials are declared."""
 VENV = """\
 #!/bin/sh
 mkdir "$2/bin" && ln -s /usr/bin/python3 "$2/bin/python"
@@ -121,7 +127,7 @@ def make_small_machine(home: Path) -> SmallMachine:
     (kernel / "build.py").write_text(f"print('{home / 'built' / 'linux'}')\n")
     (home / "built").mkdir()
     shutil.copy("/usr/bin/true", home / "built" / "linux")
-    for name in ANSWERING:
+    for name in ANSWERING + DECLARING:
         (tree / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tree / name)
     (tree / "firstflight" / "__main__.py").write_text(PROGRAM_ITSELF)

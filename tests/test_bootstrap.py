@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from testbed import proc
+from testbed.client import CLIENTS
+from testbed.programs import package_names, programs_of
 from tests.small_machine import ROOT, SmallMachine, make_small_machine
 
 UBUNTU = 'PRETTY_NAME="Ubuntu 24.04.1 LTS"\nID=ubuntu\nVERSION_ID="24.04"\n'
@@ -111,6 +113,16 @@ def test_root_or_sudo_installs_what_is_missing(
     done = machine.shell('ensure_packages "$bootstrap/packages-debian-12.txt"')
     assert done.returncode == 0, done.stderr
     assert log.read_text() == f"{wrapped}tcpdump\n"
+
+
+def test_bootstrap_knows_every_package_that_is_declared(machine: SmallMachine) -> None:
+    """It reads them from the source, before there is anything to import."""
+    programs = programs_of(tuple(CLIENTS))
+    declared = {word.strip() for program in programs for word in program.packages.split(",")}
+    assert machine.shell("list_declared").stdout.splitlines() == sorted(declared)
+    asked = machine.shell("read_packages /dev/null; echo ${packages[*]}; echo ${least[nodejs]}")
+    names = {name for program in programs for name in package_names(program)}
+    assert asked.stdout.splitlines() == [" ".join(sorted(names)), "18"]
 
 
 def test_a_package_that_is_too_old_is_missing(machine: SmallMachine) -> None:

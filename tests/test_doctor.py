@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.doctor import TOOLS, examine, healthy, parse_meminfo
+from testbed.doctor import examine, healthy, parse_meminfo, read_tools
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def test_a_missing_tool_names_its_package(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("testbed.doctor._SBIN", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     checks = {check.name: check for check in examine(1)}
-    for tool, package in TOOLS.items():
+    for tool, package in read_tools().items():
         assert not checks[f"tool {tool}"].ok
         assert package in checks[f"tool {tool}"].remedy
     assert not checks["jail"].ok

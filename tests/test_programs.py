@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from testbed import proc
+from testbed.client.program import Program
 from testbed.errors import MissingError
 from testbed.programs import (
     ABSENT,
-    Program,
+    find,
     parse_list,
     programs_of,
     read_elsewhere,
@@ -40,7 +41,7 @@ def sha256(path: Path) -> str:
 
 def test_what_no_package_owns_is_named_by_its_content(tmp_path: Path) -> None:
     program, library = compiled(tmp_path)
-    planted = (Program("node", places=(program,)),)
+    planted = (Program("node", "nodejs", places=(program,)),)
     found = read_files(planted)
     libc = read_packages(("libc6",))["libc6"]
     assert found == {
@@ -63,7 +64,7 @@ def test_a_static_program_has_no_libraries_and_what_the_loader_refuses_is_told(
     source, program = tmp_path / "main.c", tmp_path / "node"
     source.write_text("int main(void) { return 0; }\n")
     proc.run(("gcc", "-static", "-o", str(program), str(source)))
-    planted = (Program("node", places=(program,)),)
+    planted = (Program("node", "nodejs", places=(program,)),)
     assert read_files(planted) == {f"file.{program}": sha256(program)}
     # Static, too: it is started with the loader's own settings.
     loader = tmp_path / "loader"
@@ -112,7 +113,7 @@ def test_a_browser_brings_node_and_its_libraries() -> None:
     found = read_files(programs)
     for name in ("chromium-headless-shell", "chromium-common", "libnss3", "fonts-dejavu-core"):
         assert found[f"package.{name}"] != ABSENT
-    (node,) = (program.find() for program in programs if program.name == "node")
+    (node,) = (find(program) for program in programs if program.name == "node")
     assert node is not None
     owner = read_owners([node]).get(node)
     assert (f"file.{node}" if owner is None else f"package.{owner[0]}") in found
@@ -156,7 +157,7 @@ def test_versions_come_from_the_programs_themselves(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\nexit 3\n")
     assert read_version(program, "--version") == "no answer (status 3)"
     assert read_version(None, "--version") == ABSENT
-    assert read_versions((Program("no-such-program", "-V"), Program("quiet", ""))) == {
+    assert read_versions((Program("no-such-program", "", "-V"), Program("quiet", "", ""))) == {
         "program.no-such-program": ABSENT
     }
 

@@ -38,6 +38,7 @@ class Graph:
     """PLT is the end of the last response; there is no parsing, layout or script in it."""
 
     name = "graph"
+    programs = ()
     version = "1"
 
     def load(self, order: LoadOrder) -> PageLoad:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from testbed.client.program import Program
 from testbed.errors import TrialError
 from testbed.model import PageLoad
 
@@ -152,6 +153,10 @@ class Client(Protocol):
     @property
     def name(self) -> str:
         """Name in the registry, in configurations and in results."""
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """What it runs; a client that is part of the harness runs none."""
 
     def load(self, order: LoadOrder) -> PageLoad:
         """Load the page once, with empty caches, and write ``load.har`` to ``order.out``.

@@ -22,6 +22,7 @@ from testbed.client.coverage import BODILESS, compare, list_altered
 from testbed.client.feed import Feed
 from testbed.client.har import UNKNOWN, Exchange, write_har
 from testbed.client.process import read_tail, run_logged
+from testbed.client.program import Program
 from testbed.client.protocol import (
     AUTHORITY_NAME,
     LoadError,
@@ -44,6 +45,7 @@ class Wget2:
     """Six connections in all, kept alive for as long as the next URL is on the same host."""
 
     name = "wget2"
+    programs = (Program("wget2", packages="wget2"),)
 
     def load(self, order: LoadOrder) -> PageLoad:
         """Load the page; see ``protocol.Client.load``."""

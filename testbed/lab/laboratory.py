@@ -13,7 +13,7 @@ from testbed.lab.calibration import calibrate
 from testbed.lab.congestion import read_connection
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
 from testbed.lab.link.netem import NETEM
-from testbed.lab.link.protocol import Link, LinkBackend, LinkReport
+from testbed.lab.link.protocol import Link, LinkBackend, LinkReport, require_emulated
 from testbed.lab.offloads import read_offloads
 from testbed.lab.path import (
     Taken,
@@ -151,6 +151,7 @@ def open_lab(
         LabError: the link did not start, or nothing passes it.
     """
     spec, tcp = condition.link, condition.tcp
+    require_emulated(backend, spec)
     with (
         open_topology(tag, spec.mtu_bytes, origins, backend.wire) as topology,
         backend.open(topology, spec, seed) as link,

@@ -76,7 +76,9 @@ def _walk(spec: type, table: tuple[str, ...]) -> Iterator[Declared]:
         if is_dataclass(hint) and isinstance(hint, type):
             yield from _walk(hint, (*table, each.name))
             continue
-        knob = next((word for word in getattr(hint, "__metadata__", ()) if type(word) is Knob), None)
+        knob = next(
+            (word for word in getattr(hint, "__metadata__", ()) if type(word) is Knob), None
+        )
         if knob is None:
             continue
         *place, name = knob.key.split(".") if knob.key else (*table, each.name)

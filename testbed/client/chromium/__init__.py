@@ -17,6 +17,7 @@ from typing import Any
 
 from testbed.client.alpn import require_protocols
 from testbed.client.chromium.browser import (
+    KNOWN_PATHS,
     filters_calls,
     find_browser,
     find_node,
@@ -24,6 +25,7 @@ from testbed.client.chromium.browser import (
 )
 from testbed.client.coverage import compare, list_due
 from testbed.client.process import run_logged
+from testbed.client.program import LIBRARIES, Program
 from testbed.client.protocol import (
     LoadError,
     LoadOrder,
@@ -38,6 +40,7 @@ DRIVER = Path("js") / "load.cjs"
 SHIM = Path("native") / "tfo.so"
 HEADLESS_SHELL = "headless-shell"
 TIMED_OUT = 3  # the driver's exit status
+FONTS = "/usr/share/fonts/truetype/dejavu"  # as the bundle's fonts.conf says
 START_GRACE_S = 60.0  # for starting and closing the browser, beyond the load itself
 
 
@@ -45,6 +48,22 @@ class Chromium:
     """PLT is loadEventEnd - navigationStart, as the page's own navigation timing has it."""
 
     name = "chromium"
+    programs = (
+        Program(
+            "chromium-headless-shell",
+            # One known font, so that text is laid out alike everywhere.
+            packages="chromium-headless-shell, fonts-dejavu-core",
+            places=KNOWN_PATHS,
+            opens=(
+                *("{folder}/*.pak", "{folder}/*.dat", "{folder}/*.bin"),
+                *(f"{LIBRARIES}/{name}.so" for name in ("libsoftokn3", "libfreeblpriv3")),
+                *(f"{LIBRARIES}/nss/{name}.so" for name in ("libsoftokn3", "libfreeblpriv3")),
+                f"{FONTS}/*",
+            ),
+        ),
+        # It runs Puppeteer, which drives the browser, and npm installs that from its lock file.
+        Program("node", packages="nodejs >= 18, npm"),
+    )
 
     def __init__(self, executable: Path | None = None, sandbox: bool | None = None) -> None:
         """Use ``executable``, or the browser that is found.

@@ -26,6 +26,7 @@ from testbed.lab.link.discipline import (
     tbf,
 )
 from testbed.lab.link.protocol import (
+    COMMON_KNOBS,
     ETHERNET_HEADER_BYTES,
     Link,
     LinkReport,
@@ -178,6 +179,7 @@ class Netem:
     """The backend for kernels that have netem and tbf."""
 
     name: str = "netem"
+    knobs: frozenset[str] = COMMON_KNOBS
     wire: MiddleWire = "veth"
 
     def find_problem(self) -> str | None:

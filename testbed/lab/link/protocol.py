@@ -8,15 +8,20 @@ is delayed by half the round trip.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Protocol
 
+from testbed.errors import MissingError
 from testbed.lab.link.discipline import Disciplines
 from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import LinkSpec
 
 ETHERNET_HEADER_BYTES = 14
 WAYS = ("down", "up")
+COMMON_KNOBS = frozenset({
+    "rtt_ms", "down_kbit", "up_kbit", "buffer_bytes", "mtu_bytes", "framing_bytes", "loss_pct",
+})  # fmt: skip
+"""What every backend emulates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,11 @@ class LinkBackend(Protocol):
         ...
 
     @property
+    def knobs(self) -> frozenset[str]:
+        """The knobs of a LinkSpec that it emulates; it has the others at their defaults only."""
+        ...
+
+    @property
     def wire(self) -> MiddleWire:
         """Which devices it needs between ``near`` and ``far``."""
         ...
@@ -107,6 +117,25 @@ class LinkBackend(Protocol):
             LabError: the link did not start.
         """
         ...
+
+
+def require_emulated(backend: LinkBackend, spec: LinkSpec) -> None:
+    """See that ``backend`` emulates all that ``spec`` asks for.
+
+    Raises:
+        MissingError: it does not; the message names the knobs.
+    """
+    usual = LinkSpec()
+    beyond = [
+        f"link.{each.name} = {getattr(spec, each.name)}"
+        for each in fields(LinkSpec)
+        if each.name not in backend.knobs and getattr(spec, each.name) != getattr(usual, each.name)
+    ]
+    if beyond:
+        raise MissingError(
+            f"the {backend.name} link cannot emulate {', '.join(beyond)}; leave it at its default, "
+            "or take the virtual kernel: --kernel virtual"
+        )
 
 
 def serialisation_ms(ip_bytes: int, rate_kbit: float, framing_bytes: int) -> float:

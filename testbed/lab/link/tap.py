@@ -18,7 +18,7 @@ from typing import Any
 from testbed import proc
 from testbed.errors import LabError
 from testbed.lab.link.discipline import Disciplines
-from testbed.lab.link.protocol import Link, LinkReport, Traffic, burst_bytes
+from testbed.lab.link.protocol import COMMON_KNOBS, Link, LinkReport, Traffic, burst_bytes
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
 from testbed.lab.offloads import clear_offloads, read_offloads
 from testbed.lab.path import read_unsent
@@ -166,6 +166,7 @@ class Tap:
     program: Path = PROGRAM
     spin_us: int = 50
     name: str = "tap"
+    knobs: frozenset[str] = COMMON_KNOBS
     wire: MiddleWire = "taps"
 
     def find_problem(self) -> str | None:

@@ -1,0 +1,223 @@
+"""What an addition touches: tried in a copy of the tree, which then has to work."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from testbed import proc
+from testbed.store import read_records
+
+ROOT = Path(__file__).parent.parent
+COPIED = ("analysis", "configs", "docs", "firstflight", "pages", "testbed")
+Change = tuple[str, str, str]
+"""A file, a text in it, and what it is replaced by."""
+
+QUEUE: tuple[Change, ...] = (
+    (
+        "testbed/model/asked.py",
+        '''    loss_pct: Annotated[float, Knob(''',
+        '''    qdisc: Annotated[Literal["droptail", "fq_codel"], Knob(
+        "What the buffer before the line is: one queue, or fair queues with CoDel (RFC 8290).",
+        label="Queue", since=4,
+    )] = "droptail"  # fmt: skip
+    loss_pct: Annotated[float, Knob(''',
+    ),
+    (
+        "testbed/lab/link/netem.py",
+        "knobs: frozenset[str] = COMMON_KNOBS",
+        'knobs: frozenset[str] = COMMON_KNOBS | {"qdisc"}',
+    ),
+    (
+        "testbed/lab/link/netem.py",
+        """            _apply(buffer_argv(direction, self.spec, buffer_in))
+""",
+        """            _apply(buffer_argv(direction, self.spec, buffer_in))
+            if self.spec.qdisc == "fq_codel":
+                _apply(fair_argv(direction, buffer_in))
+""",
+    ),
+    (
+        "testbed/lab/link/netem.py",
+        "def delay_argv(",
+        '''def fair_argv(direction: Direction, namespace: str) -> tuple[str, ...]:
+    """Command that puts fair queues into the buffer."""
+    device = direction.buffer_device
+    return ("tc", "-n", namespace, "qdisc", "add", "dev", device, "parent", "1:1", "fq_codel")
+
+
+def delay_argv(''',
+    ),
+    *(
+        (f"testbed/kernel/pins/{version}/kernel.config", "CONFIG_NET_SCH_TBF=y\n",
+         "CONFIG_NET_SCH_TBF=y\nCONFIG_NET_SCH_FQ_CODEL=y\n")
+        for version in ("6.1", "7.3")
+    ),
+    (
+        "testbed/lab/calibration.py",
+        "    return 1 + spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)",
+        '    if spec.qdisc == "fq_codel":\n        return 1 + 10_240\n'
+        "    return 1 + spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)",
+    ),
+)  # fmt: skip
+
+CLIENT = '''\
+"""The curl client: one file."""
+
+from __future__ import annotations
+
+from testbed.client.program import Program
+from testbed.client.protocol import LoadError, LoadOrder
+from testbed.model import PageLoad
+
+
+class Curl:
+    """Fetches the root and nothing else."""
+
+    name = "curl"
+    programs = (Program("curl", packages="curl >= 7.88"),)
+
+    def load(self, order: LoadOrder) -> PageLoad:
+        raise LoadError("this test never loads")
+'''
+
+ASK = """\
+import json, sys
+from analysis.frame import TRIAL_COLUMNS
+from analysis.words import axis_name, axis_value
+from firstflight.knobs_reference import render_knobs
+from pathlib import Path
+from testbed.config import Catalogue, load_experiment
+from testbed.knobs import explain, paths
+from testbed.lab.calibration import train_theory
+from testbed.lab.link.netem import NETEM
+from testbed.lab.link.protocol import require_emulated
+from testbed.lab.link.tap import Tap
+from testbed.label import label, varying
+from testbed.manifest import read_manifest
+from testbed.only import select
+from testbed.override import parse_override
+from testbed.plan import plan_trials
+from testbed.store import read_records
+there = Catalogue(frozenset({"amazon"}), frozenset({"graph"}), frozenset(), {"virtual": ("7.3",)})
+config = Path(sys.argv[1])
+config.write_text('page = "amazon"\\nclient = "graph"\\n')
+asked = load_experiment(config, there, [parse_override('qdisc=["droptail", "fq_codel"]')])
+conditions = asked.conditions
+trials = plan_trials(asked)
+plain = plan_trials(load_experiment(config, there))
+refused = ""
+for backend in (NETEM, Tap()):
+    try:
+        require_emulated(backend, conditions[1].link)
+    except Exception as error:
+        refused += str(error)
+try:
+    load_experiment(config, there, [parse_override("link.qdisc=fq-codel")])
+except Exception as error:
+    wrong = str(error)
+ids = {}
+for folder in map(Path, sys.argv[2:]):
+    for record in read_records(folder):
+        ids[record.trial_id] = record.trial.id
+    read_manifest(folder)
+print(json.dumps({
+    "ids": ids,
+    "same": trials[0].id == plain[0].id, "other": trials[1].id != plain[0].id,
+    "labels": [label(t, varying(conditions)) for t in trials],
+    "selected": len(select(asked, "qdisc=fq_codel").conditions),
+    "column": "qdisc" in TRIAL_COLUMNS,
+    "word": axis_name("qdisc") + " " + axis_value("qdisc", "fq_codel"),
+    "knob": explain(paths()["link", "qdisc"]),
+    "listed": "`qdisc`" in render_knobs(),
+    "train": train_theory(conditions[1].link),
+    "refused": refused, "wrong": wrong,
+}))
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of what the program is made of."""
+    tree = tmp_path / "tree"
+    for name in COPIED:
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return tree
+
+
+def apply(tree: Path, changes: tuple[Change, ...]) -> set[str]:
+    """Make ``changes``; returns the files that they touch."""
+    for name, old, new in changes:
+        text = (tree / name).read_text()
+        assert text.count(old) == 1, (name, old)
+        (tree / name).write_text(text.replace(old, new))
+    return {name for name, _, _ in changes}
+
+
+def ask(tree: Path, script: str, *words: str) -> dict[str, object]:
+    """What ``script`` prints as JSON, run with the modules of the copy."""
+    code = f"import sys; sys.path.insert(0, {str(tree)!r})\n{script}"
+    answer: dict[str, object] = json.loads(
+        proc.run((sys.executable, "-P", "-c", code, *words), cwd=tree, timeout_s=120).stdout
+    )
+    return answer
+
+
+def test_a_link_knob_touches_four_files_and_renames_no_trial(tree: Path) -> None:
+    committed = [*(ROOT / "analysis" / "baselines").iterdir(),
+                 *(ROOT / "analysis" / "samples").iterdir()]  # fmt: skip
+    folders = [folder for folder in committed if (folder / "records.jsonl").is_file()]
+    before = {r.trial_id for folder in folders for r in read_records(folder)}
+    assert len(folders) >= 6
+    touched = apply(tree, QUEUE)
+    configurations = {name for name in touched if name.startswith("testbed/kernel/pins/")}
+    # The model, the backend, calibration, and the configurations of the kernels.
+    assert len(touched - configurations) == 3
+    assert len(configurations) == 2
+    found = ask(tree, ASK, str(tree / "queue.toml"), *map(str, folders))
+    ids = found.pop("ids")
+    assert isinstance(ids, Mapping)
+    assert set(ids) == set(ids.values()) == before
+    refused, wrong = str(found.pop("refused")), str(found.pop("wrong"))
+    assert refused.startswith("the tap link cannot emulate link.qdisc = fq_codel; ")
+    assert "netem" not in refused
+    assert '"fq-codel" is not "droptail" or "fq_codel"' in wrong
+    assert "(did you mean 'fq_codel'?)" in wrong
+    knob = found.pop("knob")
+    assert isinstance(knob, Mapping)
+    assert (knob["default"], knob["swept"], knob["since"]) == ("droptail", True, 4)
+    assert found == {
+        "same": True,
+        "other": True,
+        "labels": ["page=amazon qdisc=droptail", "page=amazon qdisc=fq_codel"],
+        "selected": 1,
+        "column": True,
+        "word": "Queue fq_codel",
+        "listed": True,
+        "train": 10_241,
+    }
+
+
+def test_a_client_of_an_external_program_touches_two_files(tree: Path) -> None:
+    (tree / "testbed" / "client" / "curl.py").write_text(CLIENT)
+    line = '    "graph": ("testbed.client.graph", "Graph"),\n'
+    added = '    "curl": ("testbed.client.curl", "Curl"),\n'
+    apply(tree, (("testbed/client/__init__.py", line, line + added),))
+    found = ask(tree, """\
+import json
+from testbed.client import CLIENTS
+from testbed.doctor import read_tools
+from testbed.programs import find, programs_of
+(curl,) = (one for one in programs_of(("curl",)) if one.name == "curl")
+print(json.dumps({"tool": read_tools()["curl"], "named": "curl" in CLIENTS,
+                  "looked_for": str(find(curl))}))
+""")  # fmt: skip
+    assert (found["tool"], found["named"]) == ("curl", True)
+    shutil.copytree(ROOT / "bootstrap", tree / "bootstrap")
+    script = f"set -eu; root={tree}; source {tree}/bootstrap/packages.sh; list_declared"
+    assert "curl >= 7.88\n" in proc.run(("bash", "-c", script)).stdout
