@@ -16,7 +16,7 @@ from testbed.errors import StorageError
 from testbed.lanes import refuse_lanes
 from testbed.model import SCHEMA_VERSION, Experiment, Trial
 from testbed.records import not_results
-from testbed.versions import check_schema, upgrade_manifest
+from testbed.versions import check_schema, fill_manifest
 
 MANIFEST_FILE = "manifest.json"
 PARTIAL_FILE = f".{MANIFEST_FILE}.new"
@@ -94,7 +94,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         check_schema(document)
     except ValueError as error:
         raise StorageError(f"{path}: {error}") from None
-    return upgrade_manifest(document)
+    return fill_manifest(document)
 
 
 def load_manifest(directory: Path) -> Manifest:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from testbed import log
 from testbed.errors import ConfigurationError, StorageError
-from testbed.model import SCHEMA_VERSION, Record
+from testbed.model import Record
 from testbed.versions import check_schema
 
 RECORDS_FILE = "records.jsonl"
@@ -78,7 +78,7 @@ def scan_records(path: Path) -> Scan:
 
 
 def parse_record(line: bytes) -> Record:
-    """The record in one line of JSON; one of an older schema comes as one of today's.
+    """The record in one line of JSON.
 
     Raises:
         ValueError: it is none that can be read; the message names the schema or the field.
@@ -87,8 +87,8 @@ def parse_record(line: bytes) -> Record:
     if not isinstance(document, dict):
         raise ValueError("not a record")
     check_schema(document)
-    # What an older schema does not say has its default in the types.
-    record = replace(_RECORD.validate_json(line, strict=True), schema=SCHEMA_VERSION)
+    # What an older revision does not say has its default in the types.
+    record = _RECORD.validate_json(line, strict=True)
     if record.trial_id != record.trial.id:
         raise ValueError(f"its trial is {record.trial.id}, but it says trial_id {record.trial_id}")
     return record

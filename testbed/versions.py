@@ -1,7 +1,7 @@
-"""Which schemas of results are read here, and how an older one becomes today's.
+"""Schemas of results: which one is read here, and what older revisions left out of it.
 
-Schema 2 has conditions without the knobs that are younger, and requests without the times of
-their phases.  What it does not say has the default, which is what everybody had then.
+A knob that is younger than the revision which wrote some results is not in them: its default is
+what everybody had then.
 """
 
 from __future__ import annotations
@@ -12,29 +12,26 @@ from typing import Any
 from testbed.model import SCHEMA_VERSION, Condition
 from testbed.model.knob import with_defaults
 
-READABLE = (2, SCHEMA_VERSION)
-
 
 def check_schema(document: object) -> None:
-    """See that ``document``, a record or a manifest as plain data, is of a schema that is read.
+    """See that ``document``, a record or a manifest as plain data, is of today's schema.
 
     Raises:
         ValueError: it is not; the message names both and the remedy.
     """
     schema = document.get("schema") if isinstance(document, Mapping) else None
-    if schema not in READABLE:
+    if schema != SCHEMA_VERSION:
         raise ValueError(
-            f"schema {schema}, but this testbed reads schemas "
-            f"{' and '.join(map(str, READABLE))}; use the revision of the testbed that wrote it "
-            "(git_revision in manifest.json), or run the experiment again"
+            f"schema {schema}, but this testbed reads schema {SCHEMA_VERSION}; use the revision of "
+            "the testbed that wrote it (git_revision in manifest.json), or run the experiment again"
         )
 
 
-def upgrade_manifest(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest of a readable schema as today's: its conditions say every knob."""
-    today = dict(document) | {"schema": SCHEMA_VERSION}
-    experiment = today.get("experiment")
+def fill_manifest(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest whose conditions say every knob."""
+    whole = dict(document)
+    experiment = whole.get("experiment")
     if isinstance(experiment, Mapping) and isinstance(experiment.get("conditions"), list):
         conditions = [with_defaults(Condition, each) for each in experiment["conditions"]]
-        today["experiment"] = dict(experiment) | {"conditions": conditions}
-    return today
+        whole["experiment"] = dict(experiment) | {"conditions": conditions}
+    return whole

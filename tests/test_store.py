@@ -131,7 +131,7 @@ def test_a_broken_line_in_the_middle_is_an_error(results: Path, trials: tuple[Tr
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"schema": 1}, "schema 1, but this testbed reads schemas 2 and 3"),
+        ({"schema": 1}, "schema 1, but this testbed reads schema 3"),
         ({"schema": None}, "schema None"),
         ({"outcome": "splendid"}, "outcome"),
         ({"attempt": "1"}, "attempt"),
@@ -303,8 +303,8 @@ def test_a_killed_start_does_not_bar_its_folder(tmp_path: Path, now: datetime) -
     [
         ("{", "not JSON"),
         ("[]", "schema None"),
-        ('{"schema": 1}', "schema 1, but this testbed reads schemas 2 and 3"),
-        ('{"schema": 2}', "does not hold a manifest"),
+        ('{"schema": 1}', "schema 1, but this testbed reads schema 3"),
+        ('{"schema": 3}', "does not hold a manifest"),
     ],
 )
 def test_a_manifest_of_another_kind_is_named(results: Path, text: str, complaint: str) -> None:

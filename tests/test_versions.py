@@ -1,4 +1,4 @@
-"""Results of an older schema: read with nothing lost, or refused by name."""
+"""Results of older revisions: read with nothing lost, or refused by name."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def record(trial: Trial) -> Record:
     return Record(trial.id, trial, "failed", "e", "no reason")
 
 
-def of_schema_2(document: dict[str, Any]) -> dict[str, Any]:
-    """A record or a manifest, as plain data, as it was written before schema 3."""
-    old: dict[str, Any] = json.loads(json.dumps(document)) | {"schema": 2}
+def without_later_knobs(document: dict[str, Any]) -> dict[str, Any]:
+    """A record or a manifest, as plain data, as it was written before there were these knobs."""
+    old: dict[str, Any] = json.loads(json.dumps(document))
     conditions = [old["trial"]["condition"]] if "trial" in old else old["experiment"]["conditions"]
     for condition in conditions:
         for name in CHANGED:
@@ -45,7 +45,7 @@ def line(document: dict[str, Any]) -> bytes:
     return canonical(document).encode() + b"\n"
 
 
-def test_ids_are_those_of_schema_2(trials: tuple[Trial, ...]) -> None:
+def test_ids_are_those_without_later_knobs(trials: tuple[Trial, ...]) -> None:
     assert trials[0].id == "ecdba83a0733af96"
 
 
@@ -59,9 +59,9 @@ def test_a_later_knob_that_is_turned_makes_another_trial(
     assert len({replace(trials[0], condition=c).id for c in (condition, other)}) == 2
 
 
-def test_a_record_of_schema_2_is_read_as_one_of_today(trials: tuple[Trial, ...]) -> None:
+def test_a_record_without_later_knobs_is_read_as_one_of_today(trials: tuple[Trial, ...]) -> None:
     today = record(trials[0])
-    old = of_schema_2(asdict(today))
+    old = without_later_knobs(asdict(today))
     assert parse_record(line(old)) == today
     assert today.schema == SCHEMA_VERSION == 3
     twice = parse_record(line(asdict(parse_record(line(old)))))
@@ -73,8 +73,8 @@ def test_a_record_of_today_comes_back_with_its_knobs(trials: tuple[Trial, ...]) 
     assert parse_record(line(asdict(record(trial)))) == record(trial)
 
 
-def test_both_stand_in_one_file(results: Path, trials: tuple[Trial, ...]) -> None:
-    old = [line(of_schema_2(asdict(record(trial)))) for trial in trials[:2]]
+def test_both_may_be_in_one_file(results: Path, trials: tuple[Trial, ...]) -> None:
+    old = [line(without_later_knobs(asdict(record(trial)))) for trial in trials[:2]]
     (results / "records.jsonl").write_bytes(b"".join(old))
     with open_store(results) as store:
         store.append(record(trials[2]))
@@ -83,14 +83,14 @@ def test_both_stand_in_one_file(results: Path, trials: tuple[Trial, ...]) -> Non
     assert read_records(results) == tuple(record(trial) for trial in trials[:3])
 
 
-def test_a_manifest_of_schema_2_says_every_knob(
+def test_a_manifest_without_later_knobs_says_every_knob(
     results: Path, experiment: Experiment, environment: Environment, now: datetime
 ) -> None:
     today = make_manifest(experiment, environment, plan_trials(experiment), now, ())
     write_manifest(results, today)
     path = results / "manifest.json"
     written = json.loads(path.read_text())
-    path.write_text(json.dumps(of_schema_2(written)))
+    path.write_text(json.dumps(without_later_knobs(written)))
     assert read_manifest(results) == written
     assert load_manifest(results) == today
 
@@ -101,15 +101,15 @@ def test_old_results_fill_the_cells_that_they_were_planned_for(
     trials = plan_trials(experiment)
     write_manifest(results, make_manifest(experiment, environment, trials, now, ()))
     path = results / "manifest.json"
-    path.write_text(json.dumps(of_schema_2(json.loads(path.read_text()))))
-    old = [line(of_schema_2(asdict(record(trial)))) for trial in trials]
+    path.write_text(json.dumps(without_later_knobs(json.loads(path.read_text()))))
+    old = [line(without_later_knobs(asdict(record(trial)))) for trial in trials]
     (results / "records.jsonl").write_bytes(b"".join(old))
     cells = cells_of(read_results(results))
     assert len(cells) == len(experiment.conditions)
     assert [len(cell.records) for cell in cells] == [1] * len(cells)
 
 
-@pytest.mark.parametrize("schema", [1, 4, None, "2"])
+@pytest.mark.parametrize("schema", [1, 2, 4, None, "3"])
 def test_another_schema_is_refused_by_name(
     results: Path, trials: tuple[Trial, ...], schema: object
 ) -> None:
@@ -117,5 +117,7 @@ def test_another_schema_is_refused_by_name(
     (results / "records.jsonl").write_bytes(line(document))
     (results / "manifest.json").write_text(json.dumps({"schema": schema}))
     for read, name in ((read_records, r"records\.jsonl:1"), (read_manifest, r"manifest\.json")):
-        with pytest.raises(StorageError, match=rf"{name}: schema {schema}, but .* 2 and 3; use"):
+        with pytest.raises(
+            StorageError, match=rf"{name}: schema {schema}, but .* reads schema 3; use"
+        ):
             read(results)
