@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -23,6 +24,14 @@ def starting(before: str) -> tuple[str, ...]:
     """The program as ``run.sh`` starts it, and what a shell says ``before`` it has become it."""
     program = f"{sys.executable} -P -m firstflight plan {CONFIGS / 'quick.toml'}"
     return ("env", "--block-signal=INT,TERM,HUP", "sh", "-c", f"{before}; exec {program}")
+
+
+@pytest.fixture(autouse=True)
+def as_started_by_a_shell() -> Iterator[None]:
+    """No signal is ignored, as it is below nohup(1)."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
