@@ -216,6 +216,7 @@ def test_a_kill_in_the_middle_leaves_no_half_part(machine: SmallMachine) -> None
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+@pytest.mark.usefixtures("not_below_nohup")
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_ends_the_work_and_leaves_nothing(
     machine: SmallMachine, number: signal.Signals

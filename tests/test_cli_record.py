@@ -153,6 +153,7 @@ def test_a_failed_recording_leaves_nothing(
     assert not recorder.scratches[0].exists()
 
 
+@pytest.mark.usefixtures("not_below_nohup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_leaves_nothing(recorder: Recorder, number: signal.Signals) -> None:
     # In the background of a script SIGINT is ignored, and nobody could interrupt.

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -17,6 +16,7 @@ from testbed.exits import run_command
 from testbed.interrupt import SIGNALS, interruptible, raising
 from testbed.places import CONFIGS, ROOT
 
+pytestmark = pytest.mark.usefixtures("not_below_nohup")
 MOMENTS_S = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
 
 
@@ -24,14 +24,6 @@ def starting(before: str) -> tuple[str, ...]:
     """The program as ``run.sh`` starts it, and what a shell says ``before`` it has become it."""
     program = f"{sys.executable} -P -m firstflight plan {CONFIGS / 'quick.toml'}"
     return ("env", "--block-signal=INT,TERM,HUP", "sh", "-c", f"{before}; exec {program}")
-
-
-@pytest.fixture(autouse=True)
-def as_started_by_a_shell() -> Iterator[None]:
-    """No signal is ignored, as it is below nohup(1)."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
 
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}

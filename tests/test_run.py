@@ -281,6 +281,7 @@ def test_a_full_disk_stops_the_workers(
     assert read_records(results) == ()
 
 
+@pytest.mark.usefixtures("not_below_nohup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_keeps_what_ended_and_leaves_nothing_of_the_rest(
     results: Path, manifest: Manifest, number: signal.Signals

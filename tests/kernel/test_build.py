@@ -110,6 +110,7 @@ def test_a_damaged_binary_is_built_again(tmp_path: Path) -> None:
     assert said[-1] == "kernel 9.9: ready"
 
 
+@pytest.mark.usefixtures("not_below_nohup")
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_leaves_no_half_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
