@@ -267,7 +267,7 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
     out = capsys.readouterr().out
     verbs = {line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line}
     ours = {"run", "plan", "report", "pages", "serve", "clean", "doctor"}
-    assert verbs == ours | {"compare", "crosscheck", "baseline", "history"}
+    assert verbs == ours | {"compare", "crosscheck", "baseline", "history", "knobs"}
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])

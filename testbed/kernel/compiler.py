@@ -41,7 +41,6 @@ _POLL_S = 0.5
 _TAIL_LINES = 25
 _ENVIRONMENT = {
     "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
-    "KBUILD_BUILD_VERSION": "1",  # else it counts how often the folder was built in
     "KBUILD_BUILD_USER": "firstflight",
     "KBUILD_BUILD_HOST": "firstflight",
     "LC_ALL": "C",
