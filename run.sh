@@ -7,5 +7,5 @@ source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/bootstrap/main.sh"
 answer "$@"
 bootstrap "${level:?}"
 # -P: modules come from this tree and the locked environment, never from the working directory.
-# A signal waits until the program can tell it (testbed/interrupt.py), which is a moment.
+# A signal waits until the program can tell it (testbed/base/interrupt.py), which is a moment.
 PYTHONPATH=$root exec env --block-signal=INT,TERM,HUP "$python" -P -m firstflight "$@"

@@ -17,10 +17,10 @@ from analysis.compare import CompareOptions, compare_results
 from analysis.compare.text import render_text
 from analysis.load import Results, read_results
 from analysis.words import axis_value, axis_word, count
-from testbed.errors import ConfigurationError
-from testbed.manifest import MANIFEST_FILE
+from testbed.base.errors import ConfigurationError
 from testbed.model import Record, canonical
-from testbed.records import RECORDS_FILE
+from testbed.results.manifest import MANIFEST_FILE
+from testbed.results.records import RECORDS_FILE
 
 VIRTUAL = "virtual"
 EVERYTHING = ("all",)

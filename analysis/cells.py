@@ -11,8 +11,8 @@ from typing import Any
 from analysis.coverage import Coverage, coverage_of
 from analysis.load import Results, judge
 from analysis.statistics import Sample, describe_sample, without_intervals
-from testbed.draws import RESOLUTION_MS, seeds_differ
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.draws import RESOLUTION_MS, seeds_differ
 from testbed.model import Condition, Record
 
 Axes = dict[str, Any]

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import Outcome, Record, canonical
-from testbed.store import read_manifest, read_records
+from testbed.results.store import read_manifest, read_records
 
 
 @dataclass(frozen=True, slots=True)

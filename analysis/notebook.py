@@ -16,11 +16,11 @@ from analysis.cells import cells_of, experiment_of
 from analysis.load import Results, read_results
 from analysis.plot.svg import VEGA_LITE, static
 from analysis.words import count
-from testbed import places
-from testbed.errors import ConfigurationError
-from testbed.lanes import read_lanes
-from testbed.manifest import MANIFEST_FILE
-from testbed.store import LATEST, read_manifest
+from testbed.base import places
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.lanes import read_lanes
+from testbed.results.manifest import MANIFEST_FILE
+from testbed.results.store import LATEST, read_manifest
 
 VARIABLE = "FIRSTFLIGHT_RESULTS"
 SAMPLES = Path(__file__).parent / "samples"

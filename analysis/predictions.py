@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.shortflow import explain_fetch
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import LinkSpec, TcpSpec
 
 FULL_PACKET_BYTES = 1500

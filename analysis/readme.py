@@ -24,7 +24,7 @@ from analysis.table import Table, make_table
 from analysis.terminal import align, table_columns
 from analysis.whole_file import write_whole
 from analysis.words import axis_value, count, number, seconds
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from analysis.stated import KNOBS, Stated, parse_stated
-from testbed.errors import ConfigurationError
-from testbed.suggest import did_you_mean
+from testbed.base.errors import ConfigurationError
+from testbed.base.suggest import did_you_mean
 
 FOLDER = Path(__file__).parent / "reference"
 # The quantities of a table that holds page load times without and with Fast Open.

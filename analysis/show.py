@@ -21,7 +21,7 @@ from analysis.plot import rows as rows_of
 from analysis.report import find_reference
 from analysis.table import ALWAYS_SHOWN, make_table
 from analysis.words import MISSING, significant
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 
 def rebuilt(results: Results) -> Rebuilt:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.cells import flatten
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
+from testbed.base.suggest import did_you_mean
 from testbed.model import Condition
-from testbed.suggest import did_you_mean
 
 WORDS = ("place", "quantity", "unit")
 NUMBERS = ("value", "low", "high")

@@ -11,7 +11,7 @@ from analysis.statistics import LEAST_FOR_LEVEL, LEVEL, level_of_range
 from analysis.table import Pair, Table
 from analysis.trials import name_axes
 from analysis.words import count, number, signed
-from testbed.draws import REMEDY
+from testbed.experiment.draws import REMEDY
 
 
 def findings(table: Table) -> list[str]:

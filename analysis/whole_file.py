@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from testbed.errors import StorageError
+from testbed.base.errors import StorageError
 
 
 def write_whole(path: Path, text: str, remedy: str) -> None:

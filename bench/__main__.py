@@ -27,16 +27,16 @@ from bench import (
 from bench.machine import read_machine
 from bench.result import Result, all_met
 from bench.work import Work
-from testbed import log, places
-from testbed.errors import (
+from firstflight.cli.exits import run_command
+from testbed.base import log, places
+from testbed.base.errors import (
     EXIT_OK,
     EXIT_OUT_OF_TOLERANCE,
     ConfigurationError,
     TestbedError,
 )
-from testbed.exits import run_command
-from testbed.scratch import scratch_folder
-from testbed.suggest import did_you_mean
+from testbed.base.scratch import scratch_folder
+from testbed.base.suggest import did_you_mean
 
 # Where standard output is no terminal.
 WIDTH = 150

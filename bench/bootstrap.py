@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.result import Result, judge
 from bench.work import Work
-from testbed import places, proc
+from testbed.base import places, proc
 
 AGAIN_S = 3.0
 AGAIN_RUNS = 5

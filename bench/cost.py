@@ -17,9 +17,9 @@ from bench import guest
 from bench.result import Result, judge
 from bench.small_page import build_small_page
 from bench.work import Work, bundle, virtual_kernel
-from testbed import places
-from testbed.conclude import conclude
-from testbed.errors import TrialError
+from testbed.base import places
+from testbed.base.errors import TrialError
+from testbed.judge import conclude
 from testbed.kernel.pin import DEFAULT_VERSION
 from testbed.kernel.virtual import VirtualKernel
 from testbed.model import Condition, LinkSpec, TcpSpec, Trial

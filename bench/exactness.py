@@ -13,10 +13,10 @@ from bench.result import Result, judge
 from bench.small_page import build_small_page
 from bench.theory import Fetch, Packets, fetch_ms, packets
 from bench.work import Work, bundle, virtual_kernel
+from testbed.base.errors import TrialError
 from testbed.client.walk.discovery import Node
 from testbed.client.walk.request import request_head
-from testbed.conclude import conclude
-from testbed.errors import TrialError
+from testbed.judge import conclude
 from testbed.kernel.pin import DEFAULT_VERSION
 from testbed.kernel.protocol import Kernel
 from testbed.lab.topology import CLIENT_ADDRESS

@@ -24,7 +24,8 @@ def main(stage: str) -> None:
 
 
 def _go_on(stage: str) -> None:
-    from testbed import proc, trial
+    from testbed import trial
+    from testbed.base import proc
     from testbed.client.chromium import DRIVER
     from testbed.client.protocol import LoadOrder
     from testbed.lab.laboratory import open_lab

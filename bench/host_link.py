@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bench.result import Result, judge
 from bench.work import Work
-from testbed import places
+from testbed.base import places
 from testbed.lab.bounded import ping
 from testbed.lab.calibration import rtt_theory_ms
 from testbed.lab.knobs import set_knobs

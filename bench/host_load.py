@@ -11,12 +11,12 @@ from pathlib import Path
 from bench.result import Result, judge
 from bench.small_page import FACTS, HOST
 from bench.work import Work, bundle
-from testbed import places
-from testbed.conclude import conclude
-from testbed.errors import TrialError
+from testbed.base import places
+from testbed.base.errors import TrialError
+from testbed.base.log import logger
+from testbed.judge import conclude
 from testbed.kernel import kernel_versions, open_kernel
 from testbed.kernel.protocol import Kernel
-from testbed.log import logger
 from testbed.model import Condition, LinkSpec, PageLoad, TcpSpec, Trial
 from testbed.page.build import build_page
 from testbed.page.catalogue import TABLE_NAME

@@ -17,7 +17,7 @@ import brotli  # type: ignore[import-untyped]
 
 from bench.result import Result, judge
 from bench.work import Work
-from testbed import proc
+from testbed.base import proc
 from testbed.page.importing.reading import read_recording
 from testbed.page.importing.writing import Manner, write_page
 

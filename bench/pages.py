@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.result import Result, judge
 from bench.work import Work
-from testbed import log, places
+from testbed.base import log, places
 from testbed.page.catalogue import list_pages, read_kind
 from testbed.recipe.compare import Comparison, compare_recipe
 

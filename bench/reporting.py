@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.result import Result, judge
 from bench.work import Work
-from testbed import proc
+from testbed.base import proc
 from testbed.model import Condition, LinkSpec, TcpSpec
 from tests.analysis.sample import PAGES, conditions, experiment, record, write_results, write_sample
 

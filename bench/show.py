@@ -13,7 +13,7 @@ from rich.text import Text
 
 from bench.machine import Machine
 from bench.result import Result
-from testbed.errors import StorageError
+from testbed.base.errors import StorageError
 
 STYLES = {"met": "green", "missed": "bold red", "told": "dim"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.result import Result, judge
 from bench.table1 import run_config
 from bench.work import Work
-from testbed import places, proc
+from testbed.base import places, proc
 
 SWEEPS = ("tum-initcwnd", "tum-website", "reuse-initcwnd", "cs244-reuse", "kernel-cross")
 LIMIT_S = 900.0

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from bench.result import Result, judge
 from bench.work import Work
-from testbed import places, proc
-from testbed.errors import EXIT_INCOMPLETE, EXIT_OK, TestbedError
+from testbed.base import places, proc
+from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK, TestbedError
 from testbed.model import Record
-from testbed.records import RECORDS_FILE, read_records
+from testbed.results.records import RECORDS_FILE, read_records
 
 CELLS = 24
 SEEDS = 20

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.machine import Machine
-from testbed import log, places
-from testbed.bundle import make_bundle
-from testbed.errors import MissingError
+from testbed.base import log, places
+from testbed.base.errors import MissingError
 from testbed.kernel import open_kernel
 from testbed.kernel.virtual import VirtualKernel
+from testbed.setup.bundle import make_bundle
 
 _log = log.logger("testbed.bench")
 

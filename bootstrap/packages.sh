@@ -5,9 +5,9 @@
 readonly PACKAGES_S=120
 
 # list_declared: the packages of the programs that trials run, one a line, as clients and
-# testbed/programs.py declare them: packages="nodejs >= 18, npm".
+# testbed/setup/programs.py declare them: packages="nodejs >= 18, npm".
 list_declared() {
-  sed -nE 's/^.*\<packages="([^"]+)".*$/\1/p' "${root:?}/testbed/programs.py" \
+  sed -nE 's/^.*\<packages="([^"]+)".*$/\1/p' "${root:?}/testbed/setup/programs.py" \
     "$root"/testbed/client/*.py "$root"/testbed/client/*/*.py | sed 's/, */\n/g' | sort -u
 }
 

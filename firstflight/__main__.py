@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from testbed.interrupt import leave_on_signals
+from testbed.base.interrupt import leave_on_signals
 
 if __name__ == "__main__":
     leave_on_signals()

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.load import Results
+from firstflight.cli.main import main as run_command_line
 from firstflight.regression import open_regression
-from testbed.cli import main as run_command_line
 from testbed.doors import Analysis, Compared, Comparing, open_doors
 from testbed.model import Experiment, Record
 

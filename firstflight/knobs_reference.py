@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from testbed.knobs import FileKnob, explain, paths
-from testbed.places import ROOT
+from testbed.base.places import ROOT
+from testbed.experiment.knobs import FileKnob, explain, paths
 
 KNOBS_REFERENCE = ROOT / "docs" / "knobs.md"
 _INTRODUCTION = """\

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import click
 
+from firstflight.cli.main import NEEDS, testbed
 from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
 from firstflight.usage import PROGRAM, REFERENCE
-from testbed.cli import NEEDS, testbed
 
 WIDTH = 90
 _INTRODUCTION = f"""\

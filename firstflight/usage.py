@@ -94,7 +94,7 @@ def _verbs(group: str, sections: Mapping[str, Section]) -> list[str]:
 
 
 def _wrong(verb: str, problem: str, word: str, valid: Iterable[str]) -> Answer:
-    from testbed.suggest import did_you_mean  # who types well does not pay for it
+    from testbed.base.suggest import did_you_mean  # who types well does not pay for it
 
     asked = f"{PROGRAM} {verb}".strip()
     return Answer(
@@ -103,7 +103,7 @@ def _wrong(verb: str, problem: str, word: str, valid: Iterable[str]) -> Answer:
 
 
 def _read_version() -> str:
-    from testbed.places import describe_version
+    from testbed.base.places import describe_version
 
     return describe_version()
 

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from testbed import places
-from testbed.config import Catalogue
-from testbed.environment import Environment
+from testbed.base import places
+from testbed.experiment.config import Catalogue
+from testbed.experiment.stopping import Unsettled
 from testbed.model import Experiment
+from testbed.results.environment import Environment
 from testbed.run import Means
-from testbed.stopping import Unsettled
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def make_etc(etc: Path) -> None:
 
 def probe() -> dict[str, str]:
     """What trials will run with here: ``backend`` or ``problem``, and the ``scheduler``."""
-    from testbed.errors import MissingError
+    from testbed.base.errors import MissingError
     from testbed.lab.link.backend import choose_backend
 
     scheduler = "fifo" if may_be_fifo() else "normal"

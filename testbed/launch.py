@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
 
-from testbed import log
+from testbed.base import log
+from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.units import format_count
 from testbed.doors import Doors
-from testbed.environment import Environment, differences
-from testbed.errors import ConfigurationError, StorageError
-from testbed.lanes import read_lanes, write_lanes
-from testbed.manifest import Manifest, load_manifest, make_manifest, write_manifest
+from testbed.experiment.lanes import read_lanes, write_lanes
+from testbed.experiment.plan import plan_trials
 from testbed.model import Experiment
-from testbed.plan import plan_trials
-from testbed.progress import open_display, repeating
+from testbed.results.environment import Environment, differences
+from testbed.results.manifest import Manifest, load_manifest, make_manifest, write_manifest
+from testbed.results.progress import open_display, repeating
+from testbed.results.store import new_results
+from testbed.results.tally import Tally
 from testbed.run import Means, run_experiment
-from testbed.store import new_results
-from testbed.tally import Tally
-from testbed.units import format_count
 
 _log = log.logger(__name__)
 

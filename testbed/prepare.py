@@ -6,14 +6,12 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
-from testbed import log, places
-from testbed.bundle import make_bundle
+from testbed.base import log, places
+from testbed.base.errors import ConfigurationError
 from testbed.client import CLIENTS
-from testbed.conclude import conclude
-from testbed.config import Catalogue
-from testbed.determinism import check_determinism
-from testbed.environment import Environment, hash_tree, read_environment
-from testbed.errors import ConfigurationError
+from testbed.experiment.config import Catalogue
+from testbed.experiment.plan import plan_trials
+from testbed.judge import conclude
 from testbed.kernel import KERNELS, kernel_versions, open_kernel
 from testbed.kernel.cpuid import read_cpuid
 from testbed.kernel.host import HostKernel
@@ -24,9 +22,11 @@ from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
 from testbed.page.archive import read_archive
 from testbed.page.build import build_page
 from testbed.page.catalogue import find_page, list_pages, read_kind
-from testbed.plan import plan_trials
-from testbed.programs import programs_of, read_elsewhere, read_files, read_versions
+from testbed.results.environment import Environment, hash_tree, read_environment
 from testbed.run import Means
+from testbed.setup.bundle import make_bundle
+from testbed.setup.determinism import check_determinism
+from testbed.setup.programs import programs_of, read_elsewhere, read_files, read_versions
 
 _log = log.logger(__name__)
 
@@ -133,5 +133,5 @@ def built_page(name: str, cache: Path) -> Path:
 def _judge_digest() -> str:
     """The code that turns captures and counters into proofs on the host: part of the results."""
     package = Path(__file__).parent
-    judge = (package / "conclude.py").read_bytes() + hash_tree(package / "wire").encode()
+    judge = (package / "judge.py").read_bytes() + hash_tree(package / "wire").encode()
     return hashlib.sha256(judge).hexdigest()

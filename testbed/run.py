@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
-from testbed import log
-from testbed.checksums import damaged_since, read_stamps
-from testbed.draws import REMEDY, draws_nothing, nothing_varies
-from testbed.errors import NO_ROOM, MissingError, StorageError, TestbedError
-from testbed.interrupt import interruptible
+from testbed.base import log
+from testbed.base.checksums import damaged_since, read_stamps
+from testbed.base.errors import NO_ROOM, MissingError, StorageError, TestbedError
+from testbed.base.interrupt import interruptible
+from testbed.experiment.draws import REMEDY, draws_nothing, nothing_varies
+from testbed.experiment.plan import choose_trials, plan_trials, positions
+from testbed.experiment.stopping import PAIR, Unsettled, all_settled, look_points
 from testbed.kernel.protocol import InterruptedTrial, Kernel, RawResult
-from testbed.manifest import Manifest
 from testbed.model import Record, Trial
-from testbed.plan import choose_trials, plan_trials, positions
-from testbed.progress import Display
-from testbed.stopping import PAIR, Unsettled, all_settled, look_points
-from testbed.store import Store, open_store
-from testbed.tally import Tally, tally
+from testbed.results.manifest import Manifest
+from testbed.results.progress import Display
+from testbed.results.store import Store, open_store
+from testbed.results.tally import Tally, tally
 
 _log = log.logger(__name__)
 Conclude = Callable[[Trial, RawResult, Path, str, int], Record]

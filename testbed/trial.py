@@ -1,6 +1,6 @@
 """One trial, performed where its kernel runs: lab, server, client and capture joined.
 
-Standard library only: this is what a guest executes.  ``testbed.conclude`` turns what it leaves
+Standard library only: this is what a guest executes.  ``testbed.judge`` turns what it leaves
 behind (``observation.json`` and the capture) into a Record on the host.
 """
 
@@ -14,16 +14,16 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from testbed.alignment import Moments, begin_stage, choose_moments, draw_secrets
+from testbed.base.errors import LabError, MissingError, TestbedError
+from testbed.base.machine import describe_machine, describe_queues, read_queued, read_sample
 from testbed.client import CLIENTS
 from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
 from testbed.client.verdict import check_protocols, judge_coverage, unreached
-from testbed.errors import LabError, MissingError, TestbedError
+from testbed.lab.alignment import Moments, begin_stage, choose_moments, draw_secrets
 from testbed.lab.exactness import HOST
 from testbed.lab.laboratory import Lab, open_lab
 from testbed.lab.link.backend import choose_backend
 from testbed.lab.topology import RESOLVER_ADDRESS, origin_address
-from testbed.machine import describe_machine, describe_queues, read_queued, read_sample
 from testbed.model import (
     CAPTURE_FILE,
     OBSERVATION_FILE,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.config import Catalogue
-from testbed.environment import Environment
+from testbed.experiment.config import Catalogue
+from testbed.experiment.plan import plan_trials
 from testbed.model import Experiment, Trial
-from testbed.plan import plan_trials
+from testbed.results.environment import Environment
 from tests.hallway import CATALOGUE, ENVIRONMENT, make_experiment
 
 

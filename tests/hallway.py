@@ -14,19 +14,19 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from firstflight.cli.main import main
 from firstflight.regression import open_regression
-from testbed import proc
-from testbed.cli import main
-from testbed.config import Catalogue
+from testbed.base import proc
+from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK
 from testbed.doors import Analysis, Compared, Comparing, Doors
-from testbed.environment import Environment
-from testbed.errors import EXIT_INCONCLUSIVE, EXIT_OK
+from testbed.experiment.config import Catalogue
+from testbed.experiment.stopping import Unsettled, all_settled
 from testbed.kernel.fake import FakeKernel, conclude
 from testbed.kernel.protocol import Kernel, RawResult
 from testbed.model import Condition, Experiment, LinkSpec, Outcome, TcpSpec, Trial
+from testbed.results.environment import Environment
+from testbed.results.store import read_records
 from testbed.run import Means
-from testbed.stopping import Unsettled, all_settled
-from testbed.store import read_records
 
 CATALOGUE = Catalogue(
     pages=frozenset({"amazon", "nytimes", "wikipedia", "wsj"}),

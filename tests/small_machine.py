@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import CompletedProcess  # noqa: TID251 - only the type of what proc returns
 
-from testbed import proc
+from testbed.base import proc
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = "int main(void)\n{\n\treturn 0;\n}\n"
@@ -24,13 +24,14 @@ ANSWERING = (
     "firstflight/usage.py",
     "pyproject.toml",
     "testbed/__init__.py",
-    "testbed/errors.py",
-    "testbed/places.py",
-    "testbed/suggest.py",
+    "testbed/base/__init__.py",
+    "testbed/base/errors.py",
+    "testbed/base/places.py",
+    "testbed/base/suggest.py",
 )
 """What it takes to answer help, version and typing errors."""
 DECLARING = (
-    "testbed/programs.py",
+    "testbed/setup/programs.py",
     "testbed/client/chromium/__init__.py",
     "testbed/client/wget2.py",
 )

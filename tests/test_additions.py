@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.store import read_records
+from testbed.base import proc
+from testbed.results.store import read_records
 
 ROOT = Path(__file__).parent.parent
 COPIED = ("analysis", "configs", "docs", "firstflight", "pages", "testbed")
@@ -92,18 +92,18 @@ from analysis.frame import TRIAL_COLUMNS
 from analysis.words import axis_name, axis_value
 from firstflight.knobs_reference import render_knobs
 from pathlib import Path
-from testbed.config import Catalogue, load_experiment
-from testbed.knobs import explain, paths
+from testbed.experiment.config import Catalogue, load_experiment
+from testbed.experiment.knobs import explain, paths
 from testbed.lab.calibration import train_theory
 from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import require_emulated
 from testbed.lab.link.tap import Tap
-from testbed.label import label, varying
-from testbed.manifest import read_manifest
-from testbed.only import select
-from testbed.override import parse_override
-from testbed.plan import plan_trials
-from testbed.store import read_records
+from testbed.experiment.label import label, varying
+from testbed.results.manifest import read_manifest
+from testbed.experiment.only import select
+from testbed.experiment.override import parse_override
+from testbed.experiment.plan import plan_trials
+from testbed.results.store import read_records
 there = Catalogue(frozenset({"amazon"}), frozenset({"graph"}), frozenset(), {"virtual": ("7.3",)})
 config = Path(sys.argv[1])
 config.write_text('page = "amazon"\\nclient = "graph"\\n')
@@ -211,8 +211,8 @@ def test_a_client_of_an_external_program_touches_two_files(tree: Path) -> None:
     found = ask(tree, """\
 import json
 from testbed.client import CLIENTS
-from testbed.doctor import read_tools
-from testbed.programs import find, programs_of
+from testbed.setup.doctor import read_tools
+from testbed.setup.programs import find, programs_of
 (curl,) = (one for one in programs_of(("curl",)) if one.name == "curl")
 print(json.dumps({"tool": read_tools()["curl"], "named": "curl" in CLIENTS,
                   "looked_for": str(find(curl))}))

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.alignment import ALIGN_NS, LAUNCH_NS, READY_NS, choose_moments, next_round
+from testbed.base.seeding import start_offset_ns
+from testbed.lab.alignment import ALIGN_NS, LAUNCH_NS, READY_NS, choose_moments, next_round
 from testbed.model import Condition, Trial
-from testbed.variation import start_offset_ns
 
 NOW = 1_700_000_006_720_000_000
 ROUND = 1_700_000_010_000_000_000

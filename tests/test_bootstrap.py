@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
+from testbed.base import proc
 from testbed.client import CLIENTS
-from testbed.programs import package_names, programs_of
+from testbed.setup.programs import package_names, programs_of
 from tests.small_machine import ROOT, SmallMachine, make_small_machine
 
 UBUNTU = 'PRETTY_NAME="Ubuntu 24.04.1 LTS"\nID=ubuntu\nVERSION_ID="24.04"\n'

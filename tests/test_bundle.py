@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed import bundle as bundles
-from testbed.bundle import Bundle, make_bundle
-from testbed.errors import MissingError
+from testbed.base.errors import MissingError
+from testbed.setup import bundle as bundles
+from testbed.setup.bundle import Bundle, make_bundle
 
 
 class Parts:
@@ -55,7 +55,7 @@ def test_what_is_in_it(parts: Parts) -> None:
     assert (made.path / "testbed/trial.py").read_bytes() == Path(
         bundles.PACKAGE, "trial.py"
     ).read_bytes()
-    assert not (made.path / "testbed/store.py").exists()
+    assert not (made.path / "testbed/results/store.py").exists()
     assert not (made.path / "testbed/wire/proof.py").exists()
 
 

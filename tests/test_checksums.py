@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import checksums
-from testbed.checksums import (
+from testbed.base import checksums
+from testbed.base.checksums import (
     CHECKSUMS_FILE,
     damaged_files,
     damaged_since,

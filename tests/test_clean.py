@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.clean import find_leftovers, remove
-from testbed.errors import StorageError
-from testbed.places import ROOT
-from testbed.scratch import scratch_folder
+from testbed.base import proc
+from testbed.base.errors import StorageError
+from testbed.base.places import ROOT
+from testbed.base.scratch import scratch_folder
+from testbed.setup.clean import find_leftovers, remove
 
 KILLED = """\
 import os, signal
-from testbed.scratch import scratch_folder
+from testbed.base.scratch import scratch_folder
 with scratch_folder("stage") as folder:
     (folder / "file").write_text("left")
     os.kill(os.getpid(), signal.SIGKILL)

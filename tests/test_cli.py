@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from firstflight.cli import machine as cli_machine
+from firstflight.cli.main import main
 from firstflight.joined import open_analysis
-from testbed import cli_machine
-from testbed.cli import main
-from testbed.config import load_experiment
-from testbed.doctor import Check
-from testbed.environment import Environment
+from testbed.base.places import CONFIGS, ROOT
+from testbed.experiment.config import load_experiment
+from testbed.experiment.plan import plan_trials
 from testbed.model import Outcome
-from testbed.places import CONFIGS, ROOT
-from testbed.plan import plan_trials
-from testbed.records import read_records
-from testbed.store import open_store
+from testbed.results.environment import Environment
+from testbed.results.records import read_records
+from testbed.results.store import open_store
+from testbed.setup.doctor import Check
 from tests.hallway import CATALOGUE, ENVIRONMENT, make_doors
 
 QUICK = str(CONFIGS / "quick.toml")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.cli import main
+from firstflight.cli.main import main
 from tests.hallway import make_doors
 
 

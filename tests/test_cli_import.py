@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from testbed import places
-from testbed.cli_import import import_command
-from testbed.errors import ConfigurationError
+from firstflight.cli.import_page import import_command
+from testbed.base import places
+from testbed.base.errors import ConfigurationError
 from testbed.page.archive import read_archive
 from testbed.page.build import build_page
 from testbed.page.coding import decode

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed import cli_pages, places
-from testbed.cli import main
+from firstflight.cli import pages as cli_pages
+from firstflight.cli.main import main
+from testbed.base import places
 from testbed.page.archive import read_archive
 from testbed.page.writer import write_archive
 from tests.hallway import make_doors

@@ -11,9 +11,10 @@ from pathlib import Path
 import click
 import pytest
 
-from testbed import cli_record, places
-from testbed.errors import EXIT_CONFIGURATION, EXIT_INTERRUPTED, EXIT_OK
-from testbed.exits import run_command
+from firstflight.cli import record as cli_record
+from firstflight.cli.exits import run_command
+from testbed.base import places
+from testbed.base.errors import EXIT_CONFIGURATION, EXIT_INTERRUPTED, EXIT_OK
 from testbed.page.archive import read_archive
 from testbed.page.facts import read_facts
 from testbed.page.recording import Recording

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.cli import main
+from firstflight.cli.main import main
 from testbed.doors import Doors
-from testbed.lanes import write_lanes
+from testbed.experiment.lanes import write_lanes
 from tests.analysis.history.nights import night
 from tests.hallway import make_doors
 

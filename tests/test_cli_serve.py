@@ -15,14 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from testbed import cli_serve, prepare, proc
-from testbed.clean import find_leftovers, remove
-from testbed.cli_serve import serve
-from testbed.errors import EXIT_CONFIGURATION, EXIT_OK
-from testbed.exits import run_command
+from firstflight.cli import serve as cli_serve
+from firstflight.cli.exits import run_command
+from firstflight.cli.serve import serve
+from testbed import prepare
+from testbed.base import proc
+from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK
+from testbed.base.places import ROOT
 from testbed.loopback import LoopbackSite
 from testbed.model import Replay, Substitution
-from testbed.places import ROOT
+from testbed.setup.clean import find_leftovers, remove
 from tests.hallway import make_doors
 from tests.test_loopback import BODIES, IMG, WWW, build, curl
 
@@ -140,8 +142,8 @@ SERVE = """\
 import sys
 from pathlib import Path
 from testbed import prepare
-from testbed.cli_serve import serve
-from testbed.exits import run_command
+from firstflight.cli.serve import serve
+from firstflight.cli.exits import run_command
 from tests.hallway import make_doors
 prepare.built_page = lambda _name, _cache: Path(sys.argv[1]) / "built"
 run_command(serve, args=["small", "--json"], obj=make_doors(Path(sys.argv[1])))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testbed.conclude import conclude
+from testbed.judge import conclude
 from testbed.kernel.protocol import RawResult, Status
 from testbed.model import (
     Condition,

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.config import Catalogue, load_experiment
-from testbed.errors import ConfigurationError
-from testbed.knobs import SWEPT
+from testbed.base.errors import ConfigurationError
+from testbed.base.places import CONFIGS
+from testbed.experiment.config import Catalogue, load_experiment
+from testbed.experiment.knobs import SWEPT
+from testbed.experiment.override import Override, parse_override
 from testbed.model import Experiment, LinkSpec, TcpSpec
-from testbed.override import Override, parse_override
-from testbed.places import CONFIGS
 from testbed.prepare import read_catalogue
 from tests.hallway import CATALOGUE
 

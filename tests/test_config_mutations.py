@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed.config import load_experiment
-from testbed.errors import ConfigurationError, TestbedError
-from testbed.override import parse_override
-from testbed.places import CONFIGS
-from testbed.plan import plan_trials
+from testbed.base.errors import ConfigurationError, TestbedError
+from testbed.base.places import CONFIGS
+from testbed.experiment.config import load_experiment
+from testbed.experiment.override import parse_override
+from testbed.experiment.plan import plan_trials
 from testbed.prepare import read_catalogue
 from tests.hallway import CATALOGUE
 

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed.determinism import (
+from testbed.base.errors import TestbedError
+from testbed.kernel.protocol import RawResult
+from testbed.kernel.virtual import TRACE_FILE
+from testbed.model import CAPTURE_FILE, Condition, Record, Replay, Trial
+from testbed.setup.determinism import (
     TRACE_RECORD,
     check_determinism,
     first_difference,
@@ -16,10 +20,6 @@ from testbed.determinism import (
     read_calls,
     read_packets,
 )
-from testbed.errors import TestbedError
-from testbed.kernel.protocol import RawResult
-from testbed.kernel.virtual import TRACE_FILE
-from testbed.model import CAPTURE_FILE, Condition, Record, Replay, Trial
 from tests.wire.packets import ACK, CLIENT, PUSH, REQUEST, SERVER, Capture
 
 TRIAL = Trial(Condition("p", "graph"), 0, 0, "virtual", "7.3")

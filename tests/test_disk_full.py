@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
-from testbed import proc
-from testbed.errors import EXIT_INCOMPLETE
-from testbed.exits import run_command
-from testbed.places import CONFIGS, ROOT
+from firstflight.cli.exits import run_command
+from testbed.base import proc
+from testbed.base.errors import EXIT_INCOMPLETE
+from testbed.base.places import CONFIGS, ROOT
 
 RUN = (
     f"{sys.executable} -P -m firstflight run {CONFIGS / 'quick.toml'} --client graph --jobs 1 "

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.doctor import examine, healthy, parse_meminfo, read_tools
+from testbed.setup.doctor import examine, healthy, parse_meminfo, read_tools
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def test_what_is_not_built_is_named_with_a_remedy(tmp_path: Path) -> None:
 
 
 def test_a_missing_tool_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("testbed.doctor._SBIN", str(tmp_path))
+    monkeypatch.setattr("testbed.setup.doctor._SBIN", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     checks = {check.name: check for check in examine(1)}
     for tool, package in read_tools().items():

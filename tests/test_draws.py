@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.draws import RESOLUTION_MS, draws_nothing, nothing_varies, seeds_differ
+from testbed.experiment.draws import RESOLUTION_MS, draws_nothing, nothing_varies, seeds_differ
 from testbed.model import (
     Condition,
     Experiment,

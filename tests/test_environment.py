@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.environment import (
+from testbed.base import proc
+from testbed.results.environment import (
     Environment,
     differences,
     hash_tree,

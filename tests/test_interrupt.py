@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 import pytest
 
-from testbed import proc
-from testbed.exits import run_command
-from testbed.interrupt import SIGNALS, interruptible, raising
-from testbed.places import CONFIGS, ROOT
+from firstflight.cli.exits import run_command
+from testbed.base import proc
+from testbed.base.interrupt import SIGNALS, interruptible, raising
+from testbed.base.places import CONFIGS, ROOT
 
 pytestmark = pytest.mark.usefixtures("not_below_nohup")
 MOMENTS_S = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.places import CONFIGS, ROOT
-from testbed.records import RECORDS_FILE, read_records
+from testbed.base import proc
+from testbed.base.places import CONFIGS, ROOT
+from testbed.results.records import RECORDS_FILE, read_records
 
 SECONDS = 0.05
 REPETITIONS = 24

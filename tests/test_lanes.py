@@ -13,20 +13,20 @@ from pathlib import Path
 import pytest
 
 from analysis.load import read_results
-from testbed.cli import main
-from testbed.config import load_experiment
+from firstflight.cli.main import main
+from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.places import CONFIGS
 from testbed.doors import Doors
-from testbed.environment import Environment
-from testbed.errors import ConfigurationError, StorageError
+from testbed.experiment.config import load_experiment
+from testbed.experiment.lanes import read_lanes, split, worst_exit
+from testbed.experiment.override import parse_override
+from testbed.experiment.plan import plan_trials
 from testbed.kernel.fake import FakeKernel
 from testbed.kernel.protocol import RawResult
-from testbed.lanes import read_lanes, split, worst_exit
-from testbed.manifest import load_manifest
 from testbed.model import Outcome, Trial
-from testbed.override import parse_override
-from testbed.places import CONFIGS
-from testbed.plan import plan_trials
-from testbed.records import read_records
+from testbed.results.environment import Environment
+from testbed.results.manifest import load_manifest
+from testbed.results.records import read_records
 from tests.hallway import CATALOGUE, ENVIRONMENT, make_doors, make_means
 
 VERSIONS = 'kernel.versions=["6.1", "7.3"]'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
+from testbed.base import proc
 
 ROOT = Path(__file__).parent.parent
 TOOLS = Path(sys.executable).parent

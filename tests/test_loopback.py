@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from testbed import proc
-from testbed.cli_serve import browser_argv, curl_argv
+from firstflight.cli.serve import browser_argv, curl_argv
+from testbed.base import proc
+from testbed.base.errors import ConfigurationError, LabError
 from testbed.client.chromium.browser import find_browser
-from testbed.errors import ConfigurationError, LabError
 from testbed.loopback import LoopbackSite, resolver_rules, serve_loopback
 from testbed.page.authority import make_authority
 from testbed.server.listeners import Listener

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.machine import (
+from testbed.base import proc
+from testbed.base.machine import (
     LIMITS,
     describe_machine,
     describe_queues,

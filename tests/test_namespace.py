@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.namespace import Namespace
+from testbed.base import proc
+from testbed.base.namespace import Namespace
 from tests.lab.wires import namespace
 
 THREAD_NAMESPACE = "/proc/thread-self/ns/net"

@@ -9,7 +9,7 @@ from subprocess import CompletedProcess  # noqa: TID251 - only the type of what 
 
 import pytest
 
-from testbed import proc
+from testbed.base import proc
 
 ROOT = Path(__file__).parent.parent
 SKIPPED = "import pytest\n\ndef test_a() -> None:\n    pytest.skip('no kernel here')\n"

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.errors import ConfigurationError
-from testbed.label import label, varying
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.label import label, varying
+from testbed.experiment.only import select
 from testbed.model import Experiment, Trial
-from testbed.only import select
 
 
 def test_clauses_narrow_and_equal_keys_widen(experiment: Experiment) -> None:

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.plan import choose_trials, plan_trials, positions
 from testbed.kernel import KERNELS
 from testbed.kernel.host import HostKernel
-from testbed.kernel.protocol import REAL_TIME
-from testbed.model import Experiment, digest
-from testbed.plan import choose_trials, plan_trials, positions
+from testbed.model import REAL_TIME, Experiment, digest
 from tests.hallway import make_experiment
 
 

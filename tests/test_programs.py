@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
+from testbed.base import proc
+from testbed.base.errors import MissingError
 from testbed.client.program import Program
-from testbed.errors import MissingError
-from testbed.programs import (
+from testbed.setup.programs import (
     ABSENT,
     find,
     parse_list,
@@ -70,7 +70,7 @@ def test_a_static_program_has_no_libraries_and_what_the_loader_refuses_is_told(
     loader = tmp_path / "loader"
     source.write_text("int main(void) { return 2; }\n")
     proc.run(("gcc", "-static", "-o", str(loader), str(source)))
-    monkeypatch.setattr("testbed.programs.LOADER", str(loader))
+    monkeypatch.setattr("testbed.setup.programs.LOADER", str(loader))
     with pytest.raises(MissingError, match="cannot be told"):
         read_files(planted)
 

@@ -7,9 +7,9 @@ from threading import Event
 
 import pytest
 
-from testbed import log
+from testbed.base import log
 from testbed.model import Cost, Record, Trial
-from testbed.progress import Display, Lines, Live, open_display, repeating
+from testbed.results.progress import Display, Lines, Live, open_display, repeating
 
 
 def record(trial: Trial, reason: str | None = None) -> Record:

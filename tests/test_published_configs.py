@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from testbed.config import load_experiment
+from testbed.base.places import CONFIGS
+from testbed.experiment.config import load_experiment
+from testbed.experiment.only import knob_of
 from testbed.model import Condition, Experiment
-from testbed.only import knob_of
-from testbed.places import CONFIGS
 from testbed.prepare import read_catalogue
 
 RECORDED = {"amazon", "nytimes", "wsj", "wikipedia"}

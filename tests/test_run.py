@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed.checksums import write_checksums
-from testbed.errors import EXIT_INCOMPLETE, MissingError, StorageError
+from testbed.base.checksums import write_checksums
+from testbed.base.errors import EXIT_INCOMPLETE, MissingError, StorageError
 from testbed.kernel.fake import FakeKernel
 from testbed.kernel.protocol import Kernel, RawResult
-from testbed.manifest import Manifest, make_manifest
 from testbed.model import Experiment, Outcome, Record, Trial
-from testbed.records import read_records
+from testbed.results.manifest import Manifest, make_manifest
+from testbed.results.records import read_records
+from testbed.results.tally import Tally, tally
 from testbed.run import run_experiment
-from testbed.tally import Tally, tally
 from tests.hallway import ENVIRONMENT, make_means
 
 

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 
 from analysis.settling import list_unsettled
-from testbed.cli import main
-from testbed.config import load_experiment
-from testbed.errors import ConfigurationError
+from firstflight.cli.main import main
+from testbed.base.errors import ConfigurationError
+from testbed.base.places import CONFIGS
+from testbed.experiment.config import load_experiment
+from testbed.experiment.override import Override
+from testbed.experiment.plan import plan_trials
+from testbed.experiment.stopping import look_points
 from testbed.kernel.fake import FakeKernel
 from testbed.kernel.protocol import RawResult
-from testbed.manifest import Manifest, load_manifest, make_manifest
 from testbed.model import Experiment, Outcome, Record, Trial
-from testbed.override import Override
-from testbed.places import CONFIGS
-from testbed.plan import plan_trials
-from testbed.records import read_records
+from testbed.results.manifest import Manifest, load_manifest, make_manifest
+from testbed.results.records import read_records
+from testbed.results.tally import Tally
 from testbed.run import run_experiment
-from testbed.stopping import look_points
-from testbed.tally import Tally
 from tests.hallway import CATALOGUE, ENVIRONMENT, make_doors, make_experiment, make_means
 from tests.test_run import Quiet
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.environment import Environment
-from testbed.errors import ConfigurationError, StorageError
+from testbed.base import proc
+from testbed.base.errors import ConfigurationError, StorageError
+from testbed.experiment.plan import plan_trials
 from testbed.kernel.fake import observe
-from testbed.manifest import load_manifest, make_manifest, read_manifest, write_manifest
 from testbed.model import Experiment, Record, Trial, canonical
-from testbed.plan import plan_trials
-from testbed.records import read_records
-from testbed.store import new_results, open_store
+from testbed.results.environment import Environment
+from testbed.results.manifest import load_manifest, make_manifest, read_manifest, write_manifest
+from testbed.results.records import read_records
+from testbed.results.store import new_results, open_store
 from tests.hallway import ENVIRONMENT
 
 

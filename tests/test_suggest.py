@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.knobs import FIXED, KERNEL, SWEPT
-from testbed.suggest import did_you_mean, nearest, stem
+from testbed.base.suggest import did_you_mean, nearest, stem
+from testbed.experiment.knobs import FIXED, KERNEL, SWEPT
 
 NAMES = [*SWEPT, *FIXED, *KERNEL]
 

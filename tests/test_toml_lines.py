@@ -5,7 +5,7 @@ import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.toml_lines import find_lines, locate
+from testbed.experiment.toml_lines import find_lines, locate
 
 TEXT = '''# a comment
 title = "one" # not = here

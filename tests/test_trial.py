@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from testbed import trial as trials
-from testbed.alignment import Moments
+from testbed.base.errors import LabError, MissingError
 from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
-from testbed.errors import LabError, MissingError
+from testbed.lab.alignment import Moments
 from testbed.lab.exactness import HOST
 from testbed.model import (
     Condition,

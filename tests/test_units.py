@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.units import format_bytes, format_duration
+from testbed.base.units import format_bytes, format_duration
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firstflight.cli import main as cli
+from firstflight.cli.main import NEEDS
 from firstflight.reference import list_verbs
 from firstflight.usage import PROGRAM, REFERENCE, Answer, answer, parse_reference
-from testbed import cli, proc
-from testbed.cli import NEEDS
-from testbed.places import ROOT, describe_version
+from testbed.base import proc
+from testbed.base.places import ROOT, describe_version
 
 SECTIONS = parse_reference(REFERENCE.read_text(encoding="utf-8"))
 VERBS = {" ".join(words): command for words, command in list_verbs()}

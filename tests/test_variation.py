@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.variation import start_offset_ns, think_factor
+from testbed.base.seeding import start_offset_ns, think_factor
 
 SEEDS = st.integers(0, 2**31 - 1)
 TEXTS = st.text(st.characters(codec="utf-8"))

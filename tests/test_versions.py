@@ -12,13 +12,13 @@ import pytest
 
 from analysis.cells import cells_of
 from analysis.load import read_results
-from testbed.environment import Environment
-from testbed.errors import StorageError
-from testbed.manifest import load_manifest, make_manifest, read_manifest, write_manifest
+from testbed.base.errors import StorageError
+from testbed.experiment.plan import plan_trials
 from testbed.model import SCHEMA_VERSION, Experiment, Record, Trial, canonical
-from testbed.plan import plan_trials
-from testbed.records import parse_record, read_records
-from testbed.store import open_store
+from testbed.results.environment import Environment
+from testbed.results.manifest import load_manifest, make_manifest, read_manifest, write_manifest
+from testbed.results.records import parse_record, read_records
+from testbed.results.store import open_store
 
 CHANGED: dict[str, Any] = {
     "server_think_ms": 50.0,

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from testbed import cli
+from firstflight.cli import main as cli
 
 ROOT = Path(__file__).parent.parent
 WORKFLOW = (ROOT / ".github" / "workflows" / "nightly.yml").read_text()

@@ -8,7 +8,7 @@ from typing import Literal
 from analysis.cells import Axes
 from analysis.compare.packets import PacketDifference
 from analysis.statistics import Interval
-from testbed.errors import (
+from testbed.base.errors import (
     EXIT_INCONCLUSIVE,
     EXIT_OK,
     EXIT_OUT_OF_TOLERANCE,

@@ -7,8 +7,8 @@ from typing import Any
 
 from analysis.compare.comparison import Part
 from analysis.load import Results
-from testbed.errors import ConfigurationError
-from testbed.suggest import did_you_mean
+from testbed.base.errors import ConfigurationError
+from testbed.base.suggest import did_you_mean
 
 ALL = "all"
 SHOWN = 40

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.cells import Axes, Cell, Key, key_of
 from analysis.words import axis_value
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)

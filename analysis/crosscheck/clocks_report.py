@@ -8,7 +8,7 @@ from typing import Any
 from analysis.crosscheck.clocks import TOLERANCE_PCT, Comparison, CrossCheck, Side, Verdict
 from analysis.crosscheck.words import Presented, align, kernel_name, render_crosscheck_page
 from analysis.words import axis_value, axis_word, clean, count, number, signed
-from testbed.errors import (
+from testbed.base.errors import (
     EXIT_INCOMPLETE,
     EXIT_INCONCLUSIVE,
     EXIT_OK,

@@ -16,7 +16,7 @@ from analysis.crosscheck.kernels_words import (
     summary_lines,
 )
 from analysis.crosscheck.words import Presented, kernel_name, render_crosscheck_page
-from testbed.errors import EXIT_INCOMPLETE, EXIT_OK
+from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK
 
 
 def present_kernels(cross: KernelCross) -> Presented:

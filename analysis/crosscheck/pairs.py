@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.cells import Cell, cells_of, key_of, varying_axes
 from analysis.load import Results
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 VIRTUAL = "virtual"
 

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, StorageError
 
 APPLICATION_ID = 0x66666869
 BUSY_S = 30.0

@@ -12,7 +12,7 @@ from analysis.history.trend import Lane, Line, Point, read_lanes
 from analysis.rendering import TEMPLATES, open_templates
 from analysis.whole_file import write_whole
 from analysis.words import axis_value, axis_word, count
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 LAST_RUNS = 100
 """How many runs of a lane the page shows unless it is told."""

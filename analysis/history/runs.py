@@ -12,7 +12,7 @@ from analysis.cells import Cell, cells_of, experiment_of, flatten
 from analysis.history.database import changing
 from analysis.history.verdicts import CellVerdict, Verdicts
 from analysis.load import Results
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, TcpSpec, canonical, digest
 
 ALWAYS_NAMED = ("page", "client", "rtt_ms", "tfo")

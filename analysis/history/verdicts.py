@@ -10,7 +10,7 @@ from typing import Any
 from analysis.cells import key_of
 from analysis.compare import CompareOptions, Comparison, compare_results
 from analysis.load import Results, read_results
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 EVERYTHING = ("all",)
 REFUSED = "refused"

@@ -12,7 +12,7 @@ from analysis.har import HarError, parse_har, read_har_bytes
 from analysis.load import Results
 from analysis.paper.sweep import proven_records
 from analysis.shortflow import predict_fetch_ms
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import Record
 
 WINDOW = "initcwnd_segments"

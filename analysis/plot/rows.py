@@ -13,7 +13,7 @@ import altair as alt
 import pandas as pd
 
 from analysis.plot.titles import value_text
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 Row = dict[str, Any]
 

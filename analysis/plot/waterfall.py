@@ -14,7 +14,7 @@ from analysis.plot.scales import color_of
 from analysis.plot.theme import FACET_WIDTH, PANEL_WIDTH, Plot
 from analysis.plot.titles import panel_text
 from analysis.words import clean
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 ROW_PX = 7
 TICKS = 4

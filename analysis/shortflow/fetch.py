@@ -16,7 +16,7 @@ from analysis.shortflow.bottleneck import Direction, directions
 from analysis.shortflow.receiver import FIRST_WINDOW_BYTES, Receiver
 from analysis.shortflow.transfer import ACK_BYTES, Ack, Transfer
 from analysis.shortflow.window import Window
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import LinkSpec, TcpSpec
 
 IP_TCP_BYTES = 20 + 20

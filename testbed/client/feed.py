@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed import proc
+from testbed.base import proc
 
 READY_S = 30.0
 POLL_S = 0.001

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from testbed.base.errors import MissingError
+from testbed.base.seeding import think_factor
 from testbed.client.alpn import H2, wanted_protocols
 from testbed.client.coverage import BODILESS, NOT_MODIFIED, compare, list_altered
 from testbed.client.har import UNKNOWN, Exchange, write_har
@@ -25,9 +27,7 @@ from testbed.client.protocol import (
     Resource,
     client_environment,
 )
-from testbed.errors import MissingError
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
-from testbed.variation import think_factor
 
 WALK = Path(__file__).parent / "walk" / "main.py"
 NOTHING = hashlib.sha256(b"").hexdigest()

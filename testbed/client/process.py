@@ -7,7 +7,7 @@ import select
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from testbed import proc
+from testbed.base import proc
 from testbed.client.protocol import LoadError, LoadTimeoutError
 
 TAIL_BYTES = 2000

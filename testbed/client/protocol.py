@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from testbed.base.errors import TrialError
 from testbed.client.program import Program
-from testbed.errors import TrialError
 from testbed.model import PageLoad
 
 # The lab's authority inside a built page's folder ``tls``.
@@ -126,7 +126,7 @@ class LoadOrder:
     ``tls_version`` ("1.3" or "1.2") is the highest that the client offers.  ``protocol``
     ("as-recorded", "h1" or "h2") is what https origins are to speak.  ``pinned`` gives the page's
     scripts pinned clocks and random numbers, in clients that run scripts.  ``think_spread_pct``
-    and ``seed`` vary recorded think times (graph client; see ``testbed.variation``).
+    and ``seed`` vary recorded think times (graph client; see ``testbed.base.seeding``).
     """
 
     archive: Page

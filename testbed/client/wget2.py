@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed import proc
+from testbed.base import proc
 from testbed.client.alpn import H1, H2, require_protocols
 from testbed.client.coverage import BODILESS, compare, list_altered
 from testbed.client.feed import Feed

@@ -12,8 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed import log
-from testbed.errors import ConfigurationError, MissingError
+from testbed.base import log
+from testbed.base.errors import ConfigurationError, MissingError
 
 if TYPE_CHECKING:
     from testbed.kernel.protocol import Kernel

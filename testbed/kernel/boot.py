@@ -6,9 +6,9 @@ import shutil
 import threading
 from pathlib import Path
 
+from testbed.base.scratch import scratch_folder
 from testbed.kernel.virtual import VirtualKernel
 from testbed.model import OBSERVATION_FILE, Condition, Trial
-from testbed.scratch import scratch_folder
 
 BOOT_S = 60.0
 GUEST = f"""\

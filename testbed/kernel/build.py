@@ -16,14 +16,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from testbed.errors import EXIT_INTERRUPTED, TestbedError
-from testbed.interrupt import raising
+from testbed.base.errors import EXIT_INTERRUPTED, TestbedError
+from testbed.base.interrupt import raising
+from testbed.base.places import cache
 from testbed.kernel.compiler import RECIPE, check_machine, compile_kernel, read_compiler
 from testbed.kernel.pin import DEFAULT_VERSION, Pin, file_sha256, read_pin, upstream
 from testbed.kernel.source import Progress, fetch_source
 from testbed.model import digest
-from testbed.places import cache
-from testbed.progress import repeating
+from testbed.results.progress import repeating
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ import shutil
 import time
 from pathlib import Path
 
-from testbed import proc
-from testbed.errors import MissingError, TestbedError
+from testbed.base import proc
+from testbed.base.errors import MissingError, TestbedError
+from testbed.base.units import format_duration
 from testbed.kernel.pin import Pin
 from testbed.kernel.source import Progress
-from testbed.units import format_duration
 
 RECIPE = "1"  # raise when the steps below change the binary
 

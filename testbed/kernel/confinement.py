@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import IO
 
-from testbed import proc
+from testbed.base import proc
 
 END_S = 10.0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from testbed import proc
+from testbed.base import proc
 
 FAULTS = "faults"
 VISIBLE = "visible to guests"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from testbed.errors import MissingError
+from testbed.base.errors import MissingError
 
 CAPABILITIES: dict[str, tuple[int, str]] = {
     "CAP_SYS_ADMIN": (21, "to make namespaces and mounts"),

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from testbed.errors import TrialError
+from testbed.base.errors import TrialError
 from testbed.kernel.protocol import InterruptedTrial, RawResult
 from testbed.model import (
     OBSERVATION_FILE,

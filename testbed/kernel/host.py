@@ -13,8 +13,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from testbed import log, proc
-from testbed.errors import MissingError
+from testbed.base import log, proc
+from testbed.base.errors import MissingError
 from testbed.kernel.confinement import confined
 from testbed.kernel.enclosure import PATH, Given, enclosure_argv, require_privileges
 from testbed.kernel.hardware import read_hardware

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from testbed import log
-from testbed.errors import MissingError
-from testbed.machine import (
+from testbed.base import log
+from testbed.base.errors import MissingError
+from testbed.base.machine import (
     PROC,
     describe_machine,
     judge_machine,
@@ -126,7 +126,7 @@ def await_idle(
 ) -> bool:  # fmt: skip
     """Return when the machine is idle, or after ``patience_s`` all the same.
 
-    A trial on a machine that stays busy is judged by its own readings (``testbed.machine``).
+    A trial on a machine that stays busy is judged by its own readings (``testbed.base.machine``).
 
     Returns:
         False when ``cancel`` was set meanwhile.

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from testbed import proc
-from testbed.errors import MissingError
+from testbed.base import proc
+from testbed.base.errors import MissingError
+from testbed.base.scratch import scratch_folder
 from testbed.kernel.callfilter import filter_program
-from testbed.scratch import scratch_folder
 
 STAGE = "/stage"
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  only asked for its room; UML unlinks its file

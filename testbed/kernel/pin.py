@@ -11,8 +11,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import ConfigurationError
-from testbed.suggest import did_you_mean
+from testbed.base.errors import ConfigurationError
+from testbed.base.suggest import did_you_mean
 
 PINS = Path(__file__).parent / "pins"
 DEFAULT_VERSION = "7.3"

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from testbed.errors import EXIT_INTERRUPTED, TestbedError
+from testbed.base.errors import EXIT_INTERRUPTED, TestbedError
 from testbed.model import Cost, Trial
 
 Status = Literal["ended", "timeout", "panicked", "failed"]
-
-REAL_TIME = frozenset({"host"})
-"""Names of the kernels that are ``real_time``: a plan is made before any kernel is opened."""
 
 
 class InterruptedTrial(TestbedError):  # noqa: N818 - an event, not a fault

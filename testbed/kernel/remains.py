@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
-from testbed.units import format_bytes
+from testbed.base.units import format_bytes
 
 CONSOLE_TAIL_LINES = 15
 CONSOLE_TAIL_BYTES = 16384

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed import proc
-from testbed.debian import private_apt
-from testbed.errors import MissingError
+from testbed.base import proc
+from testbed.base.debian import private_apt
+from testbed.base.errors import MissingError
 from testbed.kernel.pin import Pin, file_sha256, pins, upstream
 
 _UNPACK_S = 300.0

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from testbed import proc
+from testbed.base import proc
 from testbed.kernel.confinement import confined
 from testbed.kernel.jail import Contents, Stage, open_stage
 from testbed.kernel.protocol import InterruptedTrial, RawResult, Status

@@ -10,9 +10,9 @@ from __future__ import annotations
 import socket
 from typing import Literal
 
-from testbed.errors import LabError, MissingError
+from testbed.base.errors import LabError, MissingError
+from testbed.base.namespace import Namespace
 from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS, Topology
-from testbed.namespace import Namespace
 
 SYSCTL = "net.ipv4.tcp_congestion_control"
 AVAILABLE = "net.ipv4.tcp_available_congestion_control"

@@ -7,7 +7,7 @@ import struct
 import time
 from collections.abc import Sequence
 
-from testbed.errors import LabError
+from testbed.base.errors import LabError
 from testbed.lab.topology import Topology, origin_address
 
 REQUEST = b"HEAD / HTTP/1.1\r\nHost: prime\r\nConnection: close\r\n\r\n"

@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Iterator
 from itertools import pairwise
 
-from testbed import proc
-from testbed.errors import MissingError
+from testbed.base import proc
+from testbed.base.errors import MissingError
 from testbed.lab import congestion
 from testbed.lab.congestion import Pinned
 from testbed.lab.readback import ENDS, State

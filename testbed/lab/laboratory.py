@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from testbed.errors import LabError
+from testbed.base.errors import LabError
 from testbed.lab import cookies, knobs
 from testbed.lab.bounded import calibrate_bounded
 from testbed.lab.calibration import calibrate

@@ -11,7 +11,7 @@ import fcntl
 import socket
 import struct
 
-from testbed.namespace import Namespace
+from testbed.base.namespace import Namespace
 
 SIOCETHTOOL = 0x8946
 # Name: the commands that get and set it.

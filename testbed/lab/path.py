@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.base.namespace import Namespace
 from testbed.lab.topology import ROLES, WIRES, Topology
-from testbed.namespace import Namespace
 
 LOOPBACK = "lo"
 

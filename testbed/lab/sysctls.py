@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from testbed.base.namespace import Namespace
 from testbed.model.canonical import digest
-from testbed.namespace import Namespace
 
 IPV4 = Path("/proc/sys/net/ipv4")
 TCP = "net.ipv4.tcp_"

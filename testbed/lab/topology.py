@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from testbed import proc
+from testbed.base import proc
+from testbed.base.namespace import Namespace
 from testbed.lab.offloads import clear_offloads
-from testbed.namespace import Namespace
 
 CLIENT_ADDRESS = "10.0.0.2"
 SERVER_ADDRESS = "10.0.2.2"

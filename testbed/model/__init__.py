@@ -9,6 +9,7 @@ from __future__ import annotations
 from testbed.model.asked import (
     FIRST_LOOK,
     MAX_REPETITIONS,
+    REAL_TIME,
     Condition,
     Cookies,
     Dns,
@@ -52,6 +53,7 @@ __all__ = [
     "HAR_FILE",
     "MAX_REPETITIONS",
     "OBSERVATION_FILE",
+    "REAL_TIME",
     "SCHEMA_VERSION",
     "TRIAL_FILE",
     "Condition",

@@ -10,6 +10,8 @@ from testbed.model.canonical import digest
 from testbed.model.knob import Knob, identity
 
 MAX_REPETITIONS = 100
+REAL_TIME = frozenset({"host"})
+"""Names of the kernels in real time: a plan is made before any kernel is opened."""
 FIRST_LOOK = 10
 """The fewest repetitions after which a run with ``until_ci_pct`` may end."""
 
@@ -95,7 +97,7 @@ class TcpSpec:
 class Condition:
     """One point of a sweep: which page, which client, over which link, with which TCP.
 
-    ``testbed.variation`` says how ``think_spread_pct`` and ``start_spread_ms`` are drawn.
+    ``testbed.base.seeding`` says how ``think_spread_pct`` and ``start_spread_ms`` are drawn.
     """
 
     page: Annotated[str, Knob("The page that is loaded.", label="Page", listed="page")]
@@ -178,8 +180,9 @@ class Trial:
 class Experiment:
     """What was asked: a title, the conditions in order, how often, and on which kernel.
 
-    ``testbed.stopping`` says how ``until_ci_pct`` ends a run, ``testbed.lanes`` how several
-    ``kernel_versions`` are run, each into a results folder of its own.
+    ``testbed.experiment.stopping`` says how ``until_ci_pct`` ends a run, and
+    ``testbed.experiment.lanes`` how several ``kernel_versions`` are run, each into a results folder
+    of its own.
     """
 
     name: str

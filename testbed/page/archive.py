@@ -16,7 +16,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 HAR_NAME = "page.har"
 DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -15,9 +15,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from testbed import log
-from testbed.checksums import damaged_files, write_checksums
-from testbed.errors import ConfigurationError, StorageError
+from testbed.base import log
+from testbed.base.checksums import damaged_files, write_checksums
+from testbed.base.errors import ConfigurationError, StorageError
 from testbed.page.archive import HAR_NAME, Entry, read_archive
 from testbed.page.authority import TLS_FOLDER, make_authority
 from testbed.page.catalogue import TABLE_NAME, Kind, find_page, list_pages, read_kind

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.archive import HAR_NAME
 from testbed.page.facts import FACTS_NAME, read_facts
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.table import DOCUMENT_TYPES, REDIRECTS, Row
 
 Role = Literal["document", "style", "script", "data", "image"]

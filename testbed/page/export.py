@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, StorageError
 from testbed.page.archive import HAR_NAME, Entry, read_archive
 from testbed.page.coding import CodingError, decode
 from testbed.page.facts import FACTS_NAME, read_facts

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 FACTS_NAME = "page.toml"
 _TYPES: dict[str, type] = {

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from testbed.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, StorageError
 from testbed.page.facts import FACTS_NAME, PageFacts, format_facts
 
 _AT_FDCWD = -100

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.discovery import Discovery
 from testbed.page.document import document_template
 from testbed.page.row import MIN_HEADER_BYTES, Row

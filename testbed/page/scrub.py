@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import unquote_to_bytes
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.rules import (
     find_personal,
     header_tokens,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.limits import BODY_BYTES, ENTRIES
 from testbed.page.row import (
     DOCUMENT_TYPES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.limits import BODIES_BYTES, mib
 from testbed.page.row import DOCUMENT_TYPES, REDIRECTS, Row
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from testbed.checksums import CHECKSUMS_FILE
-from testbed.errors import ConfigurationError
+from testbed.base.checksums import CHECKSUMS_FILE
+from testbed.base.errors import ConfigurationError
 from testbed.page.archive import HAR_NAME, Archive, read_archive
 from testbed.page.authority import TLS_FOLDER, make_authority
 from testbed.page.facts import FACTS_NAME, read_facts

@@ -7,8 +7,8 @@ import shutil
 import zlib
 from pathlib import Path
 
-from testbed import places
-from testbed.checksums import damaged_files, write_checksums
+from testbed.base import places
+from testbed.base.checksums import damaged_files, write_checksums
 from testbed.model import digest
 from testbed.page.build import build_page
 from testbed.page.writer import write_archive

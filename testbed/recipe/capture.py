@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
+from testbed.base.scratch import scratch_folder
 from testbed.loopback import serve_loopback
 from testbed.model import Replay
 from testbed.page.build import build_page
@@ -16,7 +17,6 @@ from testbed.recipe.install import Installed, Tell, read_package
 from testbed.recipe.site import make_site
 from testbed.recipe.split import split
 from testbed.recorder import RecordError, RecordOrder, record
-from testbed.scratch import scratch_folder
 
 # Nothing is slow on loopback.
 _WAIT_S, _TIMEOUT_S = 1.0, 60.0

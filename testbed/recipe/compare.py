@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.base.scratch import scratch_folder
 from testbed.model import Replay
 from testbed.page.build import build_page
 from testbed.page.recording import Exchange, Recording
@@ -14,7 +15,6 @@ from testbed.recipe.canonical import make_canonical
 from testbed.recipe.capture import capture, capture_recipe
 from testbed.recipe.description import read_recipe
 from testbed.recipe.install import Tell, install
-from testbed.scratch import scratch_folder
 
 # Layout asks for fonts, at moments of its own; which of two comes first is chance.
 _BY_LAYOUT = "font/"

@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
-from testbed import proc
-from testbed.debian import private_apt
-from testbed.errors import MissingError
+from testbed.base import proc
+from testbed.base.debian import private_apt
+from testbed.base.errors import MissingError
 
 _UNPACK_S = 120.0
 

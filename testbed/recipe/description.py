@@ -11,12 +11,12 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.toml_lines import find_lines, locate
 from testbed.model import canonical
 from testbed.page.facts import FACTS_NAME, PageFacts, read_facts
 from testbed.page.recording import HttpProtocol
 from testbed.recipe.schema import Edit, HostRule, Like, Table, sentence
-from testbed.toml_lines import find_lines, locate
 
 Protocol = Literal["http", "h2"]
 _Shape = TypeVar("_Shape", bound=BaseModel)

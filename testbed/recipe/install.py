@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import MissingError
+from testbed.base.errors import MissingError
 from testbed.recipe.debian import Pinned, debian_sha256, fetch_debian, opened_debian
 from testbed.recipe.description import Recipe
 from testbed.recipe.npm import fetch_npm, npm_integrity

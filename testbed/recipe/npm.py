@@ -6,8 +6,8 @@ import base64
 import hashlib
 from pathlib import Path
 
-from testbed import proc
-from testbed.errors import MissingError
+from testbed.base import proc
+from testbed.base.errors import MissingError
 
 _FETCH_S = 300.0
 

@@ -11,7 +11,7 @@ import tarfile
 from pathlib import Path
 from typing import IO
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 MAX_BYTES = 512 * 1024 * 1024
 _MAX_LINKS = 8

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from testbed.suggest import did_you_mean
+from testbed.base.suggest import did_you_mean
 
 _WRONG = "wrong"
 

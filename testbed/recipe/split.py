@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.recipe.css import Change
 from testbed.recipe.description import Recipe
 from testbed.recipe.loading import CHANGED, LOSSLESS

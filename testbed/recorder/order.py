@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import TestbedError
+from testbed.base.errors import TestbedError
 from testbed.page.archive import split_url
 
 LEAST_PIXELS, MOST_PIXELS = 100, 10_000

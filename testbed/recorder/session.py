@@ -15,8 +15,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from testbed import log as messages
-from testbed import places, proc
+from testbed.base import log as messages
+from testbed.base import places, proc
+from testbed.base.errors import ConfigurationError, MissingError
+from testbed.base.units import format_bytes
 from testbed.client.chromium.browser import (
     filters_calls,
     find_browser,
@@ -24,7 +26,6 @@ from testbed.client.chromium.browser import (
     sandbox_obstacle,
 )
 from testbed.client.process import read_tail
-from testbed.errors import ConfigurationError, MissingError
 from testbed.page.recording import Recording
 from testbed.recorder import guard
 from testbed.recorder.account import Account, choose_account, choose_scratch
@@ -33,7 +34,6 @@ from testbed.recorder.failure import describe_failure
 from testbed.recorder.netlog import read_netlog
 from testbed.recorder.order import RecordError, RecordOrder
 from testbed.recorder.seen import parse_seen
-from testbed.units import format_bytes
 
 _log = messages.logger(__name__)
 Tell = Callable[[str], None]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.server.words import quote
 
 TLS_LINK = "tls"

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from testbed import proc
-from testbed.errors import LabError
-from testbed.namespace import Namespace
+from testbed.base import proc
+from testbed.base.errors import LabError
+from testbed.base.namespace import Namespace
 
 ETC_NETNS = Path("/etc/netns")
 READY_S = 10.0

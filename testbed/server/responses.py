@@ -6,7 +6,7 @@ wanted, and it turns every method but HEAD into GET, so that a file can answer a
 
 from __future__ import annotations
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.archive import Archive, Entry
 from testbed.page.head import (
     BODILESS,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import MissingError
+from testbed.base.errors import MissingError
+from testbed.base.seeding import think_factor
 from testbed.server.words import quote
-from testbed.variation import think_factor
 
 MODULE = Path("/usr/lib/nginx/modules/ngx_http_echo_module.so")
 """Where Debian has it."""

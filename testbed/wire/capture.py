@@ -11,9 +11,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 
-from testbed import proc
-from testbed.errors import LabError
-from testbed.namespace import Namespace
+from testbed.base import proc
+from testbed.base.errors import LabError
+from testbed.base.namespace import Namespace
 
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256

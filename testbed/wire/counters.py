@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.namespace import Namespace
+from testbed.base.namespace import Namespace
 
 WANTED = (
     "TcpActiveOpens",

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed import bundle, places
+from testbed.base import places
 from testbed.kernel.build import find_kernel
 from testbed.kernel.pin import read_pin
+from testbed.setup import bundle
 from tests.acceptance.house import House, Plant, open_house
 
 

@@ -19,15 +19,15 @@ from analysis.crosscheck.folders import write_cross_check
 from analysis.report import write_reports
 from analysis.settling import list_unsettled
 from analysis.terminal import render_table
+from firstflight.cli.main import main
 from firstflight.regression import open_regression
-from testbed import places
-from testbed.cli import main
+from testbed.base import places
+from testbed.base.errors import EXIT_OK
 from testbed.doors import Analysis, Compared, Comparing, Doors, open_doors
-from testbed.errors import EXIT_OK
 from testbed.model import HAR_FILE, Record
 from testbed.page.archive import Archive, read_archive
 from testbed.page.build import build_page
-from testbed.store import read_records
+from testbed.results.store import read_records
 from tests.recorder.site import Site
 
 WIDTH = 100

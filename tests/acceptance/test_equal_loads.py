@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed import places, proc
+from testbed.base import places, proc
 from testbed.kernel import jail
 from testbed.model import CAPTURE_FILE, HAR_FILE
 from tests.acceptance.house import House, Plant, assert_ok

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from testbed import places
-from testbed.errors import EXIT_OK
+from testbed.base import places
+from testbed.base.errors import EXIT_OK
 from testbed.page.catalogue import read_kind
 from tests.acceptance.house import House, Ran, assert_exact
 from tests.page.importing.site import browsertime, devtools, firefox, webpagetest

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed import bundle, places
+from testbed.base import places
 from testbed.model import Record
+from testbed.setup import bundle
 from tests.acceptance.house import House, Ran
 
 pytestmark = pytest.mark.guest

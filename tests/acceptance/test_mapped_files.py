@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import places
-from testbed.programs import programs_of, read_files, read_owners
+from testbed.base import places
+from testbed.setup.programs import programs_of, read_files, read_owners
 from tests.acceptance.house import House, Plant, assert_ok
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]

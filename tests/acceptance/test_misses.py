@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from testbed.errors import EXIT_INCOMPLETE
+from testbed.base.errors import EXIT_INCOMPLETE
 from tests.acceptance.house import House, Ran, assert_ok
 from tests.recorder.site import Answer, Site, png, serving, typed
 

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from testbed import places
-from testbed.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from testbed.base import places
+from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from tests.acceptance.house import House, Plant, Ran
 
 pytestmark = pytest.mark.guest

@@ -7,7 +7,7 @@ from html import escape
 
 import pytest
 
-from testbed.errors import EXIT_OK
+from testbed.base.errors import EXIT_OK
 from tests.acceptance.house import House, Ran, assert_exact, assert_ok
 from tests.recorder.site import Answer, Site, png, serving, typed
 

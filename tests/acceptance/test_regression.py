@@ -12,8 +12,9 @@ import pytest
 
 from analysis.compare import CompareOptions, Comparison, compare_results
 from analysis.compare.text import render_text
-from testbed import bundle, places
-from testbed.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from testbed.base import places
+from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from testbed.setup import bundle
 from tests.acceptance.house import House, Ran
 
 pytestmark = pytest.mark.guest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import EXIT_MISSING, EXIT_OK
+from testbed.base.errors import EXIT_MISSING, EXIT_OK
 from testbed.model import CAPTURE_FILE, HAR_FILE, Proof, Record
 from tests.acceptance.house import House, Ran, assert_exact
 

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from analysis.report import write_reports
-from testbed.environment import Environment
-from testbed.manifest import Manifest, write_manifest
 from testbed.model import (
     Condition,
     Cost,
@@ -35,6 +33,8 @@ from testbed.model import (
     Trial,
     canonical,
 )
+from testbed.results.environment import Environment
+from testbed.results.manifest import Manifest, write_manifest
 
 PAGES = {"amazon": (1400.0, 6, 62), "nytimes": (3300.0, 9, 118), "wsj": (3900.0, 12, 140),
          "wikipedia": (1700.0, 5, 31)}  # fmt: skip

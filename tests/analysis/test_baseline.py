@@ -12,7 +12,7 @@ import pytest
 from analysis.baseline import Draft, draft_baseline, trim_manifest, trim_record
 from analysis.cells import cells_of
 from analysis.load import read_results
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import Record, canonical
 from tests.analysis.sample import conditions, experiment, record, write_results
 

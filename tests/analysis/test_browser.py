@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from analysis.report import write_reports
-from testbed import proc
+from testbed.base import proc
 from tests.analysis.sample import (
     conditions,
     experiment,

@@ -12,8 +12,8 @@ import pytest
 
 from analysis.committed import BASELINES, hold_against_committed
 from analysis.load import read_results
+from firstflight.cli.main import main
 from firstflight.joined import open_analysis
-from testbed.cli import main
 from tests.hallway import make_doors
 
 TABLE_1 = BASELINES / "paper-table1"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.load import check_identity, judge, read_results, settle_attempts
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import Record
 from tests.analysis.sample import broken, conditions, missed, record, write_sample
 

@@ -11,9 +11,9 @@ import pytest
 
 from analysis import plot
 from analysis.notebook import RENDERER, SHOWN_MIME, VARIABLE, open_results
-from testbed.errors import ConfigurationError
-from testbed.lanes import write_lanes
-from testbed.manifest import MANIFEST_FILE
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.lanes import write_lanes
+from testbed.results.manifest import MANIFEST_FILE
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 from analysis.notebook import SAMPLES, SHOWN_MIME, VARIABLE
-from testbed import places
+from testbed.base import places
 
 NOTEBOOKS = sorted((places.ROOT / "analysis" / "notebooks").glob("*.ipynb"))
 by_name = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

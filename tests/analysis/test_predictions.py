@@ -8,7 +8,7 @@ import pytest
 
 from analysis.predictions import fetches, link_times
 from analysis.shortflow import predict_fetch_ms
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import LinkSpec, TcpSpec
 
 

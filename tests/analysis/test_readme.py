@@ -11,10 +11,10 @@ import pytest
 
 from analysis.load import read_results
 from analysis.readme import README, ROOT, TABLES, render_readme
-from testbed import proc
-from testbed.config import load_experiment
-from testbed.errors import ConfigurationError
-from testbed.places import CONFIGS
+from testbed.base import proc
+from testbed.base.errors import ConfigurationError
+from testbed.base.places import CONFIGS
+from testbed.experiment.config import load_experiment
 from testbed.prepare import read_catalogue
 
 TEXT = README.read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import pytest
 from analysis.cells import flatten
 from analysis.reference import FOLDER, published_rows, read_reference
 from analysis.stated import Stated, parse_stated
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, TcpSpec
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.csv"))

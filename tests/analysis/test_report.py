@@ -20,9 +20,9 @@ from analysis import report
 from analysis.paper.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.report import write_reports
 from analysis.words import MISSING
-from testbed.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, StorageError
 from testbed.model import Replay, Substitution
-from testbed.store import read_records
+from testbed.results.store import read_records
 from tests.analysis.sample import (
     ENVIRONMENT,
     broken,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from analysis.shortflow import explain_fetch, predict_fetch_ms
 from analysis.shortflow.bottleneck import directions
 from analysis.shortflow.window import Window
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import Cookies, LinkSpec, Record, TcpSpec
 from tests.acceptance.conftest import acceptance_cache, house
 from tests.acceptance.house import House, Ran, assert_ok

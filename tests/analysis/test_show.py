@@ -11,7 +11,7 @@ import pytest
 from analysis import show
 from analysis.load import Results, gather_results, read_results
 from analysis.paper.rebuilt import Check, Grid, Rebuilt
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from tests.analysis.sample import conditions, record
 
 

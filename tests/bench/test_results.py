@@ -16,7 +16,7 @@ from bench.result import Result, all_met, judge
 from bench.show import caption, table, write_json
 from bench.table1 import Run, describe
 from bench.work import Work
-from testbed.errors import ConfigurationError, StorageError, TestbedError, TrialError
+from testbed.base.errors import ConfigurationError, StorageError, TestbedError, TrialError
 from testbed.model import Cost
 from tests.analysis.sample import broken, conditions, record
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from testbed import proc
+from testbed.base import proc
+from testbed.base.namespace import Namespace
 from testbed.client import CLIENTS
 from testbed.client.protocol import LoadOrder
 from testbed.model import PageLoad
-from testbed.namespace import Namespace
 from testbed.page.authority import make_authority
 from tests.client.front import serving_tls
 from tests.client.har_model import Har

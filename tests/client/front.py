@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from testbed import proc
-from testbed.namespace import Namespace
+from testbed.base import proc
+from testbed.base.namespace import Namespace
 from tests.client.replay import SCHEME_HEADER
 
 NGINX = """\

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from testbed.base.errors import MissingError
 from testbed.client.chromium import browser, read_load
 from testbed.client.protocol import LoadError, LoadOrder
-from testbed.errors import MissingError
 from tests.client.sites import Site
 
 

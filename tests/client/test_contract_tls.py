@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.base.errors import MissingError
 from testbed.client import CLIENTS
 from testbed.client.protocol import LoadError
-from testbed.errors import MissingError
 from testbed.model import PageLoad
 from tests.client.har_model import Har
 from tests.client.replay import Replay

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from testbed import proc
+from testbed.base import proc
 from testbed.client.feed import Feed
 
 

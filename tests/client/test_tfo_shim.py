@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testbed import proc
+from testbed.base import proc
 from tests.client.conftest import FAST_OPEN_WITHOUT_COOKIES, TwoEnds, compile_shim
 from tests.client.replay import Replay
 from tests.client.sites import Site

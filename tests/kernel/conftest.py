@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.base.places import cache
 from testbed.kernel.build import find_kernel
 from testbed.kernel.pin import read_pin
-from testbed.places import cache
 from tests.kernel.guests import Guests, compile_init
 
 KERNEL_VARIABLE = "FIRSTFLIGHT_TEST_KERNEL"

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
-from testbed import proc
-from testbed.bundle import FONTS_CONF, GUEST_MODULES, PACKAGE
+from testbed.base import proc
 from testbed.kernel.protocol import RawResult
 from testbed.kernel.virtual import VirtualKernel
 from testbed.model import Condition, Trial
+from testbed.setup.bundle import FONTS_CONF, GUEST_MODULES, PACKAGE
 
 PRELUDE = """\
 import json, sys

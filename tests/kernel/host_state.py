@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from testbed import proc
+from testbed.base import proc
 
 DEADLINE_S = 60.0
 SYSCTLS = ("net/ipv4", "net/core")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.errors import MissingError
-from testbed.interrupt import SIGNALS
+from testbed.base import proc
+from testbed.base.errors import MissingError
+from testbed.base.interrupt import SIGNALS
 from testbed.kernel import build, compiler
 from testbed.kernel.pin import Pin, file_sha256, read_pin
 from testbed.kernel.source import kept_tarball

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import EXIT_MISSING, MissingError
+from testbed.base.errors import EXIT_MISSING, MissingError
 from testbed.kernel.enclosure import (
     CAPABILITIES,
     OWN_SYSCTLS,

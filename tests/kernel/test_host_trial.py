@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.bundle import make_bundle
-from testbed.conclude import conclude
-from testbed.errors import MissingError
+from testbed.base import proc
+from testbed.base.errors import MissingError
+from testbed.base.places import PAGES, ROOT, built_part
+from testbed.judge import conclude
 from testbed.kernel import host
 from testbed.kernel.host import HostKernel, open_host
 from testbed.model import Condition, LinkSpec, Record, TcpSpec, Trial
 from testbed.page.build import build_page
-from testbed.places import PAGES, ROOT, built_part
+from testbed.setup.bundle import make_bundle
 from tests.kernel.host_state import await_that, read_host_state
 
 RUNNER = """\

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.errors import MissingError
+from testbed.base import proc
+from testbed.base.errors import MissingError
+from testbed.base.machine import LIMITS
 from testbed.kernel import idle
 from testbed.kernel.idle import await_idle, look_around, require_idle
-from testbed.machine import LIMITS
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.errors import MissingError
+from testbed.base import proc
+from testbed.base.errors import MissingError
+from testbed.base.places import ROOT
 from testbed.kernel.jail import (
     FIRST_ID,
     LAST_ID,
@@ -26,14 +27,13 @@ from testbed.kernel.jail import (
     open_stage,
     read_jail_problem,
 )
-from testbed.places import ROOT
 
 DEADLINE_S = 60.0
 PARENT = """\
 import sys, tempfile
 from pathlib import Path
 from testbed.kernel.confinement import confined
-from testbed import proc
+from testbed.base import proc
 from testbed.kernel.jail import Contents, open_stage
 contents = Contents(*(Path(word) for word in sys.argv[2:6]))
 jailed = sys.argv[1] == "jailed"

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from testbed import proc
-from testbed.bundle import PACKAGE
+from testbed.base import proc
 from testbed.kernel.jail import FIRST_ID, LAST_ID, TMP_BYTES
+from testbed.setup.bundle import PACKAGE
 
 USER = 1000
 PROBE = Path(__file__).with_name("probe.py")
@@ -24,7 +24,7 @@ RUNNER = """\
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from testbed import proc
+from testbed.base import proc
 from testbed.kernel.jail import Contents, open_stage
 folders = [Path(sys.argv[1]) / name for name in ("bundle", "page", "out")]
 with open_stage(Contents(Path("/usr/bin/env"), *folders), jailed=True) as stage:
@@ -59,11 +59,7 @@ def place() -> Iterator[Path]:
     # The rooms of the house that are imported.
     for name in (
         "__init__.py",
-        "errors.py",
-        "log.py",
-        "proc.py",
-        "scratch.py",
-        "units.py",
+        "base",
         "kernel",
         "model",
     ):

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import EXIT_MISSING, ConfigurationError, MissingError
+from testbed.base.errors import EXIT_MISSING, ConfigurationError, MissingError
 from testbed.kernel import KERNELS, kernel_versions, open_kernel
 from testbed.kernel.build import KernelBuild, KernelIdentity
 from testbed.kernel.fake import FakeKernel
 from testbed.kernel.host import HostKernel
 from testbed.kernel.pin import DEFAULT_VERSION, pins
-from testbed.kernel.protocol import REAL_TIME
+from testbed.model import REAL_TIME
 from testbed.prepare import fitting_jobs, read_catalogue
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import debian, proc
-from testbed.errors import MissingError
+from testbed.base import debian, proc
+from testbed.base.errors import MissingError
 from testbed.kernel import source
 from testbed.kernel.pin import Pin, read_pin
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
+from testbed.base import proc
 from tests.lab.wires import namespace
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from testbed import proc
-from testbed.errors import LabError
+from testbed.base import proc
+from testbed.base.errors import LabError
+from testbed.base.namespace import Namespace
 from testbed.lab import congestion
 from testbed.lab.knobs import read_knobs, set_knobs
 from testbed.lab.readback import read_state
 from testbed.lab.topology import open_topology
 from testbed.model import TcpSpec
-from testbed.namespace import Namespace
 
 CUBIC = TcpSpec(congestion_control="cubic")
 

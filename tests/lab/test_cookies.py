@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.errors import LabError
+from testbed.base.errors import LabError
 from testbed.lab import cookies, exactness
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
 from testbed.lab.knobs import set_knobs

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from testbed import proc
-from testbed.errors import MissingError
+from testbed.base import proc
+from testbed.base.errors import MissingError
 from testbed.lab.knobs import (
     fastopen_key,
     fastopen_value,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from testbed import proc
+from testbed.base import proc
 from testbed.lab.offloads import clear_offloads, read_offloads
 from testbed.lab.path import (
     Device,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from testbed.base.namespace import Namespace
 from testbed.lab.sysctls import (
     BY_VERSION,
     DEFAULTS,
@@ -13,7 +14,6 @@ from testbed.lab.sysctls import (
     read_machine_sysctls,
     read_sysctls,
 )
-from testbed.namespace import Namespace
 from tests.lab.wires import namespace
 
 SACK, PACING = "net.ipv4.tcp_sack", "net.ipv4.tcp_pacing_ss_ratio"

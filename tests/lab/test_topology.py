@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
+from testbed.base import proc
+from testbed.base.namespace import Namespace
 from testbed.lab.topology import (
     MAX_ORIGINS,
     RESOLVER_ADDRESS,
@@ -18,7 +19,6 @@ from testbed.lab.topology import (
     open_topology,
     origin_address,
 )
-from testbed.namespace import Namespace
 
 # ip(7); Python has no names for them.
 IP_RECVTTL, IP_MTU_DISCOVER, IP_PMTUDISC_DO = 12, 10, 2

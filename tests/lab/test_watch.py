@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from testbed import proc
+from testbed.base import proc
+from testbed.base.namespace import Namespace
 from testbed.lab.readback import read_state
 from testbed.lab.topology import Topology, open_topology
 from testbed.lab.watch import watch
-from testbed.namespace import Namespace
 
 SACK, REORDERING = "net.ipv4.tcp_sack", "net.ipv4.tcp_reordering"
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from testbed import proc
-from testbed.namespace import Namespace
+from testbed.base import proc
+from testbed.base.namespace import Namespace
 
 LEFT_ADDRESS = "10.99.0.1"
 RIGHT_ADDRESS = "10.99.0.2"

@@ -16,8 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from testbed.base.proc import started
 from testbed.page.archive import Archive, Entry
-from testbed.proc import started
 
 LOADED = "/__loaded__"
 # Said by the page after its load event: whatever is asked for too late comes later in the log.

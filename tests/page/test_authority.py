@@ -14,9 +14,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.verification import PolicyBuilder, Store
 
+from testbed.base.proc import run
 from testbed.page.authority import CERTIFICATE_BYTES, VALID_FROM, VALID_TO, make_authority
 from testbed.page.rsa_key import KEY_BITS, derive_key, derive_prime, is_prime
-from testbed.proc import run
 
 HOST = "www.example.com"
 LONG = f"{'a' * 60}.{'b' * 60}.example"

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from testbed.base.proc import CommandError, run
 from testbed.client.chromium.browser import find_browser
 from testbed.page.build import build_page
 from testbed.page.writer import write_archive
-from testbed.proc import CommandError, run
 from tests.page.recordings import make_recording
 
 pytestmark = pytest.mark.browser

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from testbed.checksums import CHECKSUMS_FILE
-from testbed.errors import ConfigurationError, StorageError
+from testbed.base.checksums import CHECKSUMS_FILE
+from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.proc import run
 from testbed.page import build
 from testbed.page.archive import read_archive
 from testbed.page.build import build_page, main
 from testbed.page.catalogue import find_page, list_pages
 from testbed.page.facts import read_facts
-from testbed.proc import run
 from tests.page.conftest import FACTS, NAMES, PAGES
 
 ROWS = (

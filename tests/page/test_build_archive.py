@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.archive import read_archive
 from testbed.page.build import build_page
 from testbed.page.catalogue import list_pages, name_page, read_kind

@@ -27,9 +27,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
+from testbed.base.proc import started
 from testbed.client.chromium.browser import find_browser
 from testbed.page.coding import encode
-from testbed.proc import started
 from tests.page.replay import open_tab
 
 pytestmark = pytest.mark.browser

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.archive import Archive, Entry, read_archive
 from testbed.page.build import build_page
 from testbed.page.verify import verify_archive

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, StorageError
 from testbed.page.archive import Archive, read_archive
 from testbed.page.build import build_page
 from testbed.page.export import TRANSFERRED, export_har, write_export

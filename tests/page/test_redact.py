@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.coding import decode, encode
 from testbed.page.recording import Exchange, Recording
 from testbed.page.redact import redact

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.table import format_table, parse_table, read_table
 from tests.page.conftest import HEADER, NAMES, PAGES
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page import synthesis, text
 from testbed.page.deflate import Piece, gzip_size, write_gzip
 from testbed.page.discovery import Discovery

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.archive import read_archive
 from testbed.page.build import build_page
 from testbed.page.recording import Exchange, Recording

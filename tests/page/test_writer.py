@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, StorageError
 from testbed.page.archive import read_archive
 from testbed.page.facts import read_facts
 from testbed.page.head import natural_size

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.recipe.description import read_recipe
 from tests.recipe.recipes import NO_INTEGRITY, TABLE, write_page
 

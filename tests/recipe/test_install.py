@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import MissingError
+from testbed.base.errors import MissingError
 from testbed.recipe.debian import Pinned, choose_version
 from testbed.recipe.description import Recipe, read_recipe
 from testbed.recipe.install import find_installed, install, read_package

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import places
-from testbed.errors import ConfigurationError
+from testbed.base import places
+from testbed.base.errors import ConfigurationError
 from testbed.model import Replay
 from testbed.page.archive import Archive, read_archive
 from testbed.page.catalogue import list_pages, read_kind

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.recipe.description import Recipe, read_recipe
 from testbed.recipe.site import make_site
 from testbed.recipe.split import Split, split

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed import places, proc
-from testbed.bundle import PACKAGE
-from testbed.errors import ConfigurationError
+from testbed.base import places, proc
+from testbed.base.errors import ConfigurationError
 from testbed.recorder import RecordError, RecordOrder, record
 from testbed.recorder.guard import find_reach, read_refused
+from testbed.setup.bundle import PACKAGE
 from tests.recorder.site import Answer, Site, serving, typed
 
 REFUSED = [

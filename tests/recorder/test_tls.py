@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
+from testbed.base import proc
 from testbed.page.authority import make_authority
 from testbed.page.recording import Exchange, Recording
 from testbed.recorder import RecordOrder, record

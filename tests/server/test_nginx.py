@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed import proc
-from testbed.errors import ConfigurationError
+from testbed.base import proc
+from testbed.base.errors import ConfigurationError
 from testbed.page.archive import Entry
 from testbed.page.head import PADDING_BYTES, header_problem, natural_size, request_problem
 from testbed.server.listeners import Listener, lab_listeners

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from testbed import proc
-from testbed.errors import LabError
-from testbed.namespace import Namespace
+from testbed.base import proc
+from testbed.base.errors import LabError
+from testbed.base.namespace import Namespace
 from testbed.page.archive import Entry
 from testbed.page.head import natural_size, sent_headers
 from testbed.server.listeners import lab_listeners

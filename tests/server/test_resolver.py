@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.errors import LabError
-from testbed.namespace import Namespace
+from testbed.base import proc
+from testbed.base.errors import LabError
+from testbed.base.namespace import Namespace
 from testbed.server.resolver import resolve, resolver_argv
 from tests.lab.wires import RIGHT_ADDRESS, joined
 

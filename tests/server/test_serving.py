@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.head import REASONS, natural_size, request_problem
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import Terms

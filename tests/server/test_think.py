@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed import proc
-from testbed.errors import MissingError
+from testbed.base import proc
+from testbed.base.errors import MissingError
 from testbed.model import Replay
 from testbed.page.archive import Entry
 from testbed.page.authority import make_authority

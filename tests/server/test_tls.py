@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.errors import ConfigurationError
+from testbed.base import proc
+from testbed.base.errors import ConfigurationError
 from testbed.page.archive import Entry
 from testbed.page.authority import make_authority
 from testbed.server.nginx import Terms

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.errors import LabError
-from testbed.namespace import Namespace
+from testbed.base import proc
+from testbed.base.errors import LabError
+from testbed.base.namespace import Namespace
 from testbed.wire.capture import SNAP_BYTES, capture, capture_argv
 from testbed.wire.proof import read_connections
 from tests.lab.wires import RIGHT_ADDRESS, joined

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from testbed.base.errors import MissingError
 from testbed.client.alpn import require_protocols
 from testbed.client.chromium.browser import (
     KNOWN_PATHS,
@@ -33,7 +34,6 @@ from testbed.client.protocol import (
     client_environment,
     read_authority,
 )
-from testbed.errors import MissingError
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
 DRIVER = Path("js") / "load.cjs"

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from testbed.errors import MissingError
+from testbed.base.errors import MissingError
 
 BROWSER_VARIABLE = "FIRSTFLIGHT_BROWSER"
 # The binary itself before the script that starts it: the script costs a shell.

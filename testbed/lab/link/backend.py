@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.errors import MissingError
+from testbed.base.errors import MissingError
 from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import LinkBackend
 from testbed.lab.link.tap import PROGRAM, Tap

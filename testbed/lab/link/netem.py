@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from testbed import proc
-from testbed.errors import MissingError
+from testbed.base import proc
+from testbed.base.errors import MissingError
 from testbed.lab.link.discipline import (
     NONE,
     Discipline,

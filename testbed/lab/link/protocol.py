@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from typing import Protocol
 
-from testbed.errors import MissingError
+from testbed.base.errors import MissingError
 from testbed.lab.link.discipline import Disciplines
 from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import LinkSpec

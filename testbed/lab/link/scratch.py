@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from testbed import proc
-from testbed.namespace import Namespace
+from testbed.base import proc
+from testbed.base.namespace import Namespace
 
 LOADED = Path("/proc/modules")
 LOADABLE = Path("/lib/modules") / os.uname().release / "modules.dep"

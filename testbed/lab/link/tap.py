@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed import proc
-from testbed.errors import LabError
+from testbed.base import proc
+from testbed.base.errors import LabError
+from testbed.base.namespace import NETNS_DIRECTORY, Namespace
 from testbed.lab.link.discipline import Disciplines
 from testbed.lab.link.protocol import COMMON_KNOBS, Link, LinkReport, Traffic, burst_bytes
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
@@ -24,7 +25,6 @@ from testbed.lab.offloads import clear_offloads, read_offloads
 from testbed.lab.path import read_unsent
 from testbed.lab.topology import MIDDLE, WIRES, MiddleWire, Topology
 from testbed.model import LinkSpec
-from testbed.namespace import NETNS_DIRECTORY, Namespace
 
 PROGRAM = Path(__file__).resolve().parents[3] / "native" / "link"
 """Where a bundle has the program, beside the package."""

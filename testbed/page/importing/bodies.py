@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from threading import Lock
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.coding import CodingError, decode, encode, split_codings
 from testbed.page.exact import CANDIDATES
 from testbed.page.importing.absent import make_body

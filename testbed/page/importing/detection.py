@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 from typing import Literal
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.har_zip import is_har_zip
 from testbed.page.importing.json_file import UTF16_MARKS
 from testbed.page.importing.resources import is_facts, is_own

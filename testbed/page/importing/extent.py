@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.addresses import UnusableError, clean_url
 from testbed.page.importing.claim import Claim, Reading, find_header, media_type
 from testbed.page.importing.kept import Kept, time_ms

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.charset import encode_text
 from testbed.page.importing.claim import Claim, Reading, find_header, media_type
 from testbed.page.importing.har_initiators import find_initiator

@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.limits import ARCHIVE_BYTES, ENTRIES, HAR_BYTES, mib
 
 _BROKEN = (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, OSError,

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.limits import HAR_BYTES, JSON_VALUES, mib
 from testbed.page.importing.notes import Notes
 

@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.claim import Claim, Reading, find_header, media_type
 from testbed.page.importing.http_message import plain_body
 from testbed.page.importing.limits import ARCHIVE_BYTES, BODY_BYTES, ENTRIES, mib

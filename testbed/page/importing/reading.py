@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.detection import detect_format
 from testbed.page.importing.har import read_har
 from testbed.page.importing.mahimahi import read_mahimahi

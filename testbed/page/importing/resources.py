@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.limits import MIB, mib
 from testbed.page.importing.notes import Notes
 from testbed.page.overflow import relieve_document

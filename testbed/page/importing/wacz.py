@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.addresses import UnusableError, clean_url
 from testbed.page.importing.claim import Reading
 from testbed.page.importing.limits import ENTRIES, LINE_BYTES

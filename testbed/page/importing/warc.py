@@ -20,7 +20,7 @@ from warcio.statusandheaders import (  # type: ignore[import-untyped]
     StatusAndHeadersParserException,
 )
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.claim import Claim, Reading, find_header, media_type
 from testbed.page.importing.http_message import plain_body
 from testbed.page.importing.limits import BODY_BYTES, ENTRIES

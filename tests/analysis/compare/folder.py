@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from testbed.environment import Environment
 from testbed.model import Condition, LinkSpec, Record, TcpSpec, Trial
+from testbed.results.environment import Environment
 from tests.analysis.compare.wire import Sent, write_capture
 from tests.analysis.sample import ENVIRONMENT, experiment, record, write_results
 

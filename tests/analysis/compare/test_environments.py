@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from analysis.compare import CompareOptions, compare_results
-from testbed.environment import Environment
-from testbed.errors import ConfigurationError
-from testbed.lanes import write_lanes
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.lanes import write_lanes
+from testbed.results.environment import Environment
 from tests.analysis.compare.folder import (
     FIRST,
     SECOND,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.compare import CompareOptions, Comparison, compare_results
-from testbed.errors import StorageError
+from testbed.base.errors import StorageError
 from testbed.model import SCHEMA_VERSION, Record
 from tests.analysis.compare.folder import (
     FIRST,

@@ -19,7 +19,7 @@ from analysis.compare import (
 )
 from analysis.compare.junit import render_junit
 from analysis.compare.markdown import render_markdown
-from testbed.errors import StorageError
+from testbed.base.errors import StorageError
 from tests.analysis.compare.folder import (
     FIRST,
     SECOND,

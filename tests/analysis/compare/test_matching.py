@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.compare import CompareOptions, compare_results
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from tests.analysis.compare.folder import FIRST, SECOND, write_times
 
 NARROW = replace(FIRST, tcp=replace(FIRST.tcp, initcwnd_segments=4))

@@ -14,9 +14,9 @@ from analysis.crosscheck.clocks_report import exit_code_of, render_page, render_
 from analysis.crosscheck.folders import write_cross_check
 from analysis.crosscheck.pairs import pair_results
 from analysis.load import read_results
-from testbed.environment import Environment
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, Record, RequestTiming, TcpSpec
+from testbed.results.environment import Environment
 from tests.analysis.sample import ENVIRONMENT, experiment, record, write_results
 
 BASE_MS = 1000.0

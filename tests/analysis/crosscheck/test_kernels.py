@@ -24,9 +24,9 @@ from analysis.crosscheck.kernels_words import (
 from analysis.crosscheck.pairs import pair_results
 from analysis.load import read_results
 from analysis.words import MINUS, MISSING
-from testbed.environment import Environment
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, Record, TcpSpec
+from testbed.results.environment import Environment
 from tests.analysis.sample import ENVIRONMENT, experiment, record, write_results
 
 OFF, ON = (

@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from testbed.environment import Environment
 from testbed.model import Record
+from testbed.results.environment import Environment
 from tests.analysis.sample import ENVIRONMENT, conditions, experiment, record, write_results
 
 SWEEP = conditions(("amazon", "wsj"), (20.0, 100.0))

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.history import database
 from analysis.history.database import STEPS, Step, changing, open_history
-from testbed.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, StorageError
 
 
 def test_it_is_made_when_something_is_added(tmp_path: Path) -> None:

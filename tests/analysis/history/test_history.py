@@ -13,7 +13,7 @@ from analysis.history.database import open_history
 from analysis.history.keeping import keep_run
 from analysis.history.runs import Run, name_of, read_runs
 from analysis.history.trend import Lane, read_lanes
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.model import Condition
 from tests.analysis.history.nights import SWEEP, night, with_part
 from tests.analysis.sample import experiment, write_results

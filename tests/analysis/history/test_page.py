@@ -13,7 +13,7 @@ from analysis.history.page import write_trend
 from analysis.history.runs import Run
 from analysis.history.sparkline import HEIGHT, MARGIN, WIDTH, draw_line
 from analysis.history.trend import Change, Line, Point
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from tests.analysis.history.nights import night, with_part
 
 RUN = Run(1, "2026-11-01T02:17:00+00:00", "small", "Small", "12" * 20, "ab", "virtual", "7.3",

@@ -11,7 +11,7 @@ import vl_convert
 from analysis.plot import Plot, cdf, heatmap, intervals, lines, paired, to_svg
 from analysis.plot.cdf import steps_of
 from analysis.plot.theme import INK
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 SWEEP = pd.DataFrame(
     [

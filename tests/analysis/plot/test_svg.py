@@ -10,7 +10,7 @@ import pytest
 from analysis.plot import lines, save, style_sheet, to_svg
 from analysis.plot.svg import static
 from analysis.plot.theme import COLOURS, INK, PAPER, SERIES
-from testbed.errors import StorageError
+from testbed.base.errors import StorageError
 
 FRAME = pd.DataFrame(
     {"rtt_ms": [20.0, 100.0, 20.0, 100.0], "plt_ms": [500.0, 900.0, 450.0, 800.0],

@@ -12,7 +12,7 @@ from analysis import plot
 from analysis.frame import request_frame
 from analysis.load import read_results
 from analysis.plot.waterfall import FIRST, LATER, UNTOLD, waterfall
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 
 
 @pytest.fixture(scope="module")

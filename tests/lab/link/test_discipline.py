@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from testbed.base.namespace import Namespace
 from testbed.lab.link.discipline import Discipline, netem, parse_discipline, tbf
 from testbed.lab.link.netem import NetemLink
 from testbed.lab.topology import Topology
 from testbed.model import LinkSpec
-from testbed.namespace import Namespace
 
 DEVICES = {2: "n0", 3: "n1"}
 NETEM = bytes.fromhex(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.errors import MissingError
+from testbed.base.errors import MissingError
 from testbed.lab.link.netem import NETEM, buffer_argv, delay_argv, directions
 from testbed.lab.link.protocol import serialisation_ms
 from testbed.lab.topology import open_topology

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
-from testbed.errors import LabError, MissingError
+from testbed.base import proc
+from testbed.base.errors import LabError, MissingError
 from testbed.lab.exactness import HOST, Exactness
 from testbed.lab.laboratory import open_lab
 from testbed.lab.link.backend import choose_backend

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import TestbedError
+from testbed.base.errors import TestbedError
 from testbed.page.build import build_page
 from testbed.page.importing.reading import read_recording
 from testbed.page.importing.writing import Manner, write_page

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from tests.page.importing.conftest import Import
 from tests.page.importing.site import ROOT, SITE, Sent, devtools, mitmproxy, moment
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed import proc
+from testbed.base import proc
 from testbed.client.chromium.browser import find_browser
 from testbed.page.importing.font import make_font
 from testbed.page.text import filler

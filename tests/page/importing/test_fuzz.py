@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.archive import Archive, read_archive
 from testbed.page.head import header_problem, request_problem
 from testbed.page.importing.reading import read_recording

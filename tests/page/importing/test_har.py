@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.coding import decode
 from testbed.page.importing.reading import read_recording
 from testbed.page.recording import Exchange, Recording

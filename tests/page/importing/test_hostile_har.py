@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing import json_file, limits
 from testbed.page.importing.bodies import Budget
 from testbed.page.importing.reading import read_recording

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing.mahimahi import message_class
 from testbed.page.importing.reading import read_recording
 from testbed.page.importing.writing import Manner, write_page

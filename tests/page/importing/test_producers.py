@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.build import build_page
 from testbed.page.coding import decode
 from testbed.page.importing.reading import read_recording

@@ -13,7 +13,7 @@ import pytest
 from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-untyped]
 from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 
-from testbed.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError
 from testbed.page.importing import warc_stream
 from testbed.page.importing.reading import read_recording
 from testbed.page.importing.writing import Manner, write_page

@@ -1,0 +1,54 @@
+"""The one place that runs a command line and turns its errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from testbed.base import log
+from testbed.base.errors import (
+    EXIT_CONFIGURATION,
+    EXIT_INCOMPLETE,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    NO_ROOM,
+    ConfigurationError,
+    TestbedError,
+)
+from testbed.base.interrupt import raising
+
+_log = log.logger(__name__)
+
+
+def run_command(command: click.Command, **context: Any) -> int:
+    """Run ``command`` and return the process's exit code; ``context`` goes to click's ``main``."""
+    log.configure()
+    try:
+        with raising():
+            result = command.main(standalone_mode=False, **context)
+    except ConfigurationError as error:
+        for problem in error.problems:
+            _log.error("%s", problem)
+        return error.exit_code
+    except TestbedError as error:
+        _log.error("%s", error)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return EXIT_CONFIGURATION
+    except (KeyboardInterrupt, click.Abort):
+        _log.error("interrupted")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output is gone, which is its right; say nothing more to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        _log.error("%s: %s; free space, then try again", error.filename or "disk", error.strerror)
+        return EXIT_INCOMPLETE
+    return result if isinstance(result, int) else EXIT_OK

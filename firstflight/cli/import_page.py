@@ -1,0 +1,40 @@
+"""The verb ``pages import``: a recording of another tool becomes a page of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from firstflight.cli.written import tell_page
+from testbed.base import places
+from testbed.base.errors import EXIT_OK
+from testbed.page.catalogue import name_page
+from testbed.page.importing.reading import read_recording
+from testbed.page.importing.writing import Manner, write_page
+
+
+@click.command("import")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--name", required=True, help="The page's name, which is that of its folder.")
+@click.option("--title", help="Its title; default: as recorded.")
+@click.option("--url", help="The URL that begins the page; default: the first document's.")
+@click.option("--page", metavar="ID", help="The page, if the file has several; default: the first.")
+@click.option("--anonymize", is_flag=True, help="Keep numbers and host names only, no contents.")
+@click.option("--keep-secrets", is_flag=True, help="Keep cookies, tokens and the like.")
+@click.option("--licence", metavar="TEXT", help="Under what terms the contents may be used.")
+@click.option("--replace", is_flag=True, help="Replace the page of this name.")
+def import_command(
+    file: Path, name: str, url: str | None, page: str | None, replace: bool, **manner: Any
+) -> int:
+    """Make a page of what another tool recorded.
+
+    FILE is a HAR (Chrome, Firefox, Browsertime, WebPageTest), a WARC or WACZ, a mahimahi record
+    folder, or a resource table (CSV).  Its content tells which.
+    """
+    folder = name_page(places.PAGES, name, replace=replace)
+    found = read_recording(file, url=url, page=page)
+    written = write_page(folder, found, Manner(replace=replace, **manner))
+    tell_page(folder, written)
+    return EXIT_OK

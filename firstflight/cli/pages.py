@@ -1,0 +1,236 @@
+"""The verb ``pages``: which pages there are, what is in them, and whether they are whole."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from firstflight.cli.import_page import import_command
+from firstflight.cli.record import record_command
+from testbed.base import places
+from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
+from testbed.base.units import format_bytes
+from testbed.doors import Doors
+from testbed.page.archive import Archive, read_archive
+from testbed.page.build import build_page
+from testbed.page.catalogue import find_page, list_pages, read_kind
+from testbed.page.export import export_har, write_export
+from testbed.page.facts import FACTS_NAME, read_facts
+from testbed.page.verify import count_repeats, verify_archive, verify_tls
+from testbed.page.verify_table import verify_table
+
+pass_doors = click.make_pass_decorator(Doors)
+_names = click.argument("names", nargs=-1, metavar="[NAME]...")
+_SHORTEST_URL = 40
+
+
+@click.group()
+def pages() -> None:
+    """The recorded pages that experiments load."""
+
+
+@pages.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Write the pages as JSON.")
+@pass_doors
+def list_command(doors: Doors, /, as_json: bool) -> int:
+    """List every page."""
+    found, problems = [], []
+    for folder in list_pages(places.PAGES):
+        try:
+            found.append(_summary(doors, folder))
+        except ConfigurationError as error:
+            problems += error.problems
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    else:
+        width = max((len(page["name"]) for page in found), default=0)
+        for page in found:
+            click.echo(f"{page['name']:{width}}  {_sizes(page)}  {_printable(page['title'])}")
+    if problems:
+        raise ConfigurationError(problems)
+    return EXIT_OK
+
+
+@pages.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Write the page and its requests as JSON.")
+@pass_doors
+def show(doors: Doors, /, name: str, as_json: bool) -> int:
+    """Show each request of a page, in recorded order."""
+    folder = find_page(places.PAGES, name)
+    archive = read_archive(_built(doors, folder))
+    if as_json:
+        click.echo(json.dumps(_facts(folder, archive) | {"entries": _entries(archive)}, indent=2))
+        return EXIT_OK
+    facts = [read_kind(folder), _protocols(archive), *(["pinned"] if archive.pinned else [])]
+    click.echo(f"{name}: {_printable(archive.title)}\n{_printable(archive.root_url)}")
+    click.echo(f"{', '.join(facts)}\ndigest {archive.digest}")
+    for entry in archive.entries:
+        late = "after load  " if entry.after_load else ""
+        method = "" if entry.method == "GET" else f"{entry.method} "
+        line = (
+            f"{entry.depth:2}  {entry.how:8}  {entry.protocol:8}  {entry.status}  "
+            f"{entry.transfer_bytes:8} B  {late}{_printable(method)}"
+        )
+        click.echo(line + _cut(_printable(entry.url), len(line)))
+    return EXIT_OK
+
+
+@pages.command()
+@_names
+@pass_doors
+def build(doors: Doors, /, names: tuple[str, ...]) -> int:
+    """Build pages (all by default) and print where each one is."""
+    for folder in _folders(names):
+        click.echo(_built(doors, folder))
+    return EXIT_OK
+
+
+@pages.command()
+@_names
+@click.option("--json", "as_json", is_flag=True, help="Write what was found as JSON.")
+@pass_doors
+def verify(doors: Doors, /, names: tuple[str, ...], as_json: bool) -> int:
+    """Check every file of pages (all by default)."""
+    wrong, found = 0, []
+    for folder in _folders(names):
+        problems, remark = _verified(doors, folder)
+        wrong += bool(problems)
+        found.append({"name": folder.name, "problems": problems})
+        if as_json:
+            continue
+        verdict = _count(len(problems), "problem", "problems") if problems else f"ok{remark}"
+        click.echo(f"{folder.name}: {verdict}")
+        for problem in problems:
+            click.echo(f"  {_printable(problem)}")
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+    return EXIT_OUT_OF_TOLERANCE if wrong else EXIT_OK
+
+
+@pages.command()
+@click.argument("name")
+@click.option("--har", "har", is_flag=True, required=True,
+              help="As HAR 1.2 with all contents; there is no other format yet.")  # fmt: skip
+@click.option("-o", "output", metavar="FILE", help="Where to; default: NAME.har; - is stdout.")
+@click.option("--replace", is_flag=True, help="Replace the file if it is there.")
+@pass_doors
+def export(doors: Doors, /, name: str, har: bool, output: str | None, replace: bool) -> int:
+    """Write a page as one file for other tools."""
+    text = export_har(_built(doors, find_page(places.PAGES, name)))
+    if output == "-":
+        click.echo(text, nl=False)
+        return EXIT_OK
+    path = Path(output or f"{name}.har")
+    write_export(text, path, replace=replace)
+    click.echo(path)
+    return EXIT_OK
+
+
+def _folders(names: tuple[str, ...]) -> tuple[Path, ...]:
+    if not names:
+        return list_pages(places.PAGES)
+    return tuple(find_page(places.PAGES, name) for name in names)
+
+
+def _built(doors: Doors, folder: Path) -> Path:
+    if read_kind(folder) != "recipe":
+        return build_page(folder, doors.cache() / "pages")
+    # Imported here: no other page needs more than its folder.
+    from testbed.prepare import built_page
+
+    return built_page(folder.name, doors.cache())
+
+
+def _verified(doors: Doors, folder: Path) -> tuple[list[str], str]:
+    """The page's problems; if there are none, what else there is to say."""
+    try:
+        kind = read_kind(folder)
+        # Before it is built: building a broken one fails with less to say.
+        problems = verify_archive(folder) if kind == "archive" else []
+        if problems:
+            return problems, ""
+        built = _built(doors, folder)
+        problems = verify_table(built) if kind == "table" else verify_archive(built)
+        repeats = count_repeats(read_archive(built))
+        again = _count(repeats, "request repeats an earlier one", "requests repeat earlier ones")
+        return [*problems, *verify_tls(built)], f" ({again})" if repeats else ""
+    except ConfigurationError as error:
+        return error.problems, ""
+
+
+def _summary(doors: Doors, folder: Path) -> dict[str, Any]:
+    """What ``list`` tells; of a recipe, which takes long to build, only what its facts say."""
+    kind = read_kind(folder)
+    if kind == "recipe":
+        facts = read_facts(folder / FACTS_NAME)
+        return {"name": folder.name, "kind": kind, "title": facts.title, "url": facts.url}
+    return _facts(folder, read_archive(folder if kind == "archive" else _built(doors, folder)))
+
+
+def _facts(folder: Path, archive: Archive) -> dict[str, Any]:
+    return {
+        "name": folder.name,
+        "kind": read_kind(folder),
+        "title": archive.title,
+        "url": archive.root_url,
+        "protocols": _protocols(archive),
+        "requests": len(archive.entries),
+        "hosts": len(archive.hosts),
+        "transfer_bytes": sum(entry.transfer_bytes for entry in archive.entries),
+        "digest": archive.digest,
+    }
+
+
+def _entries(archive: Archive) -> list[dict[str, Any]]:
+    """The requests; a body is told by its hash."""
+    return [
+        asdict(entry)
+        | {"body": entry.body and entry.body.name, "transfer_bytes": entry.transfer_bytes}
+        for entry in archive.entries
+    ]
+
+
+def _sizes(page: dict[str, Any]) -> str:
+    if "requests" not in page:
+        return f"{'a recipe: see pages build':49}"
+    return (
+        f"{page['requests']:4} requests  {page['hosts']:3} hosts  "
+        f"{format_bytes(page['transfer_bytes']):>10}  {page['protocols']:9}"
+    )
+
+
+def _protocols(archive: Archive) -> str:
+    """``h1``, ``h1 TLS``, ``h2 TLS`` or ``h1+h2 TLS``: TLS if any host speaks it."""
+    spoken = {"h2" if entry.protocol == "h2" else "h1" for entry in archive.entries}
+    return "+".join(sorted(spoken)) + (" TLS" if archive.tls_hosts else "")
+
+
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"
+
+
+def _printable(text: str) -> str:
+    """A page is a stranger's text: no control character of it reaches the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _cut(url: str, before: int) -> str:
+    """``url`` with its middle left out where it does not fit on the terminal's line."""
+    if not sys.stdout.isatty():
+        return url
+    room = max(shutil.get_terminal_size().columns - before, _SHORTEST_URL)
+    if len(url) <= room:
+        return url
+    tail = room // 3
+    return f"{url[: room - tail - 1]}\N{HORIZONTAL ELLIPSIS}{url[-tail:]}"
+
+
+for _command in (import_command, record_command):
+    pages.add_command(_command)

@@ -1,0 +1,219 @@
+"""The verbs that tell one night from another: ``baseline`` and ``history``."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import click
+
+from testbed.base.errors import EXIT_OK, ConfigurationError, StorageError
+from testbed.doors import Doors, Draft
+from testbed.experiment.lanes import read_lanes
+from testbed.page.folder import new_folder
+from testbed.results.store import read_manifest
+
+pass_doors = click.make_pass_decorator(Doors)
+
+REASONS_FILE = "REASONS.md"
+REASONS_HEAD = "# Why this baseline is what it is\n\nWritten by `./run.sh baseline update`.\n"
+HISTORY_FILE = "history.sqlite"
+TREND_FILE = "history.html"
+LEAST_REASON = 10
+"""Letters and digits: enough to rule out a shrug."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_folder = click.Path(path_type=Path)
+
+
+@click.group()
+def baseline() -> None:
+    """Numbers that later runs are held against: update, list, show."""
+
+
+@baseline.command()
+@click.argument("results", metavar="RESULTS", type=_folder)
+@click.option("--reason", metavar="TEXT", help="Why the numbers are to change; kept with them.")
+@click.option("--name", metavar="NAME", help="The baseline; default: the experiment's name.")
+@click.option("--to", "elsewhere", type=_folder, metavar="DIR",
+              help="A folder elsewhere, instead of a baseline by name.")  # fmt: skip
+@click.option("--drop-cells", is_flag=True, help="Cells that RESULTS lack may go.")
+@pass_doors
+def update(
+    doors: Doors,
+    /,
+    results: Path,
+    reason: str | None,
+    name: str | None,
+    elsewhere: Path | None,
+    drop_cells: bool,
+) -> int:
+    """Make RESULTS the baseline of their experiment.
+
+    Shows what changes against the one there was, and asks why unless --reason says it.
+    """
+    if reason is not None or not sys.stdin.isatty():
+        reason = _checked(reason)
+    target = elsewhere or doors.baselines / _name_of(results, name)
+    _refuse_foreign(target)
+    draft = doors.analysis.regression.draft_baseline(results, target, drop_cells)
+    click.echo(draft.changes)
+    reason = reason or _checked(click.prompt("Why shall the baseline be this from now on"))
+    _write(target, draft, f"- {doors.now():%Y-%m-%d}: {reason}\n  ({draft.origin})\n")
+    click.echo(f"{target} is now: {draft.origin}")
+    return EXIT_OK
+
+
+@baseline.command("list")
+@pass_doors
+def list_baselines(doors: Doors, /) -> int:
+    """List the baselines, one a line."""
+    folders = doors.baselines.iterdir() if doors.baselines.is_dir() else ()
+    for folder in sorted(each for each in folders if (each / REASONS_FILE).is_file()):
+        click.echo(doors.analysis.regression.describe_baseline(folder))
+    return EXIT_OK
+
+
+@baseline.command()
+@click.argument("name")
+@pass_doors
+def show(doors: Doors, /, name: str) -> int:
+    """Say what the baseline NAME is and why it came to be so."""
+    folder = doors.baselines / _checked_name(name)
+    if not (folder / REASONS_FILE).is_file():
+        raise ConfigurationError(
+            [f"there is no baseline {name} in {doors.baselines}; ./run.sh baseline list names all"]
+        )
+    click.echo(doors.analysis.regression.describe_baseline(folder))
+    click.echo((folder / REASONS_FILE).read_text(encoding="utf-8").partition("\n\n")[2].rstrip())
+    return EXIT_OK
+
+
+@click.group()
+def history() -> None:
+    """Numbers of every night: add, list, page."""
+
+
+_history_option = click.option(
+    "--history", "database", type=_folder, metavar="FILE",
+    help="The database; default: results/history.sqlite.",
+)  # fmt: skip
+
+
+@history.command()
+@click.argument("results", metavar="RESULTS...", nargs=-1, required=True, type=_folder)
+@click.option("--baseline", "against", type=_folder, metavar="DIR",
+              help="What to hold it against; default: the baseline of its experiment.")  # fmt: skip
+@_history_option
+@pass_doors
+def add(
+    doors: Doors, /, results: tuple[Path, ...], against: Path | None, database: Path | None
+) -> int:
+    """Remember what RESULTS say; the same folder twice is once.
+
+    Of a run on several kernel versions each is remembered for itself.
+    """
+    lanes = [folder / lane for folder in results for lane in read_lanes(folder) or (".",)]
+    for folder in lanes:
+        base = against or _baseline_of(doors, folder)
+        said = doors.analysis.regression.add_history(_database(doors, database), folder, base)
+        click.echo(said)
+    return EXIT_OK
+
+
+@history.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Write the runs as JSON.")
+@_history_option
+@pass_doors
+def list_runs(doors: Doors, /, as_json: bool, database: Path | None) -> int:
+    """List the runs, the oldest first."""
+    runs = doors.analysis.regression.list_history(_database(doors, database))
+    if as_json:
+        click.echo(json.dumps(runs, indent=2))
+        return EXIT_OK
+    for run in runs:
+        click.echo(
+            f"{run['created_utc']}  {run['experiment']}  {run['kernel']} {run['kernel_version']}  "
+            f"{run['verdict'] or 'not compared'}  git {(run['git_revision'] or '')[:12]}"
+        )
+    return EXIT_OK
+
+
+@history.command()
+@click.option("-o", "output", type=_folder, metavar="FILE",
+              help="Where to; default: results/history.html.")  # fmt: skip
+@click.option("--last", type=click.IntRange(1, 10000), default=100, show_default=True,
+              help="Runs of each lane to show.")  # fmt: skip
+@_history_option
+@pass_doors
+def page(doors: Doors, /, output: Path | None, last: int, database: Path | None) -> int:
+    """Write the trend page: every cell over the runs, as one HTML file."""
+    target = output or doors.results / TREND_FILE
+    click.echo(doors.analysis.regression.write_trend(_database(doors, database), target, last))
+    return EXIT_OK
+
+
+def _database(doors: Doors, chosen: Path | None) -> Path:
+    return chosen or doors.results / HISTORY_FILE
+
+
+def _baseline_of(doors: Doors, results: Path) -> Path | None:
+    folder = doors.baselines / _name_of(results, None)
+    return folder if (folder / REASONS_FILE).is_file() else None
+
+
+def _name_of(results: Path, chosen: str | None) -> str:
+    if chosen is not None:
+        return _checked_name(chosen)
+    lanes = read_lanes(results)
+    if lanes:
+        raise ConfigurationError(
+            [f"{results} holds the results of several kernel versions ({', '.join(lanes)}), which "
+             f"are never pooled; name one, such as {results / lanes[0]}"]
+        )  # fmt: skip
+    return _checked_name(str(read_manifest(results).get("experiment", {}).get("name")))
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ConfigurationError(
+            [f"{name!r} cannot name a baseline; use letters, digits, '.', '_' and '-'"]
+        )
+    return name
+
+
+def _checked(reason: str | None) -> str:
+    text = "".join(c if c.isprintable() else " " for c in reason or "")
+    text = " ".join(text.split())
+    if sum(c.isalnum() for c in text) < LEAST_REASON:
+        raise ConfigurationError(
+            ["a baseline is changed for a reason, which is kept with it: "
+             '--reason "what changed, and why the new numbers are right"']
+        )  # fmt: skip
+    return text
+
+
+def _refuse_foreign(target: Path) -> None:
+    """Never replace a folder that no baseline is in."""
+    if target.exists() and not (target / REASONS_FILE).is_file():
+        raise ConfigurationError(
+            [f"{target} is there and holds no {REASONS_FILE}, so it is no baseline; "
+             "choose another place"]
+        )  # fmt: skip
+
+
+def _write(target: Path, draft: Draft, entry: str) -> None:
+    try:
+        before = REASONS_HEAD
+        if (target / REASONS_FILE).is_file():
+            before = (target / REASONS_FILE).read_text(encoding="utf-8")
+        with new_folder(target, replace=True) as scratch:
+            for name, text in draft.files.items():
+                (scratch / name).write_text(text, encoding="utf-8")
+            (scratch / REASONS_FILE).write_text(f"{before}\n{entry}", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the baseline {target}: {error.strerror or error}; what was there is "
+            "intact; free space or choose another place with --to"
+        ) from error

@@ -1,0 +1,183 @@
+"""The verbs of an experiment: ``plan`` it, ``run`` it, and write its ``report`` anew."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from firstflight.cli.choice import Choice, choice_options
+from testbed.base import log, places
+from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK, ConfigurationError
+from testbed.doors import Compared, Doors
+from testbed.experiment.label import label, varying
+from testbed.experiment.lanes import read_lanes, split, worst_exit
+from testbed.experiment.plan import plan_trials
+from testbed.launch import Lane, find_lanes, open_lanes, resume_lanes, run_lanes
+from testbed.model import Experiment
+from testbed.results.tally import Tally
+
+REPORT_FILE = "report.html"
+CROSSCHECK_FILE = "crosscheck.html"
+_log = log.logger(__name__)
+pass_doors = click.make_pass_decorator(Doors)
+
+
+@click.command()
+@choice_options
+@click.option("--jobs", type=click.IntRange(1, 1024), help="Trials at once; default: one a core.")
+@click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
+              help="The new results folder; default: results/<UTC>-<experiment>.")  # fmt: skip
+@click.option("--resume", type=click.Path(path_type=Path), metavar="DIR",
+              help="Go on with this results folder: run what has no ok record.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show the trials and run nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Write the result as JSON.")
+@pass_doors
+def run(
+    doors: Doors,
+    /,
+    jobs: int | None,
+    output: Path | None,
+    resume: Path | None,
+    dry_run: bool,
+    as_json: bool,
+    **chosen: Any,
+) -> int:
+    """Run the experiment in CONFIG and print its table."""
+    choice = Choice(**chosen)
+    if resume is not None and (choice.given() or output):
+        given = ", ".join([*choice.given(), *(["-o"] if output else [])])
+        raise ConfigurationError([f"--resume {resume} goes on as planned: leave out {given}"])
+    catalogue = doors.catalogue()
+    old = find_lanes(resume) if resume is not None else {}
+    experiments = tuple(choice.extend(lane.experiment) for lane in old.values())
+    experiments = experiments or split(choice.load(catalogue))
+    if dry_run:
+        _show_plan(experiments, as_json)
+        return EXIT_OK
+    jobs = jobs or len(os.sched_getaffinity(0))
+    with places.using_cache(doors.cache()):
+        if resume is not None:
+            folder, lanes = resume, resume_lanes(doors, old, experiments, jobs)
+        else:
+            folder, lanes = open_lanes(doors, experiments, jobs, output)
+        tallies = run_lanes(doors, lanes)
+    return _tell(doors, folder, lanes, tallies, as_json)
+
+
+@click.command()
+@choice_options
+@click.option("--json", "as_json", is_flag=True, help="Write the trials as JSON.")
+@pass_doors
+def plan(doors: Doors, /, as_json: bool, **chosen: Any) -> int:
+    """Show the trials of the experiment in CONFIG and run nothing."""
+    _show_plan(split(Choice(**chosen).load(doors.catalogue())), as_json)
+    return EXIT_OK
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@pass_doors
+def report(doors: Doors, /, directory: Path) -> int:
+    """Write table.csv, summary.json and report.html of the results in DIR anew.
+
+    Of a run on two kernels: those of each, and crosscheck.json and crosscheck.html.
+    """
+    compared = _write_reports(doors, directory)
+    click.echo(_render(doors, directory, compared))
+    return EXIT_OK
+
+
+def _tell(
+    doors: Doors, folder: Path, lanes: Sequence[Lane], tallies: Sequence[Tally], as_json: bool
+) -> int:
+    """Write the reports, print the table or the JSON, and say what is left to do."""
+    code = worst_exit(tally.exit_code for tally in tallies)
+    compared = None
+    if not tallies[-1].interrupted:
+        compared = _write_reports(doors, folder)
+        code = worst_exit([code, compared.exit_code if compared else EXIT_OK])
+        if not as_json:
+            click.echo(_render(doors, folder, compared))
+    told = {}
+    for lane, tally in zip(lanes, tallies, strict=False):  # an interrupted run began fewer
+        _say(lane, tally, folder)
+        told[lane.name] = asdict(tally) | {
+            "results": str(lane.folder),
+            "exit_code": tally.exit_code,
+        }
+    if not tallies[-1].interrupted:
+        _log.info("report: %s", ", ".join(str(path) for path in _reports(folder, lanes)))
+    if as_json:
+        document: dict[str, Any] = told.get("") or {
+            "results": str(folder),
+            "exit_code": code,
+            "lanes": told,
+            "crosscheck": compared.document if compared else None,
+        }
+        click.echo(json.dumps(document, indent=2))
+    return code
+
+
+def _write_reports(doors: Doors, folder: Path) -> Compared | None:
+    """Write the reports of a run, and of its lanes what they came to side by side."""
+    names = read_lanes(folder)
+    for lane in [folder / name for name in names] or [folder]:
+        doors.analysis.write_reports(lane)
+    if not names:
+        return None
+    return doors.analysis.cross_check(folder / names[0], folder / names[-1], folder)
+
+
+def _reports(folder: Path, lanes: Sequence[Lane]) -> list[Path]:
+    """The pages to look at: a run's report, or those of its lanes and what they came to."""
+    found = [lane.folder / REPORT_FILE for lane in lanes]
+    return found if len(found) == 1 else [*found, folder / CROSSCHECK_FILE]
+
+
+def _render(doors: Doors, folder: Path, compared: Compared | None) -> str:
+    text = compared.text if compared else doors.analysis.render_terminal(folder)
+    return text.rstrip("\n")
+
+
+def _say(lane: Lane, tally: Tally, run_folder: Path) -> None:
+    """Say how a lane stands, and what is left to do."""
+    name = f"kernel {lane.name}: " if lane.name else ""
+    if tally.interrupted:
+        _log.error("interrupted: %s%s; go on with --resume %s", name, tally.sentence(), run_folder)
+        return
+    _log.info("%s%s; results in %s", name, tally.sentence(), lane.folder)
+    if tally.unsettled:
+        _log.info(
+            "%d intervals are wider than asked: %s; collect more with --resume %s --max-n N",
+            len(tally.unsettled),
+            "; ".join(tally.unsettled),
+            run_folder,
+        )
+    if tally.exit_code not in (EXIT_OK, EXIT_INCONCLUSIVE):
+        _log.info("run what is not ok again with --resume %s", run_folder)
+
+
+def _show_plan(experiments: Sequence[Experiment], as_json: bool) -> None:
+    first = experiments[0]
+    if first.until_ci_pct is not None:
+        _log.info(
+            "the trials before the first look; repetitions are added until every interval is "
+            "within +-%g %%, up to %d",
+            first.until_ci_pct,
+            first.max_repetitions,
+        )
+    trials = [trial for experiment in experiments for trial in plan_trials(experiment)]
+    if as_json:
+        click.echo(json.dumps([{"id": trial.id, **asdict(trial)} for trial in trials], indent=2))
+        return
+    names = varying([trial.condition for trial in trials])
+    for trial in trials:
+        kernel = f" kernel_version={trial.kernel_version}" if len(experiments) > 1 else ""
+        warm_up = " warm-up" * trial.warm_up
+        click.echo(f"{trial.id} {kernel} {label(trial, names)} seed={trial.seed}{warm_up}")

@@ -1,0 +1,1 @@
+"""Foundations of every room: errors, processes, namespaces, places, units."""

@@ -1,0 +1,86 @@
+"""Interrupts: SIGINT, SIGTERM and SIGHUP end every command with status 130, and no traceback.
+
+What they do depends on what is going on: while the program starts nothing is begun and nothing to
+undo, so it is left at once; then they raise KeyboardInterrupt, which passes every block's undo; and
+while trials run they are a flag that workers look at, instead of an exception in the middle of
+anything.  A SIGHUP that nohup(1) has the program ignore stays ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from testbed.base.errors import EXIT_INTERRUPTED
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interruption:
+    """``stop`` tells workers to end at once; ``signal`` is what asked for it, if anything did."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.signal: signal.Signals | None = None
+
+
+def leave_on_signals() -> None:
+    """From here on a signal ends the process at once, with a word.
+
+    ``run.sh`` starts Python with signals blocked, so that none comes before this.
+    """
+    _handle(_leave)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    os.write(2, b"error: interrupted\n")
+    os._exit(EXIT_INTERRUPTED)
+
+
+@contextmanager
+def raising() -> Iterator[None]:
+    """Let every signal raise KeyboardInterrupt for the time of the block, as Ctrl-C does anyway."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    with _handling(interrupt):
+        yield
+
+
+@contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Turn every signal into ``stop`` for the time of the block.
+
+    Works in the main thread alone, as signal(2) handlers do in Python.
+    """
+    interruption = Interruption()
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        interruption.signal = signal.Signals(number)
+        interruption.stop.set()
+
+    with _handling(note):
+        yield interruption
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    _handle(handler)
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def _handle(handler: Callable[[int, FrameType | None], object]) -> None:
+    for number in SIGNALS:
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)

@@ -1,0 +1,93 @@
+"""Where things are: the work tree's folders, and the cache outside it.
+
+The cache is ``$XDG_CACHE_HOME/firstflight`` (XDG Base Directory Specification), with a folder for
+each kind of thing that was built; bootstrap leaves the parts that it built in the environment.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from testbed.base.errors import MissingError, StorageError
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = ROOT / "configs"
+PAGES = ROOT / "pages"
+REFERENCES = ROOT / "analysis" / "reference"
+RESULTS = ROOT / "results"
+DEFAULT_CONFIG = CONFIGS / "paper-table1.toml"
+
+
+def cache() -> Path:
+    """The cache folder, whether it exists or not."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "firstflight"
+
+
+def built_part(name: str) -> Path:
+    """The folder of a part that bootstrap built: ``native`` or ``js``.
+
+    Raises:
+        MissingError: bootstrap has not run.
+    """
+    variable = f"FIRSTFLIGHT_{name.upper()}"
+    folder = os.environ.get(variable)
+    if not folder:
+        raise MissingError(
+            f"{variable} is not set, so the {name} part is not known; "
+            "start with ./run.sh, which builds it and sets this"
+        )
+    return Path(folder)
+
+
+def describe_version() -> str:
+    """``firstflight`` and its version, which ``pyproject.toml`` says."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return f"{project['name']} {project['version']}"
+
+
+@contextmanager
+def using_cache(folder: Path) -> Iterator[None]:
+    """Keep ``clean`` away from the cache for the time of the block (flock(2), shared).
+
+    Raises:
+        StorageError: the cache cannot be made, or is just being emptied.
+    """
+    with _locked(folder, fcntl.LOCK_SH, "`clean` is emptying it; try again when it has ended"):
+        yield
+
+
+@contextmanager
+def emptying_cache(folder: Path) -> Iterator[None]:
+    """Keep runs away from the cache for the time of the block.
+
+    Raises:
+        StorageError: a run is using it.
+    """
+    with _locked(folder, fcntl.LOCK_EX, "a run is using it; try again when it has ended"):
+        yield
+
+
+@contextmanager
+def _locked(folder: Path, kind: int, taken: str) -> Iterator[None]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StorageError(
+            f"cannot use the cache {folder}: {error.strerror}; "
+            "set XDG_CACHE_HOME to a folder that you may write to"
+        ) from error
+    try:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StorageError(f"cannot use the cache {folder}: {taken}") from None
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,152 @@
+"""The only place that starts processes: argument lists, time-outs, own process groups.
+
+Every child leads its own process group and is ended by terminate, kill, wait, in that order.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from testbed.base.errors import MissingError, TestbedError
+
+TERM_GRACE_S = 2.0
+CANCEL_POLL_S = 0.1
+
+Process = subprocess.Popen[bytes]
+
+
+class CommandError(TestbedError):
+    """A command failed; the message names it, its exit status and the end of its output."""
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout_s: float = 60.0,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: str | None = None,
+    check: bool = True,
+    pass_fds: Sequence[int] = (),
+) -> subprocess.CompletedProcess[str]:
+    """Run ``argv`` to its end and return it with its text output.
+
+    Raises:
+        MissingError: the program does not exist.
+        CommandError: it failed (with ``check``) or did not end within ``timeout_s``.
+    """
+    with started(
+        argv,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=pass_fds,
+    ) as child:
+        try:
+            out, err = child.communicate(stdin.encode() if stdin is not None else None, timeout_s)
+        except subprocess.TimeoutExpired:
+            raise CommandError(f"`{' '.join(argv)}` did not end within {timeout_s:g} s") from None
+    done = subprocess.CompletedProcess(
+        list(argv), child.returncode, out.decode(errors="replace"), err.decode(errors="replace")
+    )
+    if check and done.returncode != 0:
+        tail = (done.stderr or done.stdout).strip()[-2000:]
+        raise CommandError(f"`{' '.join(argv)}` ended with status {done.returncode}: {tail}")
+    return done
+
+
+@contextmanager
+def started(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: int | IO[bytes] | None = subprocess.DEVNULL,
+    stdout: int | IO[bytes] | None = subprocess.DEVNULL,
+    stderr: int | IO[bytes] | None = subprocess.DEVNULL,
+    pass_fds: Sequence[int] = (),
+) -> Iterator[Process]:
+    """Start ``argv`` in its own process group; its undo ends the whole group.
+
+    Raises:
+        MissingError: the program does not exist, or may not be run.
+    """
+    try:
+        child = subprocess.Popen(
+            list(argv),
+            cwd=cwd,
+            env=None if env is None else dict(env),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=tuple(pass_fds),
+            start_new_session=True,
+        )
+    except (FileNotFoundError, PermissionError) as error:
+        raise MissingError(
+            f"cannot start `{argv[0]}`: {error.strerror} ({error.filename}); "
+            "run ./run.sh doctor to see what is missing"
+        ) from None
+    try:
+        yield child
+    finally:
+        stop(child)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a process ended: its exit status (negative: by a signal) and its tree's CPU seconds."""
+
+    status: int
+    cpu_s: float
+
+
+def wait(
+    child: Process, timeout_s: float, cancel: threading.Event, stop: Callable[[], bool] = bool
+) -> Ending | None:
+    """Wait for ``child``; ``None``: it still runs, and there is no reason to wait any longer.
+
+    The time is up, ``cancel`` is set, or ``stop``, which is asked now and then, says so.
+    """
+    deadline = time.monotonic() + timeout_s
+    descriptor = os.pidfd_open(child.pid)
+    try:
+        while not select.select([descriptor], [], [], CANCEL_POLL_S)[0]:
+            if cancel.is_set() or time.monotonic() > deadline or stop():
+                return None
+    finally:
+        os.close(descriptor)
+    # wait4 rather than Popen.wait: only it tells the CPU time of the whole tree.
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return Ending(child.returncode, usage.ru_utime + usage.ru_stime)
+
+
+def stop(child: Process) -> None:
+    """Terminate, then kill, then wait for the child's whole process group."""
+    if child.poll() is None:
+        _signal_group(child, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(TERM_GRACE_S)
+    _signal_group(child, signal.SIGKILL)
+    child.wait()
+    for stream in (child.stdin, child.stdout, child.stderr):
+        if stream is not None:
+            stream.close()
+
+
+def _signal_group(child: Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, number)

@@ -1,0 +1,1 @@
+"""From a TOML file to an experiment and its trials."""

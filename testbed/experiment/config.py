@@ -1,0 +1,268 @@
+"""From an experiment file in TOML to an Experiment; every error at once, each with its place."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from testbed.base.errors import ConfigurationError
+from testbed.base.suggest import did_you_mean
+from testbed.experiment.knobs import FIXED, SWEPT
+from testbed.experiment.override import Override, apply_overrides
+from testbed.experiment.problems import describe
+from testbed.experiment.schema import validate
+from testbed.experiment.toml_lines import find_lines, locate, parse_toml
+from testbed.model import MAX_REPETITIONS, REAL_TIME, Condition, Experiment, LinkSpec
+from testbed.model.knob import build
+
+LARGEST_FILE = 1 << 17
+MOST_TRIALS = 100_000
+KeyPath = tuple[str, ...]
+_SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The names that exist here: pages, clients, references, and each kernel's versions.
+
+    The first version of a kernel is its default.
+    """
+
+    pages: frozenset[str]
+    clients: frozenset[str]
+    references: frozenset[str]
+    kernels: Mapping[str, tuple[str, ...]]
+
+    def names(self) -> dict[str, frozenset[str]]:
+        """The valid names by what they name."""
+        return {
+            "page": self.pages,
+            "client": self.clients,
+            "reference": self.references,
+            "kernel": frozenset(self.kernels),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """An experiment file as read, with what the command line changed, and where each key is."""
+
+    path: Path
+    document: dict[str, Any]
+    lines: dict[KeyPath, int]
+    origins: dict[KeyPath, str] = field(default_factory=dict)
+
+    def where(self, key: KeyPath) -> str:
+        for length in range(len(key), 0, -1):
+            if key[:length] in self.origins:
+                return self.origins[key[:length]]
+        line = locate(self.lines, key)
+        return f"{self.path}:{line}" if line else str(self.path)
+
+
+def load_experiment(
+    path: Path, catalogue: Catalogue, overrides: Iterable[Override] = ()
+) -> Experiment:
+    """Read the experiment in ``path``, with ``overrides`` applied to it.
+
+    Raises:
+        ConfigurationError: with every problem that the file and the overrides have.
+    """
+    document, lines = _read(path)
+    origins, problems = apply_overrides(document, overrides)
+    source = _Source(path, document, lines, origins)
+    values, errors = validate(document, catalogue.names())
+    problems += describe(errors, document, source.where)
+    problems += _missing(source)
+    if not errors:
+        problems += [
+            *_fixed_and_swept(source, values),
+            *_kernel_versions(source, values, catalogue),
+            *_buffer_below_mtu(source, values),
+            *_stopping(source, values),
+            *_too_many(source, values),
+        ]
+    if problems:
+        raise ConfigurationError(problems)
+    return _experiment(path.stem, values, catalogue)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
+    if not _NAME.fullmatch(path.stem):
+        raise ConfigurationError(
+            [f"{path}: {path.stem!r} names the results folder; use letters, digits, '.', '_', '-'"]
+        )
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        near = did_you_mean(path.name, [other.name for other in path.parent.glob("*.toml")])
+        raise ConfigurationError([f"cannot read {path}: {error.strerror}{near}"]) from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError([f"{path}: not UTF-8 text: {error}"]) from None
+    if len(text) > LARGEST_FILE:
+        raise ConfigurationError(
+            [f"{path}: more than {LARGEST_FILE} characters; no experiment has"]
+        )
+    try:
+        return parse_toml(text), find_lines(text)
+    except tomllib.TOMLDecodeError as error:
+        message = str(error)
+        found = _SYNTAX_PLACE.search(message)
+        last = text.rstrip("\n").count("\n") + 1
+        line = found.group(1) if found and found.group(1) else last
+        problem = f"{path}:{line}: not TOML: {message[: found.start()] if found else message}"
+        raise ConfigurationError([problem]) from None
+
+
+def _missing(source: _Source) -> Iterator[str]:
+    sweep = source.document.get("sweep")
+    for name in ("page", "client"):
+        if name not in source.document and not (isinstance(sweep, dict) and name in sweep):
+            yield (
+                f"{source.path}: {name}: missing; set it at the top of the file "
+                f"({name} = ...) or sweep it ([sweep] {name} = [...])"
+            )
+
+
+def _fixed_and_swept(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
+    for name in values.get("sweep", {}):
+        path = (*SWEPT[name].table, name)
+        if _at(values, path) is not None:
+            yield (
+                f"{source.where(path)}: {'.'.join(path)}: also swept "
+                f"({source.where(('sweep', name))}); keep one of the two"
+            )
+
+
+def _kernel_versions(
+    source: _Source, values: Mapping[str, Any], catalogue: Catalogue
+) -> Iterator[str]:
+    asked = values.get("kernel", {})
+    several = "versions" in asked
+    if several and "version" in asked:
+        yield (
+            f"{source.where(('kernel', 'version'))}: kernel.version: there are kernel.versions "
+            f"as well ({source.where(('kernel', 'versions'))}); keep one of the two"
+        )
+    name, versions = _kernel(values, catalogue)
+    key = ("kernel", "versions" if several else "version")
+    place = f"{source.where(key)}: {'.'.join(key)}"
+    if several and name in REAL_TIME:
+        yield (
+            f"{place}: the {name} kernel is the one that runs and has no other versions; "
+            "leave them out, or run one kernel with --kernel-version"
+        )
+        return
+    valid = catalogue.kernels.get(name, ())
+    for version in versions:
+        if version not in valid:
+            yield (
+                f"{place}: the {name} kernel has no version {version!r}"
+                f"{did_you_mean(version, valid)}; allowed: {', '.join(valid) or 'none'}"
+            )
+
+
+def _buffer_below_mtu(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
+    buffers = _values_of("buffer_bytes", values)
+    packets = itertools.product(
+        _values_of("mtu_bytes", values), _values_of("framing_bytes", values)
+    )
+    largest = max(mtu + framing for mtu, framing in packets)
+    for size in buffers:
+        if size < largest:
+            swept = "buffer_bytes" in values.get("sweep", {})
+            key = ("sweep" if swept else "link", "buffer_bytes")
+            yield (
+                f"{source.where(key)}: {'.'.join(key)}: a buffer of {size} bytes cannot hold one "
+                f"packet of {largest} bytes (mtu_bytes + framing_bytes); allowed: {largest} and up"
+            )
+
+
+def _stopping(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
+    if "max_repetitions" in values and "until_ci_pct" not in values:
+        yield (
+            f"{source.where(('max_repetitions',))}: max_repetitions: bounds until_ci_pct "
+            "(--until-ci), which is not set; for a fixed number use repetitions (-n)"
+        )
+    least, most = values.get("repetitions", 1), values.get("max_repetitions", MAX_REPETITIONS)
+    if "until_ci_pct" in values and least > most:
+        yield (
+            f"{source.where(('repetitions',))}: repetitions: with until_ci_pct it is the least "
+            f"number, and {least} is above max_repetitions, {most}; lower it, or raise the other "
+            "(--max-n)"
+        )
+
+
+def _too_many(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
+    axes = values.get("sweep", {})
+    conditions = math.prod(map(len, axes.values()))
+    trials = conditions * values.get("repetitions", 1)
+    if trials > MOST_TRIALS:
+        yield (
+            f"{source.where(('sweep',) if axes else ('repetitions',))}: {conditions} conditions, "
+            f"{trials} trials; allowed: {MOST_TRIALS}; sweep or repeat less in one run"
+        )
+
+
+def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Experiment:
+    kernel, versions = _kernel(values, catalogue)
+    axes: dict[str, list[Any]] = values.get("sweep", {})
+    conditions = tuple(
+        _condition(values, dict(zip(axes, point, strict=True)))
+        for point in itertools.product(*axes.values())
+    )
+    own = FIXED.keys() - {"title"}
+    return Experiment(
+        name=name,
+        title=values.get("title", name),
+        conditions=conditions,
+        kernel=kernel,
+        kernel_version=versions[0],
+        kernel_versions=versions if len(versions) > 1 else (),
+        **{key: value for key, value in values.items() if key in own},
+    )
+
+
+def _condition(values: Mapping[str, Any], point: Mapping[str, Any]) -> Condition:
+    chosen = {
+        name: point.get(name, _at(values, (*knob.table, name))) for name, knob in SWEPT.items()
+    }
+    condition: Condition = build(Condition, {
+        name: None if value == (SWEPT[name].declared.knob.absent or None) else value
+        for name, value in chosen.items()
+        if value is not None
+    })  # fmt: skip
+    return condition
+
+
+def _kernel(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, tuple[str, ...]]:
+    """The kernel's name and its version, or versions, to run on."""
+    asked = values.get("kernel", {})
+    name = asked.get("name", "virtual")
+    if "versions" in asked:
+        return name, tuple(asked["versions"])
+    versions = catalogue.kernels.get(name, ())
+    return name, (asked.get("version", versions[0] if versions else ""),)
+
+
+def _values_of(name: str, values: Mapping[str, Any]) -> list[Any]:
+    swept = values.get("sweep", {}).get(name)
+    if swept is not None:
+        return list(swept)
+    fixed = _at(values, ("link", name))
+    return [getattr(LinkSpec(), name) if fixed is None else fixed]
+
+
+def _at(values: Mapping[str, Any], path: KeyPath) -> Any:
+    node: Any = values
+    for part in path:
+        node = node.get(part) if isinstance(node, Mapping) else None
+    return node

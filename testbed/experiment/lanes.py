@@ -1,0 +1,114 @@
+"""Lanes: one experiment on several kernels, each a results folder of its own, never pooled.
+
+The run's folder holds a results folder for each kernel version, ``lanes.json`` with their names,
+and what they came to side by side.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from testbed.base.errors import (
+    EXIT_INCOMPLETE,
+    EXIT_INCONCLUSIVE,
+    EXIT_INTERRUPTED,
+    EXIT_MISSING,
+    EXIT_OK,
+    EXIT_OUT_OF_TOLERANCE,
+    ConfigurationError,
+    StorageError,
+)
+from testbed.model import Experiment
+
+LANES_FILE = "lanes.json"
+_SCHEMA = 1
+_GRAVITY = (
+    EXIT_OK,
+    EXIT_INCONCLUSIVE,
+    EXIT_OUT_OF_TOLERANCE,
+    EXIT_MISSING,
+    EXIT_INCOMPLETE,
+    EXIT_INTERRUPTED,
+)
+"""Exit codes of runs, the worst last: as ``testbed.results.tally`` has it within one."""
+
+
+def split(experiment: Experiment) -> tuple[Experiment, ...]:
+    """``experiment`` for each of its kernel versions; itself where it has one."""
+    lanes = (
+        replace(experiment, kernel_version=version, kernel_versions=())
+        for version in experiment.kernel_versions
+    )
+    return tuple(lanes) or (experiment,)
+
+
+def worst_exit(codes: Iterable[int]) -> int:
+    """The gravest of the exit codes of runs."""
+    return max(codes, key=_GRAVITY.index)
+
+
+def write_lanes(directory: Path, names: Sequence[str]) -> None:
+    """Say that ``directory`` holds a results folder for each of ``names``.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    path = directory / LANES_FILE
+    text = json.dumps({"schema": _SCHEMA, "lanes": list(names)}) + "\n"
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {error.strerror}; free space or pass -o DIR"
+        ) from error
+
+
+def read_lanes(directory: Path) -> tuple[str, ...]:
+    """The names of the lanes in ``directory``; none when it is no folder of lanes.
+
+    Raises:
+        StorageError: its ``lanes.json`` cannot be read, or says something else.
+    """
+    path = directory / LANES_FILE
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise StorageError(f"{path} is not JSON: {error}") from error
+    known = isinstance(document, dict) and document.get("schema") == _SCHEMA
+    names = document.get("lanes") if known else None
+    if not isinstance(names, list) or not names or not all(_is_name(name) for name in names):
+        raise StorageError(
+            f"{path} does not name lanes of schema {_SCHEMA}; use the revision of the testbed "
+            "that wrote it"
+        )
+    return tuple(names)
+
+
+def refuse_lanes(directory: Path) -> None:
+    """Let only what is one result pass.
+
+    Raises:
+        ConfigurationError: ``directory`` holds several lanes; they are named.
+        StorageError: as ``read_lanes``.
+    """
+    names = read_lanes(directory)
+    if names:
+        folders = " and ".join(str(directory / name) for name in names)
+        raise ConfigurationError(
+            [
+                f"{directory} holds the results of {len(names)} kernels, which are never pooled; "
+                f"name one of its folders: {folders}"
+            ]
+        )
+
+
+def _is_name(name: object) -> bool:
+    """Whether ``name`` is that of a folder beside ``lanes.json``, and no way out of there."""
+    return isinstance(name, str) and name == Path(name).name and name not in ("", ".", "..")

@@ -1,0 +1,98 @@
+"""What is wrong with an experiment file, each error in one line that says where and what helps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+from testbed.base.suggest import did_you_mean, nearest
+from testbed.experiment.knobs import SWEPT, FileKnob, paths
+from testbed.experiment.schema import TABLES, keys_of
+
+KeyPath = tuple[str, ...]
+Where = Callable[[KeyPath], str]
+_MOST_PROBLEMS = 100
+
+
+def describe(errors: list[ErrorDetails], document: Mapping[str, Any], where: Where) -> list[str]:
+    """One line for each wrong key or value of ``document``; ``where`` gives a key's place."""
+    lines: dict[tuple[str | int, ...], str] = {}
+    for error in errors[:_MOST_PROBLEMS]:
+        spot = _spot(error["loc"], document)
+        key = tuple(str(part) for part in spot if isinstance(part, str))
+        text = _sentence(error, key, spot)
+        # A union of types reports once for each member: one line is enough.
+        lines.setdefault(spot, f"{where(key)}: {_dotted(spot)}: {text}")
+    more = len(errors) - _MOST_PROBLEMS
+    return [*lines.values(), *([f"and {more} more like these"] if more > 0 else [])]
+
+
+def toml_text(value: Any) -> str:
+    """``value`` as it would stand in a TOML file, shortened if long."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):  # a hexadecimal number of thousands of digits, or depth
+        return f"this {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _spot(loc: tuple[str | int, ...], document: Mapping[str, Any]) -> tuple[str | int, ...]:
+    """The part of pydantic's location that exists in the document (it adds names of types)."""
+    node: Any = document
+    for depth, part in enumerate(loc):
+        inside = (isinstance(node, dict) and part in node) or (
+            isinstance(node, list) and isinstance(part, int) and part < len(node)
+        )
+        if not inside:
+            return loc[:depth]
+        node = node[part]
+    return loc
+
+
+def _dotted(spot: tuple[str | int, ...]) -> str:
+    text = ""
+    for part in spot:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _sentence(error: ErrorDetails, key: KeyPath, spot: tuple[str | int, ...]) -> str:
+    if error["type"] == "extra_forbidden":
+        return _unknown_key(key)
+    if error["type"] in ("not_listed", "twice"):
+        return error["msg"]
+    if len(key) == 1 and key[0] in TABLES:
+        return f"{toml_text(error['input'])} is not a table; write it as [{key[0]}]"
+    swept = key[0] == "sweep"
+    knob = SWEPT[key[1]] if swept else paths()[key]
+    if swept and len(spot) == 2:
+        given = toml_text(error["input"])
+        return f"{given} is not a list of one or more values; each: {knob.allowed}"
+    return _wrong_value(error["input"], knob)
+
+
+def _wrong_value(value: Any, knob: FileKnob) -> str:
+    hint = did_you_mean(value, knob.names) if isinstance(value, str) else ""
+    return f"{toml_text(value)} is not {knob.allowed}{hint}"
+
+
+def _unknown_key(key: KeyPath) -> str:
+    table, name = key[:-1], key[-1]
+    keys = keys_of(table)
+    place = f"in [{table[0]}]" if table else "at the top of the file"
+    homes = {path[-1]: path[:-1] for path in paths()}
+    if table != ("sweep",) and name in homes:
+        return f"does not belong {place}, but {_home(homes[name])}"
+    if table == ("sweep",) and name in homes:
+        return f"cannot be swept; allowed {place}: {', '.join(keys)}"
+    near = nearest(name, keys)
+    if near is None and (elsewhere := nearest(name, homes)) is not None:
+        return f"no such key {place} (did you mean {elsewhere!r} {_home(homes[elsewhere])}?)"
+    return f"no such key {place}{did_you_mean(name, keys)}; allowed: {', '.join(keys)}"
+
+
+def _home(table: KeyPath) -> str:
+    return f"in [{table[0]}]" if table else "at the top of the file, before any table"

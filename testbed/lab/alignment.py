@@ -1,0 +1,74 @@
+"""Round starts in virtual time: what happened before leaves no trace in a page load.
+
+Lab, capture and client start each at a round instant, from random numbers that are started anew
+from the trial's seed.  So another process, another import, another environment variable or some
+milliseconds more before them change no packet of the load (docs/decisions/kernel-guest.md).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.base.seeding import start_offset_ns
+from testbed.model import Trial
+
+ALIGN_NS = 10_000_000_000
+LAUNCH_NS = 10_000_000_000
+READY_NS = 1_000_000_000  # for what comes before: until then it may take more or less time
+RNDCLEARPOOL = 0x5206
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """When a client's process starts and when its load does, in ns of CLOCK_REALTIME."""
+
+    launch_ns: int
+    load_ns: int
+
+
+def choose_moments(trial: Trial) -> Moments:
+    """The moments of ``trial``: the next round instant, later by what its seed says.
+
+    What ``start_spread_ms`` adds moves both, so that a client has no longer to wait than without.
+    In real time nothing is aligned and nothing added: a machine spreads by itself.
+    """
+    offset_ns = start_offset_ns(trial.seed, trial.condition.start_spread_ms)
+    launch_ns = next_round(time.time_ns() + READY_NS) + offset_ns
+    return Moments(launch_ns, launch_ns + LAUNCH_NS)
+
+
+def begin_stage() -> None:
+    """Wait for a round instant and start the guest's random numbers anew (root in a guest).
+
+    The sleep ends a little late, by how much depends on what was before.  RNDCLEARPOOL, by our
+    patch 0009 of the kernel, therefore also sleeps a second more, so that what still ran comes to
+    rest, forgets the scheduler's debts, and goes on to the next millisecond, to the nanosecond.
+    """
+    now_ns = time.time_ns()
+    time.sleep((next_round(now_ns + READY_NS) - now_ns) / 1e9)
+    with Path("/dev/urandom").open("rb", buffering=0) as device:
+        fcntl.ioctl(device, RNDCLEARPOOL)
+
+
+def draw_secrets() -> None:
+    """Open a connection on loopback: the kernel draws what numbers and ports come from only then.
+
+    Those secrets (net/core/secure_seq.c, inet_hashtables.c) are the whole guest's and stay: drawn
+    here, they do not depend on how many random numbers the building of the lab takes.
+    """
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+    ):
+        server, _ = listener.accept()
+        server.close()
+        client.recv(1)
+
+
+def next_round(now_ns: int) -> int:
+    """The first round instant that is not yet over."""
+    return -(-now_ns // ALIGN_NS) * ALIGN_NS

@@ -1,0 +1,1 @@
+"""Results folders: manifest, records, store, environment, live progress."""

@@ -1,0 +1,121 @@
+"""``manifest.json``: what was asked, in which environment, in which order; written once, whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from testbed.base.errors import StorageError
+from testbed.experiment.lanes import refuse_lanes
+from testbed.model import SCHEMA_VERSION, Experiment, Trial
+from testbed.results.environment import Environment
+from testbed.results.records import not_results
+from testbed.results.versions import check_schema, fill_manifest
+
+MANIFEST_FILE = "manifest.json"
+PARTIAL_FILE = f".{MANIFEST_FILE}.new"
+
+_EXPERIMENT = TypeAdapter(Experiment)
+_ENVIRONMENT = TypeAdapter(Environment)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything that a results folder says about itself before its first record."""
+
+    experiment: Experiment
+    environment: Environment
+    trials: tuple[str, ...]
+    created_utc: str
+    arguments: tuple[str, ...] = ()
+    schema: int = SCHEMA_VERSION
+
+
+def make_manifest(
+    experiment: Experiment,
+    environment: Environment,
+    trials: tuple[Trial, ...],
+    now: datetime,
+    arguments: tuple[str, ...],
+) -> Manifest:
+    """The manifest of a new results folder, made at ``now``."""
+    ids = tuple(trial.id for trial in trials)
+    created = now.astimezone(UTC).isoformat(timespec="seconds")
+    return Manifest(experiment, environment, ids, created, arguments)
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Write it aside, flush it to disk and rename it: a manifest is there whole or not at all.
+
+    Raises:
+        StorageError: it could not be written.
+    """
+    document = asdict(manifest)
+    document["environment"]["id"] = manifest.environment.id
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    target, partial = directory / MANIFEST_FILE, directory / PARTIAL_FILE
+    try:
+        with partial.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(target)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise StorageError(
+            f"cannot write {target}: {error.strerror}; free space or pass -o DIR"
+        ) from error
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """The manifest of the results in ``directory`` as plain data of today's schema.
+
+    Raises:
+        ConfigurationError: it is no results folder, or holds the results of several kernels.
+        StorageError: the manifest cannot be read, or has a schema that is not read.
+    """
+    refuse_lanes(directory)
+    path = directory / MANIFEST_FILE
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        raise not_results(directory) from None
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise StorageError(f"{path} is not JSON: {error}") from error
+    try:
+        check_schema(document)
+    except ValueError as error:
+        raise StorageError(f"{path}: {error}") from None
+    return fill_manifest(document)
+
+
+def load_manifest(directory: Path) -> Manifest:
+    """The manifest of the results in ``directory`` as types, to go on with them.
+
+    Raises:
+        ConfigurationError, StorageError: as ``read_manifest``, or a value has the wrong type.
+    """
+    document = read_manifest(directory)
+    document["environment"] = {
+        key: value for key, value in dict(document.get("environment", {})).items() if key != "id"
+    }
+    try:
+        return Manifest(
+            experiment=_EXPERIMENT.validate_python(document.get("experiment")),
+            environment=_ENVIRONMENT.validate_python(document["environment"]),
+            trials=tuple(document.get("trials", ())),
+            created_utc=str(document.get("created_utc")),
+            arguments=tuple(document.get("arguments", ())),
+        )
+    except ValidationError as error:
+        raise StorageError(
+            f"{directory / MANIFEST_FILE} does not hold a manifest: {error}"
+        ) from error

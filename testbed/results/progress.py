@@ -1,0 +1,244 @@
+"""What a run shows while it goes on, on standard error: live on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Protocol
+
+from testbed.base.units import format_duration
+from testbed.experiment.label import label, varying
+from testbed.model import Record, Trial
+
+TELL_EVERY_S = 15.0
+"""Nobody waits longer than this without a word."""
+_MOST_CELLS = 4
+Clock = Callable[[], float]
+Write = Callable[[str], None]
+
+
+class Display(Protocol):
+    """Something that is told what a run does."""
+
+    @contextmanager
+    def showing(self, todo: Sequence[Trial], skipped: int) -> Iterator[None]:
+        """Show progress over ``todo`` for the time of the block."""
+        ...
+
+    def began(self, trial: Trial) -> None:
+        """A trial begins."""
+        ...
+
+    def waited(self) -> None:
+        """Time has passed; this is told several times a second while trials run."""
+        ...
+
+    def ended(self, record: Record) -> None:
+        """A trial has ended and its record is on disk."""
+        ...
+
+
+class Pace:
+    """How far a run is and how long the rest takes at the pace so far.
+
+    Trials are counted, and not attempts: one that is taken again counts once.
+    """
+
+    def __init__(self, todo: Sequence[Trial], clock: Clock = time.monotonic) -> None:
+        self.total = len(todo)
+        self._ended: set[str] = set()
+        self._names = varying([trial.condition for trial in todo])
+        self._seeds = len({trial.seed for trial in todo}) > 1
+        self._clock, self._start = clock, clock()
+        self._running: dict[str, str] = {}
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start."""
+        return self._clock() - self._start
+
+    @property
+    def done(self) -> int:
+        """How many trials have ended at least once."""
+        return len(self._ended)
+
+    def remaining_s(self) -> float | None:
+        """Seconds until the end; None before the first trial has ended."""
+        if not self.done:
+            return None
+        return self.elapsed_s / self.done * (self.total - self.done)
+
+    def begin(self, trial: Trial) -> None:
+        """Count ``trial`` among those that run."""
+        self._running[trial.id] = label(trial, self._names, self._seeds)
+
+    def running(self) -> str:
+        """The cells that run now, the first of many."""
+        cells = list(self._running.values())
+        more = [f"and {len(cells) - _MOST_CELLS} more"] if len(cells) > _MOST_CELLS else []
+        return "; ".join([*cells[:_MOST_CELLS], *more])
+
+    def end(self, record: Record) -> str:
+        """Count ``record`` and put it into one line."""
+        self._ended.add(record.trial_id)
+        self._running.pop(record.trial_id, None)
+        words = [record.outcome.ljust(8), label(record.trial, self._names, self._seeds)]
+        if record.attempt > 1:
+            words.append(f"attempt {record.attempt}")
+        if record.load is not None:
+            words.append(f"plt {record.load.plt_ms:.1f} ms")
+        if record.cost is not None:
+            words.append(f"in {format_duration(record.cost.wall_s)}")
+        if record.reason:
+            words.append(f"- {record.reason.splitlines()[0]}")
+        return "  ".join(words)
+
+    def eta(self) -> str:
+        """``ETA 1 min 05 s``, or nothing when it is not known or over."""
+        left = self.remaining_s()
+        return f"ETA {format_duration(left)}" if left is not None and self.done < self.total else ""
+
+
+class Lines:
+    """One line for each trial that ends, and one where none has ended for long."""
+
+    def __init__(self, write: Write, clock: Clock = time.monotonic) -> None:
+        self._write, self._clock = write, clock
+        self._pace = Pace((), clock)
+        self._next_s = 0.0
+
+    @contextmanager
+    def showing(self, todo: Sequence[Trial], skipped: int) -> Iterator[None]:
+        """Say what is to be done, then a line for each end."""
+        self._pace = Pace(todo, self._clock)
+        self._write(_opening(len(todo), skipped))
+        self._next_s = 0.0
+        yield
+
+    def began(self, trial: Trial) -> None:
+        """Remember it for the next line."""
+        self._pace.begin(trial)
+
+    def waited(self) -> None:
+        """Say what runs, at first and whenever nothing was said for ``TELL_EVERY_S``."""
+        elapsed_s = self._pace.elapsed_s
+        if elapsed_s >= self._next_s:
+            so_far = format_duration(elapsed_s)
+            self._tell(f"running    {self._pace.running()}  {so_far} so far")
+
+    def ended(self, record: Record) -> None:
+        """Write the line of ``record``, numbered, with the time to go."""
+        self._tell(self._pace.end(record))
+
+    def _tell(self, line: str) -> None:
+        width = len(str(self._pace.total))
+        counted = f"[{self._pace.done:>{width}}/{self._pace.total}] {line}"
+        self._write("  ".join(part for part in (counted, self._pace.eta()) if part))
+        self._next_s = self._pace.elapsed_s + TELL_EVERY_S
+
+
+class Live:
+    """A bar, what runs, and for how long; lines of trials that did not end ``ok`` stay above."""
+
+    def __init__(self) -> None:
+        # Imported here: a run without a terminal does not pay for it.
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+        from rich.table import Column
+
+        self._bar = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[eta]}"),
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._pace = Pace(())
+        self._task = self._bar.add_task("", eta="", visible=False)
+
+    @contextmanager
+    def showing(self, todo: Sequence[Trial], skipped: int) -> Iterator[None]:
+        """Show the bar for the time of the block; it leaves nothing behind."""
+        self._pace = Pace(todo)
+        self._bar.console.print(_opening(len(todo), skipped), markup=False, highlight=False)
+        self._bar.reset(self._task, total=len(todo), visible=True)
+        with self._bar:
+            yield
+
+    def began(self, trial: Trial) -> None:
+        """Show it among what runs."""
+        self._pace.begin(trial)
+        self._bar.update(self._task, description=self._pace.running())
+
+    def waited(self) -> None:
+        """Nothing to do: the bar moves by itself."""
+
+    def ended(self, record: Record) -> None:
+        """Move the bar; a trial that did not end well leaves its line."""
+        line = self._pace.end(record)
+        if record.outcome != "ok":
+            self._bar.console.print(line, markup=False, highlight=False)
+        self._bar.update(
+            self._task,
+            completed=self._pace.done,
+            eta=self._pace.eta(),
+            description=self._pace.running(),
+        )
+
+
+@contextmanager
+def repeating(tell: Write, every_s: float = TELL_EVERY_S) -> Iterator[Write]:
+    """``tell`` for what takes long: says the last message again, with the time since it was new.
+
+    Whenever nothing was said for ``every_s`` seconds, until the block ends.
+    """
+    over, said = Event(), [("", time.monotonic())]
+
+    def first(message: str) -> None:
+        said[:] = [(message, time.monotonic())]
+        tell(message)
+
+    def again() -> None:
+        before, repeats = said[0], 0
+        while not over.wait(max(0.0, before[1] + (repeats + 1) * every_s - time.monotonic())):
+            if said[0] != before:
+                before, repeats = said[0], 0
+                continue
+            repeats += 1
+            message, since = before
+            if message:
+                tell(f"{format_duration(time.monotonic() - since)} so far: {message}")
+
+    thread = Thread(target=again, daemon=True)
+    thread.start()
+    try:
+        yield first
+    finally:
+        over.set()
+        thread.join()
+
+
+def open_display() -> Display:
+    """Live on a terminal, plain lines in a file or a pipe."""
+    return Live() if sys.stderr.isatty() else Lines(_write_line)
+
+
+def _write_line(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def _opening(count: int, skipped: int) -> str:
+    trials = f"{count} trial{'' if count == 1 else 's'} to run"
+    return f"{trials}, {skipped} already done" if skipped else trials

@@ -1,0 +1,113 @@
+"""Reading ``records.jsonl``: typed, schema checked, and safe against a half-written end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from testbed.base import log
+from testbed.base.errors import ConfigurationError, StorageError
+from testbed.model import Record
+from testbed.results.versions import check_schema
+
+RECORDS_FILE = "records.jsonl"
+
+_RECORD = TypeAdapter(Record)
+_log = log.logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The records of a file, how many bytes they take, and what was cut off behind them."""
+
+    records: tuple[Record, ...]
+    intact_bytes: int
+    torn: bytes
+
+
+def read_records(directory: Path) -> tuple[Record, ...]:
+    """The records of the results in ``directory``, in the order of their ends.
+
+    A half-written last line is reported and left out; a folder whose first trial has not ended
+    has no records.
+
+    Raises:
+        ConfigurationError: there is no such folder.
+        StorageError: the file cannot be read, or a line is no record of a schema that is read.
+    """
+    if not directory.is_dir():
+        raise not_results(directory)
+    path = directory / RECORDS_FILE
+    return scan_records(path).records if path.exists() else ()
+
+
+def not_results(directory: Path) -> ConfigurationError:
+    """That ``directory``, which a user named, is none with results."""
+    why = "it holds no manifest.json"
+    if not directory.is_dir():
+        why = "it is a file" if directory.exists() else "there is no such folder"
+    return ConfigurationError([f"{directory} is not a results folder: {why}"])
+
+
+def scan_records(path: Path) -> Scan:
+    """Read ``path`` and tell its records from a torn end.
+
+    Raises:
+        StorageError: as ``read_records``.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
+    *lines, torn = data.split(b"\n")
+    if lines and not torn and not _is_json(lines[-1]):
+        # Blocks of zeros can end in what looks like a line after a power cut.
+        torn = lines.pop() + b"\n"
+    if torn:
+        _log.warning(
+            "%s:%d: the last record is half-written (%d bytes) and skipped; its trial did not end",
+            path,
+            len(lines) + 1,
+            len(torn),
+        )
+    records = tuple(_parse(line, path, number) for number, line in enumerate(lines, 1))
+    return Scan(records, len(data) - len(torn), torn)
+
+
+def parse_record(line: bytes) -> Record:
+    """The record in one line of JSON.
+
+    Raises:
+        ValueError: it is none that can be read; the message names the schema or the field.
+    """
+    document = json.loads(line)
+    if not isinstance(document, dict):
+        raise ValueError("not a record")
+    check_schema(document)
+    # What an older revision does not say has its default in the types.
+    record = _RECORD.validate_json(line, strict=True)
+    if record.trial_id != record.trial.id:
+        raise ValueError(f"its trial is {record.trial.id}, but it says trial_id {record.trial_id}")
+    return record
+
+
+def _parse(line: bytes, path: Path, number: int) -> Record:
+    try:
+        return parse_record(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise StorageError(f"{path}:{number}: {place}: {first['msg']}") from error
+    except ValueError as error:
+        raise StorageError(f"{path}:{number}: {error}") from error
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True

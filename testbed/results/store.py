@@ -1,0 +1,249 @@
+"""A results folder: records appended and flushed one by one, never rewritten, never overwritten.
+
+``<UTC>-<experiment>/`` holds ``manifest.json``, ``records.jsonl`` and ``trials/<trial_id>/``.
+A record counts when its line ends in a newline on disk; what a crash cut off is moved aside.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from testbed.base.errors import ConfigurationError, StorageError
+from testbed.model import Record, canonical
+from testbed.results.manifest import PARTIAL_FILE, read_manifest
+from testbed.results.records import RECORDS_FILE, read_records, scan_records
+
+__all__ = ["Store", "new_results", "open_store", "read_manifest", "read_records"]
+
+LATEST = "latest"
+_SAME_SECOND = 1000
+
+
+@contextmanager
+def new_results(
+    base: Path, name: str, now: datetime, explicit: Path | None = None
+) -> Iterator[Path]:
+    """Make a results folder for the block to begin: ``explicit``, or ``base/<UTC>-<name>``.
+
+    After the block ``base/latest`` points at the new folder in ``base``.  A block that fails, or is
+    interrupted, leaves no folder, so that the same command can be given again.
+
+    Raises:
+        ConfigurationError: ``explicit`` exists and is not empty.
+        StorageError: the folder cannot be made.
+    """
+    made = explicit is None or not explicit.exists()
+    folder = _make_explicit(explicit) if explicit else _make_stamped(base, name, now)
+    with _locked(folder):
+        _require_empty(folder)
+        try:
+            yield folder
+            if explicit is None:
+                _point_latest(base, folder)
+        except BaseException:
+            for path in folder.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+            if made:
+                folder.rmdir()
+            raise
+
+
+def _make_stamped(base: Path, name: str, now: datetime) -> Path:
+    stamp = f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{name}"
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        for number in range(1, _SAME_SECOND):
+            folder = base / (stamp if number == 1 else f"{stamp}-{number}")
+            with suppress(FileExistsError):
+                folder.mkdir()
+                return folder
+    except OSError as error:
+        raise StorageError(
+            f"cannot make a results folder in {base}: {error.strerror}; "
+            "free space there or choose another place with -o DIR"
+        ) from error
+    raise StorageError(f"{base} holds {_SAME_SECOND} folders named {stamp}; choose one with -o DIR")
+
+
+def _make_explicit(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot make the results folder {folder}: {error.strerror}") from error
+    return folder
+
+
+def _require_empty(folder: Path) -> None:
+    # What a run that was killed wrote of its manifest is no result.
+    (folder / PARTIAL_FILE).unlink(missing_ok=True)
+    if any(folder.iterdir()):
+        raise ConfigurationError(
+            [f"{folder} is not empty; results are never overwritten: choose another folder, "
+             "or go on with --resume"]
+        )  # fmt: skip
+
+
+def _point_latest(base: Path, folder: Path) -> None:
+    """Switch ``latest`` in one step, so that a reader never finds it missing."""
+    fresh = base / f".{LATEST}-{secrets.token_hex(4)}"
+    fresh.symlink_to(folder.name)
+    fresh.replace(base / LATEST)
+
+
+class Store:
+    """The one writer of a results folder."""
+
+    def __init__(self, directory: Path, descriptor: int, records: tuple[Record, ...]) -> None:
+        self.directory = directory
+        self._descriptor = descriptor
+        self._records = list(records)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Every record in the folder, in the order of its end."""
+        return tuple(self._records)
+
+    def append(self, record: Record) -> None:
+        """Write ``record`` as one line and return when it is on disk.
+
+        Raises:
+            StorageError: it is not; the records before it are as they were.
+        """
+        line = canonical(asdict(record)).encode() + b"\n"
+        before = os.fstat(self._descriptor).st_size
+        try:
+            _write_all(self._descriptor, line)
+            os.fsync(self._descriptor)
+        except OSError as error:
+            self._withdraw(before)
+            raise StorageError(
+                f"cannot write record {record.trial_id} to {self.directory / RECORDS_FILE}: "
+                f"{error.strerror}; the {len(self._records)} records before it are intact; "
+                f"free space, then go on with --resume {self.directory}"
+            ) from error
+        self._records.append(record)
+
+    def attempts(self, trial_id: str) -> int:
+        """How many records the trial has."""
+        return sum(1 for record in self._records if record.trial_id == trial_id)
+
+    def done(self) -> frozenset[str]:
+        """The trials that have an ``ok`` record."""
+        return frozenset(record.trial_id for record in self._records if record.outcome == "ok")
+
+    def fresh_trial(self, trial_id: str) -> Path:
+        """An empty ``trials/<trial_id>/``; an earlier attempt's folder is kept beside it.
+
+        What a killed run left behind without a record is removed: nothing refers to it.
+
+        Raises:
+            StorageError: the folder cannot be made.
+        """
+        folder = self.directory / "trials" / trial_id
+        attempts = self.attempts(trial_id)
+        kept = folder.with_name(f"{trial_id}.attempt{attempts}")
+        try:
+            if folder.exists() and attempts and not kept.exists():
+                folder.rename(kept)
+            elif folder.exists():
+                shutil.rmtree(folder)
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise StorageError(f"cannot make {folder}: {error.strerror}") from error
+        return folder
+
+    def discard_trial(self, trial_id: str) -> None:
+        """Remove what an interrupted trial left in its folder."""
+        shutil.rmtree(self.directory / "trials" / trial_id, ignore_errors=True)
+
+    def _withdraw(self, size: int) -> None:
+        """Cut off what was written of a record; should even that fail, reading skips it."""
+        try:
+            os.ftruncate(self._descriptor, size)
+            os.fsync(self._descriptor)
+        except OSError:
+            return
+
+
+@contextmanager
+def open_store(directory: Path) -> Iterator[Store]:
+    """Hold ``directory`` as its only writer.
+
+    Raises:
+        StorageError: another run holds it, it cannot be written, or its records do not fit.
+    """
+    with _locked(directory):
+        path = directory / RECORDS_FILE
+        records: tuple[Record, ...] = ()
+        if path.exists():
+            scan = scan_records(path)
+            records = scan.records
+            if scan.torn:
+                _move_torn_aside(path, scan.intact_bytes, scan.torn)
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            _sync_directory(directory)
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+        try:
+            yield Store(directory, descriptor, records)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """An exclusive lock on the directory itself (flock(2)): no lock file, gone with the process."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StorageError(f"cannot open results folder {directory}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                raise StorageError(f"cannot lock {directory}: {error.strerror}") from error
+            raise StorageError(
+                f"another run writes to {directory}; wait for it or choose another folder"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _move_torn_aside(path: Path, intact_bytes: int, torn: bytes) -> None:
+    aside = path.with_name(f"{path.name}.torn-{secrets.token_hex(4)}")
+    try:
+        aside.write_bytes(torn)
+        with path.open("r+b") as stream:
+            stream.truncate(intact_bytes)
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise StorageError(f"cannot repair {path}: {error.strerror}") from error
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""The machine set up for trials: bundle of guest code, programs, doctor, clean."""

@@ -1,0 +1,146 @@
+"""The bundle: everything of ours that a guest runs, in one folder named by its content.
+
+A copy rather than the work tree, so that an edit, a checkout or a stale ``__pycache__`` during a
+run reaches no guest, and so that the folder's hash says which code made a result.
+"""
+
+from __future__ import annotations
+
+import compileall
+import hashlib
+import py_compile
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+
+from testbed.base import log
+from testbed.base.checksums import damaged_files, write_checksums
+from testbed.base.errors import MissingError
+
+_log = log.logger(__name__)
+PACKAGE = Path(__file__).resolve().parents[1]
+# What a guest imports; the rest of the package stays on the host and out of the hash.
+GUEST_MODULES = (
+    "__init__.py",
+    "base/__init__.py",
+    "base/errors.py",
+    "base/machine.py",
+    "base/namespace.py",
+    "base/proc.py",
+    "base/seeding.py",
+    "guest.py",
+    "hosted.py",
+    "model",
+    "trial.py",
+    "page/__init__.py",
+    "page/archive.py",
+    "page/head.py",
+    "client",
+    "lab",
+    "server",
+    "wire/__init__.py",
+    "wire/capture.py",
+    "wire/counters.py",
+)
+_BESIDE = (".new-", ".old-")
+FONTS_CONF = """\
+<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
+<fontconfig>
+  <dir>/usr/share/fonts/truetype/dejavu</dir>
+  <cachedir>/tmp/fontconfig</cachedir>
+</fontconfig>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A complete bundle and the SHA-256 of its content."""
+
+    path: Path
+    digest: str
+
+
+def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
+    """Assemble the bundle in ``cache/bundles``, or find the one that has the same content.
+
+    One whose files are no longer those that were put there is assembled again.
+
+    Args:
+        cache: the cache folder.
+        native: folder with the compiled programs of ``testbed/native``.
+        js: folder with the bundled browser driver.
+
+    Raises:
+        MissingError: a part has not been built.
+    """
+    sources = _sources(native, js)
+    missing = [str(path) for path in sources.values() if not path.is_file()]
+    if missing:
+        raise MissingError(f"not built yet: {', '.join(missing)}; run ./run.sh or make setup")
+    identity = hashlib.sha256(sys.version.encode())
+    for name, path in sorted(sources.items()):
+        identity.update(f"{name}\0{_hash(path)}\n".encode())
+    identity.update(FONTS_CONF.encode())
+    digest = identity.hexdigest()
+    folder = cache / "bundles" / digest[:16]
+    damaged = damaged_files(folder) if folder.is_dir() else ()
+    if damaged:
+        _log.info("the bundle's %s in the cache is damaged; assembling it again", damaged[0])
+    if damaged or not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        building, aside = (Path(mkdtemp(prefix=name, dir=folder.parent)) for name in _BESIDE)
+        try:
+            _fill(building, sources)
+            if damaged:
+                folder.rename(aside)  # onto an empty folder, which rename(2) allows
+            building.rename(folder)
+        except OSError:
+            # Another run was faster: its bundle has the same content.
+            if not folder.is_dir():
+                raise
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+            shutil.rmtree(aside, ignore_errors=True)
+    return Bundle(folder, digest)
+
+
+def _sources(native: Path, js: Path) -> dict[str, Path]:
+    """Name in the bundle -> file."""
+    files = {"guest.py": PACKAGE / "guest.py"}
+    for part in GUEST_MODULES:
+        path = PACKAGE / part
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else (path,):
+            files[f"testbed/{file.relative_to(PACKAGE)}"] = file
+    for name in ("init", "link", "start", "tfo.so"):
+        files[f"native/{name}"] = native / name
+    files["js/load.cjs"] = js / "dist" / "load.cjs"
+    return files
+
+
+def _fill(folder: Path, sources: dict[str, Path]) -> None:
+    for name, path in sources.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, folder / name)
+    (folder / "native" / "mnt").mkdir()  # where init assembles the guest's root
+    (folder / "etc" / "fonts").mkdir(parents=True)
+    (folder / "etc" / "fonts" / "fonts.conf").write_text(FONTS_CONF)
+    # Compiled once here; "unchecked" spares each guest a look at the source's time stamp.
+    compileall.compile_dir(
+        str(folder),
+        quiet=2,
+        stripdir=str(folder),
+        prependdir="/ff/bundle",
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    write_checksums(folder)
+    # Whatever the caller's umask: clients in the guest are another user.
+    for path in (folder, *folder.rglob("*")):
+        program = path.parent.name == "native" and path.suffix == ""
+        path.chmod(0o755 if path.is_dir() or program else 0o644)
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

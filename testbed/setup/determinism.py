@@ -1,0 +1,157 @@
+"""Boot the same trial again and again and show where two runs part, if they do.
+
+Equal runs have equal artefacts, byte for byte.  Each guest's system calls are traced by the kernel
+at no virtual cost (``tt-trace=``, our patch), so that the first packet and the first system call
+that differ can be shown.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from threading import Event
+
+import dpkt
+
+from testbed.base.errors import TestbedError
+from testbed.base.scratch import scratch_folder
+from testbed.kernel.protocol import Kernel, RawResult
+from testbed.kernel.virtual import TRACE_FILE
+from testbed.model import CAPTURE_FILE, Record, Trial
+from testbed.wire.packets import read_ip
+
+# struct tt_trace_record: time, result, three arguments, thread, number, command.
+TRACE_RECORD = struct.Struct("<Qq3QII16s")
+UNISTD = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+CHUNK_RECORDS = 4096
+SHOWN_HEX_DIGITS = 96
+
+Conclude = Callable[[Trial, RawResult, Path, str, int], Record]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One boot: what it left, and the hashes of what must be equal."""
+
+    number: int
+    folder: Path
+    record: Record
+
+
+def check_determinism(
+    kernel: Kernel, trial: Trial, page: Path, conclude: Conclude, count: int, jobs: int
+) -> tuple[str, ...]:
+    """Boot ``trial`` ``count`` times, ``jobs`` at once; return a text for each run that differs.
+
+    Raises:
+        TestbedError: a boot did not end with a proven measurement.
+    """
+    with scratch_folder("determinism") as scratch:
+
+        def boot(number: int, slot: int) -> Run:
+            folder = scratch / str(number)
+            folder.mkdir()
+            raw = kernel.run(trial, page, folder, slot, Event())
+            record = conclude(trial, raw, folder, "", 1)
+            if record.outcome != "ok":
+                raise TestbedError(f"boot {number}: {record.outcome}: {record.reason}")
+            return Run(number, folder, record)
+
+        first = boot(0, 0)
+        differences = []
+        with ThreadPoolExecutor(jobs) as pool:
+            for start in range(1, count, jobs):
+                batch = range(start, min(start + jobs, count))
+                for run in pool.map(boot, batch, range(jobs)):
+                    if _same(first.record, run.record):
+                        shutil.rmtree(run.folder)
+                    else:
+                        differences.append(_describe(first, run))
+        return tuple(differences)
+
+
+def _same(one: Record, other: Record) -> bool:
+    first, second = (
+        (run.artefacts, run.load, run.replay, run.proof, run.lab) for run in (one, other)
+    )
+    return first == second
+
+
+def _describe(first: Run, other: Run) -> str:
+    lines = [f"boot {other.number} is not boot {first.number}:"]
+    for name in sorted(first.record.artefacts.keys() | other.record.artefacts.keys()):
+        hashes = [run.record.artefacts.get(name, "absent")[:12] for run in (first, other)]
+        if hashes[0] != hashes[1]:
+            lines.append(f"  {name}: {hashes[0]} and {hashes[1]}")
+    lines += first_difference(
+        "packet",
+        read_packets(first.folder / CAPTURE_FILE),
+        read_packets(other.folder / CAPTURE_FILE),
+    )
+    names = read_call_names(UNISTD)
+    lines += first_difference(
+        "system call",
+        read_calls(first.folder / TRACE_FILE, names),
+        read_calls(other.folder / TRACE_FILE, names),
+    )
+    return "\n".join(lines)
+
+
+def first_difference(
+    what: str, one: Iterator[str], other: Iterator[str], before: int = 2
+) -> Sequence[str]:
+    """The first place where two sequences part, with the ``before`` items that they share."""
+    shared: list[str] = []
+    for index, (left, right) in enumerate(zip_longest(one, other, fillvalue="(no more)")):
+        if left != right:
+            return [
+                f"  first {what} that differs: number {index}",
+                *(f"      both {item}" for item in shared),
+                f"       one {left}",
+                f"     other {right}",
+            ]
+        shared = [*shared, left][-before:]
+    return [f"  every {what} is the same"]
+
+
+def read_packets(pcap: Path) -> Iterator[str]:
+    """One line for each packet of a capture: time, addresses, flags, numbers, bytes."""
+    for time_ns, packet in read_ip(pcap):
+        source, target = (".".join(map(str, end)) for end in (packet.src, packet.dst))
+        upper = packet.data
+        detail = f"protocol {packet.p}"
+        if isinstance(upper, dpkt.tcp.TCP):
+            detail = f"flags {upper.flags:#04x} seq {upper.seq} ack {upper.ack}"
+        ports = f"{getattr(upper, 'sport', '')} > {target}:{getattr(upper, 'dport', '')}"
+        content = bytes(packet).hex()[:SHOWN_HEX_DIGITS]
+        yield f"{time_ns / 1e9:.9f} {source}:{ports} {detail} length {packet.len} {content}"
+
+
+def read_calls(trace: Path, names: dict[int, str]) -> Iterator[str]:
+    """One line for each system call of a trace file."""
+    with trace.open("rb") as file:
+        while chunk := file.read(TRACE_RECORD.size * CHUNK_RECORDS):
+            whole = len(chunk) - len(chunk) % TRACE_RECORD.size
+            for time, result, a, b, c, thread, number, command in TRACE_RECORD.iter_unpack(
+                chunk[:whole]
+            ):
+                program = command.split(b"\0")[0].decode(errors="replace")
+                call = names.get(number, f"call {number}")
+                yield (
+                    f"{time / 1e9:.9f} s {program}[{thread}] "
+                    f"{call}({a:#x}, {b:#x}, {c:#x}) = {result}"
+                )
+
+
+def read_call_names(header: Path) -> dict[int, str]:
+    """System call numbers to names, from the C library's header; empty where it is missing."""
+    if not header.exists():
+        return {}
+    found = re.findall(r"#define __NR_(\w+) (\d+)", header.read_text())
+    return {int(number): name for name, number in found}

@@ -1,0 +1,228 @@
+"""Can this machine run trials?  Each check says what it found and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.base import places
+from testbed.base.errors import MissingError, TestbedError
+from testbed.base.units import format_bytes
+from testbed.client import CLIENTS
+from testbed.kernel.boot import boot_problem
+from testbed.kernel.build import KernelBuild, find_kernel
+from testbed.kernel.cpuid import FAULTS, read_cpuid
+from testbed.kernel.enclosure import require_privileges
+from testbed.kernel.host import probe_host
+from testbed.kernel.jail import (
+    JAIL_REMEDY,
+    MEMORY_FILE_BYTES,
+    SHARED_MEMORY,
+    UNJAILED,
+    may_be_unjailed,
+    read_jail_problem,
+)
+from testbed.kernel.pin import DEFAULT_VERSION, pins, read_pin
+from testbed.setup.bundle import make_bundle
+from testbed.setup.programs import package_names, programs_of
+
+HARNESS_TOOLS = {
+    "bwrap": "bubblewrap",
+    "prlimit": "util-linux",
+    "setpriv": "util-linux",
+    "setsid": "util-linux",
+    "taskset": "util-linux",
+    "unshare": "util-linux",
+}
+"""Programs of the harness itself, and the Debian package of each."""
+
+
+def read_tools() -> dict[str, str]:
+    """All programs that a run takes, and the Debian package of each."""
+    declared = {program.name: package_names(program)[0] for program in programs_of(tuple(CLIENTS))}
+    return dict(sorted((HARNESS_TOOLS | declared).items()))
+
+
+LEAST_DISK = 2 << 30
+_SBIN = "/usr/sbin:/sbin"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at.  ``needed`` is false for what only costs safety or comfort."""
+
+    name: str
+    ok: bool
+    found: str
+    remedy: str = ""
+    needed: bool = True
+
+
+def examine(jobs: int) -> list[Check]:
+    """Look at everything that ``jobs`` guests at once need; changes nothing but the cache."""
+    checks = [_machine(), _cpuid(), *_tools(), *_kernels()]
+    checks += [_jail(), _memory(jobs), _shm(), _disk()]
+    return [*checks, *_parts(), *_host_kernel()]
+
+
+def healthy(checks: list[Check]) -> bool:
+    """Whether nothing that is needed is missing."""
+    return all(check.ok for check in checks if check.needed)
+
+
+def _machine() -> Check:
+    found = f"{platform.system()} {platform.machine()}"
+    return Check("machine", found == "Linux x86_64", found, "the virtual kernel needs Linux x86-64")
+
+
+def _cpuid() -> Check:
+    found = read_cpuid()
+    return Check(
+        "CPUID",
+        found == FAULTS,
+        found,
+        "guests are held to one level of x86-64 all the same; nothing that they run may ask the "
+        "processor itself",
+        needed=False,
+    )
+
+
+def _tools() -> Iterator[Check]:
+    path = f"{os.environ.get('PATH', os.defpath)}:{_SBIN}"
+    for tool, package in read_tools().items():
+        where = shutil.which(tool, path=path)
+        yield Check(f"tool {tool}", where is not None, where or "not found",
+                    f"apt-get install {package}")  # fmt: skip
+
+
+def _kernels() -> Iterator[Check]:
+    for version in pins():
+        try:
+            build = find_kernel(read_pin(version), places.cache(), allow_revision=True)
+        except TestbedError as error:
+            yield Check(f"kernel {version}", False, str(error), "see the message",
+                        needed=version == DEFAULT_VERSION)  # fmt: skip
+            continue
+        found, remedy = "not built", "make kernel, or just run with it: a run builds what it needs"
+        booted = False
+        if build:
+            found, remedy = str(build.binary), "this machine cannot run this kernel: report it"
+            problem = _boot(version, build)
+            booted = problem is None
+            found += ", boots" if booted else f": {problem}"
+        yield Check(f"kernel {version}", booted, found, remedy,
+                    needed=version == DEFAULT_VERSION)  # fmt: skip
+
+
+def _boot(version: str, build: KernelBuild) -> str | None:
+    """Why a guest that only powers off does not do so; ``None``: it does."""
+    jailed = read_jail_problem() is None
+    if not jailed and not may_be_unjailed():
+        return "not booted: there is no jail for its guest"
+    try:
+        native = places.built_part("native")
+        return boot_problem(version, build.binary, build.boot, native / "init", jailed=jailed)
+    except (TestbedError, OSError) as error:
+        return f"not booted: {error}"
+
+
+def _jail() -> Check:
+    problem = read_jail_problem()
+    allowed = may_be_unjailed()
+    return Check(
+        "jail",
+        problem is None,
+        (problem or "bubblewrap, without privileges, with a system call filter")
+        + (f"; {UNJAILED}=1 lets guests run without one" if problem and allowed else ""),
+        f"{JAIL_REMEDY}; or load only pages that you trust, with {UNJAILED}=1 (docs/security.md)",
+        needed=not allowed,
+    )
+
+
+def _memory(jobs: int) -> Check:
+    available = parse_meminfo(Path("/proc/meminfo").read_text()).get("MemAvailable", 0)
+    wanted = jobs * MEMORY_FILE_BYTES
+    return Check(
+        "memory",
+        available >= wanted,
+        f"{format_bytes(available)} available, {format_bytes(wanted)} for {jobs} jobs",
+        "use fewer --jobs, or end other programs",
+    )
+
+
+def parse_meminfo(text: str) -> dict[str, int]:
+    """The fields of ``/proc/meminfo`` in bytes (proc_meminfo(5)); those without kB are left out."""
+    fields = (line.split() for line in text.splitlines())
+    return {
+        words[0].rstrip(":"): int(words[1]) * 1024
+        for words in fields
+        if len(words) == 3 and words[2] == "kB" and words[1].isdigit()
+    }
+
+
+def _shm() -> Check:
+    """User-Mode Linux maps its memory from a file there, if it may execute from it."""
+    if not SHARED_MEMORY.is_dir():
+        return Check(
+            str(SHARED_MEMORY),
+            False,
+            "missing",
+            f"mount -t tmpfs tmpfs {SHARED_MEMORY}",
+            needed=False,
+        )
+    state = os.statvfs(SHARED_MEMORY)
+    free = state.f_bavail * state.f_frsize
+    executable = not state.f_flag & os.ST_NOEXEC
+    found = f"{format_bytes(free)} free, {'' if executable else 'not '}executable"
+    return Check(
+        str(SHARED_MEMORY),
+        executable and free >= MEMORY_FILE_BYTES,
+        found,
+        "guests keep their memory in TMPDIR instead: in a container give --shm-size=2g or "
+        "have room in /tmp",
+        needed=False,
+    )
+
+
+def _disk() -> Check:
+    place = places.RESULTS if places.RESULTS.exists() else places.ROOT
+    free = shutil.disk_usage(place).free
+    remedy = f"have {format_bytes(LEAST_DISK)} free, or choose another place with -o DIR"
+    found = f"{format_bytes(free)} free at {place}"
+    return Check("disk", free >= LEAST_DISK, found, remedy)
+
+
+def _parts() -> Iterator[Check]:
+    for name in ("native", "js"):
+        try:
+            folder = places.built_part(name)
+        except TestbedError as error:
+            yield Check(f"part {name}", False, str(error), "start with ./run.sh")
+            continue
+        yield Check(f"part {name}", folder.is_dir(), str(folder), "start with ./run.sh")
+
+
+def _host_kernel() -> Iterator[Check]:
+    """Asked from inside an enclosure, as a trial would be; nobody needs it for virtual time."""
+    name = f"host kernel {os.uname().release}"
+    try:
+        require_privileges(os.geteuid(), Path("/proc/self/status").read_text())
+        native, js = places.built_part("native"), places.built_part("js")
+        found = probe_host(make_bundle(places.cache(), native, js).path)
+        if "problem" in found:
+            raise MissingError(found["problem"])
+    except (TestbedError, OSError) as error:
+        yield Check(name, False, str(error), "only --kernel host needs it", needed=False)
+        return
+    yield Check(name, True, f"link backend {found['backend']}", needed=False)
+    yield Check(
+        "host kernel: priority of the link",
+        found["scheduler"] == "fifo",
+        {"fifo": "real time (SCHED_FIFO)"}.get(found["scheduler"], "that of any process"),
+        "give CAP_SYS_NICE, or keep the machine idle: packets are late otherwise",
+        needed=False,
+    )
