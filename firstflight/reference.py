@@ -30,8 +30,11 @@ def list_verbs(
     """``command`` and all below it, each with the words that lead to it."""
     yield words, command
     if isinstance(command, click.Group):
-        for name in sorted(command.commands):
-            yield from list_verbs(command.commands[name], (*words, name))
+        context = click.Context(command)
+        for name in sorted(command.list_commands(context)):
+            below = command.get_command(context, name)
+            assert below is not None  # noqa: S101  it was listed
+            yield from list_verbs(below, (*words, name))
 
 
 def render_reference() -> str:
@@ -51,7 +54,9 @@ def _help(words: tuple[str, ...]) -> str:
     )
     for name in words:
         assert isinstance(command, click.Group)  # noqa: S101  list_verbs went this way
-        command = command.commands[name]
+        below = command.get_command(context, name)
+        assert below is not None  # noqa: S101
+        command = below
         context = click.Context(command, context, name)
     return command.get_help(context)
 

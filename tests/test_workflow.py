@@ -31,7 +31,9 @@ def command_of(words: list[str]) -> tuple[click.Command, list[str]]:
     """The click command that the first words name, and the rest."""
     command: click.Command = cli.testbed
     while isinstance(command, click.Group) and words:
-        command, words = command.commands[words[0]], words[1:]
+        below = command.get_command(click.Context(command), words[0])
+        assert below is not None, words
+        command, words = below, words[1:]
     return command, words
 
 

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
-from firstflight.cli.compare import compare
-from firstflight.cli.crosscheck import crosscheck
 from firstflight.cli.exits import run_command
-from firstflight.cli.knobs import knobs
-from firstflight.cli.machine import clean, doctor
-from firstflight.cli.pages import pages
-from firstflight.cli.regression import baseline, history
-from firstflight.cli.run import plan, report, run
-from firstflight.cli.serve import serve
 from testbed.base import places
 from testbed.doors import Doors
 
@@ -47,21 +40,50 @@ NEEDS = {
 """
 
 
+VERBS = {
+    "baseline": "regression",
+    "clean": "machine",
+    "compare": "compare",
+    "crosscheck": "crosscheck",
+    "doctor": "machine",
+    "history": "regression",
+    "knobs": "knobs",
+    "pages": "pages",
+    "plan": "run",
+    "report": "run",
+    "run": "run",
+    "serve": "serve",
+}
+"""The module of each verb."""
+
+
+class Verbs(click.Group):
+    """Verbs that are imported when they are asked for: nobody waits for another verb's imports."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all verbs."""
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb of that name, if there is one."""
+        if cmd_name in VERBS and cmd_name not in self.commands:
+            module = import_module(f"firstflight.cli.{VERBS[cmd_name]}")
+            self.add_command(getattr(module, cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+
 def main(arguments: Sequence[str], doors: Doors) -> int:
     """Do what ``arguments`` say and return the process's exit code; none rebuild Table 1."""
     return run_command(testbed, args=list(arguments) or ["run"], prog_name="./run.sh", obj=doors)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Verbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(places.describe_version(), message="%(version)s")
 def testbed() -> None:
     """Reproducible page loads: real TCP, real browsers, virtual time.
 
     Without a verb: `run configs/paper-table1.toml`, Table 1 of the TCP Fast Open paper.
     """
-
-
-for _command in (
-    run, plan, report, compare, crosscheck, baseline, history, pages, knobs, serve, clean, doctor
-):  # fmt: skip
-    testbed.add_command(_command)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from firstflight.cli import main as cli
 from firstflight.cli.main import NEEDS
+from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
 from firstflight.reference import list_verbs
 from firstflight.usage import PROGRAM, REFERENCE, Answer, answer, parse_reference
 from testbed.base import proc
@@ -20,6 +21,10 @@ from testbed.base.places import ROOT, describe_version
 
 SECTIONS = parse_reference(REFERENCE.read_text(encoding="utf-8"))
 VERBS = {" ".join(words): command for words, command in list_verbs()}
+
+
+def test_the_list_of_knobs_is_what_the_model_declares() -> None:
+    assert KNOBS_REFERENCE.read_text(encoding="utf-8") == render_knobs(), "run make reference"
 
 
 def test_the_reference_is_what_the_verbs_say() -> None:
