@@ -1,1 +1,1 @@
-"""The program as a whole: the testbed's command line joined with the analysis."""
+"""The program as a whole: its command line joins testbed and analysis."""

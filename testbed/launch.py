@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 
 from testbed.base import log
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.units import format_count
-from testbed.doors import Doors
 from testbed.experiment.lanes import read_lanes, write_lanes
 from testbed.experiment.plan import plan_trials
+from testbed.experiment.stopping import Unsettled
 from testbed.model import Experiment
 from testbed.results.environment import Environment, differences
 from testbed.results.manifest import Manifest, load_manifest, make_manifest, write_manifest
@@ -23,6 +23,9 @@ from testbed.results.tally import Tally
 from testbed.run import Means, run_experiment
 
 _log = log.logger(__name__)
+
+Prepare = Callable[[Experiment, int], tuple[Means, Environment]]
+"""From an experiment and the number of jobs to all that its trials need, and what they run in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +52,28 @@ def find_lanes(folder: Path) -> dict[Path, Manifest]:
 
 
 def open_lanes(
-    doors: Doors, experiments: Sequence[Experiment], jobs: int, output: Path | None
+    prepare: Prepare,
+    experiments: Sequence[Experiment],
+    jobs: int,
+    results: Path,
+    output: Path | None,
+    now: Callable[[], datetime],
 ) -> tuple[Path, tuple[Lane, ...]]:
     """A new run's folder, and in it a lane for each of ``experiments``; one is the folder itself.
 
-    Every kernel is at hand before any folder is made.
+    Every kernel is at hand before any folder is made: ``output``, or a new one in ``results``.
 
     Raises:
         TestbedError: a part of the run cannot be had, or a folder cannot be made.
     """
-    prepared = [_prepare(doors, experiment, jobs) for experiment in experiments]
-    now, words = doors.now().astimezone(UTC), tuple(sys.argv[1:])
+    prepared = [_prepare(prepare, experiment, jobs) for experiment in experiments]
+    began, words = now().astimezone(UTC), tuple(sys.argv[1:])
     manifests = [
-        make_manifest(experiment, environment, plan_trials(experiment), now, words)
+        make_manifest(experiment, environment, plan_trials(experiment), began, words)
         for experiment, (_, environment) in zip(experiments, prepared, strict=True)
     ]
     alone = len(experiments) == 1
-    with new_results(doors.results, experiments[0].name, now, output) as folder:
+    with new_results(results, experiments[0].name, began, output) as folder:
         lanes = tuple(
             Lane(folder / name, manifest, means, name)
             for manifest, (means, _) in zip(manifests, prepared, strict=True)
@@ -83,7 +91,11 @@ def open_lanes(
 
 
 def resume_lanes(
-    doors: Doors, old: Mapping[Path, Manifest], experiments: Sequence[Experiment], jobs: int
+    prepare: Prepare,
+    old: Mapping[Path, Manifest],
+    experiments: Sequence[Experiment],
+    jobs: int,
+    now: Callable[[], datetime],
 ) -> tuple[Lane, ...]:
     """The lanes of ``old`` to go on with, planned as ``experiments``.
 
@@ -94,10 +106,10 @@ def resume_lanes(
     lanes: list[Lane] = []
     problems: list[str] = []
     for (folder, before), experiment in zip(old.items(), experiments, strict=True):
-        means, environment = _prepare(doors, experiment, jobs)
+        means, environment = _prepare(prepare, experiment, jobs)
         problems += _other_environment(folder, before, differences(environment, before.environment))
         manifest = make_manifest(
-            experiment, environment, plan_trials(experiment), doors.now(), tuple(sys.argv[1:])
+            experiment, environment, plan_trials(experiment), now(), tuple(sys.argv[1:])
         )
         name = folder.name if len(old) > 1 else ""
         lanes.append(Lane(folder, manifest, means, name))
@@ -106,7 +118,7 @@ def resume_lanes(
     return tuple(lanes)
 
 
-def run_lanes(doors: Doors, lanes: Sequence[Lane]) -> list[Tally]:
+def run_lanes(lanes: Sequence[Lane], list_unsettled: Unsettled) -> list[Tally]:
     """Run one lane after the other; there is no tally of those behind an interrupted one.
 
     Raises:
@@ -123,7 +135,7 @@ def run_lanes(doors: Doors, lanes: Sequence[Lane]) -> list[Tally]:
                 lane.manifest,
                 lane.means,
                 open_display(),
-                list_unsettled=doors.analysis.list_unsettled,
+                list_unsettled=list_unsettled,
             )
         )
         if tallies[-1].interrupted:
@@ -131,12 +143,12 @@ def run_lanes(doors: Doors, lanes: Sequence[Lane]) -> list[Tally]:
     return tallies
 
 
-def _prepare(doors: Doors, experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
+def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
     with repeating(_log.info) as tell:
         pages = len({condition.page for condition in experiment.conditions})
         kernel = f"kernel {experiment.kernel} {experiment.kernel_version}"
         tell(f"preparing {format_count(pages, 'page')} and {kernel}")
-        return doors.prepare(experiment, jobs)
+        return prepare(experiment, jobs)
 
 
 def _other_environment(folder: Path, old: Manifest, differing: list[str]) -> list[str]:

@@ -9,21 +9,20 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from analysis.crosscheck.words import Presented
+from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
-from firstflight.regression import open_regression
+from firstflight.cli.reports import Reports
 from testbed.base import proc
-from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK
-from testbed.doors import Analysis, Compared, Comparing, Doors
+from testbed.base.errors import EXIT_OK
 from testbed.experiment.config import Catalogue
 from testbed.experiment.stopping import Unsettled, all_settled
 from testbed.kernel.fake import FakeKernel, conclude
 from testbed.kernel.protocol import Kernel, RawResult
-from testbed.model import Condition, Experiment, LinkSpec, Outcome, TcpSpec, Trial
+from testbed.model import Condition, Experiment, LinkSpec, Outcome, Record, TcpSpec, Trial
 from testbed.results.environment import Environment
 from testbed.results.store import read_records
 from testbed.run import Means
@@ -63,17 +62,27 @@ def make_means(kernel: Kernel, jobs: int = 1) -> Means:
     return Means(kernel, dict.fromkeys(CATALOGUE.pages, Path("page")), conclude, jobs)
 
 
-def cross_check(one: Path, other: Path, into: Path, exit_code: int) -> Compared:
-    """Names instead of numbers, and a file where a cross-check would leave one."""
-    (into / "crosscheck.html").touch()
-    return Compared(f"{one.name} and {other.name} in {into.name}", {"cells": []}, exit_code)
+class FakeReports(Reports):
+    """Names and counts instead of tables, and a file where a report would be."""
 
+    def __init__(self, list_unsettled: Unsettled, crossed: int) -> None:
+        super().__init__()
+        self._list_unsettled = list_unsettled
+        self._crossed = crossed
 
-def compare(base: Path, new: Path, asked: Comparing) -> Compared:
-    """What was asked, instead of what was found."""
-    told = f"{base.name} and {new.name} across {', '.join(asked.across) or 'nothing'}"
-    document = {name: str(v) if isinstance(v, Path) else v for name, v in asdict(asked).items()}
-    return Compared(told, document, EXIT_INCONCLUSIVE)
+    def write(self, folder: Path) -> None:
+        (folder / "report.html").touch()
+
+    def render(self, folder: Path) -> str:
+        return f"table of {len(read_records(folder))} records"
+
+    def cross_check(self, one: Path, other: Path, into: Path) -> Presented:
+        (into / "crosscheck.html").touch()
+        text = f"{one.name} and {other.name} in {into.name}"
+        return Presented(text, {"cells": []}, "", self._crossed)
+
+    def list_unsettled(self, experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:
+        return self._list_unsettled(experiment, records)
 
 
 def make_doors(
@@ -88,14 +97,7 @@ def make_doors(
     kind = SleepingKernel if "HALLWAY_SLEEP" in os.environ else FakeKernel
     kernel = kind(seconds=seconds, plan=plan or {})
     return Doors(
-        analysis=Analysis(
-            lambda folder: (folder / "report.html").touch(),
-            lambda folder: f"table of {len(read_records(folder))} records",
-            list_unsettled,
-            partial(cross_check, exit_code=crossed),
-            regression=open_regression(),
-            compare=compare,
-        ),
+        reports=FakeReports(list_unsettled, crossed),
         catalogue=lambda: CATALOGUE,
         prepare=lambda _experiment, jobs: (make_means(kernel, jobs), environment),
         check_determinism=lambda *_asked: (),

@@ -7,9 +7,15 @@ from pathlib import Path
 
 import click
 
-from testbed.doors import Comparing, Doors
+from analysis.compare import (
+    CompareOptions,
+    compare_results,
+    describe_comparison,
+    render_text,
+    write_files,
+)
+from firstflight.cli.reports import read_width
 
-pass_doors = click.make_pass_decorator(Doors)
 _file = click.Path(path_type=Path, dir_okay=False)
 _ALPHA = 0.05
 
@@ -29,10 +35,7 @@ _ALPHA = 0.05
 @click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")
 @click.option("--markdown", type=_file, metavar="FILE",
               help="Write a comment for a pull request as well.")  # fmt: skip
-@pass_doors
 def compare(
-    doors: Doors,
-    /,
     base: Path,
     new: Path,
     across: tuple[str, ...],
@@ -48,8 +51,13 @@ def compare(
     Exit code: 0 same, 1 different, 5 inconclusive, 2 not to be compared.
     """
     names = tuple(name.strip() for given in across for name in given.split(",") if name.strip())
-    asked = Comparing(names, alpha, min_effect_pct, allow_faster, junit, markdown)
-    compared = doors.analysis.compare(base, new, asked)
-    text = json.dumps(compared.document, indent=2) if as_json else compared.text
+    options = CompareOptions(names, alpha, min_effect_pct, allow_faster)
+    found = compare_results(base, new, options)
+    write_files(found, junit, markdown)
+    text = (
+        json.dumps(describe_comparison(found), indent=2)
+        if as_json
+        else render_text(found, read_width())
+    )
     click.echo(text.rstrip("\n"))
-    return compared.exit_code
+    return found.exit_code

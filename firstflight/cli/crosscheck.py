@@ -7,9 +7,7 @@ from pathlib import Path
 
 import click
 
-from testbed.doors import Doors
-
-pass_doors = click.make_pass_decorator(Doors)
+from firstflight.cli.doors import Doors, pass_doors
 
 
 @click.command()
@@ -22,7 +20,7 @@ def crosscheck(doors: Doors, /, one: Path, other: Path, as_json: bool) -> int:
 
     crosscheck.json and crosscheck.html go into OTHER.
     """
-    compared = doors.analysis.cross_check(one, other, other)
+    compared = doors.reports.cross_check(one, other, other)
     text = json.dumps(compared.document, indent=2) if as_json else compared.text
     click.echo(text.rstrip("\n"))
     return compared.exit_code

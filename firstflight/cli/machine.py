@@ -8,15 +8,13 @@ from dataclasses import asdict
 
 import click
 
+from firstflight.cli.doors import Doors, pass_doors
 from testbed.base.errors import EXIT_MISSING, EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.base.places import emptying_cache
 from testbed.base.units import format_bytes
-from testbed.doors import Doors
 from testbed.kernel.pin import DEFAULT_VERSION
 from testbed.setup.clean import find_leftovers, remove
 from testbed.setup.doctor import Check, examine, healthy
-
-pass_doors = click.make_pass_decorator(Doors)
 
 
 @click.command()

@@ -7,9 +7,9 @@ from importlib import import_module
 
 import click
 
+from firstflight.cli.doors import Doors
 from firstflight.cli.exits import run_command
 from testbed.base import places
-from testbed.doors import Doors
 
 NEEDS = {
     "baseline list": "python",

@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
+from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.import_page import import_command
 from firstflight.cli.record import record_command
 from testbed.base import places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.base.units import format_bytes
-from testbed.doors import Doors
 from testbed.page.archive import Archive, read_archive
 from testbed.page.build import build_page
 from testbed.page.catalogue import find_page, list_pages, read_kind
@@ -25,7 +25,6 @@ from testbed.page.facts import FACTS_NAME, read_facts
 from testbed.page.verify import count_repeats, verify_archive, verify_tls
 from testbed.page.verify_table import verify_table
 
-pass_doors = click.make_pass_decorator(Doors)
 _names = click.argument("names", nargs=-1, metavar="[NAME]...")
 _SHORTEST_URL = 40
 

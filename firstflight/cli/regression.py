@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from analysis.baseline import Draft, describe_baseline, draft_baseline
+from analysis.history.database import open_history
+from analysis.history.keeping import keep_run
+from analysis.history.page import write_trend
+from analysis.history.runs import read_runs
+from firstflight.cli.doors import Doors, pass_doors
 from testbed.base.errors import EXIT_OK, ConfigurationError, StorageError
-from testbed.doors import Doors, Draft
 from testbed.experiment.lanes import read_lanes
 from testbed.page.folder import new_folder
 from testbed.results.store import read_manifest
-
-pass_doors = click.make_pass_decorator(Doors)
 
 REASONS_FILE = "REASONS.md"
 REASONS_HEAD = "# Why this baseline is what it is\n\nWritten by `./run.sh baseline update`.\n"
@@ -57,7 +61,7 @@ def update(
         reason = _checked(reason)
     target = elsewhere or doors.baselines / _name_of(results, name)
     _refuse_foreign(target)
-    draft = doors.analysis.regression.draft_baseline(results, target, drop_cells)
+    draft = draft_baseline(results, target, drop_cells=drop_cells)
     click.echo(draft.changes)
     reason = reason or _checked(click.prompt("Why shall the baseline be this from now on"))
     _write(target, draft, f"- {doors.now():%Y-%m-%d}: {reason}\n  ({draft.origin})\n")
@@ -71,7 +75,7 @@ def list_baselines(doors: Doors, /) -> int:
     """List the baselines, one a line."""
     folders = doors.baselines.iterdir() if doors.baselines.is_dir() else ()
     for folder in sorted(each for each in folders if (each / REASONS_FILE).is_file()):
-        click.echo(doors.analysis.regression.describe_baseline(folder))
+        click.echo(describe_baseline(folder))
     return EXIT_OK
 
 
@@ -85,7 +89,7 @@ def show(doors: Doors, /, name: str) -> int:
         raise ConfigurationError(
             [f"there is no baseline {name} in {doors.baselines}; ./run.sh baseline list names all"]
         )
-    click.echo(doors.analysis.regression.describe_baseline(folder))
+    click.echo(describe_baseline(folder))
     click.echo((folder / REASONS_FILE).read_text(encoding="utf-8").partition("\n\n")[2].rstrip())
     return EXIT_OK
 
@@ -117,7 +121,7 @@ def add(
     lanes = [folder / lane for folder in results for lane in read_lanes(folder) or (".",)]
     for folder in lanes:
         base = against or _baseline_of(doors, folder)
-        said = doors.analysis.regression.add_history(_database(doors, database), folder, base)
+        said = keep_run(_database(doors, database), folder, base)
         click.echo(said)
     return EXIT_OK
 
@@ -128,7 +132,8 @@ def add(
 @pass_doors
 def list_runs(doors: Doors, /, as_json: bool, database: Path | None) -> int:
     """List the runs, the oldest first."""
-    runs = doors.analysis.regression.list_history(_database(doors, database))
+    with open_history(_database(doors, database)) as connection:
+        runs = [asdict(run) for run in read_runs(connection)]
     if as_json:
         click.echo(json.dumps(runs, indent=2))
         return EXIT_OK
@@ -150,7 +155,7 @@ def list_runs(doors: Doors, /, as_json: bool, database: Path | None) -> int:
 def page(doors: Doors, /, output: Path | None, last: int, database: Path | None) -> int:
     """Write the trend page: every cell over the runs, as one HTML file."""
     target = output or doors.results / TREND_FILE
-    click.echo(doors.analysis.regression.write_trend(_database(doors, database), target, last))
+    click.echo(write_trend(_database(doors, database), target, last))
     return EXIT_OK
 
 

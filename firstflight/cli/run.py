@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
+from analysis.crosscheck.words import Presented
 from firstflight.cli.choice import Choice, choice_options
+from firstflight.cli.doors import Doors, pass_doors
 from testbed.base import log, places
 from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK, ConfigurationError
-from testbed.doors import Compared, Doors
 from testbed.experiment.label import label, varying
 from testbed.experiment.lanes import read_lanes, split, worst_exit
 from testbed.experiment.plan import plan_trials
@@ -25,7 +26,6 @@ from testbed.results.tally import Tally
 REPORT_FILE = "report.html"
 CROSSCHECK_FILE = "crosscheck.html"
 _log = log.logger(__name__)
-pass_doors = click.make_pass_decorator(Doors)
 
 
 @click.command()
@@ -63,10 +63,12 @@ def run(
     jobs = jobs or len(os.sched_getaffinity(0))
     with places.using_cache(doors.cache()):
         if resume is not None:
-            folder, lanes = resume, resume_lanes(doors, old, experiments, jobs)
+            folder, lanes = resume, resume_lanes(doors.prepare, old, experiments, jobs, doors.now)
         else:
-            folder, lanes = open_lanes(doors, experiments, jobs, output)
-        tallies = run_lanes(doors, lanes)
+            folder, lanes = open_lanes(
+                doors.prepare, experiments, jobs, doors.results, output, doors.now
+            )
+        tallies = run_lanes(lanes, doors.reports.list_unsettled)
     return _tell(doors, folder, lanes, tallies, as_json)
 
 
@@ -124,14 +126,14 @@ def _tell(
     return code
 
 
-def _write_reports(doors: Doors, folder: Path) -> Compared | None:
+def _write_reports(doors: Doors, folder: Path) -> Presented | None:
     """Write the reports of a run, and of its lanes what they came to side by side."""
     names = read_lanes(folder)
     for lane in [folder / name for name in names] or [folder]:
-        doors.analysis.write_reports(lane)
+        doors.reports.write(lane)
     if not names:
         return None
-    return doors.analysis.cross_check(folder / names[0], folder / names[-1], folder)
+    return doors.reports.cross_check(folder / names[0], folder / names[-1], folder)
 
 
 def _reports(folder: Path, lanes: Sequence[Lane]) -> list[Path]:
@@ -140,8 +142,8 @@ def _reports(folder: Path, lanes: Sequence[Lane]) -> list[Path]:
     return found if len(found) == 1 else [*found, folder / CROSSCHECK_FILE]
 
 
-def _render(doors: Doors, folder: Path, compared: Compared | None) -> str:
-    text = compared.text if compared else doors.analysis.render_terminal(folder)
+def _render(doors: Doors, folder: Path, compared: Presented | None) -> str:
+    text = compared.text if compared else doors.reports.render(folder)
     return text.rstrip("\n")
 
 

@@ -9,10 +9,10 @@ from typing import get_args
 
 import click
 
+from firstflight.cli.doors import Doors, pass_doors
 from testbed.base import places
 from testbed.base.errors import EXIT_OK
 from testbed.base.interrupt import interruptible
-from testbed.doors import Doors
 from testbed.loopback import LAST_PORT, LoopbackSite, serve_loopback
 from testbed.model import Protocol, Replay
 
@@ -27,7 +27,7 @@ MOST_LINES = 20
 @click.option("--port", type=click.IntRange(1, LAST_PORT), metavar="N",
               help="First port; each origin takes the next one. Default: free ports.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the site, and its end, as JSON.")
-@click.make_pass_decorator(Doors)
+@pass_doors
 def serve(doors: Doors, /, page: str, protocol: str, port: int | None, as_json: bool) -> int:
     """Serve PAGE on loopback until Ctrl-C, for a browser, curl or any other tool.
 

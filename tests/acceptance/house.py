@@ -9,41 +9,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from analysis.crosscheck.folders import write_cross_check
-from analysis.report import write_reports
-from analysis.settling import list_unsettled
-from analysis.terminal import render_table
+from firstflight.cli.doors import Doors, open_doors
 from firstflight.cli.main import main
-from firstflight.regression import open_regression
 from testbed.base import places
 from testbed.base.errors import EXIT_OK
-from testbed.doors import Analysis, Compared, Comparing, Doors, open_doors
 from testbed.model import HAR_FILE, Record
 from testbed.page.archive import Archive, read_archive
 from testbed.page.build import build_page
 from testbed.results.store import read_records
 from tests.recorder.site import Site
 
-WIDTH = 100
 Plant = Callable[[str, str, str], None]
 """Changes the code that guests run: in a module, a text by another."""
-
-
-def cross_check(one: Path, other: Path, into: Path) -> Compared:
-    """Two kernels side by side, as the command line has it."""
-    presented = write_cross_check(one, other, into)
-    return Compared(presented.text, presented.document, presented.exit_code)
-
-
-def no_compare(base: Path, new: Path, _asked: Comparing) -> Compared:
-    """Tests that compare call the analysis: they look at more than a text."""
-    raise AssertionError(f"{base} and {new} are not to be compared")
 
 
 @dataclass(frozen=True)
@@ -81,16 +63,7 @@ class House:
 
     def command(self, *words: str) -> tuple[int, str]:
         """Exit code and standard output of ``firstflight WORDS``."""
-        render = partial(render_table, width=WIDTH)
-        analysis = Analysis(
-            write_reports,
-            render,
-            list_unsettled,
-            cross_check,
-            regression=open_regression(),
-            compare=no_compare,
-        )
-        doors = open_doors(analysis)
+        doors = open_doors()
         said = io.StringIO()
         with redirect_stdout(said):
             code = main(words, self._at_home(doors))

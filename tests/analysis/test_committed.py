@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from analysis.committed import BASELINES, hold_against_committed
 from analysis.load import read_results
 from firstflight.cli.main import main
-from firstflight.joined import open_analysis
+from firstflight.cli.reports import Reports
 from tests.hallway import make_doors
 
 TABLE_1 = BASELINES / "paper-table1"
@@ -44,8 +43,7 @@ def run_elsewhere(
 
 
 def compare(base: Path, new: Path, tmp_path: Path) -> int:
-    doors = replace(make_doors(tmp_path), analysis=open_analysis())
-    return main(["compare", str(base), str(new)], doors)
+    return main(["compare", str(base), str(new)], make_doors(tmp_path))
 
 
 def test_the_same_packages_give_the_same_bits(
@@ -55,7 +53,7 @@ def test_the_same_packages_give_the_same_bits(
     assert hold_against_committed(read_results(run)) == (
         "Same to the bit as the committed results in analysis/baselines/paper-table1: 24 loads.\n"
     )
-    assert "Same to the bit" in open_analysis().render_terminal(run)
+    assert "Same to the bit" in Reports().render(run)
     assert compare(TABLE_1, run, tmp_path) == 0
     assert "SAME: 24 cells, 24 same." in capsys.readouterr().out
 

@@ -10,7 +10,7 @@ import pytest
 
 from firstflight.cli import machine as cli_machine
 from firstflight.cli.main import main
-from firstflight.joined import open_analysis
+from firstflight.cli.reports import Reports
 from testbed.base.places import CONFIGS, ROOT
 from testbed.experiment.config import load_experiment
 from testbed.experiment.plan import plan_trials
@@ -290,8 +290,7 @@ def test_what_is_no_results_folder_is_a_wrong_word(
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
     named = tmp_path / kind
-    analysis = open_analysis()
-    doors = replace(make_doors(tmp_path), analysis=analysis)
+    doors = replace(make_doors(tmp_path), reports=Reports())
     sample = ROOT / "analysis" / "baselines" / "nightly"
     given = [word.format(named, named, sample=sample) for word in words.split()]
     assert main(given, doors) == 2

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
-from testbed.doors import Doors
 from testbed.experiment.lanes import write_lanes
 from tests.analysis.history.nights import night
 from tests.hallway import make_doors

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from analysis.load import read_results
+from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.places import CONFIGS
-from testbed.doors import Doors
 from testbed.experiment.config import load_experiment
 from testbed.experiment.lanes import read_lanes, split, worst_exit
 from testbed.experiment.override import parse_override

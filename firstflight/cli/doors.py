@@ -1,0 +1,44 @@
+"""Doors from the verbs into kernels, pages, reports and folders; tests have others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from firstflight.cli.reports import Reports
+from testbed.base import places
+from testbed.experiment.config import Catalogue
+from testbed.launch import Prepare
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Everything that the verbs reach.
+
+    ``check_determinism`` takes a number of boots, a client, a kernel version and the number of
+    jobs, and returns a description of each boot that differs from the first.
+    """
+
+    catalogue: Callable[[], Catalogue]
+    prepare: Prepare
+    check_determinism: Callable[[int, str, str, int], tuple[str, ...]]
+    reports: Reports = field(default_factory=Reports)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    results: Path = places.RESULTS
+    baselines: Path = places.ROOT / "analysis" / "baselines"
+    cache: Callable[[], Path] = places.cache
+
+
+pass_doors = click.make_pass_decorator(Doors)
+
+
+def open_doors() -> Doors:
+    """The real ones."""
+    # Imported here: a test with other doors needs neither kernels nor pages.
+    from testbed.prepare import prepare, prepare_determinism, read_catalogue
+
+    return Doors(read_catalogue, prepare, prepare_determinism)
