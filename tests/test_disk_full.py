@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from testbed.base import proc
 from testbed.base.errors import EXIT_INCOMPLETE
 from testbed.base.places import CONFIGS, ROOT
 
+PROGRAM = f"{shlex.quote(sys.executable)} -P -m firstflight run"
 RUN = (
-    f"{sys.executable} -P -m firstflight run {CONFIGS / 'quick.toml'} --client graph --jobs 1 "
+    f"{PROGRAM} {shlex.quote(str(CONFIGS / 'quick.toml'))} --client graph --jobs 1 "
     """--set 'page="file-1m"'"""
 )
 
@@ -49,7 +51,7 @@ def test_no_room_for_the_manifest_leaves_no_folder(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_disk_that_a_guest_fills_is_no_failed_load(tmp_path: Path) -> None:
     # Room for the capture of one trial, but not of both.
-    again = f"room; {sys.executable} -P -m firstflight run --resume {tmp_path}/r"
+    again = f"room; {PROGRAM} --resume {tmp_path}/r"
     script = f"{RUN} -o {tmp_path}/r; echo $?; ls -A {tmp_path}/r/trials; {again}"
     told = on_small_disk(tmp_path, "450k", script)
     before, _, after = told.partition("\n4\n")
