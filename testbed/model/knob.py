@@ -7,7 +7,7 @@ headings and units in tables and figures, trial ids, and docs/knobs.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any, get_type_hints
@@ -70,19 +70,39 @@ def declared(spec: type) -> tuple[Declared, ...]:
 
 
 def _walk(spec: type, table: tuple[str, ...]) -> Iterator[Declared]:
+    for part in _parts(spec):
+        name, knob = part.field.name, part.knob
+        if part.spec is not None:
+            yield from _walk(part.spec, (*table, name))
+        elif knob is not None:
+            *place, key = knob.key.split(".") if knob.key else (*table, name)
+            yield Declared(key, tuple(place), part.type, part.field.default, knob)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A field of a spec: its type, and the spec or the knob that it is, if it is one."""
+
+    field: Field[Any]
+    type: Any
+    spec: type | None
+    knob: Knob | None
+
+
+@cache  # to evaluate annotations takes longer than all that is done with them
+def _parts(spec: type) -> tuple[_Part, ...]:
     hints = get_type_hints(spec, include_extras=True)
+    found = []
     for each in fields(spec):
         hint = hints[each.name]
-        if is_dataclass(hint) and isinstance(hint, type):
-            yield from _walk(hint, (*table, each.name))
-            continue
-        knob = next(
-            (word for word in getattr(hint, "__metadata__", ()) if type(word) is Knob), None
-        )
-        if knob is None:
-            continue
-        *place, name = knob.key.split(".") if knob.key else (*table, each.name)
-        yield Declared(name, tuple(place), hint.__origin__, each.default, knob)
+        words = getattr(hint, "__metadata__", ())
+        found.append(_Part(
+            each,
+            hint.__origin__ if words else hint,
+            hint if is_dataclass(hint) and isinstance(hint, type) else None,
+            next((word for word in words if isinstance(word, Knob)), None),
+        ))  # fmt: skip
+    return tuple(found)
 
 
 def identity(spec: Any) -> dict[str, Any]:
@@ -92,37 +112,26 @@ def identity(spec: Any) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     kind: type = type(spec)
-    later = _later(kind)
-    for each in fields(spec):
-        value = getattr(spec, each.name)
-        if is_dataclass(value):
-            found[each.name] = identity(value)
-        elif not (each.name in later and value == each.default):
-            found[each.name] = value
+    for part in _parts(kind):
+        name = part.field.name
+        value = getattr(spec, name)
+        later = part.knob is not None and part.knob.since > FIRST_SCHEMA
+        if part.spec is not None:
+            found[name] = identity(value)
+        elif not (later and value == part.field.default):
+            found[name] = value
     return found
-
-
-@cache
-def _later(spec: type) -> frozenset[str]:
-    hints = get_type_hints(spec, include_extras=True)
-    return frozenset(
-        name
-        for name, hint in hints.items()
-        for word in getattr(hint, "__metadata__", ())
-        if isinstance(word, Knob) and word.since > FIRST_SCHEMA
-    )
 
 
 def build(spec: type, values: Mapping[str, Any]) -> Any:
     """A ``spec``, and the specs in it, of values by the knobs' names; the rest has its default."""
-    hints = get_type_hints(spec)
     given: dict[str, Any] = {}
-    for each in fields(spec):
-        hint = hints[each.name]
-        if is_dataclass(hint) and isinstance(hint, type):
-            given[each.name] = build(hint, values)
-        elif each.name in values:
-            given[each.name] = values[each.name]
+    for part in _parts(spec):
+        name = part.field.name
+        if part.spec is not None:
+            given[name] = build(part.spec, values)
+        elif name in values:
+            given[name] = values[name]
     return spec(**given)
 
 
@@ -134,12 +143,11 @@ def with_defaults(spec: type, values: Any) -> Any:
     """
     if not isinstance(values, dict):
         return values
-    hints = get_type_hints(spec, include_extras=True)
     whole = dict(values)
-    for each in fields(spec):
-        hint = hints[each.name]
-        if is_dataclass(hint) and isinstance(hint, type):
-            whole[each.name] = with_defaults(hint, whole.get(each.name, {}))
-        elif each.default is not MISSING:
-            whole.setdefault(each.name, each.default)
+    for part in _parts(spec):
+        name = part.field.name
+        if part.spec is not None:
+            whole[name] = with_defaults(part.spec, whole.get(name, {}))
+        elif part.field.default is not MISSING:
+            whole.setdefault(name, part.field.default)
     return whole
