@@ -12,19 +12,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.baseline import read_facts
-from analysis.cells import cells_of
-from analysis.load import Results, read_results
-from analysis.paper.cs244_rows import REUSE, average_pair
-from analysis.paper.sweep import proven_loads
-from analysis.paper.tum_website import improvements, with_arms
-from analysis.paper.website_checks import MECHANISMS
-from analysis.report import find_reference
-from analysis.table import Table, make_table
-from analysis.terminal import align, table_columns
-from analysis.whole_file import write_whole
+from analysis.rebuilt.cs244_rows import REUSE, average_pair
+from analysis.rebuilt.sweep import proven_loads
+from analysis.rebuilt.tum_website import improvements, with_arms
+from analysis.rebuilt.website_checks import MECHANISMS
+from analysis.records.cells import cells_of
+from analysis.records.results import Results, read_results
+from analysis.regression.baseline import read_facts
+from analysis.report.document import find_reference
+from analysis.report.terminal import align, table_columns
+from analysis.tables.table import Table, make_table
 from analysis.words import axis_value, count, number, seconds
 from testbed.base.errors import ConfigurationError
+from testbed.base.whole_file import write_whole
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -13,6 +13,7 @@ from bench.result import Result, judge
 from bench.small_page import build_small_page
 from bench.theory import Fetch, Packets, fetch_ms, packets
 from bench.work import Work, bundle, virtual_kernel
+from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import TrialError
 from testbed.client.walk.discovery import Node
 from testbed.client.walk.request import request_head
@@ -21,7 +22,6 @@ from testbed.kernel.pin import DEFAULT_VERSION
 from testbed.kernel.protocol import Kernel
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, Condition, LinkSpec, TcpSpec, Trial
-from testbed.page.archive import Archive, read_archive
 
 ROUND_TRIPS_MS = (20.0, 100.0, 200.0)
 TOLERANCE_US = 10.0

@@ -25,12 +25,12 @@ def main(stage: str) -> None:
 
 def _go_on(stage: str) -> None:
     from testbed import trial
+    from testbed.archive.reading import read_archive
     from testbed.base import proc
     from testbed.client.chromium import DRIVER
     from testbed.client.protocol import LoadOrder
     from testbed.lab.laboratory import open_lab
     from testbed.model import TRIAL_FILE, PageLoad, Trial
-    from testbed.page.archive import read_archive
 
     class Stopping:
         """A client that goes no further than the driver's start."""

@@ -18,10 +18,10 @@ from testbed.judge import conclude
 from testbed.kernel import kernel_versions, open_kernel
 from testbed.kernel.protocol import Kernel
 from testbed.model import Condition, LinkSpec, PageLoad, TcpSpec, Trial
-from testbed.page.build import build_page
-from testbed.page.catalogue import TABLE_NAME
-from testbed.page.facts import FACTS_NAME
-from testbed.page.table import COLUMNS
+from testbed.pages.build import build_page
+from testbed.pages.catalogue import TABLE_NAME
+from testbed.pages.facts import FACTS_NAME
+from testbed.pages.table.resources import COLUMNS
 
 OBJECTS, OBJECT_BYTES, ROOT_BYTES = 40, 4_000, 12_000
 MOST_CV_PCT = 2.0

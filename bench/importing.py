@@ -18,8 +18,8 @@ import brotli  # type: ignore[import-untyped]
 from bench.result import Result, judge
 from bench.work import Work
 from testbed.base import proc
-from testbed.page.importing.reading import read_recording
-from testbed.page.importing.writing import Manner, write_page
+from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.writing import Manner, write_page
 
 REQUESTS = 500
 BODY_BYTES = 20_000_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bench.result import Result, judge
 from bench.work import Work
 from testbed.base import log, places
-from testbed.page.catalogue import list_pages, read_kind
-from testbed.recipe.compare import Comparison, compare_recipe
+from testbed.pages.catalogue import list_pages, read_kind
+from testbed.pages.recipe.compare import Comparison, compare_recipe
 
 MAX_BYTES_ERROR_PCT = 0.1
 # One small page in both forms, where --quick was asked.

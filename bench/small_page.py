@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.page.build import build_page
-from testbed.page.catalogue import TABLE_NAME
-from testbed.page.facts import FACTS_NAME
-from testbed.page.table import COLUMNS
+from testbed.pages.build import build_page
+from testbed.pages.catalogue import TABLE_NAME
+from testbed.pages.facts import FACTS_NAME
+from testbed.pages.table.resources import COLUMNS
 
 HOST = "bench.example"
 # What the first measurements of the virtual kernel fetched, too: head and body of a 10 KB object.

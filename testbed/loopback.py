@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.scratch import scratch_folder
 from testbed.model import Replay
-from testbed.page.archive import Archive, read_archive
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import ERROR_LOG, Terms, serve
 from testbed.server.replay_log import read_replay

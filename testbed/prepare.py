@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
+from testbed.archive.reading import read_archive
 from testbed.base import log, places
 from testbed.base.errors import ConfigurationError
 from testbed.client import CLIENTS
@@ -19,9 +20,8 @@ from testbed.kernel.idle import require_idle
 from testbed.kernel.protocol import Kernel
 from testbed.kernel.virtual import VirtualKernel
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
-from testbed.page.archive import read_archive
-from testbed.page.build import build_page
-from testbed.page.catalogue import find_page, list_pages, read_kind
+from testbed.pages.build import build_page
+from testbed.pages.catalogue import find_page, list_pages, read_kind
 from testbed.results.environment import Environment, hash_tree, read_environment
 from testbed.run import Means
 from testbed.setup.bundle import make_bundle
@@ -125,7 +125,7 @@ def built_page(name: str, cache: Path) -> Path:
     if read_kind(folder) != "recipe":
         return build_page(folder, cache / "pages")
     # Imported here: no other page needs a recorder and a browser to be built.
-    from testbed.recipe import build_recipe
+    from testbed.pages.recipe import build_recipe
 
     return build_recipe(folder, cache, _log.info)
 

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import LabError, MissingError, TestbedError
 from testbed.base.machine import describe_machine, describe_queues, read_queued, read_sample
 from testbed.client import CLIENTS
@@ -33,7 +34,6 @@ from testbed.model import (
     Randomness,
     Trial,
 )
-from testbed.page.archive import Archive, read_archive
 from testbed.server.lengths import check_lengths
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import ERROR_LOG, Terms, serve

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from analysis.crosscheck.words import Presented
+from analysis.regression.crosscheck.words import Presented
 from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
 from firstflight.cli.reports import Reports

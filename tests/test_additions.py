@@ -88,7 +88,7 @@ class Curl:
 
 ASK = """\
 import json, sys
-from analysis.frame import TRIAL_COLUMNS
+from analysis.records.frame import TRIAL_COLUMNS
 from analysis.words import axis_name, axis_value
 from firstflight.knobs_reference import render_knobs
 from pathlib import Path

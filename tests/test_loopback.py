@@ -17,7 +17,7 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError, LabError
 from testbed.client.chromium.browser import find_browser
 from testbed.loopback import LoopbackSite, resolver_rules, serve_loopback
-from testbed.page.authority import make_authority
+from testbed.pages.authority import make_authority
 from testbed.server.listeners import Listener
 
 WWW, IMG, PLAIN = "www.page.test", "img.page.test", "old.page.test"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from testbed import trial as trials
+from testbed.archive.reading import Archive, Entry, split_url
 from testbed.base.errors import LabError, MissingError
 from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
 from testbed.lab.alignment import Moments
@@ -28,7 +29,6 @@ from testbed.model import (
     TcpSpec,
     Trial,
 )
-from testbed.page.archive import Archive, Entry, split_url
 from testbed.server.listeners import Listener
 from testbed.server.nginx import ERROR_LOG, Terms
 from testbed.server.replay_log import Answered

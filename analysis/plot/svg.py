@@ -14,7 +14,7 @@ import vl_convert
 from altair.utils.schemapi import debug_mode
 
 from analysis.plot.theme import COLOURS, FONTS, LEAST_SCALE, Plot
-from analysis.whole_file import write_whole
+from testbed.base.whole_file import write_whole
 
 VEGA_LITE = ".".join(alt.SCHEMA_VERSION.split(".")[:2])
 OPENING = re.compile(r"<svg\b[^>]*>")

@@ -24,7 +24,7 @@ COLUMNS = ("url", "start_ms", "end_ms", "transfer_bytes", "connection", "cold")
 
 
 def waterfall(requests: pd.DataFrame, facet: str | None = None, title: str = "") -> Plot:
-    """Draw the requests of a load (rows of ``analysis.frame.request_frame``) as bars.
+    """Draw the requests of a load (rows of ``analysis.records.frame.request_frame``) as bars.
 
     Args:
         requests: those of one load, or of one for each value of ``facet``.

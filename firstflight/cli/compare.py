@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from analysis.compare import (
+from analysis.regression.compare import (
     CompareOptions,
     compare_results,
     describe_comparison,

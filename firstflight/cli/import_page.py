@@ -10,9 +10,9 @@ import click
 from firstflight.cli.written import tell_page
 from testbed.base import places
 from testbed.base.errors import EXIT_OK
-from testbed.page.catalogue import name_page
-from testbed.page.importing.reading import read_recording
-from testbed.page.importing.writing import Manner, write_page
+from testbed.pages.catalogue import name_page
+from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.writing import Manner, write_page
 
 
 @click.command("import")

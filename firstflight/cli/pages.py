@@ -14,16 +14,16 @@ import click
 from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.import_page import import_command
 from firstflight.cli.record import record_command
+from testbed.archive.reading import Archive, read_archive
 from testbed.base import places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.base.units import format_bytes
-from testbed.page.archive import Archive, read_archive
-from testbed.page.build import build_page
-from testbed.page.catalogue import find_page, list_pages, read_kind
-from testbed.page.export import export_har, write_export
-from testbed.page.facts import FACTS_NAME, read_facts
-from testbed.page.verify import count_repeats, verify_archive, verify_tls
-from testbed.page.verify_table import verify_table
+from testbed.pages.build import build_page
+from testbed.pages.catalogue import find_page, list_pages, read_kind
+from testbed.pages.export import export_har, write_export
+from testbed.pages.facts import FACTS_NAME, read_facts
+from testbed.pages.verify import count_repeats, verify_archive, verify_tls
+from testbed.pages.verify_table import verify_table
 
 _names = click.argument("names", nargs=-1, metavar="[NAME]...")
 _SHORTEST_URL = 40

@@ -13,14 +13,14 @@ from typing import Any
 import click
 
 from firstflight.cli.written import tell_page
+from testbed.archive.reading import split_url
 from testbed.base import places
 from testbed.base.errors import EXIT_OK, ConfigurationError
 from testbed.base.scratch import scratch_folder
-from testbed.page.archive import split_url
-from testbed.page.catalogue import name_page
-from testbed.page.importing.writing import Manner, write_page
-from testbed.page.verify_origins import host_problem
-from testbed.recorder import RecordOrder, record
+from testbed.pages.catalogue import name_page
+from testbed.pages.importing.writing import Manner, write_page
+from testbed.pages.recorder import RecordOrder, record
+from testbed.pages.verify_origins import host_problem
 
 PLAIN_EVERY_S = 2.0
 _VIEWPORT = re.compile(r"([0-9]{1,5})[xX]([0-9]{1,5})")

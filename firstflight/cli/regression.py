@@ -10,15 +10,15 @@ from pathlib import Path
 
 import click
 
-from analysis.baseline import Draft, describe_baseline, draft_baseline
-from analysis.history.database import open_history
-from analysis.history.keeping import keep_run
-from analysis.history.page import write_trend
-from analysis.history.runs import read_runs
+from analysis.regression.baseline import Draft, describe_baseline, draft_baseline
+from analysis.regression.history.database import open_history
+from analysis.regression.history.keeping import keep_run
+from analysis.regression.history.page import write_trend
+from analysis.regression.history.runs import read_runs
 from firstflight.cli.doors import Doors, pass_doors
 from testbed.base.errors import EXIT_OK, ConfigurationError, StorageError
 from testbed.experiment.lanes import read_lanes
-from testbed.page.folder import new_folder
+from testbed.pages.folder import new_folder
 from testbed.results.store import read_manifest
 
 REASONS_FILE = "REASONS.md"

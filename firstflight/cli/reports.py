@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from testbed.model import Experiment, Record
 
 if TYPE_CHECKING:
-    from analysis.crosscheck.words import Presented
-    from analysis.load import Results
+    from analysis.records.results import Results
+    from analysis.regression.crosscheck.words import Presented
 
 WIDTH = 100
 """Columns of a table where standard output is no terminal."""
@@ -31,27 +31,27 @@ class Reports:
 
     def write(self, folder: Path) -> None:
         """Write table, summary and report of results into their folder."""
-        from analysis.report import write_reports
+        from analysis.report.document import write_reports
 
         self._written[folder] = write_reports(folder)
 
     def render(self, folder: Path) -> str:
         """The table of results for a terminal, and how they compare with those committed."""
-        from analysis.committed import hold_against_committed
-        from analysis.load import read_results
-        from analysis.terminal import render_table
+        from analysis.records.results import read_results
+        from analysis.regression.committed import hold_against_committed
+        from analysis.report.terminal import render_table
 
         read = self._written.pop(folder, None) or read_results(folder)
         return render_table(folder, read_width(), read) + hold_against_committed(read)
 
     def cross_check(self, one: Path, other: Path, into: Path) -> Presented:
         """Hold results of two kernels against each other; what was found is written ``into``."""
-        from analysis.crosscheck.folders import write_cross_check
+        from analysis.regression.crosscheck.folders import write_cross_check
 
         return write_cross_check(one, other, into)
 
     def list_unsettled(self, experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:
         """The cells whose intervals are wider than ``until_ci_pct``."""
-        from analysis.settling import list_unsettled
+        from analysis.report.settling import list_unsettled
 
         return list_unsettled(experiment, records)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from analysis.crosscheck.words import Presented
+from analysis.regression.crosscheck.words import Presented
 from firstflight.cli.choice import Choice, choice_options
 from firstflight.cli.doors import Doors, pass_doors
 from testbed.base import log, places

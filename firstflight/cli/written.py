@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from testbed.base.units import format_bytes, format_count
-from testbed.page.importing.notes import printable
-from testbed.page.importing.writing import Written
+from testbed.pages.importing.notes import printable
+from testbed.pages.importing.writing import Written
 
 _NOTE_LENGTH = 500
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from testbed.page.archive import Entry
-from testbed.page.head import NOT_MODIFIED
+from testbed.archive.head import NOT_MODIFIED
+from testbed.archive.reading import Entry
 from testbed.server.listeners import Listener
 from testbed.server.matching import KEY_MARK, Location, Request, make_locations, make_request
 from testbed.server.responses import BODY_SINK, response_location, response_uri

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from testbed.archive.head import BODILESS, natural_size
+from testbed.archive.reading import Entry
 from testbed.model import PageLoad
-from testbed.page.archive import Entry
-from testbed.page.head import BODILESS, natural_size
 from testbed.server.replay_log import Answered
 
 CLOSE_SAVES = len("keep-alive") - len("close")

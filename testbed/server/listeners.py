@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from testbed.archive.reading import Archive, Origin
 from testbed.base.errors import ConfigurationError
-from testbed.page.archive import Archive, Origin
 
 PRIMING_PORT = 80
 

@@ -14,10 +14,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.archive.reading import Archive
 from testbed.base import proc
 from testbed.base.errors import LabError, MissingError
 from testbed.base.namespace import Namespace
-from testbed.page.archive import Archive
 from testbed.server.blocks import server_block
 from testbed.server.certificates import TLS_LINK, tls_directives
 from testbed.server.listeners import Listener

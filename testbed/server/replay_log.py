@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from testbed.archive.reading import Entry
 from testbed.model import Replay, Substitution
-from testbed.page.archive import Entry
 from testbed.server.responses import response_uri
 
 LOG_FILE = "access.log"

@@ -6,9 +6,7 @@ wanted, and it turns every method but HEAD into GET, so that a file can answer a
 
 from __future__ import annotations
 
-from testbed.base.errors import ConfigurationError
-from testbed.page.archive import Archive, Entry
-from testbed.page.head import (
+from testbed.archive.head import (
     BODILESS,
     PADDING_BYTES,
     PADDING_NAME,
@@ -19,6 +17,8 @@ from testbed.page.head import (
     request_problem,
     sent_headers,
 )
+from testbed.archive.reading import Archive, Entry
+from testbed.base.errors import ConfigurationError
 from testbed.server.words import Constants, quote
 
 EMPTY_FILE = "empty"

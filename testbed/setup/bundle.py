@@ -15,35 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
-from testbed.base import log
+from testbed.base import log, sources
 from testbed.base.checksums import damaged_files, write_checksums
 from testbed.base.errors import MissingError
 
 _log = log.logger(__name__)
-PACKAGE = Path(__file__).resolve().parents[1]
-# What a guest imports; the rest of the package stays on the host and out of the hash.
-GUEST_MODULES = (
-    "__init__.py",
-    "base/__init__.py",
-    "base/errors.py",
-    "base/machine.py",
-    "base/namespace.py",
-    "base/proc.py",
-    "base/seeding.py",
-    "guest.py",
-    "hosted.py",
-    "model",
-    "trial.py",
-    "page/__init__.py",
-    "page/archive.py",
-    "page/head.py",
-    "client",
-    "lab",
-    "server",
-    "wire/__init__.py",
-    "wire/capture.py",
-    "wire/counters.py",
-)
+# What runs in a guest or an enclosure; the bundle has what they import, and nothing else of ours.
+PROGRAMS = ("testbed.guest", "testbed.hosted", "testbed.client.walk.main")
 _BESIDE = (".new-", ".old-")
 FONTS_CONF = """\
 <?xml version="1.0"?>
@@ -76,12 +54,12 @@ def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
     Raises:
         MissingError: a part has not been built.
     """
-    sources = _sources(native, js)
-    missing = [str(path) for path in sources.values() if not path.is_file()]
+    contents = _contents(native, js)
+    missing = [str(path) for path in contents.values() if not path.is_file()]
     if missing:
         raise MissingError(f"not built yet: {', '.join(missing)}; run ./run.sh or make setup")
     identity = hashlib.sha256(sys.version.encode())
-    for name, path in sorted(sources.items()):
+    for name, path in sorted(contents.items()):
         identity.update(f"{name}\0{_hash(path)}\n".encode())
     identity.update(FONTS_CONF.encode())
     digest = identity.hexdigest()
@@ -93,7 +71,7 @@ def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
         folder.parent.mkdir(parents=True, exist_ok=True)
         building, aside = (Path(mkdtemp(prefix=name, dir=folder.parent)) for name in _BESIDE)
         try:
-            _fill(building, sources)
+            _fill(building, contents)
             if damaged:
                 folder.rename(aside)  # onto an empty folder, which rename(2) allows
             building.rename(folder)
@@ -107,21 +85,19 @@ def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
     return Bundle(folder, digest)
 
 
-def _sources(native: Path, js: Path) -> dict[str, Path]:
+def _contents(native: Path, js: Path) -> dict[str, Path]:
     """Name in the bundle -> file."""
-    files = {"guest.py": PACKAGE / "guest.py"}
-    for part in GUEST_MODULES:
-        path = PACKAGE / part
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else (path,):
-            files[f"testbed/{file.relative_to(PACKAGE)}"] = file
+    files = {"guest.py": sources.PACKAGE / "guest.py"}
+    for file in sources.imported_sources(*PROGRAMS):
+        files[f"testbed/{file.relative_to(sources.PACKAGE)}"] = file
     for name in ("init", "link", "start", "tfo.so"):
         files[f"native/{name}"] = native / name
     files["js/load.cjs"] = js / "dist" / "load.cjs"
     return files
 
 
-def _fill(folder: Path, sources: dict[str, Path]) -> None:
-    for name, path in sources.items():
+def _fill(folder: Path, contents: dict[str, Path]) -> None:
+    for name, path in contents.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / name)
     (folder / "native" / "mnt").mkdir()  # where init assembles the guest's root

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.base import places
+from testbed.base import places, sources
 from testbed.kernel.build import find_kernel
 from testbed.kernel.pin import read_pin
-from testbed.setup import bundle
 from tests.acceptance.house import House, Plant, open_house
 
 
@@ -37,8 +36,8 @@ def house(acceptance_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> I
 def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plant:
     """Change the code that guests run, a copy of it."""
     code = tmp_path / "testbed"
-    shutil.copytree(bundle.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(bundle, "PACKAGE", code)
+    shutil.copytree(sources.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(sources, "PACKAGE", code)
 
     def change(module: str, old: str, new: str) -> None:
         text = (code / module).read_text()

@@ -16,13 +16,13 @@ import pytest
 
 from firstflight.cli.doors import Doors, open_doors
 from firstflight.cli.main import main
+from testbed.archive.reading import Archive, read_archive
 from testbed.base import places
 from testbed.base.errors import EXIT_OK
 from testbed.model import HAR_FILE, Record
-from testbed.page.archive import Archive, read_archive
-from testbed.page.build import build_page
+from testbed.pages.build import build_page
 from testbed.results.store import read_records
-from tests.recorder.site import Site
+from tests.pages.recorder.site import Site
 
 Plant = Callable[[str, str, str], None]
 """Changes the code that guests run: in a module, a text by another."""

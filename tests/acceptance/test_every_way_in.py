@@ -11,10 +11,10 @@ import pytest
 
 from testbed.base import places
 from testbed.base.errors import EXIT_OK
-from testbed.page.catalogue import read_kind
+from testbed.pages.catalogue import read_kind
 from tests.acceptance.house import House, Ran, assert_exact
-from tests.page.importing.site import browsertime, devtools, firefox, webpagetest
-from tests.recorder.site import API, STATIC, WWW, make_site, serving, typed
+from tests.pages.importing.site import browsertime, devtools, firefox, webpagetest
+from tests.pages.recorder.site import API, STATIC, WWW, make_site, serving, typed
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 

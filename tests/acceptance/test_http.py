@@ -12,9 +12,9 @@ import ssl
 
 import pytest
 
-from testbed.page.authority import make_authority
+from testbed.pages.authority import make_authority
 from tests.acceptance.house import House, Ran, assert_exact
-from tests.recorder.site import Answer, Site, png, serving, typed, zipped
+from tests.pages.recorder.site import Answer, Site, png, serving, typed, zipped
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.base import places
+from testbed.base import places, sources
 from testbed.model import Record
-from testbed.setup import bundle
 from tests.acceptance.house import House, Ran
 
 pytestmark = pytest.mark.guest
@@ -156,12 +155,12 @@ Graph.load = _plant(Graph.load)
 def ran(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     shutil.copytree(places.ROOT / "pages" / PAGE, house.pages / PAGE)
     code = tmp_path_factory.mktemp("faulty") / "testbed"
-    shutil.copytree(bundle.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(sources.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
     faults = [(fault.before, fault.during, fault.undo) for fault in FAULTS.values()]
     client: Path = code / "client" / "graph.py"
     client.write_text(client.read_text() + PLANT.format(faults=faults))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bundle, "PACKAGE", code)
+        patch.setattr(sources, "PACKAGE", code)
         yield house.run(
             page=PAGE, client="graph", rtt_ms=RTT_MS, tfo=False, repetitions=len(FAULTS)
         )

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from testbed.model import HAR_FILE
-from testbed.page.authority import make_authority
+from testbed.pages.authority import make_authority
 from tests.acceptance.house import House, Ran, assert_exact, assert_ok
-from tests.recorder.site import Answer, Site, png, serving, typed
+from tests.pages.recorder.site import Answer, Site, png, serving, typed
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.base.errors import EXIT_INCOMPLETE
 from tests.acceptance.house import House, Ran, assert_ok
-from tests.recorder.site import Answer, Site, png, serving, typed
+from tests.pages.recorder.site import Answer, Site, png, serving, typed
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 

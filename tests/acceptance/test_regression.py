@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.compare import CompareOptions, Comparison, compare_results
-from analysis.compare.text import render_text
-from testbed.base import places
+from analysis.regression.compare import CompareOptions, Comparison, compare_results
+from analysis.regression.compare.text import render_text
+from testbed.base import places, sources
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
-from testbed.setup import bundle
 from tests.acceptance.house import House, Ran
 
 pytestmark = pytest.mark.guest
@@ -106,11 +105,11 @@ def test_fast_open_silently_off_is_found(
 ) -> None:
     """The server no longer listens for it: nothing fails, but the wire tells."""
     code = tmp_path / "testbed"
-    shutil.copytree(bundle.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(sources.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
     blocks = code / "server" / "blocks.py"
     assert " fastopen=256" in blocks.read_text()
     blocks.write_text(blocks.read_text().replace(" fastopen=256", ""))
-    monkeypatch.setattr(bundle, "PACKAGE", code)
+    monkeypatch.setattr(sources, "PACKAGE", code)
     new = house.run(**KNOBS)
     assert new.one(tfo=False).outcome == "ok"
     assert new.one(tfo=True).outcome == "unproven"

@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from analysis.report import write_reports
+from analysis.report.document import write_reports
 from testbed.model import (
     Condition,
     Cost,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.load import read_results
 from analysis.readme import README, ROOT, TABLES, render_readme
+from analysis.records.results import read_results
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import CONFIGS

@@ -5,8 +5,8 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.cells import Spread
-from analysis.charts import Row, draw
+from analysis.records.cells import Spread
+from analysis.report.charts import Row, draw
 from analysis.words import axis_value, axis_word, clean, count, lines, number, seconds, signed
 
 

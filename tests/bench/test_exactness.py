@@ -10,8 +10,8 @@ import pytest
 from bench.exactness import Comparison, read_exchange
 from bench.small_page import RESPONSE_BYTES, build_small_page
 from bench.theory import Fetch
+from testbed.archive.reading import read_archive
 from testbed.model import LinkSpec
-from testbed.page.archive import read_archive
 
 CLIENT, SERVER = bytes((10, 0, 0, 2)), bytes((10, 10, 0, 1))
 START_NS = 1_700_000_000_123_456_789

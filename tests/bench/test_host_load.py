@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.host_load import OBJECTS, Load, build_forty_objects, judge_loads
-from testbed.page.archive import read_archive
+from testbed.archive.reading import read_archive
 
 
 def load(plt_ms: float, beyond_s: float = 0.3) -> Load:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analysis.compare import CompareOptions
+from analysis.regression.compare import CompareOptions
 from firstflight.cli import compare
 from firstflight.cli.main import main
 from testbed.base.errors import EXIT_INCONCLUSIVE

@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from firstflight.cli.import_page import import_command
+from testbed.archive.reading import read_archive
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
-from testbed.page.archive import read_archive
-from testbed.page.build import build_page
-from testbed.page.coding import decode
-from testbed.page.facts import read_facts
-from testbed.page.verify import verify_archive
-from tests.page.importing.site import ROOT, SITE, devtools, webpagetest
+from testbed.pages.build import build_page
+from testbed.pages.coding import decode
+from testbed.pages.facts import read_facts
+from testbed.pages.verify import verify_archive
+from tests.pages.importing.site import ROOT, SITE, devtools, webpagetest
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import pytest
 
 from firstflight.cli import pages as cli_pages
 from firstflight.cli.main import main
+from testbed.archive.reading import read_archive
 from testbed.base import places
-from testbed.page.archive import read_archive
-from testbed.page.writer import write_archive
+from testbed.pages.recording.writer import write_archive
 from tests.hallway import make_doors
-from tests.page.conftest import FACTS, HEADER
-from tests.page.recordings import ROOT_URL, make_exchange, make_recording
+from tests.pages.conftest import FACTS, HEADER
+from tests.pages.recordings import ROOT_URL, make_exchange, make_recording
 
 
 @pytest.fixture

@@ -13,13 +13,13 @@ import pytest
 
 from firstflight.cli import record as cli_record
 from firstflight.cli.exits import run_command
+from testbed.archive.reading import read_archive
 from testbed.base import places
 from testbed.base.errors import EXIT_CONFIGURATION, EXIT_INTERRUPTED, EXIT_OK
-from testbed.page.archive import read_archive
-from testbed.page.facts import read_facts
-from testbed.page.recording import Recording
-from testbed.recorder import RecordError, RecordOrder
-from tests.page.recordings import ROOT_URL, make_exchange, make_recording
+from testbed.pages.facts import read_facts
+from testbed.pages.recorder import RecordError, RecordOrder
+from testbed.pages.recording.exchange import Recording
+from tests.pages.recordings import ROOT_URL, make_exchange, make_recording
 
 COMMAND: click.Command = cli_record.record_command
 Tell = Callable[[str], None]

@@ -11,7 +11,7 @@ import pytest
 from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
 from testbed.experiment.lanes import write_lanes
-from tests.analysis.history.nights import night
+from tests.analysis.regression.history.nights import night
 from tests.hallway import make_doors
 
 WHY = "answers start sooner since the new nginx"

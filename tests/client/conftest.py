@@ -18,7 +18,7 @@ from testbed.base.namespace import Namespace
 from testbed.client import CLIENTS
 from testbed.client.protocol import LoadOrder
 from testbed.model import PageLoad
-from testbed.page.authority import make_authority
+from testbed.pages.authority import make_authority
 from tests.client.front import serving_tls
 from tests.client.har_model import Har
 from tests.client.replay import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from testbed.page.archive import Archive, Entry, split_url
+from testbed.archive.reading import Archive, Entry, split_url
 
 
 def png(shade: int) -> bytes:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.load import read_results
+from analysis.records.results import read_results
 from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
 from testbed.base.errors import ConfigurationError, StorageError

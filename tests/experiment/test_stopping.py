@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from analysis.settling import list_unsettled
+from analysis.report.settling import list_unsettled
 from firstflight.cli.main import main
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import CONFIGS

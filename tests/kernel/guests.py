@@ -9,10 +9,11 @@ from pathlib import Path
 from textwrap import dedent
 
 from testbed.base import proc
+from testbed.base.sources import PACKAGE, imported_sources
 from testbed.kernel.protocol import RawResult
 from testbed.kernel.virtual import VirtualKernel
 from testbed.model import Condition, Trial
-from testbed.setup.bundle import FONTS_CONF, GUEST_MODULES, PACKAGE
+from testbed.setup.bundle import FONTS_CONF, PROGRAMS
 
 PRELUDE = """\
 import json, sys
@@ -45,13 +46,10 @@ class Guests:
     def bundle(self, program: str) -> Path:
         """A bundle that runs ``program``, after ``PRELUDE``."""
         made = self.folder / "bundle"
-        for part in GUEST_MODULES:
-            source, target = PACKAGE / part, made / "testbed" / part
+        for source in imported_sources(*PROGRAMS):
+            target = made / "testbed" / source.relative_to(PACKAGE)
             target.parent.mkdir(parents=True, exist_ok=True)
-            if source.is_dir():
-                shutil.copytree(source, target)
-            else:
-                shutil.copyfile(source, target)
+            shutil.copyfile(source, target)
         (made / "native" / "mnt").mkdir(parents=True)
         shutil.copy(self.init, made / "native" / "init")
         (made / "etc" / "fonts").mkdir(parents=True)

@@ -18,7 +18,7 @@ from testbed.judge import conclude
 from testbed.kernel import host
 from testbed.kernel.host import HostKernel, open_host
 from testbed.model import Condition, LinkSpec, Record, TcpSpec, Trial
-from testbed.page.build import build_page
+from testbed.pages.build import build_page
 from testbed.setup.bundle import make_bundle
 from tests.kernel.host_state import await_that, read_host_state
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from testbed.base import proc
+from testbed.base.sources import PACKAGE
 from testbed.kernel.jail import FIRST_ID, LAST_ID, TMP_BYTES
-from testbed.setup.bundle import PACKAGE
 
 USER = 1000
 PROBE = Path(__file__).with_name("probe.py")

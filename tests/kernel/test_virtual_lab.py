@@ -23,7 +23,7 @@ FETCH = """\
 import socket, time
 from testbed.lab.laboratory import open_lab
 from testbed.model import Condition, LinkSpec, TcpSpec
-from testbed.page.archive import Archive, Entry
+from testbed.archive.reading import Archive, Entry
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import Terms, serve
 from testbed.server.think import Think

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from analysis.cells import cells_of
-from analysis.load import read_results
+from analysis.records.cells import cells_of
+from analysis.records.results import read_results
 from testbed.base.errors import StorageError
 from testbed.experiment.plan import plan_trials
 from testbed.model import SCHEMA_VERSION, Experiment, Record, Trial, canonical

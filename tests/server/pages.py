@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from testbed.archive.reading import DEFAULT_PORTS, Archive, Entry
 from testbed.model import Replay
-from testbed.page.archive import DEFAULT_PORTS, Archive, Entry
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import Terms, serve
 from testbed.server.replay_log import read_replay

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from testbed.archive.reading import Entry
 from testbed.model import PageLoad, RequestTiming, ServedConnection
-from testbed.page.archive import Entry
 from testbed.server.lengths import check_lengths
 from testbed.server.nginx import Terms
 from testbed.server.replay_log import Answered, parse_answered, read_answered

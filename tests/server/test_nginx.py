@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from testbed.archive.head import PADDING_BYTES, header_problem, natural_size, request_problem
+from testbed.archive.reading import Entry
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError
-from testbed.page.archive import Entry
-from testbed.page.head import PADDING_BYTES, header_problem, natural_size, request_problem
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import Terms, configuration, nginx_argv
 from testbed.server.responses import EMPTY_FILE, paddings

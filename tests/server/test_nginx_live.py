@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from testbed.archive.head import natural_size, sent_headers
+from testbed.archive.reading import Entry
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
-from testbed.page.archive import Entry
-from testbed.page.head import natural_size, sent_headers
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import Terms, serve
 from testbed.wire.counters import difference, read_counters

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from testbed.archive.head import REASONS, natural_size, request_problem
 from testbed.base.errors import ConfigurationError
-from testbed.page.head import REASONS, natural_size, request_problem
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import Terms
 from tests.server.pages import HOST, OTHER_HOST, make_archive, make_entry, on_loopback

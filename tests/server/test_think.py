@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from testbed.archive.reading import Entry
 from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.model import Replay
-from testbed.page.archive import Entry
-from testbed.page.authority import make_authority
+from testbed.pages.authority import make_authority
 from testbed.server import think as thinking
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import Terms, configuration, serve

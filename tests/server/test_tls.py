@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from testbed.archive.reading import Entry
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError
-from testbed.page.archive import Entry
-from testbed.page.authority import make_authority
+from testbed.pages.authority import make_authority
 from testbed.server.nginx import Terms
 from tests.server.pages import HOST, OTHER_HOST, Served, make_entry, on_loopback
 

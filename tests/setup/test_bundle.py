@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.base import sources
 from testbed.base.errors import MissingError
 from testbed.setup import bundle as bundles
 from testbed.setup.bundle import Bundle, make_bundle
@@ -53,7 +54,7 @@ def test_what_is_in_it(parts: Parts) -> None:
         assert (made.path / name).is_file(), name
     assert (made.path / "native" / "mnt").is_dir()
     assert (made.path / "testbed/trial.py").read_bytes() == Path(
-        bundles.PACKAGE, "trial.py"
+        sources.PACKAGE, "trial.py"
     ).read_bytes()
     assert not (made.path / "testbed/results/store.py").exists()
     assert not (made.path / "testbed/wire/proof.py").exists()
@@ -136,17 +137,15 @@ def test_a_module_decides_the_name(
     parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = parts.make()
-    package = tmp_path / "package"
-    for name in bundles.GUEST_MODULES:
-        source = bundles.PACKAGE / name
-        for file in source.rglob("*.py") if source.is_dir() else (source,):
-            target = package / file.relative_to(bundles.PACKAGE)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(file.read_bytes())
-    monkeypatch.setattr(bundles, "PACKAGE", package)
+    package = tmp_path / "testbed"
+    for source in sources.imported_sources(*bundles.PROGRAMS):
+        target = package / source.relative_to(sources.PACKAGE)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(source.read_bytes())
+    monkeypatch.setattr(sources, "PACKAGE", package)
     assert parts.make() == first
-    with (package / "trial.py").open("a") as module:
-        module.write("\n")
+    with (package / "trial.py").open("a") as trial:
+        trial.write("\n")
     assert parts.make().digest != first.digest
 
 

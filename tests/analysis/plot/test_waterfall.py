@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from analysis import plot
-from analysis.frame import request_frame
-from analysis.load import read_results
 from analysis.plot.waterfall import FIRST, LATER, UNTOLD, waterfall
+from analysis.records.frame import request_frame
+from analysis.records.results import read_results
 from testbed.base.errors import ConfigurationError
 
 

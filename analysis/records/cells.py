@@ -1,0 +1,233 @@
+"""Cells: all trials of one condition, their statistics, and what became of them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property, lru_cache
+from typing import Any
+
+from analysis.records.coverage import Coverage, coverage_of
+from analysis.records.results import Results, judge
+from analysis.stats.estimates import Sample, describe_sample, without_intervals
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.draws import RESOLUTION_MS, seeds_differ
+from testbed.model import Condition, Record
+
+Axes = dict[str, Any]
+Key = tuple[tuple[str, Any], ...]
+NOT_RUN = "not run"
+DEFAULTS = {spec.name: spec.default for spec in fields(Condition)}
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median, least and greatest of ``n`` values, all in the values' own unit."""
+
+    median: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)  # no slots: what is asked for at every turn is worked out once
+class Cell:
+    """One condition: its axes, its records in order of seed, and how many were planned."""
+
+    axes: Axes
+    records: tuple[Record, ...]
+    planned: int
+
+    @cached_property
+    def proven(self) -> tuple[Record, ...]:
+        """The records whose number counts."""
+        return tuple(r for r in self.records if judge(r)[0] == "ok")
+
+    @cached_property
+    def plt_by_seed(self) -> dict[tuple[int, int], float]:
+        """Page load time in ms of each proven trial, by (seed, repetition)."""
+        return {
+            (r.trial.seed, r.trial.repetition): r.load.plt_ms
+            for r in self.proven
+            if r.load is not None
+        }
+
+    @cached_property
+    def plt_ms(self) -> Spread | None:
+        """Spread of the proven page load times in ms; ``None`` when nothing is proven."""
+        return spread_of(self.plt_by_seed.values())
+
+    @cached_property
+    def varies(self) -> bool | None:
+        """Whether page load times differ between seeds; ``None`` with fewer than two proven."""
+        if self.plt_ms is None or self.plt_ms.n < 2:
+            return None
+        return self.plt_ms.high - self.plt_ms.low > RESOLUTION_MS
+
+    @cached_property
+    def copied(self) -> bool:
+        """Whether there are several proven loads, and none differs from the first in anything."""
+        return seeds_differ([r.load for r in self.proven if r.load is not None]) is False
+
+    @cached_property
+    def sample(self) -> Sample | None:
+        """Statistics of the proven page load times in ms."""
+        return self.describe(self.plt_by_seed.values())
+
+    def describe(self, values: Iterable[float]) -> Sample | None:
+        """Statistics of some of its load times in ms: where nothing varies, without intervals."""
+        found = describe_sample(values)
+        return found if found is None or self.varies is not False else without_intervals(found)
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """How the server answered, over all trials that came so far."""
+        return coverage_of(self.records)
+
+    @cached_property
+    def outcomes(self) -> dict[str, int]:
+        """How many trials ended how, ``ok`` first, trials that never ran last."""
+        counts: dict[str, int] = {}
+        for outcome in sorted((judge(r)[0] for r in self.records), key=lambda o: (o != "ok", o)):
+            counts[outcome] = counts.get(outcome, 0) + 1
+        if len(self.records) < self.planned:
+            counts[NOT_RUN] = self.planned - len(self.records)
+        return counts
+
+    @property
+    def status(self) -> str:
+        """``proven``, ``partial`` (some trials are missing), or what happened instead."""
+        outcomes = self.outcomes
+        if set(outcomes) == {"ok"}:
+            return "proven"
+        if "ok" in outcomes:
+            return "partial"
+        return " + ".join(outcomes) or NOT_RUN
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What the lab and the wire held against the trials that do not count.
+
+        Only what was measured inside the lab: it is the same in every run, whereas a crash
+        report or a time-out holds clocks and paths of the machine.
+        """
+        found: dict[str, None] = {}
+        for record in self.records:
+            outcome, reason = judge(record)
+            if outcome == "ok":
+                continue
+            if record.lab is not None:
+                found.update(dict.fromkeys(record.lab.problems))
+            if record.proof is not None:
+                found.update(dict.fromkeys(record.proof.problems))
+            elif record.outcome == "ok" and reason is not None:
+                found[reason] = None
+        return tuple(found)
+
+
+def spread_of(values: Iterable[float]) -> Spread | None:
+    """Return the spread of ``values``; ``None`` when there are none."""
+    numbers = sorted(values)
+    if not numbers:
+        return None
+    return Spread(statistics.median(numbers), numbers[0], numbers[-1], len(numbers))
+
+
+def flatten(condition: Condition | Mapping[str, Any]) -> Axes:
+    """Return a condition's axes by leaf name (``rtt_ms``, ``tfo``, ...), in declared order."""
+    if isinstance(condition, Condition):
+        return dict(_axes_of(condition))
+    return _leaves(condition)
+
+
+@lru_cache(maxsize=4096)  # every load of a cell has the same condition
+def _axes_of(condition: Condition) -> Axes:
+    return _leaves(asdict(condition))
+
+
+def _leaves(tree: Mapping[str, Any]) -> Axes:
+    axes: Axes = {}
+    for name, value in tree.items():
+        for leaf, inner in _leaves(value).items() if isinstance(value, Mapping) else ():
+            axes[leaf] = inner
+        if not isinstance(value, Mapping):
+            axes[name] = value
+    return axes
+
+
+def key_of(axes: Axes, without: Sequence[str] = ()) -> Key:
+    """Return a hashable name of ``axes``; 20 and 20.0 are the same value."""
+    return tuple(sorted((name, value) for name, value in axes.items() if name not in without))
+
+
+def experiment_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was asked: the manifest's ``experiment``.
+
+    Raises:
+        ConfigurationError: the manifest does not hold it.
+    """
+    experiment = manifest.get("experiment")
+    if not isinstance(experiment, Mapping):
+        raise ConfigurationError(
+            ["manifest.json holds no `experiment`: the folder was not written by `./run.sh run`"]
+        )
+    return dict(experiment)
+
+
+def cells_of(results: Results) -> tuple[Cell, ...]:
+    """Group the counted records by condition, planned conditions first and in their order.
+
+    A planned condition without any record is a cell too: it says that it was not run.
+    """
+    experiment = experiment_of(results.manifest)
+    # Blocks may have been added until the intervals were narrow: what began was planned.
+    begun = max((record.trial.repetition + 1 for record in results.records), default=0)
+    repetitions = max(int(experiment.get("repetitions", 1)), begun)
+    axes_by_key: dict[Key, Axes] = {}
+    for condition in experiment.get("conditions", ()):
+        axes = flatten(condition)
+        axes_by_key.setdefault(key_of(axes), axes)
+    planned = set(axes_by_key)
+    members: dict[Key, list[Record]] = {}
+    unplanned: dict[Key, Axes] = {}
+    for record in results.records:
+        axes = flatten(record.trial.condition)
+        key = key_of(axes)
+        members.setdefault(key, []).append(record)
+        if key not in planned:
+            unplanned.setdefault(key, axes)
+    axes_by_key.update(sorted(unplanned.items(), key=_natural))
+    return tuple(
+        Cell(
+            axes,
+            tuple(sorted(members.get(key, ()), key=_by_seed)),
+            max(repetitions if key in planned else 0, len(members.get(key, ()))),
+        )
+        for key, axes in axes_by_key.items()
+    )
+
+
+def varying_axes(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Return the names of the axes on which the cells differ, in declared order."""
+    names = dict.fromkeys(name for cell in cells for name in cell.axes)
+    return tuple(n for n in names if len({cell.axes.get(n) for cell in cells}) > 1)
+
+
+def unusual_axes(cells: Sequence[Cell], names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of ``names``, axes at a condition's top, that differ from the default."""
+    return tuple(
+        n for n in names if any(cell.axes.get(n, DEFAULTS[n]) != DEFAULTS[n] for cell in cells)
+    )
+
+
+def _natural(item: tuple[Key, Axes]) -> list[tuple[bool, float, str]]:
+    """Sort key of a condition: axis by axis in declared order, numbers as numbers."""
+    return [
+        (isinstance(value, str), 0.0 if isinstance(value, str) else float(value or 0), str(value))
+        for value in item[1].values()
+    ]
+
+
+def _by_seed(record: Record) -> tuple[int, int, str]:
+    return record.trial.seed, record.trial.repetition, record.trial_id

@@ -1,0 +1,126 @@
+"""Records as pandas tables: one row for each trial, or one for each request.
+
+This is where notebooks and figures begin.  Units are in the column names, raw values are not
+rounded, and what was not measured is NaN or NA.  The columns are the same for any results, empty
+ones included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from analysis.records.cells import flatten
+from analysis.records.results import Results, judge
+from testbed.model import Condition, Record, RequestTiming
+
+KNOBS = tuple(flatten(Condition(page="", client="")))
+MEASURED = (
+    *("plt_ms", "connections", "syns_with_payload", "retransmits", "server_retransmits"),
+    "requests",
+)
+TRIAL_COLUMNS = (
+    "trial_id",
+    *KNOBS,
+    "kernel",
+    "kernel_version",
+    "seed",
+    "repetition",
+    "position",
+    "outcome",
+    *MEASURED,
+)
+REQUEST_COLUMNS = (
+    "trial_id",
+    *KNOBS,
+    "seed",
+    "url",
+    "status",
+    "start_ms",
+    "end_ms",
+    "latency_ms",
+    "transfer_bytes",
+    "connection",
+    "cold",
+)
+
+
+def trial_frame(results: Results) -> pd.DataFrame:
+    """Every counted trial as a row, in the order of trial ids.
+
+    Columns: ``trial_id``, one for each knob by its leaf name (``page``, ``rtt_ms``, ``tfo``, ...),
+    ``kernel``, ``kernel_version``, ``seed``, ``repetition``, ``position``, ``outcome`` (as judged
+    by ``records.results.judge``), and MEASURED, which are NaN unless the outcome is ``ok``.
+    """
+    rows = [_trial_row(record) for record in results.records]
+    frame = pd.DataFrame(rows, columns=list(TRIAL_COLUMNS))
+    return frame.astype(dict.fromkeys(MEASURED, "float64"))
+
+
+def request_frame(results: Results) -> pd.DataFrame:
+    """Every request of every ``ok`` trial as a row, in the order in which it was made.
+
+    Columns: ``trial_id``, the knobs, ``seed``, ``url``, ``status``, ``start_ms`` and ``end_ms``
+    since the start of the load, ``latency_ms`` (their difference), ``transfer_bytes``,
+    ``connection``, and ``cold``: whether it was the first on its connection, NA where the client
+    did not tell the connection.
+    """
+    rows: list[dict[str, Any]] = []
+    for record in results.records:
+        if record.load is None or judge(record)[0] != "ok":
+            continue
+        known = {
+            "trial_id": record.trial_id,
+            **flatten(record.trial.condition),
+            "seed": record.trial.seed,
+        }
+        used: set[str] = set()
+        for request in sorted(record.load.requests, key=lambda r: (r.start_ms, r.end_ms, r.url)):
+            rows.append({**known, **_request_row(request, used)})
+    frame = pd.DataFrame(rows, columns=list(REQUEST_COLUMNS))
+    return frame.astype({"transfer_bytes": "float64", "cold": "boolean"})
+
+
+def varying_columns(frame: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the columns ``names`` that hold more than one value."""
+    return tuple(name for name in names if frame[name].nunique(dropna=False) > 1)
+
+
+def _trial_row(record: Record) -> dict[str, Any]:
+    outcome = judge(record)[0]
+    trial, load, proof = record.trial, record.load, record.proof
+    measured = dict.fromkeys(MEASURED, float("nan"))
+    if outcome == "ok" and load is not None and proof is not None:
+        sent_again = float("nan") if proof.server_retransmits is None else proof.server_retransmits
+        counted = (proof.connections, proof.syns_with_payload, proof.retransmits, sent_again)
+        measured = dict(zip(MEASURED, (load.plt_ms, *counted, len(load.requests)), strict=True))
+    return {
+        "trial_id": record.trial_id,
+        **flatten(trial.condition),
+        "kernel": trial.kernel,
+        "kernel_version": trial.kernel_version,
+        "seed": trial.seed,
+        "repetition": trial.repetition,
+        "position": record.position,
+        "outcome": outcome,
+        **measured,
+    }
+
+
+def _request_row(request: RequestTiming, used: set[str]) -> dict[str, Any]:
+    """One request; ``used`` are the connections before it, and gets its own."""
+    cold = None if request.connection is None else request.connection not in used
+    if request.connection is not None:
+        used.add(request.connection)
+    return {
+        "url": request.url,
+        "status": request.status,
+        "start_ms": request.start_ms,
+        "end_ms": request.end_ms,
+        "latency_ms": request.end_ms - request.start_ms,
+        "transfer_bytes": request.transfer_bytes,
+        "connection": request.connection,
+        "cold": cold,
+    }

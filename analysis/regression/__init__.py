@@ -1,0 +1,1 @@
+"""Results held against earlier ones: compare, cross-check, baselines, history."""

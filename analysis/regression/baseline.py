@@ -1,0 +1,184 @@
+"""Baselines: what a results folder must be to become one, and what of it is kept as text.
+
+A baseline is a results folder without packets: ``compare`` reads both alike.  It is committed, so
+nothing of the machine is in it that cannot influence a number.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from analysis.records.cells import Cell, cells_of, experiment_of, key_of, varying_axes
+from analysis.records.results import Results, read_results
+from analysis.regression.compare import CompareOptions, compare_results
+from analysis.regression.compare.text import render_text
+from analysis.words import axis_value, axis_word, count
+from testbed.base.errors import ConfigurationError
+from testbed.model import Record, canonical
+from testbed.results.manifest import MANIFEST_FILE
+from testbed.results.records import RECORDS_FILE
+
+VIRTUAL = "virtual"
+EVERYTHING = ("all",)
+"""A baseline is of another day: what may differ from it is whatever the tree holds by now."""
+
+KEPT_FACTS = ("git_dirty", "git_revision")
+"""Of the machine and the work tree; the rest neither counts nor belongs into a repository."""
+KEPT_PARTS = ("schema", "experiment", "environment", "trials", "created_utc")
+"""Of the manifest: not the arguments, which hold paths."""
+MAX_NAMED = 20
+WIDTH = 100
+"""Columns of what changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A baseline that may be written: its files by name, what it would change, and its origin.
+
+    ``changes`` is for people; ``origin`` names the results, in one line for the log of reasons.
+    """
+
+    files: dict[str, str]
+    changes: str
+    origin: str
+
+
+def draft_baseline(results: Path, target: Path, *, drop_cells: bool = False) -> Draft:
+    """Make a baseline of ``results``, to be written to ``target``; nothing is written here.
+
+    Every cell must be proven in full.  The experiment must be that of the baseline in ``target``,
+    if there is one, and have all of its cells unless ``drop_cells`` is given.
+
+    Raises:
+        ConfigurationError: with everything that speaks against it.
+        StorageError: a folder cannot be read.
+    """
+    found = read_results(results)
+    cells = cells_of(found)
+    old = read_results(target) if (target / MANIFEST_FILE).is_file() else None
+    problems = [*_unproven(results, cells)]
+    if old is not None:
+        problems += _another_experiment(found, old, target)
+        problems += () if drop_cells else _lost(cells, cells_of(old), target)
+    if problems:
+        raise ConfigurationError(problems)
+    changes = "There was no such baseline before."
+    if old is not None:
+        compared = compare_results(target, results, CompareOptions(across=EVERYTHING))
+        changes = render_text(compared, WIDTH)
+    files = {
+        MANIFEST_FILE: json.dumps(trim_manifest(found.manifest), indent=2, ensure_ascii=False)
+        + "\n",
+        RECORDS_FILE: "".join(canonical(asdict(trim_record(r))) + "\n" for r in found.records),
+    }
+    return Draft(files, changes.rstrip("\n"), _origin(found, cells))
+
+
+def trim_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of ``manifest`` is kept: KEPT_PARTS, and of the facts KEPT_FACTS."""
+    kept = {name: manifest[name] for name in KEPT_PARTS if name in manifest}
+    environment = dict(kept.get("environment", {}))
+    facts = environment.get("facts", {})
+    environment["facts"] = {name: facts[name] for name in KEPT_FACTS if name in facts}
+    return {**kept, "environment": environment}
+
+
+def trim_record(record: Record) -> Record:
+    """Return what of ``record`` is kept.
+
+    What the trial took, what the machine did meanwhile and what the load cost the browser is not:
+    it is the machine's.  In real time no request and no packet repeats, so that they are left out
+    as well.
+    """
+    kept = replace(record, cost=None, machine={})
+    if kept.load is not None:
+        kept = replace(kept, load=replace(kept.load, browser={}))
+    if record.trial.kernel == VIRTUAL or kept.load is None:
+        return kept
+    return replace(kept, artefacts={}, load=replace(kept.load, requests=()))
+
+
+def describe_baseline(folder: Path) -> str:
+    """Return one line about the baseline in ``folder``.
+
+    Raises:
+        ConfigurationError, StorageError: it is none.
+    """
+    found = read_results(folder)
+    return f"{folder.name}: {_origin(found, cells_of(found))}"
+
+
+def _origin(found: Results, cells: tuple[Cell, ...]) -> str:
+    facts = dict(read_facts(found.manifest))
+    revision = facts.get("git_revision", "unknown")[:12]
+    changed = " with uncommitted changes" if facts.get("git_dirty") == "yes" else ""
+    return (
+        f"{count(len(found.records), 'trial')} in {count(len(cells), 'cell')} of "
+        f"{found.manifest.get('created_utc', 'an unknown time')}, {found.identity.kernel} kernel "
+        f"{found.identity.kernel_version}, git {revision}{changed}, "
+        f"environment {found.identity.environment}"
+    )
+
+
+def read_facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what ``manifest`` tells of the machine and the work tree."""
+    for name, value in manifest.get("environment", {}).get("facts", {}).items():
+        yield str(name), str(value)
+
+
+def _unproven(results: Path, cells: tuple[Cell, ...]) -> Iterator[str]:
+    if not any(cell.records for cell in cells):
+        yield f"{results} holds no trial that has ended: run it to its end first (--resume)"
+        return
+    names = varying_axes(cells)
+    wrong = [cell for cell in cells if cell.status != "proven"]
+    for cell in wrong[:MAX_NAMED]:
+        yield (
+            f"{results}: {name_cell(cell, names)}: {_counts(cell)}; a baseline holds proven "
+            f"numbers only: look into the reasons, then ./run.sh run --resume {results}"
+        )
+    if len(wrong) > MAX_NAMED:
+        yield f"{results}: and {count(len(wrong) - MAX_NAMED, 'more cell')} like these"
+
+
+def _counts(cell: Cell) -> str:
+    return ", ".join(f"{number} {outcome}" for outcome, number in cell.outcomes.items())
+
+
+def _another_experiment(found: Results, old: Results, target: Path) -> Iterator[str]:
+    ours, theirs = (str(experiment_of(each.manifest).get("name")) for each in (found, old))
+    if ours != theirs:
+        yield (
+            f"{found.folder} holds the experiment {ours}, the baseline {target.name} is of "
+            f"{theirs}: give it a name of its own with --name {ours}"
+        )
+    ours, theirs = (str(each.identity.kernel) for each in (found, old))
+    if found.records and ours != theirs:
+        yield (
+            f"{found.folder} was measured on the {ours} kernel, the baseline {target.name} on the "
+            f"{theirs} kernel, and these are never compared as equals: give it a name of its own, "
+            f"such as --name {target.name}-{ours}"
+        )
+
+
+def _lost(cells: tuple[Cell, ...], old: tuple[Cell, ...], target: Path) -> Iterator[str]:
+    ours = {key_of(cell.axes) for cell in cells}
+    names = varying_axes(old)
+    lost = [name_cell(cell, names) for cell in old if key_of(cell.axes) not in ours]
+    if lost:
+        more = f" and {len(lost) - MAX_NAMED} more" if len(lost) > MAX_NAMED else ""
+        yield (
+            f"the baseline {target.name} would lose {count(len(lost), 'cell')}: "
+            f"{'; '.join(lost[:MAX_NAMED])}{more}; run the whole experiment, or give "
+            "--drop-cells if they are to go"
+        )
+
+
+def name_cell(cell: Cell, names: tuple[str, ...]) -> str:
+    """Return ``cell`` in words, by the axes ``names`` and always its page."""
+    shown = dict.fromkeys(("page", *names))
+    return ", ".join(f"{axis_word(n)} {axis_value(n, cell.axes.get(n))}" for n in shown)

@@ -1,0 +1,204 @@
+"""What a comparison of two results folders says: cell by cell, and altogether."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from analysis.records.cells import Axes
+from analysis.regression.compare.packets import PacketDifference
+from analysis.stats.estimates import Interval
+from testbed.base.errors import (
+    EXIT_INCONCLUSIVE,
+    EXIT_OK,
+    EXIT_OUT_OF_TOLERANCE,
+    ConfigurationError,
+)
+
+Verdict = Literal["same", "different", "inconclusive"]
+Direction = Literal["slower", "faster", "changed"]
+"""``changed``: other packets or another outcome, without a load time to say it by."""
+
+EXIT_CODES: dict[Verdict, int] = {
+    "different": EXIT_OUT_OF_TOLERANCE,
+    "inconclusive": EXIT_INCONCLUSIVE,
+    "same": EXIT_OK,
+}
+"""The gravest first."""
+ALPHA = 0.05
+MIN_EFFECT_PCT = {"virtual": 0.1, "host": 1.0}
+"""By kernel, in percent of the base's median load time."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """How two folders are compared.
+
+    ``across`` names what is under test and may differ: parts of the environment (a whole one, or
+    what its name begins with: ``package``), ``all`` for everything in the environment, or knobs.
+    ``alpha`` is how often an A/A comparison may be called different, over all its cells.
+    ``min_effect_pct`` of ``None`` is the kernel's MIN_EFFECT_PCT.  With ``allow_faster`` a faster
+    cell is shown and counts as same.
+    """
+
+    across: tuple[str, ...] = ()
+    alpha: float = ALPHA
+    min_effect_pct: float | None = None
+    allow_faster: bool = False
+
+    def check(self) -> None:
+        """Refuse numbers that make no sense.
+
+        Raises:
+            ConfigurationError: with all of them.
+        """
+        problems = []
+        if not 0.0 < self.alpha < 0.5:
+            problems.append(f"alpha {self.alpha:g} is no chance of error: it is above 0, below 0.5")
+        if self.min_effect_pct is not None and not 0.0 <= self.min_effect_pct < 100.0:
+            problems.append(
+                f"the minimum effect of {self.min_effect_pct:g} % must be at least 0, below 100"
+            )
+        if problems:
+            raise ConfigurationError(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the environment that differs; ``None`` where a side does not have it."""
+
+    name: str
+    base: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One cell in one folder: trials by outcome, load times in ms of those that are proven."""
+
+    outcomes: dict[str, int]
+    plt_ms: tuple[float, ...]
+    median_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """How much later loads end in the new results (negative: sooner), in ms and in percent.
+
+    ``pct`` is of the base's median; ``interval_ms`` is there where chance is part of it.
+    ``mean_ms`` is the difference of the means: a stall in a few loads moves it, and no median.
+    """
+
+    ms: float
+    pct: float | None
+    mean_ms: float
+    interval_ms: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """A test's p, and p corrected for all tests of the comparison."""
+
+    p: float
+    corrected: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPair:
+    """The same trial in both folders, on the virtual kernel; load times in ms."""
+
+    seed: int
+    repetition: int
+    base_ms: float
+    new_ms: float
+    same_capture: bool | None
+
+    @property
+    def difference_ms(self) -> float:
+        """How much later the new one ends."""
+        return self.new_ms - self.base_ms
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing that was kept differs by a bit; ``None`` as capture: none was kept."""
+        return self.base_ms == self.new_ms and self.same_capture is not False
+
+
+@dataclass(frozen=True, slots=True)
+class CellFinding:
+    """The verdict on one cell, and why.
+
+    ``axes`` are those that both sides share; ``trials`` are given on the virtual kernel,
+    ``chances`` (by test) on the host's.  ``more_runs`` is how many more on each side would tell,
+    as far as can be said.  ``packets`` is the first packet that differs in the trial with ``seed``
+    ``packets_seed``; ``packets_note`` says why none is shown.
+    """
+
+    axes: Axes
+    verdict: Verdict
+    reason: str
+    base: Side | None
+    new: Side | None
+    direction: Direction | None = None
+    effect: Effect | None = None
+    chances: dict[str, Chance] = field(default_factory=dict)
+    more_runs: int | None = None
+    trials: tuple[TrialPair, ...] = ()
+    packets: PacketDifference | None = None
+    packets_seed: int | None = None
+    packets_note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two results folders held against each other.
+
+    ``parts`` are the differing parts of the environment and ``knobs`` the knobs that were left
+    out of matching cells: both under test.  ``added`` are the cells that only the new results
+    have.  ``names`` are the axes that tell the cells apart.
+    """
+
+    base: str
+    new: str
+    kernel: str
+    alpha: float
+    min_effect_pct: float
+    allow_faster: bool
+    parts: tuple[Part, ...]
+    knobs: dict[str, tuple[str, str]]
+    names: tuple[str, ...]
+    cells: tuple[CellFinding, ...]
+    added: tuple[Axes, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def counted(self, cell: CellFinding) -> Verdict:
+        """The verdict as it counts: a faster cell is as good as the same where that is allowed."""
+        faster = cell.verdict == "different" and cell.direction == "faster"
+        return "same" if faster and self.allow_faster else cell.verdict
+
+    @property
+    def counts(self) -> dict[Verdict, int]:
+        """How many cells count as what, the gravest first."""
+        found = [self.counted(cell) for cell in self.cells]
+        return {verdict: found.count(verdict) for verdict in EXIT_CODES}
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest verdict that counts."""
+        return next((verdict for verdict, n in self.counts.items() if n), "inconclusive")
+
+    @property
+    def exit_code(self) -> int:
+        """The process's exit code."""
+        return EXIT_CODES[self.verdict]
+
+    @property
+    def worst_first(self) -> tuple[CellFinding, ...]:
+        """The cells by verdict, without a number first, then by the size of the effect."""
+        grave = list(EXIT_CODES)
+
+        def badness(cell: CellFinding) -> tuple[int, bool, float]:
+            pct = cell.effect.pct if cell.effect else None
+            return grave.index(cell.verdict), pct is not None, -abs(pct or 0.0)
+
+        return tuple(sorted(self.cells, key=badness))

@@ -1,0 +1,229 @@
+"""The first packet in which two captures differ: in order, in content, and in time.
+
+Times drift by nanoseconds long before anything else does, and say little.  What tells where two
+loads took different ways is the first packet that is another one, or that comes as itself but a
+round trip sooner.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from analysis.regression.compare.dissect import Packet, read_capture
+
+CONTEXT = 3
+"""So many packets before the difference are kept."""
+ORDER = ("protocol", "sender", "connection", "endpoint", "kind", "seq", "ack", "length")
+CONTENT = ("flags", "window", "options", "traffic_class", "payload")
+ANOTHER = frozenset(("protocol", "sender", "connection", "endpoint"))
+"""What makes it a packet of something else, of which other numbers say nothing."""
+MISSING = "missing"
+JUMP_NS = 1_000_000
+"""A packet that moves by so much against the one before it was waited for: more than drift."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A packet that differs: as it is in each capture (``None`` where that one has ended).
+
+    ``fields`` are the names of what differs, ``before`` the packets before it in the base.
+    """
+
+    base: Packet | None
+    new: Packet | None
+    fields: tuple[str, ...]
+    before: tuple[Packet, ...]
+
+    @property
+    def number(self) -> int:
+        """The packet's place in the capture, from 1."""
+        packet = self.base or self.new
+        return packet.number if packet else 0
+
+    @property
+    def later_ns(self) -> int | None:
+        """How much later the packet comes in the new capture, if it is in both."""
+        return self.new.time_ns - self.base.time_ns if self.base and self.new else None
+
+
+@dataclass(frozen=True, slots=True)
+class PacketDifference:
+    """Where two captures differ first, in each of four ways; at least one is given.
+
+    ``order``: another packet comes there (or none), and after it nothing more was compared;
+    ``jump``: the same one by JUMP_NS sooner or later than the packet before it; ``content``: the
+    same one with other fields; ``time``: at another time since the first SYN.
+    """
+
+    order: Spot | None
+    content: Spot | None
+    time: Spot | None
+    base_packets: int
+    new_packets: int
+    jump: Spot | None = None
+
+    @property
+    def telling(self) -> Spot:
+        """The one that says most: where the loads part, by order or by a jump in time.
+
+        Raises:
+            ValueError: nothing differs, which makes no difference.
+        """
+        partings = [spot for spot in (self.order, self.jump) if spot is not None]
+        spot = min(partings, key=lambda one: one.number, default=self.content or self.time)
+        if spot is None:
+            raise ValueError("a difference without a packet that differs")
+        return spot
+
+
+def first_difference(base_pcap: Path, new_pcap: Path) -> PacketDifference | None:
+    """Read two captures in step; ``None`` when they hold the same packets at the same times.
+
+    Times are compared to the nanosecond and count from the first SYN.
+
+    Raises:
+        OSError: a capture cannot be read.
+        ValueError: a file is no capture with times in ns, or is cut off.
+    """
+    base, new = read_capture(base_pcap), read_capture(new_pcap)
+    before: deque[Packet] = deque(maxlen=CONTEXT)
+    first: dict[str, Spot] = {}
+    later_ns = 0
+    for one, other in zip_longest(base.packets(), new.packets()):
+        if one is None or other is None:
+            first["order"] = Spot(one, other, (MISSING,), tuple(before))
+            break
+        fields = _differing(one, other)
+        if fields:
+            spot = Spot(one, other, fields, tuple(before))
+            for way in _ways(spot, later_ns):
+                first.setdefault(way, spot)
+            if "order" in first:
+                break
+        later_ns = other.time_ns - one.time_ns
+        before.append(one)
+    if not first:
+        return None
+    return PacketDifference(
+        first.get("order"),
+        first.get("content"),
+        first.get("time"),
+        len(base.frames),
+        len(new.frames),
+        first.get("jump"),
+    )
+
+
+def describe_difference(difference: PacketDifference) -> str:
+    """Return the difference in lines as tcpdump would show them, under a sentence or two."""
+    telling = difference.telling
+    lines = [_headline(difference), *(_line("both", packet) for packet in telling.before)]
+    lines += [_line("base", telling.base), _line("new", telling.new)]
+    others = [
+        (spot.number, f"  {words} at packet {spot.number}: {say(spot)}.")
+        for spot, words, say in (
+            (difference.order, "The order first differs", _content),
+            (difference.jump, "The first jump in time is", _lateness),
+            (difference.content, "Contents first differ", _content),
+            (difference.time, "Times first differ", _lateness),
+        )
+        if spot is not None and spot is not telling
+    ]
+    return "\n".join([*lines, *(text for _, text in sorted(others))])
+
+
+def _ways(spot: Spot, before_ns: int) -> list[str]:
+    """In which ways a packet that is in both captures differs; the one before it by so much."""
+    fields = set(spot.fields)
+    if not fields.isdisjoint(ORDER):
+        return ["order"]
+    ways = [] if fields.isdisjoint(CONTENT) else ["content"]
+    ways += ["time"] if "time_ns" in fields else []
+    return ways + (["jump"] if abs((spot.later_ns or 0) - before_ns) >= JUMP_NS else [])
+
+
+def _differing(one: Packet, other: Packet) -> tuple[str, ...]:
+    names = (*ORDER, *CONTENT, "time_ns")
+    return tuple(name for name in names if getattr(one, name) != getattr(other, name))
+
+
+def _headline(difference: PacketDifference) -> str:
+    spot = difference.telling
+    counts = f"{difference.base_packets} in base, {difference.new_packets} in new"
+    if spot.base is None or spot.new is None:
+        which, more = ("base", "new") if spot.base is None else ("new", "base")
+        return f"The {which} capture ends before packet {spot.number}, {more} goes on ({counts})."
+    place = f"packet {spot.number}"
+    if spot is difference.order:
+        return f"The captures part at {place} ({counts}): {_content(spot)}."
+    if spot is difference.jump:
+        return f"The same packets ({counts}), until {place} comes {_lateness(spot)}."
+    if spot is difference.content:
+        return f"The same packets in the same order ({counts}), but for {place}: {_content(spot)}."
+    return f"The same packets ({counts}); times differ from {place} on: {_lateness(spot)}."
+
+
+def _lateness(spot: Spot) -> str:
+    later_ns = spot.later_ns or 0
+    return f"{_duration(abs(later_ns))} {'later' if later_ns >= 0 else 'sooner'} in new"
+
+
+def _content(spot: Spot) -> str:
+    """What differs but for the time, with both values."""
+    if MISSING in spot.fields:
+        return f"it is only in {'new' if spot.base is None else 'base'}"
+    if spot.base and spot.new and not ANOTHER.isdisjoint(spot.fields):
+        return "another packet comes"
+    parts = []
+    for name in spot.fields:
+        if name in ("time_ns", "kind"):  # other flags say the latter
+            continue
+        base, new = (_value(getattr(packet, name)) for packet in (spot.base, spot.new))
+        told = f"{name.replace('_', ' ')} {base} in base and {new} in new"
+        parts.append("other payload" if name == "payload" else told)
+    return "; ".join(parts)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]" if value else "none"
+    return str(value) or "none"
+
+
+def _duration(nanoseconds: int) -> str:
+    for unit, size in (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1000)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.6g} {unit}"
+    return f"{nanoseconds} ns"
+
+
+def _line(side: str, packet: Packet | None) -> str:
+    if packet is None:
+        return f"  {side:<4} (no packet)"
+    sign = "-" if packet.time_ns < 0 else "+"
+    seconds, rest = divmod(abs(packet.time_ns), 1_000_000_000)
+    return f"  {side:<4} #{packet.number:<5} {sign}{seconds}.{rest:09d} s  {_sentence(packet)}"
+
+
+def _sentence(packet: Packet) -> str:
+    client, server = f"client.{packet.connection}", packet.endpoint
+    way = f"{client} > {server}" if packet.sender == "client" else f"{server} > {client}"
+    if packet.protocol == "UDP":
+        return f"{way}: UDP, length {packet.length}"
+    if packet.protocol != "TCP":
+        return f"{packet.protocol} from the {packet.sender}, length {packet.length}"
+    parts: list[str] = [f"Flags [{packet.flags}]"]
+    if packet.length or set(packet.flags) & set("SF"):
+        span = f"{packet.seq}:{packet.seq + packet.length}" if packet.length else f"{packet.seq}"
+        parts.append(f"seq {span}")
+    parts += [f"ack {packet.ack}"] * ("." in packet.flags)
+    return f"{way}: {', '.join([*parts, *_tail(packet.window, packet.options, packet.length)])}"
+
+
+def _tail(window: int, options: Sequence[str], length: int) -> list[str]:
+    named = [f"options [{', '.join(options)}]"] if options else []
+    return [f"win {window}", *named, f"length {length}"]

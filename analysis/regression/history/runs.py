@@ -1,0 +1,156 @@
+"""Runs in the history: each results folder once, with what it said about each of its cells."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from analysis.records.cells import Cell, cells_of, experiment_of, flatten
+from analysis.records.results import Results
+from analysis.regression.history.database import changing
+from analysis.regression.history.verdicts import CellVerdict, Verdicts
+from testbed.base.errors import ConfigurationError
+from testbed.model import Condition, LinkSpec, TcpSpec, canonical, digest
+
+ALWAYS_NAMED = ("page", "client", "rtt_ms", "tfo")
+DEFAULTS = flatten(Condition("", "", LinkSpec(), TcpSpec()))
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run as the history keeps it.
+
+    ``baseline`` is the environment id of what it was held against, ``verdict`` what came of that.
+    """
+
+    id: int
+    created_utc: str
+    experiment: str
+    title: str
+    git_revision: str
+    environment: str
+    kernel: str
+    kernel_version: str
+    baseline: str | None
+    verdict: str | None
+
+
+def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts | None) -> str:
+    """Keep ``results``; return ``added``, ``there already`` or ``brought up to date``.
+
+    A results folder is known again by experiment, trials, environment and time: after ``--resume``
+    what it says now takes the place of what it said.
+
+    Raises:
+        ConfigurationError: no trial has ended.
+    """
+    identity = results.identity
+    if not results.records or identity.environment is None:
+        raise ConfigurationError(
+            [f"{results.folder} holds no trial that has ended; there is nothing to remember of it"]
+        )
+    row = _run_row(results) | {
+        "identity": _identity(results),
+        "content": digest([[asdict(r) for r in results.records], verdicts and asdict(verdicts)]),
+        "baseline": verdicts and verdicts.baseline,
+        "verdict": verdicts and verdicts.overall,
+    }
+    with changing(connection):
+        asked = "SELECT id, content FROM run WHERE identity = ?"
+        before = connection.execute(asked, (row["identity"],)).fetchone()
+        if before is not None and before["content"] == row["content"]:
+            return "there already"
+        if before is not None:
+            connection.execute("DELETE FROM run WHERE id = ?", (before["id"],))
+        environment = results.manifest.get("environment", {})
+        parts = {**environment.get("parts", {}), **_pages(environment)}
+        connection.execute(
+            "INSERT OR IGNORE INTO environment VALUES (?, ?)",
+            (identity.environment, canonical(parts)),
+        )
+        run = _insert(connection, "run", row)
+        for place, cell in enumerate(cells_of(results)):
+            found = verdicts.of(cell.axes) if verdicts else None
+            _insert(connection, "cell", _cell_row(run, place, cell, found))
+    return "added" if before is None else "brought up to date"
+
+
+def read_runs(connection: sqlite3.Connection) -> tuple[Run, ...]:
+    """Every run, the oldest first."""
+    columns = ", ".join(Run.__dataclass_fields__)
+    found = connection.execute(f"SELECT {columns} FROM run ORDER BY created_utc, id")  # noqa: S608 - our own names
+    return tuple(Run(**dict(row)) for row in found)
+
+
+def name_of(axes: Mapping[str, Any]) -> str:
+    """Return the name by which a cell is known for ever: its axes that are not the default.
+
+    So a knob that comes later leaves the names of older cells as they were.
+    """
+    named = {
+        name: value
+        for name, value in axes.items()
+        if name in ALWAYS_NAMED or name not in DEFAULTS or value != DEFAULTS[name]
+    }
+    return canonical({name: _plain(value) for name, value in named.items()})
+
+
+def _identity(results: Results) -> str:
+    """What stays as it is when a folder is resumed, copied, or read by a newer testbed."""
+    names = ("created_utc", "trials")
+    known = {name: results.manifest.get(name) for name in names}
+    experiment = experiment_of(results.manifest).get("name")
+    return digest({**known, "experiment": experiment, "environment": results.identity.environment})
+
+
+def _plain(value: Any) -> Any:
+    """20 and 20.0 are one value."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _run_row(results: Results) -> dict[str, Any]:
+    experiment, identity = experiment_of(results.manifest), results.identity
+    facts = results.manifest.get("environment", {}).get("facts", {})
+    changed = "+" if facts.get("git_dirty") == "yes" else ""
+    name = str(experiment.get("name", UNKNOWN))
+    return {
+        "created_utc": str(results.manifest.get("created_utc", UNKNOWN)),
+        "experiment": name,
+        "title": str(experiment.get("title") or name),
+        "git_revision": f"{facts.get('git_revision', UNKNOWN)}{changed}",
+        "environment": identity.environment,
+        "kernel": identity.kernel,
+        "kernel_version": identity.kernel_version,
+    }
+
+
+def _cell_row(run: int, place: int, cell: Cell, found: CellVerdict | None) -> dict[str, Any]:
+    plt = cell.plt_ms
+    return {
+        "run": run,
+        "name": name_of(cell.axes),
+        "axes": json.dumps(cell.axes),
+        "place": place,
+        "n": plt.n if plt else 0,
+        "median_ms": plt.median if plt else None,
+        "low_ms": plt.low if plt else None,
+        "high_ms": plt.high if plt else None,
+        "outcomes": json.dumps(cell.outcomes),
+        "verdict": found.verdict if found else None,
+        "later_pct": found.later_pct if found else None,
+    }
+
+
+def _pages(environment: Mapping[str, Any]) -> dict[str, str]:
+    return {f"page {name}": value for name, value in environment.get("pages", {}).items()}
+
+
+def _insert(connection: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> int:
+    """Insert ``row``, whose column names are our own; return its row id."""
+    marks = ", ".join("?" * len(row))
+    statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})"  # noqa: S608
+    return int(connection.execute(statement, tuple(row.values())).lastrowid or 0)

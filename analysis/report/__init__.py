@@ -1,0 +1,1 @@
+"""The report of a run: document, charts, waterfalls, verdicts, terminal."""

@@ -1,0 +1,186 @@
+"""Write table.csv, summary.json, report.html and what is rebuilt into a results folder."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis import words
+from analysis.publications.reference import Reference, read_reference
+from analysis.rebuilt import rebuild
+from analysis.records.cells import NOT_RUN, cells_of, experiment_of
+from analysis.records.coverage import describe, list_not_exact
+from analysis.records.results import Results, read_results
+from analysis.report.calibration import calibrations
+from analysis.report.charts import draw_table
+from analysis.report.grids import format_grid
+from analysis.report.provenance import command_of, manifest_sections
+from analysis.report.rendering import TEMPLATES, open_templates
+from analysis.report.sections import Drawing, draw, make_sections
+from analysis.report.settling import wide_intervals
+from analysis.report.trials import TrialLine, cost_lines, hello_lines, trial_lines
+from analysis.report.verdict import findings
+from analysis.report.waterfall import Waterfalls, gather_waterfalls
+from analysis.tables.rows import render_csv
+from analysis.tables.summary import render_summary, summarise
+from analysis.tables.table import Table, make_table
+from testbed.base.whole_file import write_whole
+
+if TYPE_CHECKING:
+    from analysis.rebuilt.rebuilt import Rebuilt
+
+# Figures that show what the bar chart would.
+NUMBERS = {"saved-maps", "time-maps", "saved-lines", "time-lines"}
+SCRIPTS = ("waterfall.js", "tables.js")
+ARMS = {None: "", "off": "without Fast Open", "on": "with Fast Open"}
+
+
+def write_reports(results_dir: Path) -> Results:
+    """Write the three files and those of the rebuilt publication, each whole or not at all.
+
+    Returns the results that they were made of.
+
+    Raises:
+        ConfigurationError: the records must not be pooled, or the manifest is not a run's.
+        StorageError: the folder cannot be read or written.
+    """
+    with _no_collection():
+        results = read_results(results_dir)
+        files = _render(results)
+    remedy = (
+        "the records are intact: make room or check the permissions, "
+        f"then run ./run.sh report {results_dir}"
+    )
+    for name, text in files.items():
+        write_whole(results_dir / name, text, remedy)
+    return results
+
+
+def _render(results: Results) -> dict[str, str]:
+    """Every file as text, by name; the rebuilt ones first."""
+    reference = find_reference(results)
+    table = make_table(cells_of(results), reference)
+    rebuilt = rebuild(results, reference)
+    falls = gather_waterfalls(results.folder, table)
+    return {
+        **(rebuilt.files if rebuilt else {}),
+        "table.csv": render_csv(table),
+        "summary.json": render_summary(summarise(results, table)),
+        "report.html": render_html(results, table, reference, rebuilt, falls),
+    }
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the search for cycles: records have none, and it looks at a million of their parts."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def find_reference(results: Results) -> Reference | None:
+    """Return the published table that the experiment names, if it names one.
+
+    Raises:
+        ConfigurationError: it names one that does not exist.
+    """
+    name = experiment_of(results.manifest).get("reference")
+    return read_reference(str(name)) if name else None
+
+
+def render_html(
+    results: Results,
+    table: Table,
+    reference: Reference | None,
+    rebuilt: Rebuilt | None,
+    falls: Waterfalls,
+) -> str:
+    """Return the report as one page without external resources; equal records, equal page."""
+    lines = trial_lines(table)
+    experiment = experiment_of(results.manifest)
+    asked_pct = experiment.get("until_ci_pct")
+    figures = [
+        Drawing(draw(figure.chart), figure.caption, figure.title)
+        for figure in (rebuilt.figures if rebuilt else ())
+    ]
+    sections = make_sections(table)
+    shown = {section.anchor for section in sections}
+    script = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    environment = open_templates()
+    environment.filters["fields"] = format_grid
+    return environment.get_template("report.html.jinja").render(
+        title=words.clean(str(experiment.get("title") or experiment.get("name") or "Results")),
+        experiment=experiment,
+        identity=results.identity,
+        table=table,
+        pages=list(dict.fromkeys(words.axis_value("page", c.axes["page"]) for c in table.cells)),
+        reference=reference,
+        rebuilt=rebuilt,
+        figures=figures,
+        sections=sections,
+        findings=findings(table),
+        chart=None if shown & NUMBERS else draw_table(table),
+        trials=lines,
+        not_counted=[line for line in lines if line.outcome != "ok"],
+        not_run=sum(cell.outcomes.get(NOT_RUN, 0) for cell in table.cells),
+        **_evidence(results, table),
+        unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
+        waterfalls=falls,
+        waterfall_data=_waterfall_data(falls, lines),
+        manifest=manifest_sections(results.manifest),
+        command=command_of(results.manifest),
+        folder=words.clean(results.folder.resolve().name),
+        style=_style(drawn=bool(figures or sections)),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _evidence(results: Results, table: Table) -> dict[str, Any]:
+    """What stands behind the numbers: the link, the replay, the wire and the cost."""
+    not_exact, more_not_exact = list_not_exact(results.records)
+    return {
+        "calibrations": calibrations(results.records),
+        "coverage": describe(table.coverage),
+        "not_exact": not_exact,
+        "more_not_exact": more_not_exact,
+        "hellos": hello_lines(table.cells),
+        "costs": cost_lines(table.cells),
+        "warm_ups": results.warm_ups,
+    }
+
+
+def _style(*, drawn: bool) -> str:
+    style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    if not drawn:
+        return style
+    from analysis import plot  # only a report with figures pays for them
+
+    return plot.style_sheet() + style
+
+
+def _waterfall_data(falls: Waterfalls, lines: Sequence[TrialLine]) -> dict[str, Any]:
+    known = {line.trial_id: (place, line) for place, line in enumerate(lines)}
+    loads = []
+    for load in falls.loads:
+        place, line = known[load["id"]]
+        arm = ARMS.get(line.arm, "")
+        verdict = "" if line.outcome == "ok" else f" ({line.outcome}: does not count)"
+        loads.append(
+            {
+                **load,
+                "pair": f"{line.name}, seed {line.seed}",
+                "arm": f"{arm}{verdict}".strip(),
+                "place": place,
+            }
+        )
+    return {"urls": falls.urls, "loads": loads}

@@ -1,0 +1,95 @@
+"""The figures that a report shows, chosen by what was swept and how often.
+
+Each kind is a plan: from the table's rows to panels, none where it says nothing.  A new kind is
+one module and one line in KINDS.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.report.sampling import spread_over
+from analysis.report.sections import distributions, intervals, lines, maps
+from analysis.report.sections.panel import Kind, Panel
+from analysis.report.sections.sweep import Row, rows_of
+from analysis.tables.table import Table
+from analysis.words import count
+
+if TYPE_CHECKING:
+    from analysis.plot import Plot
+
+MAX_DRAWINGS = 12
+LEAST_DRAWINGS = 4
+MAX_TOGETHER = 18
+WIDE_PX = 400
+VIEW = re.compile(r'viewBox="0 0 ([0-9.]+) ')
+KINDS = (
+    maps.SAVED_MAPS,
+    maps.TIME_MAPS,
+    lines.TIME_LINES,
+    lines.SAVED_LINES,
+    intervals.INTERVALS,
+    distributions.LOADS,
+    distributions.REQUESTS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure as an ``<svg>`` element, a sentence below it, and a heading above if it has none."""
+
+    svg: str
+    caption: str
+    title: str = ""
+
+    @property
+    def wide(self) -> bool:
+        """Whether it needs the room of two figures."""
+        size = VIEW.search(self.svg)
+        return size is not None and float(size[1]) > WIDE_PX
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A titled part of the report; ``left_out`` says what it does not show, if anything."""
+
+    anchor: str
+    title: str
+    note: str
+    drawings: tuple[Drawing, ...]
+    left_out: str
+
+
+def make_sections(table: Table) -> tuple[Section, ...]:
+    """Draw every kind of figure that has something to show for ``table``."""
+    rows = rows_of(table)
+    planned = [(kind, panels) for kind in KINDS if (panels := kind.plan(rows))]
+    # One kind may take all the room there is; several share it.
+    most = MAX_DRAWINGS
+    while most > LEAST_DRAWINGS and sum(min(most, len(p)) for _, p in planned) > MAX_TOGETHER:
+        most -= 1
+    return tuple(_make(kind, panels, rows, most) for kind, panels in planned)
+
+
+def draw(chart: Plot) -> str:
+    """Return ``chart`` as an ``<svg>`` element; equal charts give equal text."""
+    from analysis import plot  # only a report with figures pays for them: it takes a second
+
+    return plot.to_svg(chart)
+
+
+def _make(kind: Kind, panels: tuple[Panel, ...], rows: tuple[Row, ...], most: int) -> Section:
+    from analysis import plot  # as in draw()
+
+    shown = spread_over(panels, most)
+    with plot.unchecked():
+        drawings = tuple(Drawing(draw(panel.draw()), panel.caption, panel.title) for panel in shown)
+    left_out = (
+        f"{len(shown)} of {count(len(panels), 'figure')} are shown, at even distances; a notebook "
+        "draws the others from the same records."
+        if len(shown) < len(panels)
+        else ""
+    )
+    return Section(kind.anchor, kind.title(rows), kind.note, drawings, left_out)

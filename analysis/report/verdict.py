@@ -1,0 +1,142 @@
+"""What the table says, in sentences that follow from its numbers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from analysis.records.cells import spread_of
+from analysis.records.coverage import describe
+from analysis.report.trials import name_axes
+from analysis.stats.estimates import LEAST_FOR_LEVEL, LEVEL, level_of_range
+from analysis.tables.table import Pair, Table
+from analysis.words import count, number, signed
+from testbed.experiment.draws import REMEDY
+
+
+def findings(table: Table) -> list[str]:
+    """Return short sentences about ``table``; none is said that its numbers do not bear."""
+    said = [_proven(table), *_replayed(table)]
+    if table.paired:
+        measured = [pair for pair in table.pairs if pair.improvement_pct is not None]
+        different = [pair for pair in measured if _shown(pair) is not False]
+        if different:
+            said += [_gain(table, measured, different)]
+            said += _growth(measured) if len(different) == len(measured) else []
+            said += _beside_paper(measured)
+        said += _alike(measured, different)
+    return said + _alike_seeds(table) + _levels(table)
+
+
+def _alike_seeds(table: Table) -> list[str]:
+    """Where repetitions were copies, and what would make them draws."""
+    repeated = [cell for cell in table.cells if cell.varies is not None]
+    same = sum(cell.copied for cell in repeated)
+    if not same:
+        return []
+    where = "here" if same == len(repeated) else f"in {same} of {count(len(repeated), 'cell')}"
+    return [f"Nothing varies between seeds {where}, so there is no interval: {REMEDY}."]
+
+
+def _proven(table: Table) -> str:
+    planned = sum(cell.planned for cell in table.cells)
+    proven = sum(len(cell.proven) for cell in table.cells)
+    if planned and proven == planned:
+        return f"All {count(planned, 'load is', 'loads are')} proven on the wire."
+    return (
+        f"{proven:,} of {count(planned, 'load')} are proven on the wire; "
+        f"the other {planned - proven:,} give{'s' * (planned - proven == 1)} no number and "
+        f"say{'s' * (planned - proven == 1)} why below."
+    )
+
+
+def _replayed(table: Table) -> list[str]:
+    coverage = table.coverage
+    return [] if coverage.whole and not coverage.sockets else [f"Replay: {describe(coverage)}"]
+
+
+def _gain(table: Table, measured: Sequence[Pair], different: Sequence[Pair]) -> str:
+    """How far ``different`` rows changed; of ``every`` page only where all ``measured`` did."""
+    ordered = sorted(different, key=_gain_of)
+    least, most = ordered[0], ordered[-1]
+    what = "Fast Open changed the page load time by"
+    if len(different) < len(measured):
+        rows = f"{len(different)} of {count(len(measured), 'row')}"
+        what = f"In {rows} Fast Open changed the page load time by"
+    elif _gain_of(least) > 0:
+        what = "Fast Open made every measured page load faster, by"
+    elif _gain_of(most) <= 0:
+        what = "Fast Open made no measured page load faster; the change is"
+    if len(ordered) == 1:
+        return f"{what} {number(_gain_of(most), 1)} % ({name_axes(most.axes, table)})."
+    return (
+        f"{what} {number(_gain_of(least), 1)} % ({name_axes(least.axes, table)}) "
+        f"to {number(_gain_of(most), 1)} % ({name_axes(most.axes, table)})."
+    )
+
+
+def _alike(measured: Sequence[Pair], different: Sequence[Pair]) -> list[str]:
+    """Which rows show no difference between the arms, as an A/A run must."""
+    alike = len(measured) - len(different)
+    if not alike:
+        return []
+    return [
+        f"No difference between the arms is shown in {alike} of {count(len(measured), 'row')}: "
+        f"the interval of the time saved holds zero there. By chance alone 1 row in 20 would show "
+        "one."
+    ]
+
+
+def _levels(table: Table) -> list[str]:
+    """What the intervals promise, and what they do not when there are too few loads."""
+    repeated = [len(cell.proven) for cell in table.cells if cell.varies]
+    if not repeated:
+        return []
+    least = min(repeated)
+    said = f"Intervals hold the true value with {number(LEVEL * 100, 0)} %"
+    if least < LEAST_FOR_LEVEL:
+        reached = number(level_of_range(least) * 100, 1)
+        said += (
+            f" from {LEAST_FOR_LEVEL} loads of a cell on; of n = {least} there is only the range, "
+            f"with {reached} %, and it proves no difference"
+        )
+    outliers = sum(cell.sample.outliers for cell in table.cells if cell.sample)
+    kept = f"{count(outliers, 'outlier')} {'is' if outliers == 1 else 'are'} counted and kept"
+    return [f"{said}; {kept}."]
+
+
+def _shown(pair: Pair) -> bool | None:
+    return pair.shift.shown if pair.shift else None
+
+
+def _growth(pairs: Sequence[Pair]) -> list[str]:
+    ladders: dict[str, list[tuple[float, float]]] = {}
+    for pair in pairs:
+        rest = repr({n: v for n, v in pair.axes.items() if n != "rtt_ms"})
+        ladders.setdefault(rest, []).append((float(pair.axes["rtt_ms"]), _gain_of(pair)))
+    climbs = [sorted(steps) for steps in ladders.values() if len(steps) > 1]
+    if not climbs:
+        return []
+    growing = sum(all(a[1] < b[1] for a, b in pairwise(steps)) for steps in climbs)
+    what = "page" if len(climbs) <= len({pair.axes["page"] for pair in pairs}) else "condition"
+    return [
+        "The improvement grows with every step of the round-trip time for "
+        f"{growing} of {count(len(climbs), what)}."
+    ]
+
+
+def _beside_paper(pairs: Sequence[Pair]) -> list[str]:
+    gaps = spread_of(
+        _gain_of(pair) - pair.paper.improvement_pct for pair in pairs if pair.paper is not None
+    )
+    if gaps is None:
+        return []
+    return [
+        f"Ours minus the paper's improvement: median {signed(gaps.median, 1)}, "
+        f"from {signed(gaps.low, 1)} to {signed(gaps.high, 1)} percentage points "
+        f"over {count(gaps.n, 'row')}."
+    ]
+
+
+def _gain_of(pair: Pair) -> float:
+    return pair.improvement_pct.median if pair.improvement_pct else 0.0

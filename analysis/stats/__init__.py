@@ -1,0 +1,1 @@
+"""Statistics: estimates with intervals, shifts between arms, tests of significance."""

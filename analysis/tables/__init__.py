@@ -1,0 +1,1 @@
+"""The results table, its rows and the summary."""

@@ -1,0 +1,139 @@
+"""The results table as rows of ``table.csv``: exact numbers, one column for each."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from analysis.records.cells import Cell, Spread
+from analysis.records.coverage import Coverage
+from analysis.stats.estimates import Estimate, Sample
+from analysis.tables.table import Pair, Table
+
+
+def table_rows(table: Table) -> list[dict[str, Any]]:
+    """Return the rows of ``table.csv`` with exact numbers; a missing value is ``None``."""
+    if table.paired:
+        return [_pair_row(pair, table.axes) for pair in table.pairs]
+    return [_cell_row(cell, table.axes) for cell in table.cells]
+
+
+def render_csv(table: Table) -> str:
+    """Return ``table.csv``: ms to the nanosecond, percent to four places, missing values empty."""
+    rows = table_rows(table)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if rows:
+        writer.writerow(rows[0])
+    for row in rows:
+        writer.writerow(_format(name, value) for name, value in row.items())
+    return text.getvalue()
+
+
+def _pair_row(pair: Pair, axes: Sequence[str]) -> dict[str, Any]:
+    gain, paper = pair.improvement_pct, pair.paper
+    return {
+        **{name: pair.axes.get(name) for name in axes},
+        "plt_off_ms": pair.plt_off.median if pair.plt_off else None,
+        "plt_on_ms": pair.plt_on.median if pair.plt_on else None,
+        "improvement_pct": gain.median if gain else None,
+        "paper_plt_off_s": paper.plt_off_s if paper else None,
+        "paper_plt_on_s": paper.plt_on_s if paper else None,
+        "paper_improvement_pct": paper.improvement_pct if paper else None,
+        **_spread_columns("plt_off", "ms", pair.plt_off),
+        **_spread_columns("plt_on", "ms", pair.plt_on),
+        **_spread_columns("improvement", "pct", gain),
+        **{
+            name: value
+            for arm, sample in zip(("off", "on"), pair.samples, strict=True)
+            for name, value in _sample_columns(f"plt_{arm}", sample).items()
+        },
+        **_estimate_columns("saved", "ms", pair.shift.ms if pair.shift else None),
+        **_estimate_columns("saved", "pct", pair.shift.percent if pair.shift else None),
+        "ci_level_pct": _level(pair.shift.ms if pair.shift else None),
+        "n": len(pair.seeds),
+        "planned_off": pair.off.planned if pair.off else 0,
+        "planned_on": pair.on.planned if pair.on else 0,
+        "proven_off": len(pair.off.proven) if pair.off else 0,
+        "proven_on": len(pair.on.proven) if pair.on else 0,
+        **_coverage_columns(pair.coverage),
+        "status": pair.status,
+        "problems": " | ".join(pair.problems),
+    }
+
+
+def _cell_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
+    plt = cell.plt_ms
+    return {
+        **{name: cell.axes.get(name) for name in axes},
+        "plt_ms": plt.median if plt else None,
+        **_spread_columns("plt", "ms", plt),
+        **_sample_columns("plt", cell.sample),
+        "ci_level_pct": _level(cell.sample.median if cell.sample else None),
+        "planned": cell.planned,
+        "proven": len(cell.proven),
+        **_coverage_columns(cell.coverage),
+        "status": cell.status,
+        "problems": " | ".join(cell.problems),
+    }
+
+
+def _spread_columns(name: str, unit: str, spread: Spread | None) -> dict[str, float | None]:
+    return {
+        f"{name}_min_{unit}": spread.low if spread else None,
+        f"{name}_max_{unit}": spread.high if spread else None,
+    }
+
+
+def _sample_columns(name: str, sample: Sample | None) -> dict[str, float | None]:
+    """The interval of the median, which has a column already, then the mean with its interval."""
+    median = _estimate_columns(name, "ms", sample.median if sample else None)
+    median.pop(f"{name}_ms")
+    return {
+        **median,
+        **_estimate_columns(f"{name}_mean", "ms", sample.mean if sample else None),
+        f"{name}_outliers": sample.outliers if sample else None,
+    }
+
+
+def _estimate_columns(name: str, unit: str, estimate: Estimate | None) -> dict[str, float | None]:
+    interval = estimate.interval if estimate else None
+    return {
+        f"{name}_{unit}": estimate.value if estimate else None,
+        f"{name}_ci_low_{unit}": interval.low if interval else None,
+        f"{name}_ci_high_{unit}": interval.high if interval else None,
+    }
+
+
+def _level(estimate: Estimate | None) -> float | None:
+    return estimate.interval.level * 100.0 if estimate and estimate.interval else None
+
+
+def _coverage_columns(coverage: Coverage) -> dict[str, int]:
+    return {
+        "requests_exact": coverage.exact,
+        "requests_inexact": coverage.inexact,
+        "requests_missed": coverage.missed,
+        "requests_not_made": coverage.not_made,
+    }
+
+
+def _format(column: str, value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return trimmed(float(value), 4 if column.endswith("_pct") else 6)
+    # Surrogates cannot be written, and a line break would end the row for simpler readers.
+    text = str(value).encode("utf-8", "replace").decode()
+    return " ".join(text.split())
+
+
+def trimmed(value: float, places: int) -> str:
+    """Return ``value`` with at most ``places`` decimals and no trailing zeros."""
+    text = f"{value:.{places}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text in ("-0", "") else text

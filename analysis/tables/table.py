@@ -1,0 +1,174 @@
+"""The results table: off/on pairs where Fast Open was swept, else one row per condition.
+
+The shape is that of Table 1 of the TCP Fast Open paper (CoNEXT 2011): load time without and
+with the mechanism, and the improvement in percent of the time without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from analysis.publications.reference import Published, Reference
+from analysis.records.cells import (
+    Axes,
+    Cell,
+    Key,
+    Spread,
+    key_of,
+    spread_of,
+    unusual_axes,
+    varying_axes,
+)
+from analysis.records.coverage import Coverage
+from analysis.stats.estimates import Sample
+from analysis.stats.shift import Shift, shift_between, without_interval
+
+PAIR_AXIS = "tfo"
+ALWAYS_SHOWN = ("page", "rtt_ms")
+SHOWN_UNLESS_DEFAULT = ("protocol", "tls_version", "randomness", "allow_misses", "server_think_ms")
+
+
+@dataclass(frozen=True)  # no slots, as a Cell: what is asked for often is worked out once
+class Pair:
+    """The same condition without and with Fast Open; an arm may be missing."""
+
+    axes: Axes
+    off: Cell | None
+    on: Cell | None
+    paper: Published | None
+
+    @property
+    def arms(self) -> tuple[tuple[str, Cell | None], ...]:
+        """Both arms by the name that messages use."""
+        return ("off", self.off), ("on", self.on)
+
+    @cached_property
+    def seeds(self) -> frozenset[tuple[int, int]]:
+        """The (seed, repetition) that are proven in both arms: only these are compared."""
+        off = self.off.plt_by_seed if self.off else {}
+        on = self.on.plt_by_seed if self.on else {}
+        return frozenset(off.keys() & on.keys())
+
+    @cached_property
+    def plt_off(self) -> Spread | None:
+        """Load times in ms without Fast Open, over the common seeds if there are any."""
+        return self._arm(self.off)
+
+    @cached_property
+    def plt_on(self) -> Spread | None:
+        """Load times in ms with Fast Open, over the common seeds if there are any."""
+        return self._arm(self.on)
+
+    @cached_property
+    def improvement_pct(self) -> Spread | None:
+        """Each common seed's own improvement in percent of the time without Fast Open."""
+        if self.off is None or self.on is None:
+            return None
+        off, on = self.off.plt_by_seed, self.on.plt_by_seed
+        return spread_of(
+            (off[seed] - on[seed]) / off[seed] * 100.0 for seed in self.seeds if off[seed] > 0
+        )
+
+    @cached_property
+    def shift(self) -> Shift | None:
+        """How much sooner the page loads with Fast Open, over the common seeds."""
+        if self.off is None or self.on is None:
+            return None
+        found = shift_between(self.off.plt_by_seed, self.on.plt_by_seed)
+        return found if found is None or self.varies else without_interval(found)
+
+    @property
+    def varies(self) -> bool:
+        """Whether seeds made a difference in an arm, or may have."""
+        return any(cell is None or cell.varies is not False for _, cell in self.arms)
+
+    @cached_property
+    def samples(self) -> tuple[Sample | None, Sample | None]:
+        """Statistics of the load times without and with Fast Open, over the common seeds."""
+        return self._sample(self.off), self._sample(self.on)
+
+    @property
+    def coverage(self) -> Coverage:
+        """How the server answered in both arms."""
+        return sum((cell.coverage for _, cell in self.arms if cell), Coverage())
+
+    @property
+    def status(self) -> str:
+        """``proven`` when both arms are; else what happened, arm by arm."""
+        words = [(name, cell.status if cell else "not planned") for name, cell in self.arms]
+        wrong = [f"{name}: {word}" for name, word in words if word != "proven"]
+        return "; ".join(wrong) or "proven"
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What lab and wire held against either arm."""
+        return tuple(
+            f"{name}: {problem}" for name, cell in self.arms if cell for problem in cell.problems
+        )
+
+    def _sample(self, cell: Cell | None) -> Sample | None:
+        if cell is None or not self.seeds:
+            return cell.sample if cell else None
+        times = cell.plt_by_seed
+        return cell.describe(times[seed] for seed in self.seeds)
+
+    def _arm(self, cell: Cell | None) -> Spread | None:
+        if cell is None or not self.seeds:
+            return cell.plt_ms if cell else None
+        times = cell.plt_by_seed
+        return spread_of(times[seed] for seed in self.seeds)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All rows of an experiment: pairs where Fast Open was swept, else cells."""
+
+    cells: tuple[Cell, ...]
+    pairs: tuple[Pair, ...]
+    axes: tuple[str, ...]
+
+    @property
+    def paired(self) -> bool:
+        """Whether the rows are off/on pairs."""
+        return bool(self.pairs)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether seeds made a difference in any condition, so that there are intervals."""
+        return any(cell.varies for cell in self.cells)
+
+    @property
+    def coverage(self) -> Coverage:
+        """How the server answered, over all cells."""
+        return sum((cell.coverage for cell in self.cells), Coverage())
+
+
+def make_table(cells: Sequence[Cell], reference: Reference | None) -> Table:
+    """Arrange ``cells`` as rows.
+
+    The axes are page, RTT, whatever else varies, and how pages were replayed if not as recorded.
+    """
+    varying = varying_axes(cells)
+    unusual = unusual_axes(cells, SHOWN_UNLESS_DEFAULT)
+    paired = PAIR_AXIS in varying
+    axes = (
+        *ALWAYS_SHOWN,
+        *(n for n in varying if n not in ALWAYS_SHOWN and n != PAIR_AXIS),
+        *(n for n in unusual if n not in varying),
+    )
+    return Table(tuple(cells), _pairs(cells, reference) if paired else (), axes)
+
+
+def _pairs(cells: Sequence[Cell], reference: Reference | None) -> tuple[Pair, ...]:
+    arms: dict[Key, dict[bool, Cell]] = {}
+    for cell in cells:
+        key = key_of(cell.axes, without=(PAIR_AXIS,))
+        arms.setdefault(key, {})[bool(cell.axes[PAIR_AXIS])] = cell
+    pairs = []
+    for pair in arms.values():
+        axes = {n: v for n, v in next(iter(pair.values())).axes.items() if n != PAIR_AXIS}
+        published = reference.find(axes) if reference else None
+        pairs.append(Pair(axes, pair.get(False), pair.get(True), published))
+    return tuple(pairs)

@@ -1,0 +1,1 @@
+"""Pages: catalogue, import, recording, recipes, resource tables, and the archives built of them."""

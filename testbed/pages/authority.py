@@ -1,0 +1,170 @@
+"""The lab's certificate authority: for every host of a page a chain of the same bytes everywhere.
+
+Keys follow from fixed texts (``rsa_key``), serial numbers from hashes, and the signatures are
+RSASSA-PKCS1-v1_5 (RFC 8017 section 8.2), which has no randomness; the profile is RFC 5280.  So
+anybody can derive this authority's keys: it protects nothing, and must be trusted by nothing but
+the lab's own browser, which is given the hash of one public key for the time of a load.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from testbed.pages.rsa_key import derive_key
+
+TLS_FOLDER = "tls"
+ROOT_NAME = "authority.pem"
+SPKI_NAME = "authority.spki"
+KEY_NAME = "key.pem"
+VALID_FROM = datetime(2020, 1, 1, tzinfo=UTC)
+VALID_TO = datetime(2049, 12, 31, 23, 59, 59, tzinfo=UTC)
+# A chain of the public web: a leaf of 1.3 KB (two signed timestamps of 119 bytes, policies,
+# addresses), and an intermediate of as much.  A comment makes ours as heavy.
+CERTIFICATE_BYTES = 1280
+_COMMENT_OID = x509.ObjectIdentifier("2.16.840.1.113730.1.13")  # Netscape's, ignored by everybody
+_COMMENT = "firstflight: a page-load lab's certificate. Its key is public: never trust it. "
+_LEAST_COMMENT = 128  # below, DER wants another form of length
+_LONGEST_COMMON_NAME = 64  # RFC 5280, ub-common-name
+
+
+@dataclass(frozen=True, slots=True)
+class _Signer:
+    """Who signs: a key, and the name that goes with it."""
+
+    name: x509.Name
+    key: rsa.RSAPrivateKey
+
+
+def make_authority(hosts: Iterable[str]) -> dict[str, bytes]:
+    """``authority.pem``, ``authority.spki``, ``key.pem`` and ``<host>.pem`` for each host.
+
+    ``authority.spki`` is that of the intermediate, because Chromium compares the certificates
+    that a server sends, and the root is not among them.
+
+    Raises:
+        ValueError: a host is no ASCII name.
+    """
+    root = _Signer(_name("firstflight lab root"), derive_key("firstflight lab: root"))
+    middle = _Signer(_name("firstflight lab"), derive_key("firstflight lab: intermediate"))
+    key = derive_key("firstflight lab: hosts")
+    intermediate = _authority_certificate(middle, root, depth=0)
+    files = {
+        ROOT_NAME: _pem(_authority_certificate(root, root, depth=1)),
+        SPKI_NAME: key_hash(intermediate).encode(),
+        KEY_NAME: key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+    }
+    chains = {f"{host}.pem": _pem(_leaf(host, key, middle)) for host in hosts}
+    return files | {name: leaf + _pem(intermediate) for name, leaf in chains.items()}
+
+
+def key_hash(certificate: x509.Certificate) -> str:
+    """Base64 of the SHA-256 of a certificate's SubjectPublicKeyInfo, as Chromium takes it."""
+    info = certificate.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return base64.b64encode(hashlib.sha256(info).digest()).decode()
+
+
+def _subject_name(host: str) -> x509.GeneralName:
+    """``host`` as a subject alternative name."""
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _authority_certificate(subject: _Signer, issuer: _Signer, depth: int) -> x509.Certificate:
+    builder = (
+        _builder(subject.name, subject.key.public_key(), issuer)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=depth), critical=True)
+        .add_extension(_usage(authority=True), critical=True)
+    )
+    return _sign(builder, issuer)
+
+
+def _leaf(host: str, key: rsa.RSAPrivateKey, issuer: _Signer) -> x509.Certificate:
+    name = _name(host) if len(host) <= _LONGEST_COMMON_NAME else x509.Name([])
+    nameless = len(host) > _LONGEST_COMMON_NAME  # then RFC 5280 wants the other name critical
+    builder = (
+        _builder(name, key.public_key(), issuer)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(authority=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_subject_name(host)]), critical=nameless)
+    )
+    return _sign(builder, issuer)
+
+
+def _builder(subject: x509.Name, key: rsa.RSAPublicKey, issuer: _Signer) -> x509.CertificateBuilder:
+    issued = f"{issuer.name.rfc4514_string()}/{subject.rfc4514_string()}".encode()
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer.name)
+        .public_key(key)
+        .serial_number(int.from_bytes(hashlib.sha256(issued).digest()[:16], "big") >> 1 | 1)
+        .not_valid_before(VALID_FROM)
+        .not_valid_after(VALID_TO)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.key.public_key()),
+            critical=False,
+        )
+    )
+
+
+def _sign(builder: x509.CertificateBuilder, issuer: _Signer) -> x509.Certificate:
+    """Sign, with a comment that brings the certificate to ``CERTIFICATE_BYTES``."""
+    length = CERTIFICATE_BYTES
+    while True:
+        signed = builder.add_extension(_comment(length), critical=False).sign(
+            issuer.key, hashes.SHA256()
+        )
+        excess = len(signed.public_bytes(serialization.Encoding.DER)) - CERTIFICATE_BYTES
+        if excess <= 0 or length == _LEAST_COMMENT:
+            return signed
+        length = max(length - excess, _LEAST_COMMENT)
+
+
+def _comment(length: int) -> x509.UnrecognizedExtension:
+    """An IA5String (X.690 section 8.23) of ``length`` characters, 128 to 65535."""
+    text = (_COMMENT * (length // len(_COMMENT) + 1))[:length]
+    return x509.UnrecognizedExtension(
+        _COMMENT_OID, b"\x16\x82" + length.to_bytes(2, "big") + text.encode("ascii")
+    )
+
+
+def _usage(*, authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=not authority,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=authority,
+        crl_sign=authority,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)

@@ -1,0 +1,132 @@
+"""Brings a claimed body to what a server sends: its coding done, its sizes true, or made anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Lock
+
+from testbed.base.errors import ConfigurationError
+from testbed.pages.coding import CodingError, decode, encode, split_codings
+from testbed.pages.exact import CANDIDATES
+from testbed.pages.importing.absent import make_body
+from testbed.pages.importing.claim import Claim
+from testbed.pages.importing.headers import without
+from testbed.pages.importing.notes import Notes
+from testbed.pages.limits import BODIES_BYTES, BODY_BYTES, mib
+from testbed.pages.recording.exchange import Headers
+
+_CODED_AGAIN = "Bodies compressed again, not exactly to the recorded size"
+_SYNTHESISED = "Bodies that were not recorded, made in their recorded sizes"
+_MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A body as transferred, with its decoded size, and the headers that go with it."""
+
+    body: bytes
+    decoded_size: int
+    headers: Headers
+
+
+@dataclass
+class Budget:
+    """How much decoded content the page may still have; several threads may take of it."""
+
+    left: int = field(default=BODIES_BYTES)
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def take(self, size: int) -> None:
+        """Count ``size`` bytes.
+
+        Raises:
+            ConfigurationError: it is more than is left.
+        """
+        with self._lock:
+            self.left -= size
+            used_up = self.left < 0
+        if used_up:
+            raise ConfigurationError(
+                [f"the bodies have more than {mib(BODIES_BYTES)} in all; import fewer requests, or "
+                 "export without bodies: those are made in their recorded sizes"]
+            )  # fmt: skip
+
+
+def settle_body(
+    claim: Claim, mime: str, headers: Headers, budget: Budget, notes: Notes, effort: int
+) -> Settled:
+    """The body of ``claim``, whose headers, already clean, are ``headers``.
+
+    ``effort`` is for compressors, as in ``exact``.
+
+    Raises:
+        ConfigurationError: the budget is used up.
+    """
+    headers, encoding = _known_coding(claim, headers, notes)
+    if claim.body is None:
+        settled = _synthesise(claim, mime, headers, encoding, effort)
+        notes.add(_SYNTHESISED, claim.url)
+    elif claim.body_is_decoded:
+        settled = _from_decoded(claim, claim.body, headers, encoding, notes, effort)
+    else:
+        settled = _as_served(claim, claim.body, headers, encoding, notes, effort)
+    budget.take(max(settled.decoded_size, len(settled.body)))
+    return settled
+
+
+def _known_coding(claim: Claim, headers: Headers, notes: Notes) -> tuple[Headers, str]:
+    """The headers, without a coding that is none, and the coding."""
+    named = ", ".join(value for name, value in headers if name.lower() == "content-encoding")
+    codings = split_codings(named)
+    if len(codings) <= 2 and all(name in CANDIDATES for name in codings):
+        return headers, named
+    notes.add("Content-Encoding left out, unknown", f"{named} of {claim.url}")
+    return without(headers, "content-encoding"), ""
+
+
+def _synthesise(claim: Claim, mime: str, headers: Headers, encoding: str, effort: int) -> Settled:
+    size = claim.body_size if claim.body_size is not None else claim.decoded_size or 0
+    data, coded = make_body(mime, size, claim.decoded_size, encoding, claim.url, effort)
+    if coded:
+        return Settled(data, claim.decoded_size or 0, headers)
+    return Settled(data, len(data), without(headers, "content-encoding"))
+
+
+def _from_decoded(
+    claim: Claim, data: bytes, headers: Headers, encoding: str, notes: Notes, effort: int
+) -> Settled:
+    size = claim.body_size
+    if not data:
+        return Settled(b"", 0, without(headers, "content-encoding"))
+    body = _coded(data, encoding, size, effort)
+    if size is not None and claim.size_is_exact and len(body) != size:
+        example = f"{claim.url}: {len(body)}, recorded {size}"
+        what = _CODED_AGAIN if split_codings(encoding) else "Bodies of another than the stated size"
+        notes.add(what, example)
+    return Settled(body, len(data), headers)
+
+
+def _coded(data: bytes, encoding: str, size: int | None, effort: int) -> bytes:
+    if size is not None or not split_codings(encoding):
+        return encode(data, encoding, size or 0, effort)
+    for name in split_codings(encoding):
+        data = next(iter(CANDIDATES[name](data, 0, 0)))
+    return data
+
+
+def _as_served(
+    claim: Claim, data: bytes, headers: Headers, encoding: str, notes: Notes, effort: int
+) -> Settled:
+    try:
+        return Settled(data, len(decode(data, encoding, BODY_BYTES)), headers)
+    except CodingError as error:
+        problem = str(error)
+    last = (split_codings(encoding) or ("identity",))[-1]
+    undone = not data.startswith(_MAGIC.get(last, b"\0\0\0\0")) and "limit" not in problem
+    if undone:
+        # Crawlers in a browser keep what they saw, and the header of what was sent.
+        notes.add("Bodies kept decoded, compressed again", claim.url)
+        body = _coded(data, encoding, claim.body_size, effort)
+        return Settled(body, len(data), headers)
+    notes.add("Bodies that do not decode, sent without Content-Encoding", f"{claim.url}: {problem}")
+    return Settled(data, len(data), without(headers, "content-encoding"))

@@ -1,0 +1,198 @@
+"""Reads a folder that mahimahi's ``mm-webrecord`` wrote: one protobuf file for each exchange.
+
+The messages are those of its ``http_record.proto`` (proto2, package MahimahiProtobufs).  It has
+neither order nor times: the page comes first, then what it led to by ``Referer``, by file name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from testbed.base.errors import ConfigurationError
+from testbed.pages.importing.claim import Claim, Reading, find_header, media_type
+from testbed.pages.importing.http_message import plain_body
+from testbed.pages.importing.notes import Notes
+from testbed.pages.limits import ARCHIVE_BYTES, BODY_BYTES, ENTRIES, mib
+from testbed.pages.recording.exchange import Headers
+
+_HTTPS = 2
+_STATUS = re.compile(r"HTTP/[0-9.]+ ([0-9]{3})\b.*")
+_REQUEST = re.compile(r"([A-Z]{1,20}) (\S+)(?: HTTP/[0-9.]+)?")
+
+
+def message_class() -> Any:
+    """The protobuf class of ``RequestResponse``."""
+    kinds = FieldDescriptorProto
+    file = FileDescriptorProto(name="http_record", package="mahimahi", syntax="proto2")
+
+    def message(name: str, *members: tuple[str, int, int, str]) -> None:
+        added = file.message_type.add(name=name)
+        for member, number, kind, of in members:
+            repeated = member == "header"
+            label = kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
+            added.field.add(
+                name=member,
+                number=number,
+                type=kind,
+                label=label,
+                type_name=f".mahimahi.{of}" if of else None,
+            )
+
+    message("Header", ("key", 1, kinds.TYPE_BYTES, ""), ("value", 2, kinds.TYPE_BYTES, ""))
+    message(
+        "Message",
+        ("first_line", 1, kinds.TYPE_BYTES, ""),
+        ("header", 2, kinds.TYPE_MESSAGE, "Header"),
+        ("body", 3, kinds.TYPE_BYTES, ""),
+    )
+    # The scheme is an enumeration there: 1 is HTTP, 2 is HTTPS; on the wire it is a number.
+    message(
+        "RequestResponse",
+        ("ip", 1, kinds.TYPE_BYTES, ""),
+        ("port", 2, kinds.TYPE_UINT32, ""),
+        ("scheme", 3, kinds.TYPE_INT32, ""),
+        ("request", 4, kinds.TYPE_MESSAGE, "Message"),
+        ("response", 5, kinds.TYPE_MESSAGE, "Message"),
+    )
+    pool = DescriptorPool()
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName("mahimahi.RequestResponse"))
+
+
+def read_mahimahi(folder: Path, *, url: str | None = None) -> Reading:
+    """Read a record folder as one page.
+
+    Raises:
+        ConfigurationError: it cannot be read, is too large, or holds no exchange.
+    """
+    notes, kind = Notes(), message_class()
+    claims: list[Claim] = []
+    left = ARCHIVE_BYTES
+    try:
+        files = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+        if len(files) > ENTRIES:
+            raise ConfigurationError(
+                [f"{folder}: {len(files)} files, at most {ENTRIES} are taken; record one page"]
+            )
+        for path in files:
+            if path.is_symlink() or not path.is_file():
+                notes.add("Left out of the folder, no files", path.name)
+                continue
+            left -= path.stat().st_size
+            if left < 0:
+                raise ConfigurationError(
+                    [f"{folder}: more than {mib(ARCHIVE_BYTES)}; record one page"]
+                )
+            if path.stat().st_size > BODY_BYTES:
+                notes.add(f"Files left out, of more than {mib(BODY_BYTES)}", path.name)
+                continue
+            claim = parse_exchange(kind, path.read_bytes())
+            if claim is None:
+                notes.add("Files left out, no exchanges of mahimahi", path.name)
+            else:
+                claims.append(claim)
+        changed = folder.stat().st_mtime
+    except OSError as error:
+        raise ConfigurationError([f"{folder}: cannot be read: {error.strerror}"]) from None
+    if not claims:
+        raise ConfigurationError([f"{folder}: no exchange of mahimahi in this folder"])
+    start = url or guess_root(claims)
+    return Reading(
+        title="",
+        url=start,
+        recorded=date.fromtimestamp(changed),
+        source=f"The mahimahi record folder {folder.name}, which has no order and no times.",
+        claims=order_by_referer(claims, start),
+        notes=notes,
+    )
+
+
+def parse_exchange(kind: Any, data: bytes) -> Claim | None:
+    """The exchange in a file; ``None`` if it holds none."""
+    try:
+        record = kind.FromString(data)
+    except DecodeError:
+        return None
+    request = _REQUEST.fullmatch(_text(record.request.first_line).strip())
+    status = _STATUS.fullmatch(_text(record.response.first_line).strip())
+    if request is None or status is None:
+        return None
+    asked, headers = _headers(record.request), _headers(record.response)
+    served = plain_body(record.response.body, find_header(headers, "transfer-encoding"))
+    head = len(record.response.first_line.strip()) + 4
+    return Claim(
+        url=_url(record, request.group(2), find_header(asked, "host")),
+        method=request.group(1),
+        status=int(status.group(1)),
+        protocol="http/1.1",
+        request_headers=asked,
+        request_body_size=len(record.request.body),
+        headers=headers,
+        headers_size=head + sum(len(name) + len(value) + 4 for name, value in headers),
+        body=served,
+        body_size=len(served),
+        mime=media_type(find_header(headers, "content-type")),
+        initiator=find_header(asked, "referer") or None,
+    )
+
+
+def guess_root(claims: list[Claim]) -> str:
+    """The document that most requests name as their Referer, and that has none itself."""
+    named = Counter(claim.initiator for claim in claims if claim.initiator)
+    free = [claim for claim in claims if claim.initiator is None] or claims
+    pages = [claim for claim in free if claim.mime == "text/html"] or free
+    redirects = {
+        value: claim.url
+        for claim in claims
+        for key, value in claim.headers
+        if key.lower() == "location"
+    }
+    url = max(pages, key=lambda claim: (named[claim.url], -len(claim.url))).url
+    seen: set[str] = set()
+    while url in redirects and url not in seen:
+        seen.add(url)
+        url = redirects[url]
+    return url
+
+
+def order_by_referer(claims: list[Claim], root: str) -> tuple[Claim, ...]:
+    """The page, what it led to, what that led to, and so on; then the rest."""
+    children: dict[str | None, list[Claim]] = {}
+    for claim in claims:
+        children.setdefault(claim.initiator, []).append(claim)
+    ordered = [claim for claim in claims if claim.url == root]
+    placed = {id(claim) for claim in ordered}
+    for claim in ordered:  # which grows
+        locations = [value for name, value in claim.headers if name.lower() == "location"]
+        following = [other for other in claims if other.url in locations] if locations else []
+        for child in (*following, *children.get(claim.url, ())):
+            if id(child) not in placed:
+                placed.add(id(child))
+                ordered.append(child)
+    return (*ordered, *(claim for claim in claims if id(claim) not in placed))
+
+
+def _url(record: Any, target: str, host: str) -> str:
+    if target.startswith(("http://", "https://")):
+        return target
+    scheme = "https" if record.scheme == _HTTPS else "http"
+    usual = 443 if scheme == "https" else 80
+    port = "" if ":" in host or record.port in (0, usual) else f":{record.port}"
+    return f"{scheme}://{host}{port}{target}"
+
+
+def _headers(message: Any) -> Headers:
+    return tuple((_text(header.key), _text(header.value)) for header in message.header)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("latin-1")

@@ -1,0 +1,225 @@
+"""Turns a recording into a resource table: numbers and host names, no paths, no contents.
+
+What a table cannot hold is brought to the nearest that it can, and told in a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from testbed.archive.head import NOT_MODIFIED
+from testbed.pages.catalogue import TABLE_NAME
+from testbed.pages.facts import PageFacts
+from testbed.pages.folder import new_page
+from testbed.pages.importing.lineage import Lineage, find_lineage
+from testbed.pages.importing.overflow import relieve_document
+from testbed.pages.recording.exchange import Exchange, Recording
+from testbed.pages.synthesis.bodies import discover
+from testbed.pages.table.resources import format_table, parse_table
+from testbed.pages.table.row import (
+    HEADER_BYTES,
+    MIN_HEADER_BYTES,
+    PROTOCOLS,
+    REDIRECTS,
+    STATUSES,
+    Row,
+)
+from testbed.pages.table.tree import check_depth, secure_document
+
+LICENCE_TABLE = (
+    "Numbers and host names only: facts. No recorded content, path, cookie or header is kept."
+)
+BODIES_TABLE = (
+    "Synthetic, built from resources.csv by testbed/pages; the rules are in docs/page-tables.md."
+)
+
+_HOW = {"root": "root", "css": "url-in-css", "script": "url-in-js", "other": "url-in-other"}
+_NEAREST = {205: 204, 401: 403, 407: 403, 502: 503, 504: 503}
+_NO_HOST = re.compile(r"[^a-z0-9.-]+")
+_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
+_PATHS = re.compile(r"(https?://[^/?#\s\"'<>]+)[/?#][^\s\"'<>]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Tabulation:
+    """The rows of a table, and one sentence for each thing that the table cannot say."""
+
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...]
+
+
+def tabulate(recording: Recording) -> tuple[Row, ...]:
+    """The rows for ``recording``: what was asked for up to the load event, by start time."""
+    return make_tabulation(recording).rows
+
+
+def write_table(
+    folder: Path, recording: Recording, rows: Sequence[Row], *, licence: str, replace: bool = False
+) -> None:
+    """Write ``page.toml`` and ``resources.csv`` of ``rows``, which came from ``recording``.
+
+    The folder appears whole or not at all.  URLs in the recording's own texts lose their paths.
+
+    Raises:
+        ConfigurationError: no page can be built from the rows; or the folder is there, and
+            ``replace`` is not given.
+        StorageError: it cannot be written; what was there before is intact.
+    """
+    text = format_table(rows)
+    host = urlsplit(recording.url).hostname or ""
+    discover(folder.name, host, parse_table(text, str(folder / TABLE_NAME)))
+    facts = PageFacts(
+        title=host,
+        url=_cut_paths(recording.url),
+        recorded=recording.recorded,
+        source=_cut_paths(recording.source),
+        licence=licence,
+        bodies=BODIES_TABLE,
+        deviations=(*map(_cut_paths, recording.notes), *make_tabulation(recording).notes),
+    )
+    with new_page(folder, facts, replace=replace) as scratch:
+        (scratch / TABLE_NAME).write_text(text, encoding="utf-8")
+
+
+def make_tabulation(recording: Recording) -> Tabulation:
+    """As ``tabulate``, with the notes.
+
+    Raises:
+        ConfigurationError: what led to what goes too deep for a table.
+    """
+    kept = _in_order(recording.exchanges)
+    lineage = find_lineage(kept)
+    rows = [_row(kept, index, lineage) for index in range(len(kept))]
+    check_depth(rows)
+    rows, raised = _raise_protocols(rows)
+    relief = relieve_document(rows)
+    rows = relief.rows
+    again = sum(x.status == NOT_MODIFIED for x in recording.exchanges)
+    late = len(recording.exchanges) - len(kept) - again
+    statuses = sum(x.status != row.status for x, row in zip(kept, rows, strict=True))
+    counted = {
+        "Requests after the load event, left out": late,
+        "Revalidations, for which a table has no status, left out": again,
+        "Requests with another method, made GET": sum(x.method != "GET" for x in kept),
+        "Statuses replaced by the nearest that a table holds": statuses,
+        f"Heads of unknown size, taken for {HEADER_BYTES} bytes": _unknown_heads(kept),
+        f"Bytes added to heads, which have at least {MIN_HEADER_BYTES}": _added_bytes(kept, rows),
+        "Requests over http, raised to https like their host or page": raised,
+        "Requests made by a script, because the document is too small to name them": relief.moved,
+        "Bytes added to the document, which is too small for what it names": relief.added_bytes,
+    }
+    notes = (*(f"{what}: {number}." for what, number in counted.items() if number), *lineage.notes)
+    return Tabulation(tuple(rows), notes)
+
+
+def _in_order(exchanges: Sequence[Exchange]) -> tuple[Exchange, ...]:
+    """The page's own exchange, then the others up to the load event; those without a time last."""
+    rest = [x for x in exchanges[1:] if not (x.after_load or x.status == NOT_MODIFIED)]
+    rest.sort(key=lambda x: float("inf") if x.start_ms is None else x.start_ms)
+    return (*exchanges[:1], *rest)
+
+
+def _row(exchanges: Sequence[Exchange], index: int, lineage: Lineage) -> Row:
+    exchange, parent = exchanges[index], lineage.parents[index]
+    status = _status(exchange, leads_on=index in lineage.redirects.values())
+    head = exchange.headers_size
+    head = None if head is None or exchange.protocol == "h2" else max(head, MIN_HEADER_BYTES)
+    body = 0 if status == 204 else exchange.body_size
+    return Row(
+        id=str(index),
+        parent=None if parent is None else str(parent),
+        host=_host(exchange.url),
+        mime=exchange.mime if _MIME.fullmatch(exchange.mime) else "",
+        status=status,
+        transfer_bytes=(HEADER_BYTES if head is None else head) + body,
+        body_bytes=None if status == 204 else exchange.decoded_size,
+        how=_how(exchanges, index, lineage),
+        gap_ms=_gap_ms(None if parent is None else exchanges[parent], exchange),
+        start_ms=None if exchange.start_ms is None else max(round(exchange.start_ms), 0),
+        dur_ms=None if exchange.dur_ms is None else max(round(exchange.dur_ms), 0),
+        protocol="h2" if exchange.protocol == "h2" else urlsplit(exchange.url).scheme,
+        head_bytes=head,
+    )
+
+
+def _status(exchange: Exchange, *, leads_on: bool) -> int:
+    """The nearest status that a table holds; a redirect to nowhere recorded is an answer."""
+    status = exchange.status
+    if status in REDIRECTS and not leads_on:
+        return 200
+    if status in STATUSES:
+        return status
+    return _NEAREST.get(status, 200 if status < 400 else 404 if status < 500 else 500)
+
+
+def _host(url: str) -> str:
+    name = _NO_HOST.sub("-", (urlsplit(url).hostname or "").lower())
+    parts = (part.strip("-") for part in name.split("."))
+    return ".".join(part for part in parts if part) or "host"
+
+
+def _how(exchanges: Sequence[Exchange], index: int, lineage: Lineage) -> str:
+    exchange, parent = exchanges[index], lineage.parents[index]
+    if parent is None:
+        return "root"
+    if index in lineage.redirects:
+        return "redirect"
+    if exchange.how in ("parser", "frame"):
+        return "url-in-main-html" if parent == lineage.document else "url-in-html"
+    return _HOW.get(exchange.how, "url-in-other") if exchange.initiator else "time-inferred"
+
+
+def _gap_ms(parent: Exchange | None, child: Exchange) -> float | None:
+    if parent is None or parent.start_ms is None or parent.dur_ms is None or child.start_ms is None:
+        return None
+    return round(child.start_ms - parent.start_ms - parent.dur_ms)
+
+
+def _raise_protocols(rows: Sequence[Row]) -> tuple[list[Row], int]:
+    """One protocol for each host, and no http below an https document; how many rows changed."""
+    spoken = _strongest(rows)
+    while True:
+        found = [replace(row, protocol=spoken[row.host]) for row in rows]
+        by_id = {row.id: row for row in found}
+        mixed = {row.host for row in found if row.scheme == "http" and secure_document(row, by_id)}
+        if not mixed:
+            break
+        spoken |= dict.fromkeys(mixed, "https")
+    raised = sum(a.scheme != b.scheme for a, b in zip(rows, found, strict=True))
+    # Over h2 no head has a size of its own.
+    return [
+        replace(
+            row, head_bytes=None, transfer_bytes=row.transfer_bytes - row.head_size + HEADER_BYTES
+        )
+        if row.protocol == "h2" and row.head_bytes is not None
+        else row
+        for row in found
+    ], raised
+
+
+def _strongest(rows: Sequence[Row]) -> dict[str, str]:
+    spoken: dict[str, str] = {}
+    for row in rows:
+        both = (spoken.get(row.host, PROTOCOLS[0]), row.protocol)
+        spoken[row.host] = max(both, key=PROTOCOLS.index)
+    return spoken
+
+
+def _unknown_heads(exchanges: Sequence[Exchange]) -> int:
+    return sum(x.headers_size is None and x.protocol != "h2" for x in exchanges)
+
+
+def _added_bytes(exchanges: Sequence[Exchange], rows: Sequence[Row]) -> int:
+    return sum(
+        row.head_bytes - x.headers_size
+        for x, row in zip(exchanges, rows, strict=True)
+        if row.head_bytes is not None and x.headers_size is not None
+    )
+
+
+def _cut_paths(text: str) -> str:
+    return _PATHS.sub(r"\1/", text)

@@ -1,0 +1,134 @@
+"""Reads WACZ files: a zip of WARC files and a list of pages (Webrecorder's specification 1.1.1).
+
+Nothing is unpacked to disk, so that no name in the file is ever a path here.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.base.errors import ConfigurationError
+from testbed.pages.importing.addresses import UnusableError, clean_url
+from testbed.pages.importing.claim import Reading
+from testbed.pages.importing.notes import Notes, printable
+from testbed.pages.importing.values import Fields
+from testbed.pages.importing.warc import BrokenWarcError, Response, make_reading, read_records
+from testbed.pages.importing.warc_stream import Allowance, TooMuchError
+from testbed.pages.limits import ENTRIES, LINE_BYTES
+
+_PAGES = "pages/pages.jsonl"
+_BROKEN = (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, OSError,
+           EOFError, ValueError, zlib.error)  # fmt: skip
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A line of the list of pages."""
+
+    id: str
+    url: str
+    title: str
+
+
+def read_wacz(path: Path, *, url: str | None = None, page: str | None = None) -> Reading:
+    """Read one page of a WACZ: that of ``url``, that with the id ``page``, or the first listed.
+
+    Where the file has several pages, only what a page asked for, as the Referers tell, is read.
+
+    Raises:
+        ConfigurationError: it is broken, too large, or has no such page or no responses.
+    """
+    notes, allowance = Notes(), Allowance()
+    responses: list[Response] = []
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if len(archive.infolist()) > ENTRIES:
+                raise TooMuchError(f"more than {ENTRIES} files")
+            pages = _read_pages(archive, allowance, notes)
+            for member in archive.infolist():
+                name = member.filename.lower()
+                if name.startswith("archive/") and name.endswith((".warc", ".warc.gz")):
+                    with archive.open(member) as file:
+                        responses += read_records(file, notes, allowance)  # type: ignore[arg-type]
+    except TooMuchError as error:
+        raise ConfigurationError([f"{path}: {error}"]) from None
+    except BrokenWarcError as error:
+        raise ConfigurationError([f"{path}: holds a broken WARC: {error}"]) from None
+    except _BROKEN as error:
+        raise ConfigurationError([f"{path}: a broken WACZ: {error}; fetch it again"]) from None
+    chosen = _choose(path, pages, url, page)
+    start = url or (chosen.url if chosen else None)
+    if start is not None and len(pages) > 1:
+        responses = _of_page(responses, start, notes)
+    title = chosen.title if chosen else ""
+    return make_reading(path, responses, notes, url=start, title=title, kind="WACZ")
+
+
+def _read_pages(archive: zipfile.ZipFile, allowance: Allowance, notes: Notes) -> list[_Page]:
+    if _PAGES not in archive.namelist():
+        return []
+    pages: list[_Page] = []
+    with archive.open(_PAGES) as file:
+        while line := file.readline(LINE_BYTES):
+            allowance.take(len(line))
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                notes.add("Lines of pages.jsonl that are no JSON, left out")
+                continue
+            fields = Fields(value, _PAGES, notes)
+            if fields.text("url"):
+                pages.append(_Page(fields.text("id"), fields.text("url"), fields.text("title")))
+    return pages
+
+
+def _choose(path: Path, pages: list[_Page], url: str | None, asked: str | None) -> _Page | None:
+    if asked is not None:
+        for page in pages:
+            if page.id == asked:
+                return page
+        known = ", ".join(printable(page.id) for page in pages[:_SHOWN]) or "not listed"
+        raise ConfigurationError([f"{path}: no page {asked!r}; the pages are {known}"])
+    if url is not None:
+        return next((page for page in pages if page.url == url), None)
+    return pages[0] if pages else None
+
+
+def _of_page(responses: list[Response], start: str, notes: Notes) -> list[Response]:
+    """What ``start`` and the redirects and documents behind it asked for."""
+    wanted = {_clean(start)}
+    found: set[int] = set()
+    while True:
+        more = {
+            index
+            for index, response in enumerate(responses)
+            if index not in found
+            and (
+                _clean(response.claim.url) in wanted
+                or (response.claim.initiator and _clean(response.claim.initiator) in wanted)
+            )
+        }
+        if not more:
+            break
+        found |= more
+        for index in more:
+            claim = responses[index].claim
+            wanted |= {_clean(claim.url)} | {
+                _clean(value) for name, value in claim.headers if name.lower() == "location"
+            }
+    for index, response in enumerate(responses):
+        if index not in found:
+            notes.add("Records left out, of other pages by their Referer", response.claim.url)
+    return [response for index, response in enumerate(responses) if index in found]
+
+
+def _clean(url: str) -> str:
+    try:
+        return clean_url(url)
+    except UnusableError:
+        return url

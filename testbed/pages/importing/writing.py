@@ -1,0 +1,106 @@
+"""Writes what was imported as a page: an archive where its bodies are there, else a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from testbed.pages.catalogue import TABLE_NAME
+from testbed.pages.facts import PageFacts
+from testbed.pages.folder import new_page
+from testbed.pages.importing.resources import Table
+from testbed.pages.importing.screening import is_whole
+from testbed.pages.importing.tabulate import (
+    BODIES_TABLE,
+    LICENCE_TABLE,
+    make_tabulation,
+    write_table,
+)
+from testbed.pages.recording.exchange import Recording
+from testbed.pages.recording.redact import redact
+from testbed.pages.recording.writer import LICENCE_RECORDED, write_archive
+from testbed.pages.synthesis.bodies import discover
+from testbed.pages.table.resources import format_table
+from testbed.pages.table.row import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How to write: without contents, with secrets, under which title and licence."""
+
+    title: str | None = None
+    licence: str | None = None
+    anonymize: bool = False
+    keep_secrets: bool = False
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written; ``size`` is bytes of responses as far as they are known."""
+
+    kind: Literal["archive", "table"]
+    requests: int
+    hosts: int
+    size: int
+    notes: tuple[str, ...]
+
+
+def write_page(folder: Path, found: Recording | Table, manner: Manner) -> Written:
+    """Write ``found`` to ``folder``, which appears whole or not at all.
+
+    Raises:
+        ConfigurationError: no page can be made of it; or the folder is there, and is not to be
+            replaced.
+        StorageError: it cannot be written.
+    """
+    if isinstance(found, Table):
+        _write_rows(folder, found, manner)
+        return _tell_rows(found.rows, found.notes)
+    recording = found if manner.keep_secrets else redact(found)
+    if manner.title is not None:
+        recording = dataclasses.replace(recording, title=manner.title)
+    if manner.anonymize or not is_whole(recording):
+        made = make_tabulation(recording)
+        licence = manner.licence or LICENCE_TABLE
+        write_table(folder, recording, made.rows, licence=licence, replace=manner.replace)
+        return _tell_rows(made.rows, (*recording.notes, *made.notes))
+    licence = manner.licence or LICENCE_RECORDED
+    notes = write_archive(folder, recording, licence=licence, replace=manner.replace)
+    return Written(
+        kind="archive",
+        requests=len(recording.exchanges),
+        hosts=len({urlsplit(exchange.url).hostname for exchange in recording.exchanges}),
+        size=sum((x.headers_size or 0) + x.body_size for x in recording.exchanges),
+        notes=notes,
+    )
+
+
+def _tell_rows(rows: Sequence[Row], notes: tuple[str, ...]) -> Written:
+    return Written(
+        kind="table",
+        requests=len(rows),
+        hosts=len({row.host for row in rows}),
+        size=sum(row.transfer_bytes for row in rows),
+        notes=notes,
+    )
+
+
+def _write_rows(folder: Path, table: Table, manner: Manner) -> None:
+    title = manner.title or table.title
+    discover(folder.name, title, table.rows)  # what cannot be built is no page
+    facts = PageFacts(
+        title=title,
+        url=table.url,
+        recorded=table.recorded,
+        source=table.source,
+        licence=manner.licence or LICENCE_TABLE,
+        bodies=BODIES_TABLE,
+        deviations=table.notes,
+    )
+    with new_page(folder, facts, replace=manner.replace) as scratch:
+        (scratch / TABLE_NAME).write_text(format_table(table.rows), encoding="utf-8")

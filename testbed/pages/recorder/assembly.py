@@ -1,0 +1,166 @@
+"""Makes a Recording of the two accounts of a load: the browser's protocol and its network log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+
+from testbed.archive.head import NOT_MODIFIED
+from testbed.pages.coding import CodingError
+from testbed.pages.importing.absent import make_body
+from testbed.pages.importing.headers import clean_headers
+from testbed.pages.importing.notes import Notes as Changes
+from testbed.pages.recorder.cause import Causes
+from testbed.pages.recorder.check import agrees, decode_body
+from testbed.pages.recorder.netlog import NetLog
+from testbed.pages.recorder.notes import Notes
+from testbed.pages.recorder.order import RecordError, RecordOrder
+from testbed.pages.recorder.pairing import Pairing, pair
+from testbed.pages.recorder.seen import Asked, Seen
+from testbed.pages.recorder.shortfall import note_answer, note_body, note_load, note_missing
+from testbed.pages.recorder.transfer import Transfer
+from testbed.pages.recording.exchange import Exchange, Recording
+
+REFUSED = (
+    "kept from an address of this machine or its network, which --allow-private HOST lets it reach"
+)
+Answered = tuple[Transfer, Asked | None]
+
+
+def assemble(
+    order: RecordOrder, seen: Seen, log: NetLog, refused: Sequence[str], today: date
+) -> Recording:
+    """The recording, with a note for all that is not in it, and for each end that was ``refused``.
+
+    Raises:
+        RecordError: no request got a response.
+    """
+    notes, changes = Notes(), Changes()
+    pairing = pair(log.transfers, seen.asked)
+    answered = list(_answered(pairing))
+    if not answered:
+        raise RecordError(f"{order.url}: no request got a response")
+    note_load(notes, seen, log)
+    notes.add_all(REFUSED, refused)
+    note_answer(notes, [transfer for transfer, _ in answered])
+    note_missing(notes, pairing, {id(transfer) for transfer, _ in answered})
+    exchanges = tuple(
+        replace(exchange, headers=clean_headers(exchange.headers, exchange.url, changes))
+        for exchange in _exchanges(answered, seen, notes)
+    )
+    return Recording(
+        title=seen.title or order.url,
+        url=exchanges[0].url,
+        recorded=today,
+        source=_source(order, seen),
+        exchanges=exchanges,
+        pinned=order.pinned,
+        load_ms=(seen.load_s - seen.start_s) * 1000 if seen.plt_ms is None else seen.plt_ms,
+        notes=(*notes.sentences(), *changes.sentences()),
+    )
+
+
+def _answered(pairing: Pairing) -> Iterator[Answered]:
+    """What the network answered, as sent; a 304 only behind the response that it is about."""
+    sent = [(t, a) for t, a in pairing.pairs if t.position is not None and t.status is not None]
+    whole: set[tuple[str, str]] = set()
+    for transfer, asked in sorted(sent, key=lambda one: one[0].position or 0):
+        key = (transfer.method, transfer.url)
+        if transfer.status != NOT_MODIFIED:
+            whole.add(key)
+        elif key not in whole:
+            continue
+        yield transfer, asked
+
+
+def _source(order: RecordOrder, seen: Seen) -> str:
+    """How the recording was made."""
+    parts = [f"Recorded with {seen.browser.replace('/', ' ')}"]
+    if order.viewport:
+        parts.append("a viewport of {}x{}".format(*order.viewport))
+    if order.user_agent:
+        parts.append(f"as {order.user_agent!r}")
+    if order.scroll:
+        parts.append("scrolled to the end")
+    if order.pinned:
+        parts.append("with pinned clocks and random numbers")
+    return f"{', '.join(parts)}; until {order.wait_s:g} s without a request in flight."
+
+
+def _exchanges(answered: Sequence[Answered], seen: Seen, notes: Notes) -> tuple[Exchange, ...]:
+    urls = {transfer.url for transfer, _ in answered}
+    sheets = {t.url for t, a in answered if a and a.type == "Stylesheet"}
+    causes = Causes(seen, urls, sheets)
+    made = []
+    for index, (transfer, asked) in enumerate(answered):
+        note_body(notes, transfer, asked)
+        exchange = _exchange(transfer, asked, seen, _check(notes, transfer, asked))
+        if exchange.body is None:
+            exchange = _with_body(exchange, transfer.header("content-encoding"))
+        if index == 0:
+            exchange = replace(exchange, how="root")
+        else:
+            cause = causes.of(transfer, asked)
+            exchange = replace(exchange, how=cause.how, initiator=cause.initiator)
+        made.append(exchange)
+    return tuple(made)
+
+
+def _exchange(
+    transfer: Transfer, asked: Asked | None, seen: Seen, decoded_size: int | None
+) -> Exchange:
+    start_s = asked.sent_s if asked else transfer.start_s
+    ended_s = (asked.ended_s if asked else None) or transfer.ended_s
+    return Exchange(
+        url=transfer.url,
+        status=transfer.status or 0,
+        method=transfer.method,
+        protocol=transfer.protocol,
+        request_headers=transfer.request_headers,
+        request_body_size=transfer.request_body_size,
+        headers=transfer.headers,
+        headers_size=None if transfer.head is None else len(transfer.head),
+        body=None if transfer.unread else transfer.body,
+        body_size=(transfer.declared_bytes or 0) if transfer.unread else transfer.received_bytes,
+        decoded_size=decoded_size,
+        mime=transfer.header("content-type").partition(";")[0].strip().lower(),
+        start_ms=(start_s - seen.start_s) * 1000,
+        dur_ms=None if ended_s is None else max(ended_s - start_s, 0.0) * 1000,
+        after_load=start_s > seen.load_s,
+    )
+
+
+def _with_body(exchange: Exchange, encoding: str) -> Exchange:
+    """The exchange with a body of its type and size in place of the one that was not seen."""
+    body, coded = make_body(
+        exchange.mime, exchange.body_size, exchange.decoded_size, encoding, exchange.url
+    )
+    headers = tuple(h for h in exchange.headers if coded or h[0].lower() != "content-encoding")
+    decoded_size = exchange.decoded_size if coded else len(body)
+    return replace(
+        exchange, body=body, body_size=len(body), decoded_size=decoded_size, headers=headers
+    )
+
+
+def _check(notes: Notes, transfer: Transfer, asked: Asked | None) -> int | None:
+    """Bytes of the decoded body, after a look at whether both accounts agree about it."""
+    if transfer.unread:
+        return None
+    if transfer.status == NOT_MODIFIED:
+        return 0
+    try:
+        data = decode_body(transfer)
+    except CodingError as error:
+        if transfer.body is not None and not transfer.cut:
+            notes.add(f"body does not decode ({error})", transfer.url)
+        return transfer.decoded_size
+    seen = None if transfer.cut or transfer.method == "HEAD" or asked is None else asked.body
+    # The browser empties what turned out to be no picture.
+    if seen and seen.size and not agrees(data, transfer.header("content-type"), seen):
+        notes.add(
+            "body differs between the browser's network log, which is kept, and its DevTools "
+            "protocol",
+            transfer.url,
+        )
+    return len(data)

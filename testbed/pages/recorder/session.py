@@ -1,0 +1,232 @@
+"""One recording from start to end: a fresh browser in a folder of its own, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import select
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from testbed.base import log as messages
+from testbed.base import places, proc
+from testbed.base.errors import ConfigurationError, MissingError
+from testbed.base.units import format_bytes
+from testbed.client.chromium.browser import (
+    filters_calls,
+    find_browser,
+    find_node,
+    sandbox_obstacle,
+)
+from testbed.client.process import read_tail
+from testbed.pages.recorder import guard
+from testbed.pages.recorder.account import Account, choose_account, choose_scratch
+from testbed.pages.recorder.assembly import assemble
+from testbed.pages.recorder.failure import describe_failure
+from testbed.pages.recorder.netlog import read_netlog
+from testbed.pages.recorder.order import RecordError, RecordOrder
+from testbed.pages.recorder.seen import parse_seen
+from testbed.pages.recording.exchange import Recording
+
+_log = messages.logger(__name__)
+Tell = Callable[[str], None]
+
+DRIVER = Path("dist") / "record.cjs"
+GUARD_LOG = "guard.log"
+TIMED_OUT, NOT_LOADED = 3, 4  # the driver's exit statuses
+GRACE_S = 60.0  # for starting and closing the browser and asking for bodies
+LOOK_S = 0.5
+MOST_LOG_BYTES = 4 << 30  # of the network log, which has every byte of the page in Base64
+
+
+def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
+    """Load the page once and return all of it.
+
+    Args:
+        order: what to record.
+        scratch: an existing folder; what is made below it is removed again.  If an ordinary user
+            cannot reach it, a temporary folder is used in its stead.
+        tell: is given a line about the progress now and then.
+
+    Raises:
+        ConfigurationError: the order makes no sense.
+        MissingError: there is no browser, no node, or no browser driver.
+        RecordError: the page did not load.
+    """
+    if order.problems:
+        raise ConfigurationError(list(order.problems))
+    driver, library = places.built_part("js") / DRIVER, places.built_part("native") / guard.LIBRARY
+    for part in (driver, library):
+        if not os.access(part, os.R_OK):
+            raise MissingError(f"{part} is missing: it has not been built; run ./run.sh")
+    reach = guard.find_reach(order)
+    browser, node = find_browser(), find_node()
+    scratch = choose_scratch(scratch)
+    account = choose_account(scratch / "any", browser, node)
+    if account.remark:
+        _log.warning("%s", account.remark)
+    folder = Path(mkdtemp(prefix="record-", dir=scratch))
+    try:
+        shutil.copyfile(driver, folder / "record.cjs")
+        (folder / "profile").mkdir()
+        mark = secrets.token_hex(16)
+        shutil.copyfile(library, folder / guard.LIBRARY)
+        _write_order(order, reach, folder, browser, account, mark)
+        account.own(folder)
+        _drive((*account.prefix, str(node), str(folder / "record.cjs")), order, folder, tell)
+        tell("reading the browser's network log")
+        seen = parse_seen(json.loads((folder / "seen.json").read_bytes()))
+        log = read_netlog(folder / "net.json", mark)
+        refused = guard.read_refused(folder / GUARD_LOG)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return assemble(order, seen, log, refused, datetime.now(UTC).date())
+
+
+def browser_arguments(order: RecordOrder, rules: Sequence[str], netlog: Path) -> list[str]:
+    """What the browser is told beyond what replays tell it; ``rules`` are for its resolver."""
+    given = [f"--log-net-log={netlog}", "--net-log-capture-mode=Everything"]
+    # A page's own datagrams would tell addresses of this machine (WebRTC).
+    given.append("--force-webrtc-ip-handling-policy=disable_non_proxied_udp")
+    if rules:
+        given.append(f"--host-resolver-rules={','.join(rules)}")
+    if order.viewport:
+        given.append("--window-size={},{}".format(*order.viewport))
+    if order.user_agent is not None:
+        given.append(f"--user-agent={order.user_agent}")
+    return given
+
+
+def _read_authority(order: RecordOrder) -> str | None:
+    if order.authority is None:
+        return None
+    try:
+        return order.authority.read_text("ascii").strip()
+    except (OSError, ValueError) as error:
+        raise ConfigurationError([f"{order.authority}: {error}"]) from None
+
+
+def _write_order(
+    order: RecordOrder,
+    reach: guard.Reach,
+    folder: Path,
+    browser: Path,
+    account: Account,
+    mark: str,
+) -> None:
+    nowhere = f"unix:path={folder / 'no-bus'}"
+    value: dict[str, Any] = {
+        "url": order.url,
+        "executable": str(browser),
+        "profile": str(folder / "profile"),
+        "environment": _environment(folder)
+        | {"DBUS_SESSION_BUS_ADDRESS": nowhere, "DBUS_SYSTEM_BUS_ADDRESS": nowhere}
+        | {"LD_PRELOAD": str(folder / guard.LIBRARY), "GUARD_LOG": str(folder / GUARD_LOG)}
+        | {"GUARD_ALLOW": ",".join(reach.ends)},
+        "guard_log": str(folder / GUARD_LOG),
+        "sandbox": sandbox_obstacle(account.user) is None,
+        "filter_calls": filters_calls(),
+        "authority": _read_authority(order),
+        "arguments": browser_arguments(
+            order, (*order.resolver_rules, *reach.rules), folder / "net.json"
+        ),
+        "timeout_ms": order.timeout_s * 1000,
+        "wait_ms": order.wait_s * 1000,
+        "scroll": order.scroll,
+        "pinned": order.pinned,
+        "netlog": str(folder / "net.json"),
+        "mark": mark,
+        "result": str(folder / "seen.json"),
+    }
+    (folder / "order.json").write_text(json.dumps(value), "utf-8")
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """The same as a replaying client's: no user's settings."""
+    return {
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "PATH": os.environ.get("PATH", os.defpath),
+        "TMPDIR": str(folder),
+        "TZ": "UTC",
+    }
+
+
+def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) -> None:
+    """Run the driver to its end and pass its progress on."""
+    log = folder / "driver.log"
+    reading, writing = os.pipe()
+    try:
+        with log.open("wb") as output:
+            command = (*argv, str(folder / "order.json"), str(writing))
+            with proc.started(
+                command,
+                env=_environment(folder),
+                cwd=folder,
+                stdout=output,
+                stderr=output,
+                pass_fds=(writing,),
+            ) as child:
+                os.close(writing)
+                writing = -1
+                look = partial(_bound, order, folder / "net.json")
+                ended = _follow(child.pid, reading, order.timeout_s + GRACE_S, tell, look)
+                status = child.wait(proc.TERM_GRACE_S) if ended else None
+    finally:
+        os.close(reading)
+        if writing >= 0:
+            os.close(writing)
+    if status == TIMED_OUT:
+        raise RecordError(
+            f"{order.url}: no load event in {order.timeout_s:g} s; give it more with --timeout"
+        )
+    if status == NOT_LOADED:
+        said = json.loads((folder / "seen.json").read_bytes())["failed"]
+        raise RecordError(f"{order.url}: {describe_failure(said)}")
+    if status != 0:
+        end = f"ended with status {status}" if ended else "did not end"
+        raise RecordError(f"{order.url}: the browser's driver {end}: {read_tail(log)}")
+
+
+def _bound(order: RecordOrder, netlog: Path) -> None:
+    """A page without an end must not fill the disk."""
+    if netlog.exists() and netlog.stat().st_size > MOST_LOG_BYTES:
+        raise RecordError(
+            f"{order.url}: the browser's network log has more than "
+            f"{format_bytes(MOST_LOG_BYTES)}; a smaller --timeout may end the page before that"
+        )
+
+
+def _follow(
+    child: int, descriptor: int, timeout_s: float, tell: Tell, look: Callable[[], None]
+) -> bool:
+    """Pass progress on until the process ``child`` ends; whether that was in time.
+
+    ``look`` is called now and then.
+    """
+    deadline, text = time.monotonic() + timeout_s, b""
+    watched, ending = [descriptor], os.pidfd_open(child)
+    try:
+        while (left := deadline - time.monotonic()) > 0:
+            ready = select.select([*watched, ending], [], [], min(left, LOOK_S))[0]
+            look()
+            if ending in ready:
+                return True
+            if descriptor in ready:
+                piece = os.read(descriptor, 1 << 16)
+                if not piece:
+                    watched = []
+                *lines, text = (text + piece).split(b"\n")
+                for line in lines[-1:]:
+                    progress = json.loads(line)
+                    tell(f"{progress['requests']} requests, {format_bytes(progress['bytes'])}")
+    finally:
+        os.close(ending)
+    return False

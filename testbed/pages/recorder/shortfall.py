@@ -1,0 +1,103 @@
+"""What a recording lacks, in words: nothing is dropped silently."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from testbed.archive.head import NOT_MODIFIED
+from testbed.pages.recorder.netlog import NetLog
+from testbed.pages.recorder.notes import Notes
+from testbed.pages.recorder.pairing import Pairing
+from testbed.pages.recorder.seen import Asked, Seen
+from testbed.pages.recorder.transfer import Transfer
+
+_REDIRECTS, _ERROR = frozenset({301, 302, 303, 307, 308}), 400
+_WAITING = "still waiting at the end"
+
+
+def note_load(notes: Notes, seen: Seen, log: NetLog) -> None:
+    """Note what is true of the whole load."""
+    if log.cut:
+        notes.say("The browser's network log has no end: the browser ended early.")
+    if not seen.quiet:
+        notes.say("The page was not quiet when the time was up.")
+    if seen.plt_ms is None:
+        notes.say("The page did not answer after its load event: its title is not known.")
+    if seen.scrolled is False:
+        notes.say("The end of the page was not reached by scrolling.")
+    if seen.dialogs:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(seen.dialogs).items())
+        notes.say(f"Dialogs of the page were accepted: {kinds}.")
+    later = [one for one in seen.asked if _is_page(one, seen)][1:]
+    went_on = "page that this one went on to, whose requests are kept as its own"
+    notes.add_all(went_on, (one.url for one in later))
+    notes.add_all("WebSocket, which a replay refuses: what it carries is no HTTP", seen.sockets)
+    workers = [url for kind, url in seen.targets if kind == "service_worker"]
+    notes.add_all("service worker, whose requests are kept as the page's own", workers)
+
+
+def _is_page(one: Asked, seen: Seen) -> bool:
+    main = one.type == "Document" and one.frame == seen.main_frame
+    return main and one.redirected_from is None
+
+
+def note_answer(notes: Notes, transfers: Sequence[Transfer]) -> None:
+    """Note that the page itself, at the end of its redirects, is an error page."""
+    page = next((t for t in transfers if (t.status or 0) not in _REDIRECTS), None)
+    if page is not None and (page.status or 0) >= _ERROR:
+        notes.add(f"page itself was answered with status {page.status}", page.url)
+
+
+def note_missing(notes: Notes, pairing: Pairing, kept: Collection[int]) -> None:
+    """Note the requests that have no response from the network; ``kept`` are ids of transfers."""
+    for transfer, asked in pairing.pairs:
+        if transfer.position is None:
+            if asked:
+                _note_unsent(notes, asked)
+        elif transfer.status is None:
+            _note_unanswered(notes, transfer, asked)
+        elif transfer.status == NOT_MODIFIED and id(transfer) not in kept:
+            notes.add("answered 304 Not Modified to one who had the body, left out", transfer.url)
+    for asked in pairing.alone:
+        _note_unsent(notes, asked)
+
+
+def note_body(notes: Notes, transfer: Transfer, asked: Asked | None) -> None:
+    """Note what is special about a response that is kept."""
+    if transfer.header("content-type").startswith("text/event-stream"):
+        notes.add("event stream, kept until the end of the recording", transfer.url)
+    elif transfer.cut:
+        why = "cancelled by the page" if asked and asked.cancelled else "ended"
+        notes.add(f"{why} before the body was complete, what had arrived is kept", transfer.url)
+    elif transfer.body is None or transfer.unread:
+        notes.add(
+            "body of which only the size was seen, another of that size stands in", transfer.url
+        )
+    if asked is None:
+        notes.add(
+            "seen in the browser's network log only, so that what led to it is a guess",
+            transfer.url,
+        )
+
+
+def _note_unanswered(notes: Notes, transfer: Transfer, asked: Asked | None) -> None:
+    """A request that was sent; when the browser ends it cancels what is left."""
+    if asked and asked.cancelled:
+        notes.add("cancelled by the page before a response", transfer.url)
+    elif asked and asked.error:
+        notes.add(f"no response ({asked.error})", transfer.url)
+    elif transfer.error and not transfer.cancelled:
+        notes.add(f"no response (net error {transfer.error})", transfer.url)
+    else:
+        notes.add(f"no response ({_WAITING})", transfer.url)
+
+
+def _note_unsent(notes: Notes, asked: Asked) -> None:
+    """A request that the network never saw."""
+    if asked.source != "network":
+        notes.add(f"answered by the browser's {asked.source}, not by the network", asked.url)
+    elif asked.status:
+        notes.add("answered by the browser itself, not by the network", asked.url)
+    else:
+        notes.add(f"no response ({asked.error or _WAITING})", asked.url)

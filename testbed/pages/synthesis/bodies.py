@@ -1,0 +1,176 @@
+"""Bodies for every row of a resource table, of exactly the recorded sizes.
+
+The rules for sizes are listed in docs/page-tables.md under "Sizes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from testbed.base.errors import ConfigurationError
+from testbed.pages.synthesis.discovery import Discovery
+from testbed.pages.synthesis.document import document_template
+from testbed.pages.synthesis.gif import make_gif
+from testbed.pages.synthesis.jpeg import make_jpeg
+from testbed.pages.synthesis.png import make_png
+from testbed.pages.synthesis.script import script_template
+from testbed.pages.synthesis.stylesheet import stylesheet_template
+from testbed.pages.synthesis.text import (
+    BLOCK,
+    HTML,
+    JSON,
+    Body,
+    Fill,
+    Syntax,
+    Template,
+    TooSmallError,
+    filler,
+    least_gzipped,
+    write_gzipped,
+    write_identity,
+)
+from testbed.pages.table.resources import MIN_HEADER_BYTES, REDIRECTS, Row
+
+_MOST_ROUNDS = 200
+_IMAGES: dict[str, Callable[[int, bytes], bytes]] = {
+    "image/png": make_png,
+    "image/jpeg": make_jpeg,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One row with the response that was made for it; over h2 no head has an exact size."""
+
+    row: Row
+    headers_size: int | None
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """Bytes of a text as transferred, and decoded; ``decoded`` is ``None`` without a coding."""
+
+    size: int
+    decoded: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesis:
+    """A whole page: how its objects are found and what their responses are."""
+
+    discovery: Discovery
+    exchanges: tuple[Exchange, ...]
+
+
+def synthesise(name: str, title: str, rows: Sequence[Row]) -> Synthesis:
+    """Make every body of a page; the same input gives the same bytes on every machine.
+
+    Raises:
+        ConfigurationError: the page's own document is too small for what it must ask for.
+    """
+    page = discover(name, title, rows)
+    return Synthesis(page, tuple(_exchange(page, row, name, title) for row in rows))
+
+
+def discover(name: str, title: str, rows: Sequence[Row]) -> Discovery:
+    """How the browser finds each row, such that each body holds what it must ask for.
+
+    Raises:
+        ConfigurationError: the page's own document is too small for what it must ask for.
+    """
+    bare: set[str] = set()
+    for _ in range(_MOST_ROUNDS):
+        page = Discovery(rows, bare)
+        too_small = []
+        for row in rows:
+            try:
+                _check_fit(page, row, title)
+            except TooSmallError as error:
+                if row is page.root:
+                    raise ConfigurationError(
+                        [f"{name}: row {row.id}: the page cannot hold its references: {error}"]
+                    ) from None
+                too_small.append(row.id)
+        if not too_small:
+            return page
+        # Their references move to the element that loads them; see docs/page-tables.md.
+        bare.update(too_small)
+    raise ConfigurationError(
+        [f"{name}: rows {', '.join(too_small[:5])} are still too small for what they ask for after "
+         f"{_MOST_ROUNDS} rounds of moving that to others; make them larger"]
+    )  # fmt: skip
+
+
+def _exchange(page: Discovery, row: Row, name: str, title: str) -> Exchange:
+    body = _body(page, row, f"{name}/{row.id}", title)
+    head = None if row.protocol == "h2" else row.transfer_bytes - len(body.data)
+    return Exchange(row, head, body)
+
+
+def _body(page: Discovery, row: Row, seed: str, title: str) -> Body:
+    if row.status == 204:
+        return Body(b"", 0)
+    text = _text(page, row, title)
+    if text is None:
+        return _image(row.mime, row.transfer_bytes - row.head_size, seed)
+    template, syntax = text
+    fit = _fit(row, template, syntax)
+    if fit.decoded is None:
+        return write_identity(template, syntax, fit.size, seed)
+    return write_gzipped(template, syntax, fit.decoded, fit.size, seed)
+
+
+def _text(page: Discovery, row: Row, title: str) -> tuple[Template, Syntax] | None:
+    """The template of a row that is text, ``None`` for binary ones."""
+    role = page.role(row)
+    if row.status in REDIRECTS or page.is_bare(row):
+        is_html = row.mime == "text/html" or row.status in REDIRECTS
+        return [Fill()], JSON if role == "data" else HTML if is_html else BLOCK
+    if role == "document":
+        return document_template(page, row, title), HTML
+    if role == "style":
+        return stylesheet_template(page, row), BLOCK
+    if role == "script":
+        return script_template(page, row), BLOCK
+    if role == "data":
+        return [Fill()], JSON
+    if row.mime == "image/svg+xml":
+        svg = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1">'
+        return [svg, Fill(), b"</svg>"], HTML
+    return None
+
+
+def _check_fit(page: Discovery, row: Row, title: str) -> None:
+    """Raise TooSmallError if the row's text cannot hold what it must ask for."""
+    text = None if row.status == 204 else _text(page, row, title)
+    if text is not None:
+        _fit(row, *text)
+
+
+def _fit(row: Row, template: Template, syntax: Syntax) -> _Fit:
+    """The recorded sizes, with as few bytes taken from the head as possible."""
+    head = row.head_size
+    recorded = row.transfer_bytes - head
+    fixed = sum(len(part) for part in template if isinstance(part, bytes))
+    most = recorded + max(head - MIN_HEADER_BYTES, 0)
+    if recorded and row.body_bytes is not None and row.body_bytes != recorded:
+        decoded = max(row.body_bytes, fixed)
+        least = max(least_gzipped(template, syntax, decoded), recorded)
+        if least <= most:
+            return _Fit(least, decoded)
+    least = max(fixed, recorded)
+    if least > most:
+        raise TooSmallError(f"{fixed} bytes of fixed text, {recorded} recorded")
+    return _Fit(least, None)
+
+
+def _image(mime: str, size: int, seed: str) -> Body:
+    """An image; one that is too small for its format is left without content that decodes."""
+    noise = filler(seed, size)
+    try:
+        data = _IMAGES.get(mime, make_gif)(size, noise) if size else b""
+    except ValueError:
+        data = noise
+    return Body(data, size)

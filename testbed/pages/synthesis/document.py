@@ -1,0 +1,110 @@
+"""HTML documents whose elements stand where the recorded ones were found."""
+
+from __future__ import annotations
+
+from html import escape
+
+from testbed.pages.synthesis.discovery import Discovery, Reference
+from testbed.pages.synthesis.script import LOADER, calls
+from testbed.pages.synthesis.stylesheet import style_class
+from testbed.pages.synthesis.text import Fill, Template
+from testbed.pages.table.resources import Row
+
+_MARKUP = {
+    "document": '<iframe src="{url}"{then}></iframe>',
+    "style": '<link rel="stylesheet" href="{url}"{then}>',
+    "script": '<script src="{url}"{then}></script>',
+    "data": '<script async crossorigin src="{url}"{then}></script>',
+    "image": '<img alt="" src="{url}"{then}>',
+}
+_DOCTYPE = b"<!doctype html>"
+
+
+def document_template(page: Discovery, row: Row, title: str) -> Template:
+    """The document of a row: what it asks for, with filler between the elements."""
+    hooks = _background_hooks(page, row)
+    references = page.carried_by(row)
+    script = _inline_script(page, row, references)
+    if not (references or hooks or script) and _is_tiny(row):
+        return [Fill()]
+    parts: list[bytes | Fill] = [_DOCTYPE]
+    if row is page.root:
+        # An empty icon: the browser must not ask for /favicon.ico.
+        head = f'<html><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        parts.append(f'{head}<link rel="icon" href="data:,">'.encode())
+    if script:
+        parts.append(f"<script>{script}</script>".encode())
+    if references or hooks or script:
+        parts.append(b"<body>")
+    parts += [f'<i class="{name}"></i>'.encode() for name in hooks]
+    reached = 0.0
+    for fraction, reference in _placed(page, row, references):
+        parts += [Fill(fraction - reached), _element(page, reference)]
+        reached = fraction
+    parts.append(Fill(1.0 - reached))
+    if hooks:
+        # Styles are computed before the load event, so that backgrounds count towards it.
+        parts.append(b"<script>document.body.offsetWidth</script>")
+    return parts
+
+
+def _is_tiny(row: Row) -> bool:
+    """Whether not even the document type fits."""
+    sizes = (row.transfer_bytes - row.head_size, row.body_bytes)
+    return any(size is not None and size < len(_DOCTYPE) for size in sizes)
+
+
+def _placed(
+    page: Discovery, row: Row, references: list[Reference]
+) -> list[tuple[float, Reference]]:
+    """Each reference with the fraction of the document at which it stands, in that order."""
+    timed = {ref.row.id: _fraction(page, row, ref.row) for ref in references}
+    untimed = [ref for ref in references if timed[ref.row.id] is None]
+    spread = [ref for ref in untimed if page.role(ref.row) != "style"]
+    even = {ref.row.id: (i + 0.5) / len(spread) for i, ref in enumerate(spread)}
+
+    def place(reference: Reference) -> float:
+        fraction = timed[reference.row.id]
+        return even.get(reference.row.id, 0.0) if fraction is None else fraction
+
+    return sorted(((place(ref), ref) for ref in references), key=lambda item: item[0])
+
+
+def _fraction(page: Discovery, document: Row, row: Row) -> float | None:
+    """How much of the parent had arrived, by time, when the row was asked for."""
+    if row.parent != document.id:
+        return 1.0
+    if row.gap_ms is None or not document.dur_ms:
+        return None
+    return min(max(1.0 + row.gap_ms / document.dur_ms, 0.0), 1.0)
+
+
+def _element(page: Discovery, reference: Reference) -> bytes:
+    row = reference.row
+    url = page.written_url(reference)
+    then = f' onload="c{row.id}()" onerror="c{row.id}()"' if page.after(row) else ""
+    return _MARKUP[page.role(row)].format(url=url, then=then).encode()
+
+
+def _inline_script(page: Discovery, row: Row, references: list[Reference]) -> str:
+    """The loader, where scripts need it, and what happens after elements of this document."""
+    later = "".join(
+        f"function c{ref.row.id}(){{{calls(page, after)}}}"
+        for ref in references
+        if (after := page.after(ref.row))
+    )
+    loads = any(ref.after is not None or _in_script(page, ref) for ref in page.within(row))
+    return (LOADER if loads else "") + later
+
+
+def _in_script(page: Discovery, reference: Reference) -> bool:
+    return page.role(page.by_id[reference.carrier]) == "script"
+
+
+def _background_hooks(page: Discovery, row: Row) -> list[str]:
+    """Classes of the elements that make style rules of this document take effect."""
+    return [
+        style_class(ref.row)
+        for ref in page.within(row)
+        if page.role(page.by_id[ref.carrier]) == "style" and page.role(ref.row) == "image"
+    ]

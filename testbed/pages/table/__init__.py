@@ -1,0 +1,1 @@
+"""Resource tables: one row for each exchange of a page, no contents."""

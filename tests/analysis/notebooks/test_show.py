@@ -1,0 +1,92 @@
+"""Results as the frames and tables that notebooks end their cells with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.notebooks import show
+from analysis.rebuilt.rebuilt import Check, Grid, Rebuilt
+from analysis.records.results import Results, gather_results, read_results
+from testbed.base.errors import ConfigurationError
+from tests.analysis.sample import conditions, record
+
+
+@pytest.fixture(scope="module")
+def results(sample: Path) -> Results:
+    return read_results(sample)
+
+
+def without_reference(results: Results) -> Results:
+    experiment = {**results.manifest["experiment"], "reference": None}
+    return replace(results, manifest={**results.manifest, "experiment": experiment})
+
+
+def test_savings_stand_beside_the_published_ones(results: Results) -> None:
+    savings = show.savings(results)
+    assert len(savings) == 12
+    row = savings.query("page == 'amazon' and rtt_ms == 100").iloc[0]
+    assert row["improvement_pct"] == pytest.approx(
+        (row["plt_off_s"] - row["plt_on_s"]) / row["plt_off_s"] * 100, rel=0.05
+    )
+    assert (row["paper_plt_off_s"], row["paper_plt_on_s"]) == (2.60, 2.34)
+    assert row["paper_improvement_pct"] == 10
+    assert row["n"] <= 5
+
+
+def test_what_was_not_published_is_nan(results: Results) -> None:
+    savings = show.savings(without_reference(results))
+    assert all(math.isnan(value) for value in savings["paper_improvement_pct"])
+    assert not savings["improvement_pct"].isna().all()
+
+
+def test_proofs_say_where_data_rode_in_syns(results: Results) -> None:
+    sums = show.proofs(results).query("outcome == 'ok'").groupby("tfo")["syns_with_payload"].sum()
+    assert sums[False] == 0
+    assert sums[True] > 0
+
+
+def test_calibration_holds_theory_and_measured_of_each_link() -> None:
+    trials = [record(one) for one in conditions(pages=("amazon",))]
+    results = gather_results(Path("x"), trials, {"experiment": {"name": "paper-table1"}})
+    frame = show.calibration(results)
+    row = frame.query("rtt_ms == 20 and property == 'rtt'").iloc[0]
+    assert (row["theory"], row["measured"]) == pytest.approx((21.0035, 21.0037))
+    assert row["unit"] == "ms"
+    assert len(frame) == 3 * 4
+
+
+def test_a_figure_is_found_by_its_name_and_others_are_listed(results: Results) -> None:
+    found = show.rebuilt(results)
+    assert show.figure(found, "table1-improvement") is found.figures[0].chart
+    with pytest.raises(ConfigurationError, match=r"no figure 'other'.*table1-improvement"):
+        show.figure(found, "other")
+
+
+def test_without_a_publication_there_is_nothing_to_rebuild(results: Results) -> None:
+    with pytest.raises(ConfigurationError, match="rebuilds no publication"):
+        show.rebuilt(without_reference(results))
+    with pytest.raises(ConfigurationError, match="refers to no publication"):
+        show.differences(without_reference(results))
+
+
+def test_differences_are_those_of_the_reference(results: Results) -> None:
+    html = show.differences(results).to_html()
+    assert "The pages are those of 2013" in html
+    assert "CoNEXT 2011" in html
+
+
+def test_a_grid_shows_its_values_and_a_dash_for_none() -> None:
+    html = show.grid(Grid("<Title>", ("Page", "PLT (s)"), (("a<b", 1.25), ("c", None)))).to_html()
+    assert ">a&lt;b<" in html
+    assert ">1.25<" in html
+    assert ">\u2013<" in html
+
+
+def test_checks_say_what_was_stated_and_what_we_have() -> None:
+    check = Check("Table 1", "improvement", "10 %", "8 %", "differs", "Because.")
+    html = show.checks(Rebuilt("Title", checks=(check,))).to_html()
+    assert all(f">{text}<" in html for text in ("Table 1", "10 %", "8 %", "differs", "Because."))

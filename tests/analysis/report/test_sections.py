@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from analysis.records.cells import cells_of
+from analysis.records.results import read_results
+from analysis.report import sections
+from analysis.report.sections import (
+    KINDS,
+    distributions,
+    draw,
+    intervals,
+    lines,
+    make_sections,
+    maps,
+)
+from analysis.report.sections.panel import Panel
+from analysis.report.sections.sweep import Row, rows_of
+from analysis.tables.table import Table, make_table
+from testbed.model import Condition, Dns, LinkSpec, Protocol, Record, TcpSpec
+from tests.analysis.sample import conditions, experiment, record, write_results
+
+PROTOCOLS: tuple[Protocol, ...] = ("h1", "h2")
+DNS: tuple[Dns, ...] = ("hosts", "resolver")
+
+
+def sweep(
+    pages: Iterable[str] = ("amazon",),
+    rtts: Iterable[float] = (20.0,),
+    windows: Iterable[int] = (10,),
+    reuse: Iterable[int | None] = (None,),
+    tfos: Iterable[bool] = (False,),
+) -> list[Condition]:
+    return [
+        Condition(page, "graph", LinkSpec(rtt_ms=rtt),
+                  TcpSpec(tfo=tfo, initcwnd_segments=window, requests_per_connection=most))
+        for page, rtt, window, most, tfo in product(pages, rtts, windows, reuse, tfos)
+    ]  # fmt: skip
+
+
+def table_of(folder: Path, asked: Sequence[Condition], seeds: int = 1, few: int = 0) -> Table:
+    """The table of a run of ``asked``; with ``few`` only so many requests in each load."""
+    records = [cut(record(c, seed), few) for c in asked for seed in range(seeds)]
+    write_results(folder, records, experiment(seeds, conditions=tuple(asked), reference=None))
+    return make_table(cells_of(read_results(folder)), None)
+
+
+def cut(one: Record, few: int) -> Record:
+    assert one.load is not None
+    return replace(one, load=replace(one.load, requests=one.load.requests[:few])) if few else one
+
+
+def plans(table: Table) -> dict[str, tuple[Panel, ...]]:
+    """What would be drawn, by kind: drawing takes a while."""
+    rows = rows_of(table)
+    found = {kind.anchor: kind.plan(rows) for kind in KINDS}
+    return {anchor: panels for anchor, panels in found.items() if panels}
+
+
+def titles(table: Table) -> list[str]:
+    rows = rows_of(table)
+    return [kind.title(rows) for kind in KINDS if kind.plan(rows)]
+
+
+def test_two_swept_numbers_make_maps_by_page(tmp_path: Path) -> None:
+    asked = sweep(("amazon", "wsj"), (20.0, 100.0, 200.0), (4, 10, 20), tfos=(False, True))
+    table = table_of(tmp_path, asked, few=1)
+    assert [(name, len(panels)) for name, panels in plans(table).items()] == [
+        ("saved-maps", 2), ("time-maps", 2),
+    ]  # fmt: skip
+    sections_made = make_sections(table)
+    assert sections_made[1].title == "Page load time by RTT and initial window"
+    assert [re.findall("amazon|wsj", d.svg)[0] for d in sections_made[0].drawings] == [
+        "amazon", "wsj",
+    ]  # fmt: skip
+
+
+def test_two_values_are_no_map(tmp_path: Path) -> None:
+    rows = rows_of(table_of(tmp_path, sweep(rtts=(20.0, 100.0), windows=(4, 10, 20))))
+    assert maps.map_axes(rows) is None
+
+
+def test_the_axes_of_a_map_are_the_longest_and_the_rest_are_facets(tmp_path: Path) -> None:
+    asked = sweep(rtts=(20.0, 100.0, 200.0), windows=(2, 4, 10, 20), reuse=(1, 2, None, 6))
+    table = table_of(tmp_path, asked, few=1)
+    assert maps.map_axes(rows_of(table)) == ("initcwnd_segments", "requests_per_connection")
+    svg = draw(plans(table)["time-maps"][0].draw())
+    assert all(f"RTT {rtt} ms" in svg for rtt in (20, 100, 200))
+    assert "any" in svg  # no limit at all is a value, too
+
+
+def test_five_values_make_lines_and_four_do_not(tmp_path: Path) -> None:
+    five = table_of(tmp_path / "5", sweep(windows=(2, 4, 6, 8, 10)), few=1)
+    assert titles(five) == ["Page load time over initial window"]
+    four = table_of(tmp_path / "4", sweep(windows=(2, 4, 6, 8)), few=1)
+    assert plans(four) == {}
+
+
+def test_pairs_have_lines_of_what_is_saved(tmp_path: Path) -> None:
+    asked = sweep(rtts=map(float, range(10, 60, 10)), windows=(4, 10), tfos=(False, True))
+    times, savings = make_sections(table_of(tmp_path, asked, few=1))
+    assert (times.anchor, savings.anchor) == ("time-lines", "saved-lines")
+    assert "Fast Open" in times.drawings[0].svg
+    assert "Time saved (%)" in savings.drawings[0].svg
+
+
+def test_too_many_lines_become_more_figures(tmp_path: Path) -> None:
+    some = sweep(rtts=map(float, range(10, 70, 10)), windows=(4, 10), reuse=(1, 2))
+    asked = [replace(c, protocol=p, dns=dns) for c in some for p in PROTOCOLS for dns in DNS]
+    rows = rows_of(table_of(tmp_path, asked, few=1))
+    assert lines.line_axis(rows) == "rtt_ms"
+    assert len(lines.TIME_LINES.plan(rows)) == 2  # 16 lines: one figure for each window
+
+
+def test_what_a_map_shows_is_not_drawn_as_lines(tmp_path: Path) -> None:
+    asked = sweep(rtts=map(float, range(10, 70, 10)), windows=(4, 10, 20))
+    assert list(plans(table_of(tmp_path, asked, few=1))) == ["time-maps"]
+
+
+def test_repeated_loads_have_intervals_where_they_differ(tmp_path: Path) -> None:
+    table = table_of(tmp_path, conditions(["amazon", "wsj"], [20.0, 100.0]), seeds=6, few=1)
+    (section,) = make_sections(table)
+    assert section.anchor == "intervals"
+    assert len(section.drawings) == 2
+    assert "RTT 100 ms" in section.drawings[0].svg
+
+
+def test_equal_loads_have_no_intervals(tmp_path: Path) -> None:
+    asked = conditions(["amazon"], [20.0])
+    records = [cut(record(c, seed, 1000.0), 1) for c in asked for seed in range(12)]
+    write_results(tmp_path, records, experiment(12, conditions=asked, reference=None))
+    assert make_sections(make_table(cells_of(read_results(tmp_path)), None)) == ()
+
+
+def test_ten_loads_have_a_distribution(tmp_path: Path) -> None:
+    asked = conditions(["amazon"], [20.0, 100.0])
+    assert "load-times" not in plans(table_of(tmp_path / "9", asked, seeds=9, few=1))
+    found = plans(table_of(tmp_path / "10", asked, seeds=10, few=1))["load-times"]
+    assert [panel.caption for panel in found] == ["10 loads a line."] * 2
+
+
+def test_latencies_of_each_condition_by_arm(tmp_path: Path) -> None:
+    (section,) = make_sections(table_of(tmp_path, conditions(["amazon", "wsj"], [20.0])))
+    assert section.anchor == "latencies"
+    assert [d.caption for d in section.drawings] == ["62 requests a line.", "140 requests a line."]
+    assert "Fast Open" in section.drawings[0].svg
+
+
+def test_without_arms_lines_are_of_the_longest_axis_that_fits(tmp_path: Path) -> None:
+    asked = sweep(rtts=(20.0, 100.0, 200.0), windows=range(1, 9))
+    panels = distributions.REQUESTS.plan(rows_of(table_of(tmp_path, asked)))
+    assert len(panels) == 8  # one for each window, with a line for each RTT
+
+
+def test_an_unproven_load_is_in_no_figure(tmp_path: Path) -> None:
+    asked = conditions(["amazon"], [20.0])
+    records = [replace(record(c), outcome="failed", reason="no") for c in asked]
+    write_results(tmp_path, records, experiment(1, conditions=asked, reference=None))
+    assert make_sections(make_table(cells_of(read_results(tmp_path)), None)) == ()
+
+
+def test_of_many_figures_some_are_drawn_and_the_report_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sections, "MAX_DRAWINGS", 2)
+    table = table_of(tmp_path, conditions(["amazon", "wsj"], [20.0, 100.0]))
+    (section,) = make_sections(table)
+    assert len(section.drawings) == 2
+    assert section.left_out.startswith("2 of 4 figures are shown")
+
+
+def test_many_rows_of_intervals_are_thinned(tmp_path: Path) -> None:
+    asked = sweep(rtts=map(float, range(1, 41)))
+    (panel,) = intervals.INTERVALS.plan(rows_of(table_of(tmp_path, asked, seeds=2, few=1)))
+    assert panel.caption.startswith("24 of 40 rows")
+
+
+def test_equal_records_give_equal_drawings_whatever_their_order(tmp_path: Path) -> None:
+    asked = sweep(("amazon", "wsj"), (20.0, 100.0, 200.0), (4, 10, 20), tfos=(False, True))
+    table = table_of(tmp_path, asked, few=1)
+    lines_of_file = (tmp_path / "records.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "records.jsonl").write_text("".join(reversed(lines_of_file)))
+    again = make_table(cells_of(read_results(tmp_path)), None)
+    assert make_sections(again) == make_sections(table)
+
+
+def test_identifiers_of_drawings_are_unique(tmp_path: Path) -> None:
+    asked = sweep(("amazon", "wsj"), (20.0, 100.0, 200.0), (4, 10, 20), tfos=(False, True))
+    drawn = [d.svg for s in make_sections(table_of(tmp_path, asked, few=1)) for d in s.drawings]
+    found = [name for svg in drawn for name in set(re.findall(r'\bid="([^"]+)"', svg))]
+    assert len(found) == len(set(found))
+
+
+def test_a_row_keeps_its_axes(tmp_path: Path) -> None:
+    rows = rows_of(table_of(tmp_path, conditions(["amazon"], [20.0])))
+    assert [type(row) for row in rows] == [Row]
+    assert rows[0].axes["rtt_ms"] == 20.0
+    assert len(rows[0].cells) == 2

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.report.terminal import render_table
+from testbed.model import Condition, LinkSpec, TcpSpec
+from tests.analysis.sample import broken, conditions, experiment, record, write_results
+
+
+def test_table_beside_the_papers(sample: Path) -> None:
+    text = render_table(sample, 100)
+    rows = [line.split() for line in text.splitlines()]
+    assert ["amazon", "20", "ms", "1.664", "1.568", "5.8", "96.0", "4", "+1.8", "proven"] in [
+        [word for word in row if ".." not in word and word not in ("1.54", "1.48")] for row in rows
+    ]
+    assert "on: partial" in text
+    assert "116 of 120 loads are proven" in text
+    assert "environment " in text
+
+
+@pytest.mark.parametrize("width", [20, 39, 60, 80, 100, 160])
+def test_lines_fit_and_gains_stay(sample: Path, width: int) -> None:
+    text = render_table(sample, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.count("5.8") and "23.8" in text
+
+
+def test_escape_sequences_of_a_reason_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    cells = conditions(["amazon"], [20.0])
+    bad = replace(broken(record(cells[0]), "timeout"), reason="\x1b]0;owned\x07\x1b[2J\nlast line")
+    write_results(tmp_path, [bad, record(cells[1])], experiment(1, conditions=cells))
+    text = render_table(tmp_path, 80)
+    assert "last line" in text
+    assert all(c.isprintable() or c == "\n" for c in text)
+
+
+def test_other_sweeps(tmp_path: Path) -> None:
+    cells = tuple(
+        Condition("amazon", "graph", LinkSpec(20.0), TcpSpec(initcwnd_segments=w)) for w in (3, 10)
+    )
+    records = [record(cells[0], 0, 1234.5), broken(record(cells[1]), "lab_mismatch")]
+    write_results(tmp_path, records, experiment(1, conditions=cells, reference=None))
+    lines = render_table(tmp_path, 100).splitlines()
+    assert lines[0].split()[:4] == ["page", "RTT", "initial", "window"]
+    assert lines[2].split() == [
+        "amazon",
+        "20",
+        "ms",
+        "3",
+        "1234.5",
+        "1234.5..1234.5",
+        "1/1",
+        "proven",
+    ]
+    assert lines[3].endswith("lab mismatch")
+
+
+def test_many_rows_do_not_flood_the_terminal(tmp_path: Path) -> None:
+    cells = conditions(["amazon"], [float(rtt) for rtt in range(100)])
+    write_results(tmp_path, map(record, cells), experiment(1, conditions=cells, reference=None))
+    text = render_table(tmp_path, 100)
+    assert text.count(" proven\n") == 60
+    assert "... and 40 more rows: table.csv has all of them.\n" in text
+
+
+def test_sixty_rows_are_all_shown(tmp_path: Path) -> None:
+    cells = conditions(["amazon"], [float(rtt) for rtt in range(60)])
+    write_results(tmp_path, map(record, cells), experiment(1, conditions=cells, reference=None))
+    text = render_table(tmp_path, 100)
+    assert text.count(" proven\n") == 60
+    assert "more row" not in text

@@ -1,0 +1,111 @@
+"""Intervals, with simulated load times that are as skewed as real ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from analysis.stats.estimates import Interval, Sample, describe_sample
+from analysis.stats.shift import estimate_shift
+
+SIMULATIONS = 1000
+MEDIAN_MS = 1100.0
+Times = numpy.typing.NDArray[numpy.float64]
+
+
+def skewed(seed: int, runs: int, n: int) -> Times:
+    """Load times of 1 s and something with a long tail (lognormal), one row for each run."""
+    chance = numpy.random.default_rng(seed)
+    return 1000.0 + 100.0 * chance.lognormal(0.0, 1.0, (runs, n))
+
+
+def describe(values: list[float]) -> Sample:
+    sample = describe_sample(values)
+    assert sample is not None
+    return sample
+
+
+def share(hits: list[bool]) -> float:
+    return sum(hits) / len(hits)
+
+
+@pytest.mark.parametrize("n", [6, 10, pytest.param(21, marks=pytest.mark.slow)])
+def test_intervals_of_medians_hold_as_often_as_they_promise(n: int) -> None:
+    found = [describe(row.tolist()).median.interval for row in skewed(n, SIMULATIONS, n)]
+    covered = share([interval is not None and interval.holds(MEDIAN_MS) for interval in found])
+    assert 0.92 <= covered <= 0.985
+
+
+def test_the_range_of_few_values_holds_as_often_as_its_level_says() -> None:
+    found = [describe(row.tolist()).median.interval for row in skewed(3, SIMULATIONS, 3)]
+    assert {interval.level for interval in found if interval} == {0.75}
+    assert share([i is not None and i.holds(MEDIAN_MS) for i in found]) == pytest.approx(
+        0.75, abs=0.04
+    )
+
+
+def test_intervals_of_means_hold_less_often_where_values_are_skewed() -> None:
+    true = 1000.0 + 100.0 * math.exp(0.5)
+    found = [describe(row.tolist()).mean.interval for row in skewed(40, 300, 40)]
+    assert 0.86 <= share([i is not None and i.holds(true) for i in found]) <= 0.97
+
+
+@pytest.mark.parametrize("n", [6, 10, 30])
+def test_two_equal_arms_differ_in_one_of_twenty_runs(n: int) -> None:
+    first, second = skewed(1, SIMULATIONS, n), skewed(2, SIMULATIONS, n)
+    found = [estimate_shift(row.tolist()).interval for row in first - second]
+    false_alarms = share([interval is None or not interval.holds(0.0) for interval in found])
+    assert 0.02 <= false_alarms <= 0.065
+
+
+def test_the_interval_of_a_shift_holds_the_shift_under_drift() -> None:
+    """The machine gets slower block by block: pairs within a block do not notice."""
+    drift = numpy.linspace(0.0, 2000.0, 12)
+    first, second = (skewed(seed, SIMULATIONS, 12) + drift for seed in (3, 4))
+    found = [estimate_shift(row.tolist()).interval for row in first - (second - 80.0)]
+    assert 0.93 <= share([i is not None and i.holds(80.0) for i in found]) <= 0.98
+
+
+def test_one_value_has_no_interval_and_none_has_no_sample() -> None:
+    one = describe([1234.5])
+    assert (one.n, one.median.value, one.mean.value, one.outliers) == (1, 1234.5, 1234.5, 0)
+    assert one.median.interval is one.mean.interval is None
+    assert describe_sample([]) is None
+
+
+def test_no_spread_is_an_interval_without_width() -> None:
+    same = describe([600.0] * 7)
+    assert same.median.interval == same.mean.interval == Interval(600.0, 600.0)
+    assert describe([600.0] * 2).median.interval == Interval(600.0, 600.0, 0.5)
+
+
+def test_outliers_are_counted_and_kept() -> None:
+    sample = describe([100.0, 101.0, 102.0, 103.0, 104.0, 105.0, 400.0])
+    assert (sample.n, sample.outliers) == (7, 1)
+    assert sample.mean.value == pytest.approx(145.0)
+    assert sample.median.value == 103.0
+
+
+@example([1.0] * 4 + [887001.0855020426] * 2)  # rounding led beyond the greatest
+@example(
+    [
+        7.0,
+        4892.17,
+        717.934121101788,
+        717.934121101788,
+        91706.05445705335,
+        91706.05445705335,
+        717.934121101788,
+    ]
+)  # and the low end beyond the median
+@given(st.lists(st.floats(1, 1e6), min_size=2, max_size=12))
+def test_order_does_not_matter_and_the_median_is_inside(values: list[float]) -> None:
+    sample = describe(values)
+    assert sample == describe(values[::-1])
+    interval = sample.median.interval
+    assert interval is not None
+    assert min(values) <= interval.low <= sample.median.value <= interval.high <= max(values)

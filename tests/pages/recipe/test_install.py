@@ -1,0 +1,110 @@
+"""Packages come from their registry once, and only as they are pinned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.base.errors import MissingError
+from testbed.pages.recipe.debian import Pinned, choose_version
+from testbed.pages.recipe.description import Recipe, read_recipe
+from testbed.pages.recipe.install import find_installed, install, read_package
+from testbed.pages.recipe.npm import npm_integrity
+from tests.pages.recipe.recipes import FILES, TABLE, tarball, write_page
+
+PINNED = Pinned("p", "1.0-1", "0" * 64, "bookworm", newest=False)
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a fake npm that hands out ``small.tgz`` and counts how often."""
+    folder = tmp_path / "registry"
+    folder.mkdir()
+    (folder / "small.tgz").write_bytes(tarball(FILES))
+    npm = folder / "npm"
+    npm.write_text(
+        "#!/bin/sh\n"
+        'while [ "$1" != --pack-destination ]; do shift; done\n'
+        f'echo "$3" >> {folder}/asked\n'
+        f'exec /bin/cp {folder}/small.tgz "$2"/\n'
+    )
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    return folder
+
+
+def recipe(tmp_path: Path, registry: Path) -> Recipe:
+    integrity = npm_integrity(registry / "small.tgz")
+    return read_recipe(write_page(tmp_path / "pages", integrity=integrity))
+
+
+def asked(registry: Path) -> list[str]:
+    return (registry / "asked").read_text().split()
+
+
+def test_a_package_is_fetched_once(tmp_path: Path, registry: Path) -> None:
+    small = recipe(tmp_path, registry)
+    first = install(small, tmp_path / "cache", lambda _: None)
+    assert install(small, tmp_path / "cache", lambda _: None) == first
+    assert asked(registry) == ["small@1.0.0"]
+    assert read_package(small, first)["a.js"] == FILES["package/a.js"]
+
+
+def test_a_damaged_copy_is_fetched_again(tmp_path: Path, registry: Path) -> None:
+    small = recipe(tmp_path, registry)
+    first = install(small, tmp_path / "cache", lambda _: None)
+    first.archive.write_bytes(b"damaged")
+    assert install(small, tmp_path / "cache", lambda _: None) == first
+    assert len(asked(registry)) == 2
+
+
+def test_another_package_under_the_same_name_is_refused(tmp_path: Path, registry: Path) -> None:
+    small = recipe(tmp_path, registry)
+    (registry / "small.tgz").write_bytes(tarball({"package/index.html": b"evil"}))
+    with pytest.raises(MissingError, match=r"small@1\.0\.0: the registry gave .*it is not used"):
+        install(small, tmp_path / "cache", lambda _: None)
+    assert list((tmp_path / "cache").rglob("*.tgz")) == []
+
+
+def test_an_unreachable_registry_is_told(tmp_path: Path, registry: Path) -> None:
+    small = recipe(tmp_path, registry)
+    (registry / "npm").write_text("#!/bin/sh\necho ENOTFOUND >&2\nexit 1\n")
+    with pytest.raises(MissingError, match=r"npm cannot fetch small@1\.0\.0: .*ENOTFOUND"):
+        install(small, tmp_path / "cache", lambda _: None)
+
+
+def test_the_pinned_version_is_taken_when_there_is_a_newer_one() -> None:
+    assert choose_version(PINNED, ["1.0-2", "1.0-1"]) == "1.0-1"
+
+
+def test_a_version_that_is_gone_is_told_with_the_ways_on() -> None:
+    with pytest.raises(MissingError) as caught:
+        choose_version(PINNED, ["1.0-2"])
+    assert str(caught.value) == (
+        "p 1.0-1 is no longer in Debian's suite bookworm (offered: 1.0-2); set recipe.version and "
+        'recipe.sha256 to an offered one, or set recipe.when_gone to "newest"'
+    )
+
+
+def test_the_newest_is_taken_only_where_the_recipe_says_so() -> None:
+    moving = Pinned("p", "1.0-1", "0" * 64, "bookworm", newest=True)
+    assert choose_version(moving, ["1.0-3", "1.0-2"]) == "1.0-3"
+    with pytest.raises(MissingError, match="offered: nothing"):
+        choose_version(moving, [])
+
+
+@pytest.mark.parametrize(("when_gone", "kept"), [("newest", "1.0-3"), ("refuse", None)])
+def test_a_machine_keeps_the_version_that_it_settled_on(
+    tmp_path: Path, when_gone: str, kept: str | None
+) -> None:
+    table = TABLE.replace('"npm"', '"debian"').replace('"1.0.0"', '"1.0-1"')
+    checksum = f'sha256 = "{"0" * 64}"\nsuite = "bookworm"\nwhen_gone = "{when_gone}"'
+    debian = table.replace('integrity = "{integrity}"', checksum)
+    small = read_recipe(write_page(tmp_path / "pages", table=debian))
+    for folder in ("1.0-3", ".fetch-killed"):
+        place = tmp_path / "cache" / "packages" / "debian" / "small" / folder
+        place.mkdir(parents=True)
+        (place / "small.deb").write_bytes(b"another")
+    found = find_installed(small, tmp_path / "cache")
+    assert (found and found.version) == kept

@@ -1,0 +1,200 @@
+"""Built folders: whole or not there, cached by what they come from, the same everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.archive.reading import read_archive
+from testbed.base.checksums import CHECKSUMS_FILE
+from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.proc import run
+from testbed.pages import build
+from testbed.pages.build import build_page, main
+from testbed.pages.catalogue import find_page, list_pages
+from testbed.pages.facts import read_facts
+from tests.pages.conftest import FACTS, NAMES, PAGES
+
+ROWS = (
+    "0,,a.example,text/html,200,1480,4000,root,,0,100\n"
+    "1,0,a.example,image/png,200,980,500,url-in-main-html,-90,10,5\n"
+)
+
+
+def test_the_second_build_is_the_first(small: Callable[[str], Path], tmp_path: Path) -> None:
+    folder, cache = small(ROWS), tmp_path / "cache"
+    first = build_page(folder, cache)
+    stamp = (first / "page.har").stat().st_mtime_ns
+    assert build_page(folder, cache) == first
+    assert (first / "page.har").stat().st_mtime_ns == stamp
+    assert [path.name for path in cache.iterdir()] == [first.name]
+
+
+@pytest.mark.parametrize("damage", ["cut", "same length", "gone", "one more", "list gone"])
+def test_a_damaged_build_is_built_again(
+    small: Callable[[str], Path], tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    caplog.set_level("INFO", "testbed")
+    folder, cache = small(ROWS), tmp_path / "cache"
+    built = build_page(folder, cache)
+    before = contents(built)
+    body = next(iter(sorted((built / "bodies").iterdir())))
+    if damage == "cut":
+        body.write_bytes(body.read_bytes()[:-1])
+    elif damage == "same length":
+        body.write_bytes(bytes(body.stat().st_size))
+    elif damage == "one more":
+        (built / "bodies" / "stray").touch()
+    else:
+        (body if damage == "gone" else built / CHECKSUMS_FILE).unlink()
+    assert build_page(folder, cache) == built
+    assert contents(built) == before
+    assert [path.name for path in cache.iterdir()] == [built.name]
+    (said,) = caplog.messages
+    assert said.startswith("small: ") and said.endswith("is damaged; building it again")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_the_checksums_are_those_of_sha256sum(small: Callable[[str], Path], tmp_path: Path) -> None:
+    built = build_page(small(ROWS), tmp_path / "cache")
+    assert run(["sha256sum", "--check", "--strict", CHECKSUMS_FILE], cwd=built).returncode == 0
+
+
+def test_a_damaged_build_that_cannot_be_replaced_is_told(
+    small: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, cache = small(ROWS), tmp_path / "cache"
+    built = build_page(folder, cache)
+    (built / "page.har").write_text("{")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(build, "write_checksums", full)
+    with pytest.raises(StorageError, match="No space left"):
+        build_page(folder, cache)
+    assert (built / "page.har").read_text() == "{"
+
+
+def test_another_table_is_another_build(small: Callable[[str], Path], tmp_path: Path) -> None:
+    first = build_page(small(ROWS), tmp_path)
+    second = build_page(small(ROWS.replace("980", "981")), tmp_path)
+    assert first != second
+    assert read_archive(first).digest != read_archive(second).digest
+
+
+def test_other_code_is_another_build(
+    small: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = build_page(small(ROWS), tmp_path)
+    code = tmp_path / "page"
+    code.mkdir()
+    (code / "build.py").write_text("# other code\n")
+    monkeypatch.setattr(build, "__file__", str(code / "build.py"))
+    second = build_page(small(ROWS), tmp_path)
+    assert first != second
+    assert read_archive(first).digest == read_archive(second).digest
+
+
+def test_a_rival_that_was_first_is_no_error(
+    small: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, cache = small(ROWS), tmp_path / "cache"
+    rename = Path.rename
+
+    def lose(ours: Path, target: Path) -> Path:
+        target.mkdir()
+        (target / "rival").touch()
+        return rename(ours, target)
+
+    monkeypatch.setattr(Path, "rename", lose)
+    target = build_page(folder, cache)
+    assert [path.name for path in target.iterdir()] == ["rival"]
+    assert [path.name for path in cache.iterdir()] == [target.name]
+
+
+def test_a_cache_that_cannot_be_written_is_told(
+    small: Callable[[str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match=r"cannot write the page small to .*/file"):
+        build_page(small(ROWS), tmp_path / "file")
+
+
+def test_the_same_bytes_under_any_hash_seed(tmp_path: Path) -> None:
+    digests = set()
+    for seed in ("0", "1", "77"):
+        cache = tmp_path / seed
+        argv = [sys.executable, "-m", "testbed.pages.build", "--pages", str(PAGES)]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        run(
+            [*argv, "--cache", str(cache), "wikipedia", "wsj"],
+            cwd=PAGES.parent,
+            env=environment,
+        )
+        digests.add(tuple(read_archive(path).digest for path in sorted(cache.iterdir())))
+    assert len(digests) == 1
+
+
+def test_the_har_has_what_the_format_asks_for(small: Callable[[str], Path], tmp_path: Path) -> None:
+    log = json.loads((build_page(small(ROWS), tmp_path) / "page.har").read_text())["log"]
+    assert log["version"] == "1.2"
+    for entry in log["entries"]:
+        assert entry["time"] == sum(entry["timings"].values())
+        assert {"startedDateTime", "request", "response", "cache", "timings"} <= entry.keys()
+        assert {"method", "url", "httpVersion", "cookies", "headers", "queryString", "headersSize",
+                "bodySize"} == entry["request"].keys()  # fmt: skip
+        assert {"status", "statusText", "httpVersion", "cookies", "headers", "content",
+                "redirectURL", "headersSize", "bodySize"} <= entry["response"].keys()  # fmt: skip
+    assert log["entries"][1]["startedDateTime"] == "2013-03-13T00:00:00.010Z"
+
+
+def test_the_digest_covers_the_bodies(small: Callable[[str], Path], tmp_path: Path) -> None:
+    archive = read_archive(build_page(small(ROWS), tmp_path))
+    for entry in archive.entries:
+        assert entry.body is not None
+        assert hashlib.sha256(entry.body.read_bytes()).hexdigest() == entry.body.name
+
+
+def test_the_development_command_builds_what_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["--pages", str(PAGES), "--cache", str(tmp_path), "wikipedia"])
+    assert [Path(line).parent for line in capsys.readouterr().out.split()] == [tmp_path]
+
+
+def test_pages_are_found_by_name() -> None:
+    assert set(NAMES) < {folder.name for folder in list_pages(PAGES)}
+    assert find_page(PAGES, "wsj") == PAGES / "wsj"
+    with pytest.raises(ConfigurationError, match="no page 'wikipeda'; did you mean 'wikipedia'"):
+        find_page(PAGES, "wikipeda")
+    with pytest.raises(ConfigurationError, match="no page 'x'; the pages are agency,"):
+        find_page(PAGES, "x")
+
+
+def test_facts_are_checked_all_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "page.toml"
+    path.write_text(FACTS.replace('"made up"', "3").replace("licence", "license"))
+    with pytest.raises(ConfigurationError) as caught:
+        read_facts(path)
+    assert len(caught.value.problems) == 3
+    path.write_text("title = \n")
+    with pytest.raises(ConfigurationError, match=r"page\.toml: cannot be read"):
+        read_facts(path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_committed_facts_say_when_and_whence(name: str) -> None:
+    facts = read_facts(PAGES / name / "page.toml")
+    assert facts.url.startswith("http://")
+    assert facts.deviations
+    assert ("fit2011" in name) == ("proves nothing" in facts.deviations[0])
