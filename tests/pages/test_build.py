@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from testbed.archive.reading import read_archive
+from testbed.base import sources
 from testbed.base.checksums import CHECKSUMS_FILE
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.proc import run
@@ -96,10 +98,11 @@ def test_other_code_is_another_build(
     small: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = build_page(small(ROWS), tmp_path)
-    code = tmp_path / "page"
-    code.mkdir()
-    (code / "build.py").write_text("# other code\n")
-    monkeypatch.setattr(build, "__file__", str(code / "build.py"))
+    code = tmp_path / "testbed"
+    shutil.copytree(sources.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
+    with (code / "pages" / "synthesis" / "text.py").open("a") as module:
+        module.write("# other code\n")
+    monkeypatch.setattr(sources, "PACKAGE", code)
     second = build_page(small(ROWS), tmp_path)
     assert first != second
     assert read_archive(first).digest == read_archive(second).digest
