@@ -91,7 +91,7 @@ regression: ## Run the nightly sweep, remember it, and compare it with its basel
 	./run.sh compare analysis/baselines/nightly "$$results" --across all
 
 .PHONY: reference
-reference: ## Write docs/command-line.md and docs/knobs.md anew, from the code.
+reference: ## Write docs/command-line.md, knobs.md and results.md anew, from the code.
 	@$(DEVELOP) --without-kernel python -P -m firstflight.reference
 
 .PHONY: lock

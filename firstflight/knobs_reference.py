@@ -11,12 +11,13 @@ KNOBS_REFERENCE = ROOT / "docs" / "knobs.md"
 _INTRODUCTION = """\
 # Knobs
 
-Written by `make reference` from the declarations in `testbed/model/asked.py`; `./run.sh knobs`
-prints the same. An experiment file sets a knob in its table (`[link]`, `[tcp]`, or at the top,
-before any table), `--set NAME=VALUE` sets it on the command line, and a list in `[sweep]` loads
-every condition with each of its values; a knob marked * holds for a whole experiment and cannot be
-swept.
-*Since* is the first schema of results that has the knob: results of before had its default.
+This page lists every knob that an experiment may set. It is written by `make reference` from the
+declarations in `testbed/model/asked.py`; `./run.sh knobs` prints the same.
+
+An experiment file sets a knob in its table (`[link]`, `[tcp]`, or at the top, before any table),
+`--set NAME=VALUE` sets it on the command line, and a list in `[sweep]` loads every condition with
+each of its values; a knob marked * holds for a whole experiment and cannot be swept.
+*Since* is the first schema of results that has the knob: older results had its default.
 """
 
 

@@ -1,6 +1,6 @@
 """``docs/command-line.md``: every verb's help, and what ``run.sh`` sets up for it.
 
-``python -m firstflight.reference`` writes it anew, and docs/knobs.md.
+``python -m firstflight.reference`` writes it anew, and docs/knobs.md and docs/results.md.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import click
 
 from firstflight.cli.main import NEEDS, testbed
 from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
+from firstflight.results_reference import RESULTS_REFERENCE, render_results
 from firstflight.usage import PROGRAM, REFERENCE
 
 WIDTH = 90
 _INTRODUCTION = f"""\
 # The command line
 
-Written by `make reference` from the verbs themselves. `{PROGRAM}` answers `--help` and mistyped
-words from this file, before anything is set up, and sets up what the verb needs and no more:
-`python` is the Python environment (no Debian package is installed), `programs` is all but a virtual
-kernel, `kernel` is everything. `{PROGRAM}` alone is `{PROGRAM} run`.
+This page lists every verb of `{PROGRAM}` with its options. It is written by `make reference` from
+the verbs themselves. `{PROGRAM}` alone is `{PROGRAM} run`.
+
+`{PROGRAM}` answers `--help` and mistyped words from this file, before anything is set up. Then it
+sets up what the verb needs and no more: `python` is the Python environment (no Debian package is
+installed), `programs` is all but a virtual kernel, `kernel` is everything.
 """
 
 
@@ -64,3 +67,4 @@ def _help(words: tuple[str, ...]) -> str:
 if __name__ == "__main__":
     REFERENCE.write_text(render_reference(), encoding="utf-8")
     KNOBS_REFERENCE.write_text(render_knobs(), encoding="utf-8")
+    RESULTS_REFERENCE.write_text(render_results(), encoding="utf-8")

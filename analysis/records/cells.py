@@ -26,9 +26,13 @@ class Spread:
     """Median, least and greatest of ``n`` values, all in the values' own unit."""
 
     median: float
+    """The median."""
     low: float
+    """The least value."""
     high: float
+    """The greatest value."""
     n: int
+    """How many values there are."""
 
 
 @dataclass(frozen=True)  # no slots: what is asked for at every turn is worked out once

@@ -15,20 +15,22 @@ MAX_LISTED = 100
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Requests of ``loads`` loads by how they were answered.
-
-    ``not_made`` are recorded requests that no load made, nor any like them.  In ``pinned`` of the
-    loads scripts had pinned clocks and random numbers.  ``sockets`` are WebSockets that the server
-    refused, which are no requests.
-    """
+    """Requests of some loads by how they were answered."""
 
     exact: int = 0
+    """Requests answered with their own recording."""
     inexact: int = 0
+    """Requests answered with the nearest recording."""
     missed: int = 0
+    """Requests that the page does not hold."""
     not_made: int = 0
+    """Recorded requests that a load made neither exactly nor inexactly."""
     loads: int = 0
+    """Loads that the counts are of."""
     pinned: int = 0
+    """Loads whose scripts had pinned clocks and random numbers."""
     sockets: int = 0
+    """WebSockets that the server refused: they are no requests."""
 
     @property
     def requests(self) -> int:

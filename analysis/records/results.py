@@ -18,9 +18,13 @@ class Identity:
     """What must be equal before two numbers may stand in one statistic."""
 
     environment: str | None
+    """The environment id."""
     kernel: str | None
+    """The name of the kernel: `virtual` or `host`."""
     kernel_version: str | None
+    """The version of that kernel."""
     clients: dict[str, str]
+    """The version of each client, by its name."""
 
 
 @dataclass(frozen=True, slots=True)

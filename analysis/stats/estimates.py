@@ -22,11 +22,14 @@ LEAST_FOR_LEVEL = 6
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A confidence interval in the values' unit; ``level`` is what it reaches, at most 0.95."""
+    """A confidence interval in the values' unit."""
 
     low: float
+    """The lower end."""
     high: float
+    """The upper end."""
     level: float = LEVEL
+    """The confidence that the interval reaches, at most 0.95: with few values it is less."""
 
     @property
     def half_width(self) -> float:
@@ -40,20 +43,26 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value with its interval; ``interval`` is ``None`` where there is too little to say."""
+    """A value with its confidence interval."""
 
     value: float
+    """The estimate."""
     interval: Interval | None
+    """Its confidence interval; null with too few values, or where nothing varies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """``n`` values: median, mean, and how many lie outside Tukey's fences (they are kept)."""
+    """Statistics of some values."""
 
     n: int
+    """How many values there are."""
     median: Estimate
+    """Their median."""
     mean: Estimate
+    """Their mean."""
     outliers: int
+    """How many lie outside Tukey's fences; they are kept."""
 
 
 def describe_sample(values: Iterable[float]) -> Sample | None:

@@ -4,13 +4,77 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.records.cells import Cell, Spread
 from analysis.records.coverage import Coverage
 from analysis.stats.estimates import Estimate, Sample
 from analysis.tables.table import Pair, Table
+
+_COVERED = {
+    "requests_exact": "Requests answered with their own recording, over all trials.",
+    "requests_inexact": "Requests answered with the nearest recording.",
+    "requests_missed": "Requests that the page does not hold.",
+    "requests_not_made": "Recorded requests that were not made.",
+    "status": "`proven` (every trial is), `partial` (some are), or what happened instead.",
+    "problems": "What lab and packet capture hold against trials that do not count.",
+}
+
+
+def _statistics(of: str, whose: str) -> dict[str, str]:
+    mean = f"{of}_mean"
+    return {
+        f"{of}_ci_low_ms": f"Lower end of the confidence interval of the median {whose}.",
+        f"{of}_ci_high_ms": "Its upper end.",
+        f"{mean}_ms": f"Mean load time {whose}.",
+        f"{mean}_ci_low_ms": "Lower end of the confidence interval of that mean.",
+        f"{mean}_ci_high_ms": "Its upper end.",
+        f"{of}_outliers": f"Load times {whose} outside Tukey's fences; they are kept.",
+    }
+
+
+CELL_COLUMNS: Mapping[str, str] = {
+    "plt_ms": "Median page load time of the proven trials.",
+    "plt_min_ms": "Least page load time.",
+    "plt_max_ms": "Greatest page load time.",
+    **_statistics("plt", "of the condition"),
+    "ci_level_pct": "Confidence that the intervals reach: 95, or less with few trials.",
+    "planned": "Trials that were planned.",
+    "proven": "Trials that are proven, and so count.",
+    **_COVERED,
+}
+"""What each column of a row for one condition holds, after those of its knobs."""
+PAIR_COLUMNS: Mapping[str, str] = {
+    "plt_off_ms": "Median page load time without Fast Open, over the seeds proven in both arms.",
+    "plt_on_ms": "Median page load time with Fast Open, over the same seeds.",
+    "improvement_pct": "Median over the seeds of each one's gain, of its time without Fast Open.",
+    "paper_plt_off_s": "Published load time without Fast Open; empty without a published row.",
+    "paper_plt_on_s": "Published load time with Fast Open.",
+    "paper_improvement_pct": "Published gain.",
+    "plt_off_min_ms": "Least load time without Fast Open.",
+    "plt_off_max_ms": "Greatest load time without Fast Open.",
+    "plt_on_min_ms": "Least load time with Fast Open.",
+    "plt_on_max_ms": "Greatest load time with Fast Open.",
+    "improvement_min_pct": "Least gain of a seed.",
+    "improvement_max_pct": "Greatest gain of a seed.",
+    **_statistics("plt_off", "without Fast Open"),
+    **_statistics("plt_on", "with Fast Open"),
+    "saved_ms": "Hodges-Lehmann estimate of the time that Fast Open saves.",
+    "saved_ci_low_ms": "Lower end of its confidence interval.",
+    "saved_ci_high_ms": "Upper end of its confidence interval.",
+    "saved_pct": "The same estimate of each seed's saving, of its time without Fast Open.",
+    "saved_ci_low_pct": "Lower end of its confidence interval.",
+    "saved_ci_high_pct": "Upper end of its confidence interval.",
+    "ci_level_pct": "Confidence that the intervals reach: 95, or less with few trials.",
+    "n": "Seeds that are proven in both arms: only these are compared.",
+    "planned_off": "Trials that were planned without Fast Open.",
+    "planned_on": "Trials that were planned with Fast Open.",
+    "proven_off": "Trials that are proven without Fast Open.",
+    "proven_on": "Trials that are proven with Fast Open.",
+    **_COVERED,
+}
+"""What each column of a row for both arms of a condition holds, after those of its knobs."""
 
 
 def table_rows(table: Table) -> list[dict[str, Any]]:

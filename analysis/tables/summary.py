@@ -10,14 +10,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
-from analysis.records.cells import Cell, experiment_of
-from analysis.records.coverage import replay_facts
-from analysis.records.results import Results, judge
+from analysis.records.cells import Axes, Cell, Spread, experiment_of
+from analysis.records.coverage import Coverage, replay_facts
+from analysis.records.results import Identity, Results, judge
+from analysis.stats.estimates import Sample
 from analysis.tables.rows import table_rows
 from analysis.tables.table import Table
-from testbed.model import LabReading, Proof, Record
+from testbed.model import Experiment, LabReading, Outcome, Proof, Record, Replay
+from testbed.results.environment import Environment
 
 SCHEMA_VERSION = 2
 CAPTURE_SUFFIXES = frozenset({".pcap", ".pcapng"})
@@ -25,9 +27,108 @@ ASKED = (
     "name", "title", "reference", "repetitions", "until_ci_pct", "warmup_blocks", "seed", "kernel",
     "kernel_version",
 )  # fmt: skip
+_Fields = dict[str, Any]
+"""Of the class that it is annotated with, by name."""
 
 
-def summarise(results: Results, table: Table) -> dict[str, Any]:
+class MeasurementSummary(TypedDict):
+    """A property of the lab as measured before the load."""
+
+    name: str
+    """The property."""
+    unit: str
+    """The unit of `measured` and `theory`."""
+    measured: float | None
+    """The measured value."""
+    theory: float | None
+    """The value that the closed form gives."""
+    error_pct: float | None
+    """The relative error, with its sign."""
+    tolerance_pct: float | None
+    """The largest relative error, where no absolute one decides."""
+    within: bool
+    """Whether the error is within its tolerance."""
+
+
+class TrialSummary(TypedDict):
+    """One trial: its last `ok` attempt, else its last."""
+
+    trial_id: str
+    """The trial's name, also that of its folder in `trials/`."""
+    seed: int
+    """The seed."""
+    repetition: int
+    """The repetition, from 0."""
+    position: int | None
+    """The place in its block, from 0; null in virtual time."""
+    outcome: Outcome
+    """The outcome that counts: a record that claims `ok` without its proof is `unproven` here."""
+    plt_ms: float | None
+    """The page load time; null unless the outcome is `ok`."""
+    requests: int | None
+    """How many requests the client made."""
+    missing: list[str] | None
+    """URLs that were recorded before the load event and not requested."""
+    extra: list[str] | None
+    """URLs that were requested and not recorded."""
+    failed: list[str] | None
+    """URLs without a whole response, or with an HTTP error that was not recorded."""
+    pinned: bool | None
+    """Whether scripts had pinned clocks and random numbers."""
+    replay: Annotated[_Fields | None, Replay]
+    """How the server answered."""
+    proof: Annotated[_Fields | None, Proof]
+    """What the packet capture proves; `proven` is added: whether it has no problem."""
+    calibration: list[MeasurementSummary] | None
+    """The measurements of the lab before the load."""
+    knobs: dict[str, str] | None
+    """Settings of the lab as read back from the kernel, by name (see `knobs` of
+    [LabReading](#labreading))."""
+    captures_sha256: dict[str, str]
+    """The SHA-256 of each packet capture, by file name."""
+
+
+class CellSummary(TypedDict):
+    """All trials of one condition."""
+
+    condition: Axes
+    """The condition's knobs, by name ([knobs](knobs.md))."""
+    status: str
+    """`proven` (every trial is), `partial` (some are), or what happened instead."""
+    planned: int
+    """How many trials were planned."""
+    outcomes: dict[str, int]
+    """How many trials ended how, by outcome; `not run` for those without a record."""
+    plt_ms: Annotated[_Fields | None, Spread]
+    """The page load times of the proven trials; null without any."""
+    sample_ms: Annotated[_Fields | None, Sample]
+    """Statistics of the same page load times."""
+    coverage: Annotated[_Fields, Coverage]
+    """How the server answered, over all trials."""
+    trials: list[TrialSummary]
+    """The trials in order of their seeds."""
+
+
+class Summary(TypedDict):
+    """All numbers of a results folder: the same text for equal results."""
+
+    schema: int
+    """The schema of this document."""
+    experiment: Annotated[_Fields, Experiment]
+    """What was asked, without its conditions and what decides no number."""
+    identity: Annotated[_Fields, Identity, Environment]
+    """What all counted records share, with the environment's parts and pages, but not its facts."""
+    counts: dict[str, int]
+    """How many trials ended how, by outcome."""
+    warm_ups: int
+    """How many trials were left out because they only warmed the machine up."""
+    table: list[dict[str, Any]]
+    """The rows of [table.csv](#tablecsv), by column, not rounded."""
+    cells: list[CellSummary]
+    """Every condition, in the order asked."""
+
+
+def summarise(results: Results, table: Table) -> Summary:
     """Return the summary as JSON-ready values: identity, table, and every trial's facts."""
     experiment = experiment_of(results.manifest)
     return {
@@ -77,7 +178,7 @@ def _counts(cells: tuple[Cell, ...]) -> dict[str, int]:
     return counts
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def _cell(cell: Cell) -> CellSummary:
     return {
         "condition": cell.axes,
         "status": cell.status,
@@ -90,7 +191,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _trial(record: Record) -> dict[str, Any]:
+def _trial(record: Record) -> TrialSummary:
     outcome, _ = judge(record)
     load = record.load
     return {
@@ -118,7 +219,7 @@ def _proof(proof: Proof | None) -> dict[str, Any] | None:
     return None if proof is None else {**asdict(proof), "proven": proof.proven}
 
 
-def _calibration(lab: LabReading | None) -> list[dict[str, Any]] | None:
+def _calibration(lab: LabReading | None) -> list[MeasurementSummary] | None:
     if lab is None:
         return None
     return [

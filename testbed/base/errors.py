@@ -8,12 +8,20 @@ from __future__ import annotations
 import errno
 
 EXIT_OK = 0
+"""Everything was done, and all of it counts."""
 EXIT_OUT_OF_TOLERANCE = 1
+"""A lab out of tolerance, an unproven trial, or a comparison that found a difference."""
 EXIT_CONFIGURATION = 2
+"""The request makes no sense: command line, experiment file, page, or results that must not be
+compared."""
 EXIT_MISSING = 3
+"""A tool, a feature of the kernel or a privilege is missing."""
 EXIT_INCOMPLETE = 4
+"""Trials failed, timed out or did not run, or results could not be written; `--resume` goes on."""
 EXIT_INCONCLUSIVE = 5
+"""Too few repetitions to tell: collect more."""
 EXIT_INTERRUPTED = 130
+"""Interrupted, by Ctrl-C, SIGTERM or SIGHUP; `--resume` goes on."""
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What write(2) says where a disk, or the user's share of it, is full."""

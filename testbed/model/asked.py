@@ -145,18 +145,22 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One condition, one repetition, one seed, on one kernel; ``id`` names it for ever.
-
-    All conditions of one repetition are a block.  A ``warm_up`` is recorded, and never counts.
-    """
+    """One condition, one repetition, one seed, on one kernel; ``id`` names it for ever."""
 
     condition: Condition
+    """The point of the sweep."""
     repetition: int
+    """Which repetition, from 0; all conditions of one repetition are a block."""
     seed: int
+    """The seed of everything that is drawn at random."""
     kernel: str
+    """The name of the kernel: `virtual` or `host`."""
     kernel_version: str
+    """The version of that kernel."""
     timeout_s: float = 120.0
+    """After how long the load is given up."""
     warm_up: bool = False
+    """Whether the trial only warms the machine up: recorded, and never counted."""
 
     @property
     def id(self) -> str:
@@ -186,11 +190,13 @@ class Experiment:
     """
 
     name: str
+    """The experiment's name: that of its file."""
     title: Annotated[str, Knob(
         "What the report is headed with; without it the file's name.",
         label="Title", low=1, allowed="a line of text",
     )]  # fmt: skip
     conditions: tuple[Condition, ...]
+    """All points of the sweep, in order."""
     repetitions: Annotated[int, Knob(
         "How often each condition is loaded: with the seeds seed, seed + 1 and so on.",
         label="Repetitions", low=1, high=10_000,

@@ -1,4 +1,7 @@
-"""What was measured and proven: lab, load, replay, wire, cost.  Raw values are never rounded."""
+"""Measurements and proofs of a trial: lab, load, replay, wire, cost.  Values are never rounded.
+
+The string below a field says what it holds; docs/results.md is written from them.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One measured property of the lab beside its closed-form value, both in ``unit``.
-
-    ``tolerance``, in ``unit`` as well, decides where it is given, and ``tolerance_pct`` elsewhere.
-    """
+    """A property of the lab as measured before the load, beside its closed-form value."""
 
     name: str
+    """The property: `rtt`, `down_rate`, `up_rate`, `down_buffer` or `up_buffer`."""
     unit: str
+    """The unit of `measured`, `theory` and `tolerance`."""
     measured: float
+    """The measured value."""
     theory: float
+    """The value that the closed form gives for the link as asked."""
     tolerance_pct: float
+    """The largest relative error; decides where `tolerance` is null."""
     tolerance: float | None = None
+    """The largest absolute error, where that decides."""
 
     @property
     def error_pct(self) -> float:
@@ -43,19 +49,23 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class LabReading:
-    """What the running lab measured of itself, and the knobs as read back from the kernel.
-
-    ``changes`` has a sentence for each thing that was not the same when all of it was read again
-    after the load, or was not for a while.  ``traffic`` counts the packets of the load as the link
-    does: ``down.delivered``, ``down.dropped`` (the buffer was full), ``down.lost`` (at random),
-    the same of ``up``, and ``waiting``.
-    """
+    """The lab as measured before the load, and its settings as read back from the kernel."""
 
     measurements: tuple[Measurement, ...]
+    """Round-trip time, rates and buffers of the running link."""
     knobs: dict[str, str]
+    """Settings as the kernel has them: `client.` and `server.` (TCP sysctls, offloads and the
+    initial window of each end), `down.` and `up.` (each direction of the link), `link.` (its
+    backend), `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an
+    end around the link)."""
     knob_errors: tuple[str, ...] = ()
+    """A sentence for each setting that is not as asked."""
     changes: tuple[str, ...] = ()
+    """A sentence for each part of the lab that changed during the load, even for a while."""
     traffic: dict[str, int] = field(default_factory=dict)
+    """Packets of the load, in each direction: `down.delivered`, `down.dropped` (the buffer was
+    full), `down.lost` (random loss), `up.delivered`, `up.dropped`, `up.lost`; and `waiting`, those
+    still in the link at the end."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -71,71 +81,86 @@ class LabReading:
 
 @dataclass(frozen=True, slots=True)
 class RequestTiming:
-    """One request as the client saw it; times in ms since the start of the load.
-
-    ``dns_ms`` and ``connect_ms`` are how long it waited for a name and for a connection to open
-    (TCP, and TLS if there is any); ``None`` where it did not, or where the client does not say.
-    """
+    """A request as the client saw it."""
 
     url: str
+    """The address that was requested."""
     status: int
+    """The HTTP status of the response; 0 where none came."""
     start_ms: float
+    """The request's start, from the start of the load."""
     end_ms: float
+    """The response's last byte, from the start of the load."""
     transfer_bytes: int | None = None
+    """The bytes of the response as transferred; null where the client does not report them."""
     connection: str | None = None
+    """The client's name of the connection that carried the request; null where unknown."""
     initiator: str | None = None
+    """The URL of what led to the request; null for the first, or where unknown."""
     dns_ms: float | None = None
+    """The wait for the host's address; null where there was none, or it is not reported."""
     connect_ms: float | None = None
+    """The wait for a connection to open, TLS included; null where there was none, or it is not
+    reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageLoad:
-    """Raw observations of one client: PLT (loadEventEnd - navigationStart) and its requests.
-
-    ``pinned`` says that scripts had pinned clocks and random numbers.  ``browser`` is what the
-    load cost a browser, in seconds; it is empty for other clients, and docs/decisions/
-    client-chromium-driver.md names its parts.  ``altered`` are the URLs of bodies that arrived in
-    another length or with another digest than recorded, of clients that can tell.
-    """
+    """A load as its client observed it."""
 
     client: str
+    """The client's name."""
     client_version: str
+    """The version that the client reports of itself."""
     plt_ms: float
+    """Page load time. A browser's: `loadEventEnd` - `navigationStart`; `graph`'s: to the end of
+    the last response; `wget2`'s: from the list of URLs to the end of the process."""
     requests: tuple[RequestTiming, ...]
+    """Every request of the load."""
     missing: tuple[str, ...] = ()
+    """URLs that were recorded before the load event and that the load did not request."""
     extra: tuple[str, ...] = ()
+    """URLs that the load requested and the recording does not have."""
     failed: tuple[str, ...] = ()
+    """URLs without a whole response, or with an HTTP error that was not recorded."""
     pinned: bool = False
+    """Whether the page's scripts had pinned clocks and random numbers."""
     browser: dict[str, float] = field(default_factory=dict)
+    """What the load cost a browser, in seconds, by name
+    ([what each is](decisions/client-chromium-driver.md)); empty for other clients."""
     altered: tuple[str, ...] = ()
+    """URLs of bodies that arrived with another length or digest than recorded, of clients that
+    can tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """A request (``METHOD URL``) that was answered with what was recorded for another URL."""
+    """A request that was answered with what was recorded for another URL."""
 
     asked: str
+    """The request that was made, as `METHOD URL`."""
     answered: str
+    """The recorded request whose response was sent, as `METHOD URL`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Replay coverage: how the server answered, one item for each request of the load.
-
-    ``exact`` counts requests answered with their own recording, ``inexact`` are those answered by
-    the longest common prefix of the query, ``missed`` (``METHOD URL``) those that the page does
-    not hold, unknown hosts included.  ``most_per_connection`` is the largest number of requests
-    on one connection.  ``protocols`` counts requests by origin and protocol as the server
-    saw them, such as ``https://www.page.test HTTP/2.0``.  ``sockets`` are the URLs of WebSockets
-    whose opening handshake was refused: they are no requests of the page, and no misses.
-    """
+    """Replay coverage: how the server answered the requests of the load."""
 
     exact: int
+    """How many requests were answered with their own recording."""
     inexact: tuple[Substitution, ...] = ()
+    """Requests that were answered by the longest common prefix of the query."""
     missed: tuple[str, ...] = ()
+    """Requests (`METHOD URL`) that the page does not hold, unknown hosts included."""
     most_per_connection: int = 0
+    """The largest number of requests on one connection."""
     protocols: dict[str, int] = field(default_factory=dict)
+    """How many requests the server saw, by origin and protocol, such as
+    `https://www.page.test HTTP/2.0`."""
     sockets: tuple[str, ...] = ()
+    """URLs of WebSockets whose opening handshake was refused: no requests of the page, and no
+    misses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,32 +181,42 @@ class ServedConnection:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the wire and both ends' counters say about the mechanism under test (RFC 7413).
-
-    ``retransmits`` is what the capture at the client shows; a segment that the link dropped on its
-    way there is not in it.  ``server_retransmits`` is what the server's kernel counted, ``None`` in
-    records of before.  ``first_flight_segments`` is the largest of the server's first flights.
-    Of the connections that carry TLS, ``hello_bytes`` are those of all first ClientHello records,
-    ``syn_hello_bytes`` those of them that rode in SYNs.  ``given_up`` are the connections that the
-    client closed before their SYN-ACK: it answered that by RST, and its counters leave them out.
-    """
+    """The packet capture and both ends' TCP counters on the mechanism under test (RFC 7413)."""
 
     connections: int
+    """TCP connections that the client opened."""
     syns: int
+    """SYN segments of the client, retransmitted ones included."""
     syns_with_payload: int
+    """SYNs that carried data: Fast Open in use."""
     syn_payload_bytes: int
+    """The data in all SYNs."""
     cookie_requests: int
+    """SYNs that asked for a Fast Open cookie."""
     syn_data_acked: int
+    """Connections whose SYN-ACK acknowledged all data of the SYN: the server accepted it."""
     retransmits: int
+    """Retransmitted segments, SYNs included, in the capture at the client; a segment that the link
+    dropped on its way to the client is not seen there."""
     client_counters: dict[str, int]
+    """By how much TCP counters of the client's kernel grew during the load, by their names in
+    `/proc/net/snmp` and `/proc/net/netstat`."""
     server_counters: dict[str, int]
+    """By how much TCP counters of the server's kernel grew during the load, by the same names."""
     problems: tuple[str, ...] = ()
+    """A sentence for each contradiction; with none, the trial is proven."""
     tls_connections: int = 0
+    """Connections that carried TLS."""
     hello_bytes: int = 0
+    """The first ClientHello records of all TLS connections."""
     syn_hello_bytes: int = 0
+    """How much of the ClientHello records was carried in SYNs."""
     given_up: int = 0
+    """Connections that the client closed before their SYN-ACK came; its counters leave them out."""
     server_retransmits: int | None = None
+    """Segments that the server's kernel sent again; null in older records."""
     first_flight_segments: int | None = None
+    """The largest of the server's first flights."""
 
     @property
     def proven(self) -> bool:
@@ -191,8 +226,11 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a trial took: host CPU, host wall clock, and the guest's virtual clock, in seconds."""
+    """The time that a trial took."""
 
     cpu_s: float
+    """Processor time of this machine."""
     wall_s: float
+    """Wall-clock time of this machine."""
     virtual_s: float
+    """Time on the clock of the trial's kernel."""

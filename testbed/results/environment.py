@@ -32,8 +32,17 @@ class Environment:
     """What produced results.  ``parts`` and ``pages`` decide ``id``; ``facts`` do not."""
 
     parts: dict[str, str]
+    """All that can influence a number: `kernel.` (source, patches, build and command line; in real
+    time also the hardware), `package.` (version of each Debian package), `program.` (what each
+    program reports of itself), `file.` (digest of a program that no package owns), `code.` (digests
+    of our own code: `code.bundle` runs trials, `code.judge` decides their outcome) and
+    `architecture`."""
     pages: dict[str, str]
+    """The digest of each built page, by its name."""
     facts: dict[str, str] = field(default_factory=dict)
+    """What cannot influence a number in virtual time, for the reader: `git_revision`, `git_dirty`,
+    `machine`, `processor`, `cores`, `memory_bytes`, `python`, `user`, `confinement`, `cpuid`. A
+    baseline has the first two only."""
 
     @property
     def id(self) -> str:

@@ -30,11 +30,18 @@ class Manifest:
     """Everything that a results folder says about itself before its first record."""
 
     experiment: Experiment
+    """What was asked."""
     environment: Environment
+    """What the results were produced with; `id` is added: the first 16 hex digits of the digest
+    of `parts` and `pages`."""
     trials: tuple[str, ...]
+    """The ids of all planned trials, in order."""
     created_utc: str
+    """When the folder was made (ISO 8601, UTC)."""
     arguments: tuple[str, ...] = ()
+    """The command line; empty in baselines."""
     schema: int = SCHEMA_VERSION
+    """The schema of the manifest and its records; others are refused."""
 
 
 def make_manifest(

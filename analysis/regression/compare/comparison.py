@@ -65,53 +65,66 @@ class CompareOptions:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the environment that differs; ``None`` where a side does not have it."""
+    """A part of the environment that differs."""
 
     name: str
+    """The part's name, as in the manifest; `pages.` and `version.` (of a client) go before."""
     base: str | None
+    """Its value in the base; null where it has none."""
     new: str | None
+    """Its value in the new results; null where they have none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One cell in one folder: trials by outcome, load times in ms of those that are proven."""
+    """One cell in one of the two folders."""
 
     outcomes: dict[str, int]
+    """How many trials ended how, by outcome."""
     plt_ms: tuple[float, ...]
+    """The page load times of the proven trials."""
     median_ms: float | None
+    """Their median; null where nothing is proven."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How much later loads end in the new results (negative: sooner), in ms and in percent.
-
-    ``pct`` is of the base's median; ``interval_ms`` is there where chance is part of it.
-    ``mean_ms`` is the difference of the means: a stall in a few loads moves it, and no median.
-    """
+    """How much later loads end in the new results; negative: sooner."""
 
     ms: float
+    """The shift, in ms."""
     pct: float | None
+    """The shift in percent of the base's median."""
     mean_ms: float
+    """The difference of the means: a stall in a few loads moves it, and no median."""
     interval_ms: Interval | None = None
+    """The shift's confidence interval, in real time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """A test's p, and p corrected for all tests of the comparison."""
+    """The significance that a test found."""
 
     p: float
+    """The test's p."""
     corrected: float
+    """p, corrected for all tests of the comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialPair:
-    """The same trial in both folders, on the virtual kernel; load times in ms."""
+    """The same trial in both folders, on the virtual kernel."""
 
     seed: int
+    """The trial's seed."""
     repetition: int
+    """The trial's repetition, from 0."""
     base_ms: float
+    """The page load time in the base."""
     new_ms: float
+    """The page load time in the new results."""
     same_capture: bool | None
+    """Whether the packet captures are equal to the bit; null where a digest is missing."""
 
     @property
     def difference_ms(self) -> float:

@@ -36,27 +36,36 @@ Frame = tuple[int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """One packet: ``number`` counts from 1, ``time_ns`` is since the first SYN.
-
-    ``connection`` counts flows in the order of their first packets, from 1; ``endpoint`` is the
-    server's address and port.  ``seq`` and ``ack`` are relative, ``length`` is that of the
-    payload in bytes, and ``payload`` the digest of as much of it as was captured.
-    """
+    """One packet of a capture."""
 
     number: int
+    """The packet's place in the capture, from 1."""
     time_ns: int
+    """Its time since the first SYN."""
     protocol: str
+    """TCP, UDP, or the kind of another packet."""
     sender: str
+    """`client` or `server`."""
     connection: int
+    """Its connection, from 1 in the order of their first packets; 0 for other packets."""
     endpoint: str
+    """The server's address and port."""
     flags: str
+    """TCP flags, in tcpdump's letters."""
     seq: int
+    """The sequence number, relative to the sender's first."""
     ack: int
+    """The acknowledgement number, relative to the other side's first."""
     length: int
+    """The length of the payload, in bytes."""
     window: int
+    """The receive window, as in the header: not scaled."""
     options: tuple[str, ...]
+    """TCP options in words, without what differs in every boot."""
     traffic_class: int
+    """The byte of DSCP and ECN."""
     payload: str
+    """The digest of as much of the payload as was captured."""
 
     @property
     def kind(self) -> str:

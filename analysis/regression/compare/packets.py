@@ -28,15 +28,16 @@ JUMP_NS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A packet that differs: as it is in each capture (``None`` where that one has ended).
-
-    ``fields`` are the names of what differs, ``before`` the packets before it in the base.
-    """
+    """A packet that differs between two captures."""
 
     base: Packet | None
+    """The packet in the base; null where its capture has ended."""
     new: Packet | None
+    """The packet in the new results; null where their capture has ended."""
     fields: tuple[str, ...]
+    """The names of the packet's fields that differ, or `missing`."""
     before: tuple[Packet, ...]
+    """The packets before it, as they are in the base."""
 
     @property
     def number(self) -> int:
@@ -52,19 +53,20 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class PacketDifference:
-    """Where two captures differ first, in each of four ways; at least one is given.
-
-    ``order``: another packet comes there (or none), and after it nothing more was compared;
-    ``jump``: the same one by JUMP_NS sooner or later than the packet before it; ``content``: the
-    same one with other fields; ``time``: at another time since the first SYN.
-    """
+    """Where two captures differ first, in each of four ways; at least one is given."""
 
     order: Spot | None
+    """Where another packet comes, or none; nothing is compared after it."""
     content: Spot | None
+    """Where the same packet has other contents."""
     time: Spot | None
+    """Where the same packet comes at another time since the first SYN."""
     base_packets: int
+    """How many packets the base's capture has."""
     new_packets: int
+    """How many packets the new capture has."""
     jump: Spot | None = None
+    """Where the same packet moves by 1 ms or more against the packet before it."""
 
     @property
     def telling(self) -> Spot:

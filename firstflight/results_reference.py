@@ -1,0 +1,295 @@
+"""``docs/results.md``: every file, field and column of results, from the code that writes them.
+
+What a field means is the string below it in its class, its unit is the end of its name.  A field
+without such a string is an error, so that no field can be added without one.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
+from analysis.regression.compare.document import ComparisonDocument
+from analysis.tables.rows import CELL_COLUMNS, PAIR_COLUMNS
+from analysis.tables.summary import Summary
+from testbed.base import errors
+from testbed.base.places import ROOT
+from testbed.model import (
+    CAPTURE_FILE,
+    HAR_FILE,
+    OBSERVATION_FILE,
+    TRIAL_FILE,
+    Condition,
+    LinkSpec,
+    Record,
+    TcpSpec,
+)
+from testbed.model.knob import Knob
+from testbed.results.manifest import MANIFEST_FILE, Manifest
+from testbed.results.records import RECORDS_FILE
+from testbed.trial import SERVER_LOG_FILE
+
+RESULTS_REFERENCE = ROOT / "docs" / "results.md"
+UNITS = {
+    "ns": "ns",
+    "ms": "ms",
+    "s": "s",
+    "pct": "%",
+    "bytes": "B",
+    "segments": "segments",
+}
+"""The unit of a value by the end of its name."""
+KNOBS = {
+    Condition: "[knobs](knobs.md)",
+    LinkSpec: "[knobs](knobs.md#link)",
+    TcpSpec: "[knobs](knobs.md#tcp)",
+}
+"""What docs/knobs.md describes already."""
+TRIAL_FILES = {
+    TRIAL_FILE: "What was asked, as `trial` in the record.",
+    OBSERVATION_FILE: "What the trial wrote about itself, before it was judged.",
+    CAPTURE_FILE: "Every packet at the client's end of the link, with times in ns (pcap).",
+    HAR_FILE: "The load as a HAR 1.2 file.",
+    "client.log": "Standard output and error of the client.",
+    "console.log": "The console of the trial's kernel, or of its enclosure on the host kernel.",
+    SERVER_LOG_FILE: "nginx's error log, if it complained.",
+}
+_INTRODUCTION = f"""\
+# Results
+
+This page describes every file of a results folder and every field and column in it, for programs
+that read them. Written by `make reference` from the code.
+
+`results/<UTC>-<experiment>/` is one run on one kernel; `results/latest` points at the newest. The
+first three parts are written by `run` as trials end and never changed; the others are derived from
+them, by `run` and `report`, and can be written anew.
+
+| file | what it is |
+|---|---|
+| [`{MANIFEST_FILE}`](#manifestjson) | what was asked, in which environment, in which order |
+| [`{RECORDS_FILE}`](#recordsjsonl) | one record for each trial that ended, one on a line |
+| [`trials/<trial_id>/`](#trials) | the packet capture, the HAR file and the logs of each trial |
+| [`table.csv`](#tablecsv) | the table, a row for each condition or pair of arms |
+| [`summary.json`](#summaryjson) | every number, with its proof |
+| `report.html` | all of it for people, in one file |
+
+`compare --json` prints [a document of its own](#compare), and each verb ends with one of the
+[exit codes](#exit-codes). Raw values are never rounded, a missing value is `null` (in CSV: empty),
+and a file of another `schema` is refused by its number. A *proven* trial is one whose packet
+capture and TCP counters agree that the mechanism under test was at work, or was not.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A field of a document: its name, its evaluated type, and what it means."""
+
+    name: str
+    type: Any
+    meaning: str
+
+    @property
+    def unit(self) -> str:
+        """The unit of its values; empty where they have none."""
+        return unit_of(self.name)
+
+
+def unit_of(name: str) -> str:
+    """Return the unit that ``name`` ends in; empty if it ends in none."""
+    return UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""
+
+
+def render_results() -> str:
+    """Return the whole file.
+
+    Raises:
+        ValueError: fields without a description, all by name.
+    """
+    known: set[type] = set()
+    exits = sorted(read_exit_codes().items())
+    parts = [
+        _INTRODUCTION,
+        _document(MANIFEST_FILE, "Written once, before the first trial.", Manifest, known),
+        _document(RECORDS_FILE, "Each line is a *Record*, flushed to disk when its trial ends.",
+                  Record, known),
+        _section("trials/", "`<trial_id>.attemptN/` keeps an earlier attempt. A baseline has no "
+                 "such files.", _rows(("file", "what it is"), _code(TRIAL_FILES))),
+        _table_csv(),
+        _document("summary.json", "What `table.csv` holds and more, with sorted keys.",
+                  Summary, known),
+        _document("compare", "`./run.sh compare BASE NEW --json` prints this to standard output "
+                  "([what it means](compare.md)).", ComparisonDocument, known),
+        _section("Exit codes", "", _rows(("code", "meaning"), exits)),
+    ]  # fmt: skip
+    return "\n".join(parts)
+
+
+@cache
+def describe(kind: type) -> tuple[Described, ...]:
+    """Return the fields of ``kind``, a dataclass or a typed dictionary, in their order.
+
+    Raises:
+        ValueError: some have no description.
+    """
+    hints = get_type_hints(kind, include_extras=True)
+    strings = _strings_below(inspect.getsource(kind))
+    # What a class lists beside its fields (properties, constants) is no part of the document.
+    names = kind.__dataclass_fields__ if is_dataclass(kind) else kind.__annotations__
+    found = tuple(Described(n, hints[n], strings.get(n) or _knob_help(hints[n])) for n in names)
+    lacking = [f"{kind.__name__}.{each.name}" for each in found if not each.meaning]
+    if lacking:
+        raise ValueError(
+            f"write what it is in a string below the field, for docs/results.md: {lacking}"
+        )
+    return found
+
+
+def read_exit_codes() -> dict[str, str]:
+    """Return what each exit code means, by the code as text."""
+    strings = _strings_below(inspect.getsource(errors))
+    return {
+        str(value): strings[name]
+        for name, value in vars(errors).items()
+        if name.startswith("EXIT_")
+    }
+
+
+def documents_in(hint: Any) -> Iterator[type]:
+    """Yield each class with fields of its own that a value of the type ``hint`` may hold."""
+    named = [one for one in getattr(hint, "__metadata__", ()) if is_document(one)]
+    if is_document(hint):
+        yield hint
+    elif named:
+        yield from named
+    else:
+        for part in get_args(hint):
+            yield from documents_in(part)
+
+
+def is_document(hint: Any) -> bool:
+    """Whether ``hint`` is a class whose fields are described one by one."""
+    return isinstance(hint, type) and (is_dataclass(hint) or is_typeddict(hint))
+
+
+def _strings_below(source: str) -> dict[str, str]:
+    """The string below each assignment at the top of a module, or of its one class."""
+    module = ast.parse(textwrap.dedent(source))
+    first = module.body[0]
+    body = first.body if isinstance(first, ast.ClassDef) else module.body
+    found: dict[str, str] = {}
+    name = ""
+    for statement in body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=target)):
+                name = target
+            case ast.Assign(targets=[ast.Name(id=target)]):
+                name = target
+            case ast.Expr(value=ast.Constant(value=str(text))) if name:
+                found[name] = " ".join(text.split())
+                name = ""
+            case _:
+                name = ""
+    return found
+
+
+def _knob_help(hint: Any) -> str:
+    knobs = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Knob)]
+    return f"{knobs[0].help} ([knob](knobs.md))" if knobs else ""
+
+
+def _document(title: str, introduction: str, root: type, known: set[type]) -> str:
+    """A section for ``root`` and a part for each class below it that no earlier one has."""
+    waiting, parts = [root], []
+    while waiting:
+        kind = waiting.pop(0)
+        if kind in known or kind in KNOBS:
+            continue
+        known.add(kind)
+        fields = describe(kind)
+        waiting += [below for field in fields for below in documents_in(field.type)]
+        summary = (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("``", "`")
+        parts.append(f"### {kind.__name__}\n\n{' '.join(summary.split())}\n\n{_fields(fields)}\n")
+    return f"## {title}\n\n{introduction}\n\n" + "\n".join(parts)
+
+
+def _fields(fields: Iterable[Described]) -> str:
+    return _rows(
+        ("field", "type", "unit", "meaning"),
+        ((f"`{f.name}`", _type_words(f.type), f.unit, f.meaning) for f in fields),
+    )
+
+
+def _type_words(hint: Any) -> str:
+    """A type in JSON's words, with links to the classes of this page."""
+    if isinstance(hint, type) and hint in KNOBS:
+        return KNOBS[hint]
+    if is_document(hint):
+        return f"[{hint.__name__}](#{hint.__name__.lower()})"
+    if get_origin(hint) is Annotated:
+        # A plain dictionary stands for the class that it is annotated with.
+        plain, optional = hint.__origin__, NoneType in get_args(hint.__origin__)
+        words = " and ".join(_type_words(each) for each in documents_in(hint))
+        return f"{words} or null" if words and optional else words or _type_words(plain)
+    return _generic_words(hint)
+
+
+def _generic_words(hint: Any) -> str:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return " or ".join(_type_words(part) for part in parts)
+    if origin is Literal:
+        return ", ".join(f"`{value}`" for value in parts)
+    if origin in (tuple, list):
+        return f"list of {_type_words(parts[0])}"
+    if origin is dict:
+        return "object" if parts[1] is Any else f"object of {_type_words(parts[1])}"
+    return {
+        str: "text", int: "integer", float: "number", bool: "true or false", NoneType: "null",
+    }[hint]  # fmt: skip
+
+
+def _table_csv() -> str:
+    introduction = (
+        "The first columns are the knobs on which conditions differ, by name ([knobs](knobs.md)); "
+        "`page` and `rtt_ms` are always there. Times are rounded to the nanosecond, percentages to "
+        "four places."
+    )
+    parts = [f"## table.csv\n\n{introduction}\n"]
+    for title, columns in (
+        ("With Fast Open off and on: a row for each pair", PAIR_COLUMNS),
+        ("Otherwise: a row for each condition", CELL_COLUMNS),
+    ):
+        rows = ((f"`{name}`", unit_of(name), meaning) for name, meaning in columns.items())
+        parts.append(f"### {title}\n\n{_rows(('column', 'unit', 'meaning'), rows)}\n")
+    return "\n".join(parts)
+
+
+def _section(title: str, introduction: str, body: str) -> str:
+    return "\n\n".join(part for part in (f"## {title}", introduction, body) if part) + "\n"
+
+
+def _code(rows: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, meaning in rows.items():
+        yield f"`{name}`", meaning
+
+
+def _rows(heading: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    table = (
+        f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in (heading, *rows)
+    )
+    return f"\n|{'---|' * len(heading)}\n".join((next(table), "\n".join(table)))
