@@ -123,15 +123,30 @@ def test_every_debian_package_has_a_reason(path: Path) -> None:
     assert lines == sorted(lines)
 
 
+def anchors(text: str) -> set[str]:
+    """The headings of a document as links name them, the way GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each).strip().lower().replace(" ", "-") for each in headings}
+
+
 def test_links_between_documents_lead_somewhere() -> None:
     broken = []
     for name, text in TEXTS.items():
         if name.suffix != ".md":
             continue
-        for target in re.findall(r"\]\(([^)#\s]+)", text):
-            if "://" not in target and not (ROOT / name.parent / target).exists():
-                broken.append(f"{name}: {target}")
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", text):
+            if "://" in target:
+                continue
+            file = (ROOT / name.parent / target) if target else ROOT / name
+            if not file.exists() or (anchor and anchor not in anchors(file.read_text())):
+                broken.append(f"{name}: {target}#{anchor}")
     assert broken == []
+
+
+def test_the_index_names_every_document() -> None:
+    index = set(re.findall(r"\]\(([^)#\s]+)", (ROOT / "docs" / "README.md").read_text()))
+    documents = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert sorted(documents - index) == []
 
 
 def test_decisions_are_half_a_page_and_say_why() -> None:
