@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-
-import dpkt
+from socket import inet_aton
 
 from bench.result import Result, judge
 from bench.small_page import build_small_page
@@ -22,6 +20,7 @@ from testbed.kernel.pin import DEFAULT_VERSION
 from testbed.kernel.protocol import Kernel
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, Condition, LinkSpec, TcpSpec, Trial
+from testbed.wire.packets import read_capture
 
 ROUND_TRIPS_MS = (20.0, 100.0, 200.0)
 TOLERANCE_US = 10.0
@@ -115,28 +114,17 @@ def read_exchange(pcap: Path) -> tuple[float, Packets]:
     up: list[int] = []
     down: list[int] = []
     started_ns = ended_ns = last = 0
-    for moment_ns, packet in _read_tcp(pcap):
-        if _address(packet.src) == CLIENT_ADDRESS:
-            started_ns = started_ns or moment_ns
-            up.append(packet.len)
+    for packet in read_capture(pcap).packets:
+        if packet.protocol != "TCP":
             continue
-        down.append(packet.len)
-        if packet.data.data:
-            ended_ns, last = moment_ns, len(down)
+        if packet.source == inet_aton(CLIENT_ADDRESS):
+            started_ns = started_ns or packet.at_ns
+            up.append(packet.ip_bytes)
+            continue
+        down.append(packet.ip_bytes)
+        if packet.payload_bytes:
+            ended_ns, last = packet.at_ns, len(down)
     return (ended_ns - started_ns) / 1e6, Packets(tuple(up), tuple(down[:last]))
-
-
-def _read_tcp(pcap: Path) -> Iterator[tuple[int, dpkt.ip.IP]]:
-    """Times in ns, in whole numbers: a float cannot hold them since 1970."""
-    with pcap.open("rb") as file:
-        for moment, frame in dpkt.pcap.Reader(file):
-            packet = dpkt.ethernet.Ethernet(frame).data
-            if isinstance(packet, dpkt.ip.IP) and isinstance(packet.data, dpkt.tcp.TCP):
-                yield int(moment * 1_000_000_000), packet
-
-
-def _address(packed: bytes) -> str:
-    return ".".join(map(str, packed))
 
 
 def _describe(one: Comparison) -> dict[str, object]:

@@ -31,11 +31,11 @@ from testbed.trial import SERVER_LOG_FILE
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.conduct import check_conduct
 from testbed.wire.first_flight import check_first_flights
+from testbed.wire.flows import read_flows
 from testbed.wire.lookups import check_lookups
-from testbed.wire.packets import read_control
+from testbed.wire.packets import read_capture
 from testbed.wire.proof import prove
 from testbed.wire.reuse import check_reuse
-from testbed.wire.segments import read_flows
 
 ARTEFACTS = (CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE)
 
@@ -105,9 +105,9 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
 def _prove(pcap: Path, observed: Observation, condition: Condition) -> Proof | None:
     if observed.counters is None or observed.replay is None or not pcap.exists():
         return None
-    proof = prove(pcap, observed.counters, condition.tcp)
-    flows = read_flows(pcap, inet_aton(CLIENT_ADDRESS))
-    control = tuple(read_control(pcap))
+    capture = read_capture(pcap)
+    flows = read_flows(capture, inet_aton(CLIENT_ADDRESS))
+    proof = prove(flows, observed.counters, condition.tcp)
     traffic = observed.lab.traffic if observed.lab is not None else {}
     largest, of_flights = check_first_flights(
         flows,
@@ -116,12 +116,12 @@ def _prove(pcap: Path, observed: Observation, condition: Condition) -> Proof | N
         whole=not traffic.get("down.dropped") and not traffic.get("down.lost"),
     )
     seen = (
-        *check_whole(pcap),
+        *check_whole(capture),
         *check_both_ways(flows, observed.counters["client"]),
         *of_flights,
-        *check_conduct(pcap, condition, observed.replay),
-        *check_lookups(control, condition.dns, observed.hosts),
-        *check_reuse(control, observed.connections, condition.tcp.requests_per_connection),
+        *check_conduct(capture, condition, observed.replay),
+        *check_lookups(capture, condition.dns, observed.hosts),
+        *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),
     )
     problems = (*proof.problems, *seen, *observed.problems)
     return replace(proof, first_flight_segments=largest, problems=problems)

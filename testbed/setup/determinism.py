@@ -17,20 +17,18 @@ from itertools import zip_longest
 from pathlib import Path
 from threading import Event
 
-import dpkt
-
 from testbed.base.errors import TestbedError
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.protocol import Kernel, RawResult
 from testbed.kernel.virtual import TRACE_FILE
 from testbed.model import CAPTURE_FILE, Record, Trial
-from testbed.wire.packets import read_ip
+from testbed.wire.difference import describe_difference, first_difference
+from testbed.wire.packets import Packet, read_capture
 
 # struct tt_trace_record: time, result, three arguments, thread, number, command.
 TRACE_RECORD = struct.Struct("<Qq3QII16s")
 UNISTD = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 CHUNK_RECORDS = 4096
-SHOWN_HEX_DIGITS = 96
 
 Conclude = Callable[[Trial, RawResult, Path, str, int], Record]
 
@@ -89,13 +87,9 @@ def _describe(first: Run, other: Run) -> str:
         hashes = [run.record.artefacts.get(name, "absent")[:12] for run in (first, other)]
         if hashes[0] != hashes[1]:
             lines.append(f"  {name}: {hashes[0]} and {hashes[1]}")
-    lines += first_difference(
-        "packet",
-        read_packets(first.folder / CAPTURE_FILE),
-        read_packets(other.folder / CAPTURE_FILE),
-    )
+    lines += _compare_captures(first, other)
     names = read_call_names(UNISTD)
-    lines += first_difference(
+    lines += first_line_apart(
         "system call",
         read_calls(first.folder / TRACE_FILE, names),
         read_calls(other.folder / TRACE_FILE, names),
@@ -103,7 +97,26 @@ def _describe(first: Run, other: Run) -> str:
     return "\n".join(lines)
 
 
-def first_difference(
+def _compare_captures(first: Run, other: Run) -> Sequence[str]:
+    """The first packet that differs for its ends, else the first that differs in any bit."""
+    base, new = (read_capture(run.folder / CAPTURE_FILE) for run in (first, other))
+    difference = first_difference(base, new)
+    if difference is not None:
+        return [
+            f"  packets, base is boot {first.number} and new is boot {other.number}:",
+            *(f"    {line}" for line in describe_difference(difference).splitlines()),
+        ]
+    return first_line_apart("packet", map(_line, base.packets), map(_line, new.packets))
+
+
+def _line(packet: Packet) -> str:
+    """A packet to the bit: time since 1970, ends, and what was captured."""
+    seconds, rest = divmod(packet.at_ns, 1_000_000_000)
+    ends = f"{packet.sender} > {packet.receiver} " if packet.source else ""
+    return f"{seconds}.{rest:09d} {packet.protocol} {ends}{packet.frame.hex()}"
+
+
+def first_line_apart(
     what: str, one: Iterator[str], other: Iterator[str], before: int = 2
 ) -> Sequence[str]:
     """The first place where two sequences part, with the ``before`` items that they share."""
@@ -118,19 +131,6 @@ def first_difference(
             ]
         shared = [*shared, left][-before:]
     return [f"  every {what} is the same"]
-
-
-def read_packets(pcap: Path) -> Iterator[str]:
-    """One line for each packet of a capture: time, addresses, flags, numbers, bytes."""
-    for time_ns, packet in read_ip(pcap):
-        source, target = (".".join(map(str, end)) for end in (packet.src, packet.dst))
-        upper = packet.data
-        detail = f"protocol {packet.p}"
-        if isinstance(upper, dpkt.tcp.TCP):
-            detail = f"flags {upper.flags:#04x} seq {upper.seq} ack {upper.ack}"
-        ports = f"{getattr(upper, 'sport', '')} > {target}:{getattr(upper, 'dport', '')}"
-        content = bytes(packet).hex()[:SHOWN_HEX_DIGITS]
-        yield f"{time_ns / 1e9:.9f} {source}:{ports} {detail} length {packet.len} {content}"
 
 
 def read_calls(trace: Path, names: dict[int, str]) -> Iterator[str]:

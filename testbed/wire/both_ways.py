@@ -7,28 +7,23 @@ in both arms.  And the client's kernel must not have taken or sent more than the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from testbed.wire.capture import SNAP_BYTES
-from testbed.wire.packets import count_cut
-from testbed.wire.segments import ACK, FIN, RST, Flow, Flows, behind, payloads
+from testbed.wire.flows import Flow, Flows, payloads
+from testbed.wire.packets import ACK, FIN, RST, Capture, behind
 
 
 def check_both_ways(flows: Flows, counters: Mapping[str, int]) -> tuple[str, ...]:
-    """A sentence for each thing that the capture must hold and does not.
+    """Return a sentence for each thing that the capture must hold and does not.
 
     ``counters`` are the client's, of a time within that of the capture.
     """
     return tuple(_complain(flows, counters))
 
 
-def check_whole(pcap: Path) -> tuple[str, ...]:
-    """A sentence if frames were cut shorter than the proof needs them: ``SNAP_BYTES``.
-
-    Raises:
-        OSError, ValueError: the capture cannot be read.
-    """
-    cut = count_cut(pcap, SNAP_BYTES)
+def check_whole(capture: Capture) -> tuple[str, ...]:
+    """Return a sentence if frames were cut shorter than the proof needs them: ``SNAP_BYTES``."""
+    cut = sum(1 for p in capture.packets if len(p.frame) < min(p.frame_bytes, SNAP_BYTES))
     return (f"{cut} frames were captured with less than {SNAP_BYTES} bytes",) if cut else ()
 
 
@@ -56,8 +51,8 @@ def _complain(flows: Flows, counters: Mapping[str, int]) -> Iterator[str]:
 def _is_open(flow: Flow) -> bool:
     """Whether the client acknowledged anything, so that there was a SYN-ACK."""
     return any(
-        by_client and segment.flags & ACK and not segment.flags & RST
-        for by_client, segment in flow.segments
+        by_client and packet.flags & ACK and not packet.flags & RST
+        for by_client, packet in flow.packets
     )
 
 
@@ -68,11 +63,11 @@ def _missing(flow: Flow, *, by_client: bool) -> int:
         return 0
     start = first.seq + 1
     acknowledged, ended = 0, 0
-    for sender, segment in flow.segments:
+    for sender, packet in flow.packets:
         if sender == by_client:
-            ended = ended or bool(segment.flags & FIN)
-        elif segment.flags & ACK and not segment.flags & RST:
-            acknowledged = max(acknowledged, behind(segment.ack, start))
+            ended = ended or bool(packet.flags & FIN)
+        elif packet.flags & ACK and not packet.flags & RST:
+            acknowledged = max(acknowledged, behind(packet.ack, start))
     # A FIN takes a number, too.
     return max(0, acknowledged - ended - _covered(flow, by_client=by_client, end=acknowledged))
 
@@ -80,8 +75,8 @@ def _missing(flow: Flow, *, by_client: bool) -> int:
 def _covered(flow: Flow, *, by_client: bool, end: int) -> int:
     """How many different bytes before offset ``end`` were captured of one side."""
     total, reached = 0, 0
-    for offset, segment in sorted(payloads(flow, by_client=by_client), key=lambda each: each[0]):
-        last = min(offset + segment.payload, end)
+    for offset, packet in sorted(payloads(flow, by_client=by_client), key=lambda each: each[0]):
+        last = min(offset + packet.payload_bytes, end)
         total += max(0, last - max(offset, reached))
         reached = max(reached, last)
     return total

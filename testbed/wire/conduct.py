@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-
-import dpkt
 
 from testbed.model import Condition, Replay
-from testbed.wire.packets import payload_bytes, read_ip
+from testbed.wire.packets import SYN, Capture
 from testbed.wire.tls import chosen_version, is_client_hello
 
 METHODS = (b"GET ", b"HEAD ", b"POST ", b"PUT ", b"DELETE ", b"OPTIONS ")
@@ -32,38 +29,29 @@ class Conduct:
     versions: dict[Ends, str] = field(default_factory=dict)
 
 
-def check_conduct(pcap: Path, condition: Condition, replay: Replay) -> tuple[str, ...]:
-    """A sentence for each knob of ``condition`` that the capture or the server contradicts.
+def check_conduct(capture: Capture, condition: Condition, replay: Replay) -> tuple[str, ...]:
+    """Return a sentence for each knob of ``condition`` that the capture or the server contradicts.
 
     ``requests_per_connection``: no connection carries more, says the server, which sees through
     TLS; the capture must not show more in clear.  ``tls_version``: the server chose no other.
     Offloads: no packet is larger than the MTU.
-
-    Raises:
-        OSError, ValueError: the capture cannot be read.
     """
-    seen = read_conduct(pcap)
+    seen = read_conduct(capture)
     return (*_complain(condition, seen, replay), *_complain_of_tls(condition, seen))
 
 
-def read_conduct(pcap: Path) -> Conduct:
-    """Go through ``pcap`` once.
-
-    Raises:
-        OSError, ValueError: the capture cannot be read.
-    """
-    found = Conduct()
-    known: set[tuple[bytes, int, bytes, int, int]] = set()
-    for _, packet in read_ip(pcap):
-        found.largest = max(found.largest, packet.len)
-        upper = packet.data
-        if isinstance(upper, dpkt.tcp.TCP) and payload_bytes(packet):
-            ends = (packet.src, upper.sport, packet.dst, upper.dport)
+def read_conduct(capture: Capture) -> Conduct:
+    """Find sizes, requests in clear and hellos; what is sent again counts once."""
+    found = Conduct(largest=max((packet.ip_bytes for packet in capture.packets), default=0))
+    known: set[tuple[Ends, int]] = set()
+    for packet in capture.packets:
+        if packet.protocol == "TCP" and packet.payload_bytes:
+            ends = (packet.source, packet.source_port, packet.target, packet.target_port)
             # A SYN takes a number of its own: what it carries begins with the next (RFC 9293 3.4).
-            first = (upper.seq + bool(upper.flags & dpkt.tcp.TH_SYN)) % 2**32
-            if (*ends, first) not in known:
-                known.add((*ends, first))
-                _note_payload(found, ends, bytes(upper.data))
+            first = (packet.seq + bool(packet.flags & SYN)) % 2**32
+            if (ends, first) not in known:
+                known.add((ends, first))
+                _note_payload(found, ends, packet.payload)
     return found
 
 

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from testbed.model import LinkSpec
-from testbed.wire.segments import ACK, SYN, Flow, Flows, Segment, behind, payloads
+from testbed.wire.flows import Flow, Flows, payloads
+from testbed.wire.packets import ACK, SYN, Packet, behind
 
 IDLE_SHARE = 0.25
 """So much of a round trip the link must have lain idle; less may be a late process."""
@@ -32,7 +33,7 @@ class Flight:
 def check_first_flights(
     flows: Flows, initcwnd_segments: int, link: LinkSpec, *, whole: bool
 ) -> tuple[int, tuple[str, ...]]:
-    """The largest first flight in segments, and a sentence if flights contradict the window.
+    """Return the largest first flight in segments, and a sentence if flights contradict the window.
 
     ``whole`` says that all that the server sent came to the capture: where the link dropped
     something, a flight may have been longer than what is left of it.
@@ -58,42 +59,42 @@ def _judge(flights: list[Flight], window: int, whole: bool) -> Iterator[str]:
 
 
 def measure(flow: Flow, flows: Flows, link: LinkSpec) -> Flight | None:
-    """The first flight of one connection; ``None``: the server sent no data."""
+    """Return the first flight of one connection; ``None``: the server sent no data."""
     data = list(payloads(flow, by_client=False))
     if not data:
         return None
     first = data[0][1]
     answered_ns = next(
-        (s.at_ns for by_client, s in flow.segments
+        (s.at_ns for by_client, s in flow.packets
          if by_client and s.at_ns >= first.at_ns and _acknowledges(s, first)), None,
     )  # fmt: skip
     count, reached, size = 0, 0, 0
-    following: Segment | None = None
+    following: Packet | None = None
     for offset, segment in data:
         if offset < reached:
             return Flight(count, stopped=False)  # sent again: what follows has other reasons
         if answered_ns is not None and segment.at_ns >= answered_ns + link.rtt_ms * 1e6:
             following = segment if offset == reached else None
             break
-        count, size = count + 1, size + segment.payload
-        reached = offset + segment.payload
+        count, size = count + 1, size + segment.payload_bytes
+        reached = offset + segment.payload_bytes
     if following is None or reached != size:
         return Flight(count, stopped=False)
     return Flight(count, _is_free(flow, flows, first, following, size, link))
 
 
-def _acknowledges(segment: Segment, first: Segment) -> bool:
+def _acknowledges(segment: Packet, first: Packet) -> bool:
     return bool(segment.flags & ACK) and behind(segment.ack, first.seq) > 0
 
 
 def _is_free(
-    flow: Flow, flows: Flows, first: Segment, following: Segment, size: int, link: LinkSpec
+    flow: Flow, flows: Flows, first: Packet, following: Packet, size: int, link: LinkSpec
 ) -> bool:
     """Whether nothing but the window kept ``following`` back, after a flight of ``size`` bytes."""
-    before = [(c, s) for c, s in flow.segments if s.at_ns < following.at_ns]
+    before = [(c, s) for c, s in flow.packets if s.at_ns < following.at_ns]
     if sum(1 for _, s in before if s.flags & SYN) != 2:
         return False  # sent again: then the window is another
-    asked = max(behind(s.seq, first.ack) + s.payload for c, s in before if c)
+    asked = max(behind(s.seq, first.ack) + s.payload_bytes for c, s in before if c)
     if asked > 0:
         return False  # the server may have answered to what came later
     # What the client tells with its first acknowledgement of data is too late for this flight.
@@ -102,7 +103,7 @@ def _is_free(
         for c, s in before
         if c and s.at_ns <= first.at_ns
     )
-    if size + following.payload > room:
+    if size + following.payload_bytes > room:
         return False
     index = bisect_left(flows.arrivals, (following.at_ns, 0))
     busy_ms = (following.ip_bytes + link.framing_bytes) * 8 / link.down_kbit

@@ -7,12 +7,11 @@ client used must have been asked for before; under ``dns = hosts`` nobody asks.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-import dpkt
-
 from testbed.model import Dns
+from testbed.wire.packets import Capture
 
 DNS_PORT = 53
 HEADER_BYTES = 12
@@ -36,15 +35,12 @@ class Lookups:
     unasked: list[str] = field(default_factory=list)
 
 
-def check_lookups(
-    packets: Iterable[tuple[int, dpkt.ip.IP]], dns: Dns, hosts: Mapping[str, str]
-) -> Iterator[str]:
-    """A sentence when the look-ups are not those that ``dns`` asks for.
+def check_lookups(capture: Capture, dns: Dns, hosts: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence when the look-ups are not those that ``dns`` asks for.
 
-    ``packets`` are the capture's, as ``read_control`` gives them; ``hosts`` maps the lab's
-    addresses to the host names of the page.
+    ``hosts`` maps the lab's addresses to the host names of the page.
     """
-    seen = read_lookups(packets, hosts)
+    seen = read_lookups(capture, hosts)
     if dns == "hosts":
         if seen.questions:
             yield f"dns = hosts, but {seen.questions} questions for names crossed the link"
@@ -58,19 +54,17 @@ def check_lookups(
         )
 
 
-def read_lookups(packets: Iterable[tuple[int, dpkt.ip.IP]], hosts: Mapping[str, str]) -> Lookups:
-    """Who was asked for, and who was gone to, in the order of the capture."""
+def read_lookups(capture: Capture, hosts: Mapping[str, str]) -> Lookups:
+    """Find who was asked for, and who was gone to, in the order of the capture."""
     found = Lookups()
-    for _, packet in packets:
-        upper = packet.data
-        if isinstance(upper, dpkt.udp.UDP):
-            if upper.dport == DNS_PORT:
-                found.questions += 1
-                name = parse_question(bytes(upper.data))
-                if name is not None:
-                    found.asked.add(name)
-        elif upper.flags & (dpkt.tcp.TH_SYN | dpkt.tcp.TH_ACK) == dpkt.tcp.TH_SYN:
-            address = socket.inet_ntoa(packet.dst)
+    for packet in capture.packets:
+        if packet.protocol == "UDP" and packet.target_port == DNS_PORT:
+            found.questions += 1
+            name = parse_question(packet.payload)
+            if name is not None:
+                found.asked.add(name)
+        elif packet.opens:
+            address = socket.inet_ntoa(packet.target)
             host = hosts.get(address, address)
             if host not in found.contacted:
                 found.contacted.add(host)
@@ -80,7 +74,7 @@ def read_lookups(packets: Iterable[tuple[int, dpkt.ip.IP]], hosts: Mapping[str, 
 
 
 def parse_question(message: bytes) -> str | None:
-    """The name whose address the first question of a DNS message asks for, in lower case.
+    """Return the name whose address a DNS message asks for first, in lower case.
 
     ``None``: it asks for something else, or the capture cut it.
     """

@@ -1,102 +1,166 @@
-"""Packets of a capture file, times exact in nanoseconds (pcap-savefile(5))."""
+"""Reader of capture files: packets with their headers, times exact in nanoseconds.
+
+The file is tcpdump's (pcap-savefile(5)); the headers are those of IPv4, TCP and UDP (RFC 791, RFC
+9293, RFC 768).  Read by ``struct`` and not by a library, which takes six times as long: a long
+load has ten thousands of packets.
+"""
 
 from __future__ import annotations
 
+import socket
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-import dpkt
-from dpkt.tcp import TH_ACK, TH_FIN, TH_RST, TH_SYN
+FIN, SYN, RST, PSH, ACK, ECE, CWR = (1 << bit for bit in (0, 1, 2, 3, 4, 6, 7))
+MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, TIMESTAMPS, FAST_OPEN = 2, 3, 4, 5, 8, 34
+"""Kinds of TCP options (RFC 9293 section 3.2, RFC 7323, RFC 2018, RFC 7413)."""
 
-# Nanosecond times, little-endian: what the capture room writes.
-PCAP_MAGIC = b"\x4d\x3c\xb2\xa1"
-PCAP_HEADER_BYTES = 24
-RECORD_HEADER = struct.Struct("<IIII")
+ETHERNET_BYTES = 14
+# Nanosecond times, little-endian: what the testbed's captures are.
+_MAGIC = b"\x4d\x3c\xb2\xa1"
+_FILE_HEADER_BYTES = 24
+_RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes captured, bytes on the wire
+_IPV4 = b"\x08\x00"
+_OTHERS = {b"\x08\x06": "ARP", b"\x86\xdd": "IP6"}
+_IP = struct.Struct("!BBH2xHxB2x4s4s")  # length, class, total length, fragment, protocol, addresses
+_TCP = struct.Struct("!HHIIHH4x")  # ports, sequence, acknowledgement, offset and flags, window
+_UDP = struct.Struct("!HHH2x")  # ports, length
+_IP_TCP, _IP_UDP = 6, 17
+_FRAGMENT_OFFSET = 0x1FFF
+_END_OF_OPTIONS, _NO_OPERATION = 0, 1
+_HALF = 1 << 31
 
 
-def read_ip(pcap: Path) -> Iterator[tuple[int, dpkt.ip.IP]]:
-    """Time in ns and packet of every IPv4 packet in ``pcap``.
+class Packet(NamedTuple):
+    """One frame of a capture, and its headers; what it does not have is zero or empty.
+
+    ``frame`` is what was captured of the ``frame_bytes`` on the wire.  ``protocol`` is ``TCP``,
+    ``UDP``, ``IP`` (whatever else IPv4 carries, and headers that were not captured), ``ARP``,
+    ``IP6`` or ``frame``.  Addresses are of 4 bytes, ``ip_bytes`` is the length of the IPv4 packet.
+    ``payload`` is what was captured of ``payload_bytes``, which the lengths in the headers say.
+    """
+
+    at_ns: int
+    frame: bytes
+    frame_bytes: int
+    protocol: str
+    source: bytes = b""
+    target: bytes = b""
+    ip_bytes: int = 0
+    traffic_class: int = 0
+    source_port: int = 0
+    target_port: int = 0
+    payload: bytes = b""
+    payload_bytes: int = 0
+    seq: int = 0
+    ack: int = 0
+    flags: int = 0
+    window: int = 0
+    options: bytes = b""
+
+    @property
+    def sender(self) -> str:
+        """``address:port`` of an IPv4 packet's source."""
+        return f"{socket.inet_ntoa(self.source)}:{self.source_port}"
+
+    @property
+    def receiver(self) -> str:
+        """``address:port`` of an IPv4 packet's target."""
+        return f"{socket.inet_ntoa(self.target)}:{self.target_port}"
+
+    @property
+    def opens(self) -> bool:
+        """Whether it is a SYN and no SYN-ACK."""
+        return self.flags & (SYN | ACK) == SYN
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A capture file in memory, its packets in the order of the file."""
+
+    path: Path
+    packets: tuple[Packet, ...]
+
+
+def read_capture(pcap: Path) -> Capture:
+    """Read ``pcap``; a frame whose headers cannot be read is in it all the same.
 
     Raises:
-        OSError, ValueError: the capture cannot be read.
+        OSError: it cannot be read.
+        ValueError: it is no capture with times in ns, or is cut off.
     """
-    for time_ns, frame in read_frames(pcap):
-        packet = _parse(pcap, frame)
-        if isinstance(packet, dpkt.ip.IP):
-            yield time_ns, packet
-
-
-def read_tcp(pcap: Path) -> Iterator[tuple[int, dpkt.ip.IP]]:
-    """The TCP packets of ``read_ip``."""
-    return (item for item in read_ip(pcap) if isinstance(item[1].data, dpkt.tcp.TCP))
-
-
-def read_control(pcap: Path) -> Iterator[tuple[int, dpkt.ip.IP]]:
-    """UDP, what opens and ends TCP connections, and what clients send: a small part of ``read_ip``.
-
-    The rest is bulk, and to parse it takes most of the time that a capture takes.
-
-    Raises:
-        OSError, ValueError: the capture cannot be read.
-    """
-    clients: set[bytes] = set()
-    for time_ns, frame in read_frames(pcap):
-        if frame[12:14] != b"\x08\x00":
-            continue
-        protocol, source, upper = frame[23], frame[26:30], 14 + (frame[14] & 15) * 4
-        if protocol == dpkt.ip.IP_PROTO_TCP and upper + 14 <= len(frame):
-            flags = frame[upper + 13]
-            if flags & (TH_SYN | TH_ACK) == TH_SYN:
-                clients.add(source)
-            bare = int.from_bytes(frame[16:18], "big") <= upper - 14 + (frame[upper + 12] >> 4) * 4
-            if not flags & (TH_SYN | TH_FIN | TH_RST) and (bare or source not in clients):
-                continue
-        elif protocol != dpkt.ip.IP_PROTO_UDP:
-            continue
-        packet = _parse(pcap, frame)
-        if isinstance(packet.data, dpkt.udp.UDP | dpkt.tcp.TCP):
-            yield time_ns, packet
-
-
-def _parse(pcap: Path, frame: bytes) -> dpkt.ip.IP:
-    try:
-        return dpkt.ethernet.Ethernet(frame).data
-    except dpkt.Error as error:
-        raise ValueError(f"{pcap}: a frame cannot be read: {error}") from error
-
-
-def count_cut(pcap: Path, needed: int) -> int:
-    """How many frames have less than ``needed`` bytes in ``pcap``, and had more on the wire.
-
-    Raises:
-        OSError, ValueError: the capture cannot be read.
-    """
-    return sum(1 for _, frame, size in _read_records(pcap) if len(frame) < min(size, needed))
-
-
-def read_frames(pcap: Path) -> Iterator[tuple[int, bytes]]:
-    """Time and captured bytes of each frame (dpkt's own reader does not see a cut file)."""
-    return ((time_ns, frame) for time_ns, frame, _ in _read_records(pcap))
-
-
-def _read_records(pcap: Path) -> Iterator[tuple[int, bytes, int]]:
-    """Time, captured bytes and size on the wire of each frame."""
     content = pcap.read_bytes()
-    if content[:4] != PCAP_MAGIC or len(content) < PCAP_HEADER_BYTES:
+    if content[:4] != _MAGIC or len(content) < _FILE_HEADER_BYTES:
         raise ValueError(f"{pcap}: not a capture with nanosecond times")
-    position = PCAP_HEADER_BYTES
+    packets: list[Packet] = []
+    position = _FILE_HEADER_BYTES
     while position < len(content):
-        start = position + RECORD_HEADER.size
+        start = position + _RECORD.size
         if start > len(content):
             raise ValueError(f"{pcap}: the capture is cut off")
-        seconds, nanoseconds, captured, size = RECORD_HEADER.unpack_from(content, position)
+        seconds, nanoseconds, captured, size = _RECORD.unpack_from(content, position)
         position = start + captured
         if position > len(content):
             raise ValueError(f"{pcap}: the capture is cut off")
-        yield seconds * 1_000_000_000 + nanoseconds, content[start:position], size
+        at_ns = seconds * 1_000_000_000 + nanoseconds
+        packets.append(_parse(at_ns, content[start:position], size))
+    return Capture(pcap, tuple(packets))
 
 
-def payload_bytes(packet: dpkt.ip.IP) -> int:
-    """TCP payload by the lengths in the headers: the capture may hold less of it."""
-    return int(packet.len - packet.hl * 4 - packet.data.off * 4)
+def _parse(at_ns: int, frame: bytes, frame_bytes: int) -> Packet:
+    if frame[12:14] != _IPV4 or len(frame) < ETHERNET_BYTES + _IP.size:
+        return Packet(at_ns, frame, frame_bytes, _OTHERS.get(frame[12:14], "frame"))
+    head, traffic_class, ip_bytes, fragment, carried, source, target = _IP.unpack_from(
+        frame, ETHERNET_BYTES
+    )
+    start = ETHERNET_BYTES + (head & 0xF) * 4
+    # What is behind is padding; no length at all is left to a device that segments.
+    end = min(ETHERNET_BYTES + ip_bytes, len(frame)) if ip_bytes else len(frame)
+    if not fragment & _FRAGMENT_OFFSET:
+        if carried == _IP_TCP and start + _TCP.size <= end:
+            source_port, target_port, seq, ack, offset_flags, window = _TCP.unpack_from(
+                frame, start
+            )
+            data = start + (offset_flags >> 12) * 4
+            return Packet(
+                at_ns, frame, frame_bytes, "TCP", source, target, ip_bytes, traffic_class,
+                source_port, target_port, frame[data:end], ip_bytes + ETHERNET_BYTES - data,
+                seq, ack, offset_flags & 0x1FF, window, frame[start + _TCP.size : data],
+            )  # fmt: skip
+        if carried == _IP_UDP and start + _UDP.size <= end:
+            source_port, target_port, length = _UDP.unpack_from(frame, start)
+            return Packet(
+                at_ns, frame, frame_bytes, "UDP", source, target, ip_bytes, traffic_class,
+                source_port, target_port, frame[start + _UDP.size : end], length - _UDP.size,
+            )  # fmt: skip
+    return Packet(at_ns, frame, frame_bytes, "IP", source, target, ip_bytes, traffic_class)
+
+
+def read_options(options: bytes) -> Iterator[tuple[int | None, bytes]]:
+    """Yield kind and data of each TCP option but padding; ``None``: the rest cannot be read."""
+    position = 0
+    while position < len(options) and options[position] != _END_OF_OPTIONS:
+        kind = options[position]
+        if kind == _NO_OPERATION:
+            position += 1
+            continue
+        length = options[position + 1] if position + 1 < len(options) else 0
+        if length < 2:
+            yield None, b""
+            return
+        yield kind, options[position + 2 : position + length]
+        position += length
+
+
+def find_option(packet: Packet, wanted: int) -> bytes | None:
+    """Return the data of the first TCP option of kind ``wanted``; ``None``: there is none."""
+    return next((data for kind, data in read_options(packet.options) if kind == wanted), None)
+
+
+def behind(number: int, start: int) -> int:
+    """Return how far a number is behind ``start``; negative: before it (RFC 9293 section 3.4)."""
+    distance = (number - start) & 0xFFFFFFFF
+    return distance - (1 << 32) if distance >= _HALF else distance

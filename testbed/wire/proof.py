@@ -8,22 +8,18 @@ what rode in the SYN is counted, the rest follows a round trip later.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-
-import dpkt
+from dataclasses import dataclass
 
 from testbed.model import Proof, TcpSpec
-from testbed.wire.packets import payload_bytes, read_tcp
+from testbed.wire.flows import Flow, Flows
+from testbed.wire.packets import ACK, FAST_OPEN, RST, SYN, Packet, behind, find_option
 from testbed.wire.tls import HANDSHAKE_START, record_bytes
 
-FASTOPEN_OPTION = 34
 REQUEST_STARTS = (b"GET ", b"HEAD ", b"POST ", HANDSHAKE_START)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Connection:
     """What the capture shows of one TCP connection that the client opened.
 
@@ -35,61 +31,83 @@ class Connection:
     server: str
     syn_time_ns: int
     sequence: int
-    syns: int = 1
-    payload: int = 0
-    carries_request: bool = False
-    hello: int = 0
-    syn_hello: int = 0
-    fastopen_option: bool = False
-    cookie_request: bool = False
-    synack_time_ns: int | None = None
-    synack_acked: int | None = None
-    answered: bool = False
-    given_up: bool = False
-    syn_data_acked: bool = False
-    new_cookie: bool = False
-    sent: set[tuple[str, int, int]] = field(default_factory=set)
-    retransmits: int = 0
+    syns: int
+    payload: int
+    carries_request: bool
+    hello: int
+    syn_hello: int
+    fastopen_option: bool
+    cookie_request: bool
+    synack_time_ns: int | None
+    given_up: bool
+    syn_data_acked: bool
+    new_cookie: bool
+    retransmits: int
 
 
-def read_connections(pcap: Path) -> list[Connection]:
-    """Connections in the order of their first SYN.
+def read_connection(flow: Flow) -> Connection:
+    """Read the opening of ``flow``, its first TLS record, and how much was sent again."""
+    syn, synack = flow.syn, flow.synack
+    cookie = find_option(syn, FAST_OPEN)
+    acked = 0 if synack is None else behind(synack.ack, syn.seq + 1)
+    syn_hello = record_bytes(syn.payload)
+    sent = [
+        (by_client, packet.seq, packet.payload_bytes)
+        for by_client, packet in flow.packets
+        if packet.payload_bytes and not packet.flags & SYN
+    ]
+    return Connection(
+        server=syn.receiver,
+        syn_time_ns=syn.at_ns,
+        sequence=syn.seq,
+        syns=sum(1 for by_client, packet in flow.packets if by_client and packet.opens),
+        payload=syn.payload_bytes,
+        carries_request=syn.payload_bytes > 0 and syn.payload.startswith(REQUEST_STARTS),
+        hello=syn_hello or _find_hello(flow),
+        syn_hello=min(syn.payload_bytes, syn_hello),
+        fastopen_option=cookie is not None,
+        cookie_request=cookie == b"",
+        synack_time_ns=None if synack is None else synack.at_ns,
+        given_up=_is_given_up(flow),
+        syn_data_acked=syn.payload_bytes > 0 and acked == syn.payload_bytes,
+        new_cookie=synack is not None and bool(find_option(synack, FAST_OPEN)),
+        retransmits=len(sent) - len(set(sent)),
+    )
 
-    Raises:
-        OSError, ValueError: the capture cannot be read.
+
+def _find_hello(flow: Flow) -> int:
+    """Bytes of the TLS record with which the client begins after its SYN; 0: none."""
+    starts = (
+        record_bytes(packet.payload)
+        for by_client, packet in flow.packets
+        if by_client and not packet.flags & SYN and behind(packet.seq, flow.syn.seq) == 1
+    )
+    return next(filter(None, starts), 0)
+
+
+def _is_given_up(flow: Flow) -> bool:
+    """Whether the client answered the SYN-ACK without a socket for it.
+
+    It sends RST and no ACK then, with the number that was acknowledged (RFC 9293 section 3.5.2,
+    group 1); a socket that ends a connection sends both.
     """
-    found: list[Connection] = []
-    connections: dict[tuple[bytes, int, bytes, int], Connection] = {}
-    for time_ns, packet in read_tcp(pcap):
-        tcp = packet.data
-        forward = (packet.src, tcp.sport, packet.dst, tcp.dport)
-        backward = (packet.dst, tcp.dport, packet.src, tcp.sport)
-        if tcp.flags & dpkt.tcp.TH_SYN and not tcp.flags & dpkt.tcp.TH_ACK:
-            known = connections.get(forward)
-            if known is not None and known.sequence == tcp.seq:
-                known.syns += 1
-                continue
-            found.append(_open_connection(time_ns, packet))
-            connections[forward] = found[-1]
-            continue
-        if tcp.flags & dpkt.tcp.TH_SYN and backward in connections:
-            _note_synack(connections[backward], time_ns, tcp)
-        elif forward in connections:
-            _note_answer(connections[forward], tcp)
-            _note_data(connections[forward], "client", packet)
-        elif backward in connections:
-            _note_data(connections[backward], "server", packet)
-    return found
+    synack: Packet | None = None
+    for by_client, packet in flow.packets:
+        if packet is flow.synack:
+            synack = packet
+        elif synack is not None and by_client and not packet.opens:
+            return packet.flags & (RST | ACK) == RST and packet.seq == synack.ack
+    return False
 
 
-def prove(pcap: Path, counters: dict[str, dict[str, int]], spec: TcpSpec) -> Proof:
+def prove(flows: Flows, counters: dict[str, dict[str, int]], spec: TcpSpec) -> Proof:
     """Hold the wire and the counters against what ``spec`` asked for.
 
     Fast Open arm: every connection's SYN carries the request and the server took it (``cold``:
     except connections opened before the origin's new cookie arrived).  Control arm: no SYN
     carries anything, and no cookie is asked for.
     """
-    connections = read_connections(pcap)
+    connections = [read_connection(flow) for flow in flows.flows]
     client, server = counters["client"], counters["server"]
     problems = [*_check_arm(connections, spec), *_check_counters(connections, client, server)]
     return Proof(
@@ -155,63 +173,3 @@ def _check_counters(
         said = (client if end == "client" else server).get(counter)
         if said != seen:
             yield f"the {end}'s {counter} grew by {said}, the capture shows {seen}"
-
-
-def _fastopen_option(tcp: dpkt.tcp.TCP) -> bytes | None:
-    for kind, value in dpkt.tcp.parse_opts(tcp.opts):
-        if kind == FASTOPEN_OPTION:
-            return bytes(value)
-    return None
-
-
-def _open_connection(time_ns: int, packet: dpkt.ip.IP) -> Connection:
-    tcp = packet.data
-    payload = payload_bytes(packet)
-    hello = record_bytes(bytes(tcp.data))
-    option = _fastopen_option(tcp)
-    return Connection(
-        server=f"{socket.inet_ntoa(packet.dst)}:{tcp.dport}",
-        syn_time_ns=time_ns,
-        sequence=tcp.seq,
-        payload=payload,
-        carries_request=payload > 0 and bytes(tcp.data).startswith(REQUEST_STARTS),
-        hello=hello,
-        syn_hello=min(payload, hello),
-        fastopen_option=option is not None,
-        cookie_request=option == b"",
-    )
-
-
-def _note_synack(connection: Connection, time_ns: int, tcp: dpkt.tcp.TCP) -> None:
-    if connection.synack_time_ns is not None:
-        return
-    connection.synack_time_ns = time_ns
-    connection.synack_acked = tcp.ack
-    acknowledged = (tcp.ack - connection.sequence - 1) & 0xFFFFFFFF
-    connection.syn_data_acked = connection.payload > 0 and acknowledged == connection.payload
-    connection.new_cookie = bool(_fastopen_option(tcp))
-
-
-def _note_answer(connection: Connection, tcp: dpkt.tcp.TCP) -> None:
-    """Note what the client made of the SYN-ACK.
-
-    Without a socket for it, it sends RST and no ACK, with the number that was acknowledged (RFC
-    9293 section 3.5.2, group 1); a socket that ends a connection sends both.
-    """
-    if connection.synack_time_ns is None or connection.answered:
-        return
-    connection.answered = True
-    bare = tcp.flags & (dpkt.tcp.TH_RST | dpkt.tcp.TH_ACK) == dpkt.tcp.TH_RST
-    connection.given_up = bare and tcp.seq == connection.synack_acked
-
-
-def _note_data(connection: Connection, sender: str, packet: dpkt.ip.IP) -> None:
-    size = payload_bytes(packet)
-    tcp = packet.data
-    if size:
-        if sender == "client" and tcp.seq == (connection.sequence + 1) & 0xFFFFFFFF:
-            connection.hello = connection.hello or record_bytes(bytes(tcp.data))
-        segment = (sender, tcp.seq, size)
-        if segment in connection.sent:
-            connection.retransmits += 1
-        connection.sent.add(segment)

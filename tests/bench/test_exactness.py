@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import io
-import struct
 from pathlib import Path
 
-import dpkt
 import pytest
 
 from bench.exactness import Comparison, read_exchange
@@ -12,43 +9,24 @@ from bench.small_page import RESPONSE_BYTES, build_small_page
 from bench.theory import Fetch
 from testbed.archive.reading import read_archive
 from testbed.model import LinkSpec
-
-CLIENT, SERVER = bytes((10, 0, 0, 2)), bytes((10, 10, 0, 1))
-START_NS = 1_700_000_000_123_456_789
-
-
-def frame(source: bytes, flags: int, payload: bytes) -> bytes:
-    target = SERVER if source == CLIENT else CLIENT
-    segment = dpkt.tcp.TCP(sport=1, dport=2, flags=flags, data=payload)
-    packet = dpkt.ip.IP(src=source, dst=target, p=dpkt.ip.IP_PROTO_TCP, data=segment)
-    packet.len = len(packet)
-    return bytes(dpkt.ethernet.Ethernet(data=packet))
-
-
-def capture(path: Path, packets: list[tuple[int, bytes]]) -> Path:
-    file = io.BytesIO()
-    file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 256, 1))
-    for offset_ns, data in packets:
-        seconds, rest = divmod(START_NS + offset_ns, 1_000_000_000)
-        file.write(struct.pack("<IIII", seconds, rest, len(data), len(data)) + data)
-    path.write_bytes(file.getvalue())
-    return path
+from tests.wire.conversation import Sent, write_capture
+from tests.wire.packets import ACK, FIN, SYN
 
 
 def test_an_exchange_ends_with_the_servers_last_data(tmp_path: Path) -> None:
-    syn, ack = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK
-    pcap = capture(
-        tmp_path / "client.pcap",
+    path = tmp_path / "client.pcap"
+    write_capture(
+        path,
         [
-            (0, frame(CLIENT, syn, b"")),
-            (1_000_000, frame(SERVER, syn | ack, b"")),
-            (1_000_001, frame(CLIENT, ack, b"GET")),
-            (2_000_000, frame(SERVER, ack, b"")),
-            (3_000_007, frame(SERVER, ack, b"answer")),
-            (9_000_000, frame(SERVER, ack | dpkt.tcp.TH_FIN, b"")),
+            Sent(0, "client", SYN),
+            Sent(1_000_000, "server", SYN | ACK),
+            Sent(1_000_001, "client", ACK, data=b"GET"),
+            Sent(2_000_000, "server", ACK),
+            Sent(3_000_007, "server", ACK, data=b"answer"),
+            Sent(9_000_000, "server", ACK | FIN),
         ],
     )
-    took_ms, sizes = read_exchange(pcap)
+    took_ms, sizes = read_exchange(path)
     assert took_ms == 3.000007
     assert sizes.up == (40, 43)
     assert sizes.down == (40, 40, 46)

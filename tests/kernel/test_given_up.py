@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from socket import inet_aton
 
 import pytest
 from pydantic import TypeAdapter
 
+from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import TcpSpec
+from testbed.wire.flows import read_flows
+from testbed.wire.packets import read_capture
 from testbed.wire.proof import prove
 from tests.kernel.guests import Guests
 
@@ -61,7 +65,8 @@ def test_the_proof_leaves_them_out_of_the_client_s_counter(guests: Guests) -> No
     counters = TypeAdapter(dict[str, dict[str, int]]).validate_python(seen)
     assert counters["client"]["TcpExtTCPFastOpenActive"] == KEPT
     assert counters["server"]["TcpExtTCPFastOpenPassive"] == KEPT + GIVEN_UP
-    proof = prove(out / "client.pcap", counters, TcpSpec(tfo=True))
+    flows = read_flows(read_capture(out / "client.pcap"), inet_aton(CLIENT_ADDRESS))
+    proof = prove(flows, counters, TcpSpec(tfo=True))
     assert proof.problems == ()
     assert (proof.connections, proof.syn_data_acked) == (KEPT + GIVEN_UP, KEPT + GIVEN_UP)
     assert proof.given_up == GIVEN_UP

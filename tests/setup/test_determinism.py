@@ -15,20 +15,19 @@ from testbed.model import CAPTURE_FILE, Condition, Record, Replay, Trial
 from testbed.setup.determinism import (
     TRACE_RECORD,
     check_determinism,
-    first_difference,
+    first_line_apart,
     read_call_names,
     read_calls,
-    read_packets,
 )
 from tests.wire.packets import ACK, CLIENT, PUSH, REQUEST, SERVER, Capture
 
 TRIAL = Trial(Condition("p", "graph"), 0, 0, "virtual", "7.3")
 
 
-def leave_traces(folder: Path, port: int, result: int) -> None:
+def leave_traces(folder: Path, port: int, result: int, request: bytes = REQUEST) -> None:
     """A capture of one request and a trace of two system calls."""
     capture = Capture()
-    capture.add((CLIENT, port), (SERVER, 80), ACK | PUSH, 1, 1, REQUEST)
+    capture.add((CLIENT, port), (SERVER, 80), ACK | PUSH, 1, 1, request)
     capture.write(folder / CAPTURE_FILE)
     calls = [
         TRACE_RECORD.pack(1_000_000_000, 3, 5, 6, 7, 42, 0, b"curl"),
@@ -42,6 +41,8 @@ class TwoFaced:
     """A kernel whose boot number ``odd`` does something else."""
 
     odd: int
+    port: int = 2001
+    request: bytes = REQUEST
     name: str = "virtual"
     real_time: bool = False
     version: str = "7.3"
@@ -54,7 +55,10 @@ class TwoFaced:
         self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
         other = int(out.name) == self.odd
-        leave_traces(out, 2001 if other else 2000, -11 if other else 9)
+        if other:
+            leave_traces(out, self.port, -11, self.request)
+        else:
+            leave_traces(out, 2000, 9)
         return RawResult("ended", "", "", None, out)
 
 
@@ -73,11 +77,18 @@ def test_a_boot_that_differs_is_shown_where_it_parts(tmp_path: Path, jobs: int) 
     (text,) = check_determinism(TwoFaced(3), TRIAL, tmp_path, conclude, 5, jobs)
     assert text.startswith("boot 3 is not boot 0:")
     assert "first packet that differs: number 0" in text
-    assert "10.0.0.2:2000" in text
-    assert "10.0.0.2:2001" in text
+    assert "10.0.0.2:2000 > 10.10.0.1:80" in text
+    assert "10.0.0.2:2001 > 10.10.0.1:80" in text
     assert "first system call that differs: number 1" in text
     assert "= 9" in text
     assert "= -11" in text
+
+
+def test_a_packet_that_differs_for_its_ends_is_shown_as_they_see_it(tmp_path: Path) -> None:
+    kernel = TwoFaced(1, port=2000, request=REQUEST + b"?")
+    (text,) = check_determinism(kernel, TRIAL, tmp_path, conclude, 2, 1)
+    assert "packets, base is boot 0 and new is boot 1:" in text
+    assert "The captures part at packet 1 (1 in base, 1 in new): length 39 in base" in text
 
 
 def test_a_boot_whose_requests_were_answered_otherwise_differs(tmp_path: Path) -> None:
@@ -97,8 +108,8 @@ def test_a_boot_without_a_measurement_ends_the_check(tmp_path: Path) -> None:
         check_determinism(TwoFaced(-1), TRIAL, tmp_path, fail, 2, 1)
 
 
-def test_first_difference() -> None:
-    lines = first_difference("item", iter("abcd"), iter("abxd"))
+def test_first_line_apart() -> None:
+    lines = first_line_apart("item", iter("abcd"), iter("abxd"))
     assert lines == [
         "  first item that differs: number 2",
         "      both a",
@@ -106,8 +117,8 @@ def test_first_difference() -> None:
         "       one c",
         "     other x",
     ]
-    assert first_difference("item", iter("ab"), iter("a"))[-1] == "     other (no more)"
-    assert first_difference("item", iter("ab"), iter("ab")) == ["  every item is the same"]
+    assert first_line_apart("item", iter("ab"), iter("a"))[-1] == "     other (no more)"
+    assert first_line_apart("item", iter("ab"), iter("ab")) == ["  every item is the same"]
 
 
 def test_what_is_read(tmp_path: Path) -> None:
@@ -120,5 +131,3 @@ def test_what_is_read(tmp_path: Path) -> None:
         "2.500000000 s curl[42] write(0x1, 0x2, 0x3) = -11",
     ]
     assert read_call_names(tmp_path / "absent.h") == {}
-    (packet,) = read_packets(tmp_path / CAPTURE_FILE)
-    assert "10.0.0.2:2000 > 10.10.0.1:80" in packet

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import dpkt
+
+from testbed.wire import packets as wire
+from testbed.wire.flows import Flows, read_flows
 
 CLIENT = "10.0.0.2"
 SERVER = "10.10.0.1"
@@ -52,6 +56,16 @@ def fastopen_option(cookie: bytes) -> bytes:
     return option + b"\x01" * (-len(option) % 4)
 
 
+def write_frames(path: Path, frames: Iterable[tuple[int, bytes]], snap: int = 65535) -> Path:
+    """Write ``frames``, each with its time in ns, as a capture; they are cut at ``snap`` bytes."""
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, snap, 1))
+        for time_ns, frame in frames:
+            kept = frame[:snap]
+            file.write(struct.pack("<IIII", *divmod(time_ns, 10**9), len(kept), len(frame)) + kept)
+    return path
+
+
 @dataclass
 class Capture:
     """Packets in order; each is a microsecond after the one before unless ``at_ms`` says when."""
@@ -86,13 +100,15 @@ class Capture:
 
     def write(self, path: Path) -> Path:
         """Write the packets as a capture with nanosecond times; frames are cut at ``snap``."""
-        with path.open("wb") as file:
-            file.write(struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, self.snap, 1))
-            for time_ns, frame in self.packets:
-                kept = frame[: self.snap]
-                file.write(struct.pack("=IIII", *divmod(time_ns, 10**9), len(kept), len(frame)))
-                file.write(kept)
-        return path
+        return write_frames(path, self.packets, self.snap)
+
+    def read(self, folder: Path) -> wire.Capture:
+        """The packets as the testbed reads them, from a file in ``folder``."""
+        return wire.read_capture(self.write(folder / "client.pcap"))
+
+    def flows(self, folder: Path) -> Flows:
+        """The client's connections as the testbed reads them, from a file in ``folder``."""
+        return read_flows(self.read(folder), socket.inet_aton(CLIENT))
 
 
 @dataclass

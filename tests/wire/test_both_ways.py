@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
-import dpkt
 import pytest
 
 from testbed.wire.both_ways import check_both_ways, check_whole
-from testbed.wire.segments import Flows, read_flows
-from tests.wire.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit
+from tests.wire.packets import ACK, CLIENT, FIN, REQUEST, RST, SERVER, Capture, Visit
 
 BODY = bytes(1448)
-FIN, RST = dpkt.tcp.TH_FIN, dpkt.tcp.TH_RST
 UP, DOWN = ((CLIENT, 2000), (SERVER, 80)), ((SERVER, 80), (CLIENT, 2000))
 CLIENT_ISN, SERVER_ISN = 0xFFFFFFF0, 5000
-
-
-def flows_of(capture: Capture, tmp_path: Path) -> Flows:
-    return read_flows(capture.write(tmp_path / "c.pcap"), socket.inet_aton(CLIENT))
 
 
 def exchange(*, without: str = "") -> Capture:
@@ -45,7 +37,7 @@ def exchange(*, without: str = "") -> Capture:
 
 
 def test_all_of_it_is_there(tmp_path: Path) -> None:
-    flows = flows_of(exchange(), tmp_path)
+    flows = exchange().flows(tmp_path)
     assert (flows.up, flows.down, len(flows.flows)) == (5, 6, 1)
     assert check_both_ways(flows, {"TcpInSegs": 6, "TcpOutSegs": 5}) == ()
     assert len(flows.arrivals) == 6 and flows.arrivals[1][1] == 1488
@@ -62,16 +54,16 @@ def test_all_of_it_is_there(tmp_path: Path) -> None:
     ],
 )
 def test_what_went_by_another_path(tmp_path: Path, part: str, said: str) -> None:
-    found = "; ".join(check_both_ways(flows_of(exchange(without=part), tmp_path), {}))
+    found = "; ".join(check_both_ways(exchange(without=part).flows(tmp_path), {}))
     assert found.startswith(said)
 
 
 def test_what_was_sent_twice_counts_once(tmp_path: Path) -> None:
     capture = exchange(without="answer 1")
     capture.add(*DOWN, ACK, SERVER_ISN + 1, 0, BODY, b"")
-    assert "1448 bytes of the server" in "".join(check_both_ways(flows_of(capture, tmp_path), {}))
+    assert "1448 bytes of the server" in "".join(check_both_ways(capture.flows(tmp_path), {}))
     capture.add(*DOWN, ACK, SERVER_ISN + 1 + 1448, 0, BODY, b"")
-    assert check_both_ways(flows_of(capture, tmp_path), {}) == ()
+    assert check_both_ways(capture.flows(tmp_path), {}) == ()
 
 
 def test_a_syn_with_data_and_one_that_nobody_answered(tmp_path: Path) -> None:
@@ -80,13 +72,13 @@ def test_a_syn_with_data_and_one_that_nobody_answered(tmp_path: Path) -> None:
     Visit(capture, 2001).syn(at_ms=2)
     # It was refused: a RST acknowledges the SYN, and nothing is open.
     capture.add((CLIENT, 2001), (SERVER, 80), RST | ACK, CLIENT_ISN + 1, 0, b"", b"")
-    flows = flows_of(capture, tmp_path)
+    flows = capture.flows(tmp_path)
     assert len(flows.flows) == 2
     assert check_both_ways(flows, {}) == ()
 
 
 def test_the_kernel_took_or_sent_more(tmp_path: Path) -> None:
-    flows = flows_of(exchange(), tmp_path)
+    flows = exchange().flows(tmp_path)
     assert check_both_ways(flows, {"TcpInSegs": 7, "TcpOutSegs": 9}) == (
         "the client's kernel took 7 segments, the capture shows 6",
         "the client's kernel sent 9 segments, the capture shows 5",
@@ -97,13 +89,12 @@ def test_the_kernel_took_or_sent_more(tmp_path: Path) -> None:
 def test_frames_that_were_cut(tmp_path: Path, snap: int, cut: int) -> None:
     capture = exchange()
     capture.snap = snap
-    pcap = capture.write(tmp_path / "c.pcap")
     said = f"{cut} frames were captured with less than 256 bytes"
-    assert check_whole(pcap) == ((said,) if cut else ())
+    assert check_whole(capture.read(tmp_path)) == ((said,) if cut else ())
 
 
 def test_a_header_that_is_not_there(tmp_path: Path) -> None:
     capture = exchange()
     capture.snap = 40
     with pytest.raises(ValueError, match="a TCP header was not captured"):
-        flows_of(capture, tmp_path)
+        capture.flows(tmp_path)

@@ -16,8 +16,10 @@ from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 from testbed.wire.capture import SNAP_BYTES, capture, capture_argv
-from testbed.wire.proof import read_connections
-from tests.lab.wires import RIGHT_ADDRESS, joined
+from testbed.wire.flows import read_flows
+from testbed.wire.packets import read_capture
+from testbed.wire.proof import read_connection
+from tests.lab.wires import LEFT_ADDRESS, RIGHT_ADDRESS, joined
 
 # As in a trial: tcpdump reads its packets a moment after they passed.
 DRAIN_S = 0.5
@@ -82,7 +84,8 @@ def test_every_packet_is_in_the_file(ends: tuple[Namespace, Namespace], tmp_path
         talk(ends, requests)
         await_all_read(ends[0], tmp_path / "log")
     ended = time.time_ns()
-    found = read_connections(pcap)
+    flows = read_flows(read_capture(pcap), socket.inet_aton(LEFT_ADDRESS)).flows
+    found = [read_connection(flow) for flow in flows]
     assert [c.payload for c in found] == [len(request) for request in requests]
     assert all(c.carries_request and c.syn_data_acked for c in found)
     for connection in found:

@@ -40,9 +40,9 @@ def test_requests_on_a_connection(tmp_path: Path, limit: int | None, problems: i
     request(capture, 1)  # sent again: one request
     request(capture, 1 + len(REQUEST))
     request(capture, 1, port=2001)
-    pcap = capture.write(tmp_path / "pcap")
+    read = capture.read(tmp_path)
     condition = replace(HOSTS, tcp=TcpSpec(requests_per_connection=limit))
-    found = check_conduct(pcap, condition, TWO)
+    found = check_conduct(read, condition, TWO)
     assert len(found) == problems
     assert all("carried 2 requests" in problem for problem in found)
 
@@ -51,20 +51,20 @@ def test_a_request_that_a_syn_carried_in_vain_is_one_request(tmp_path: Path) -> 
     capture = Capture()
     capture.add((CLIENT, 2000), (SERVER, 80), SYN, 2**32 - 1, 0, REQUEST)
     request(capture, 0)
-    assert check_conduct(capture.write(tmp_path / "pcap"), HOSTS, ONE) == ()
+    assert check_conduct(capture.read(tmp_path), HOSTS, ONE) == ()
 
 
 def test_an_offload_shows_as_a_packet_beyond_the_mtu(tmp_path: Path) -> None:
     capture = Capture(snap=256)
     request(capture, 1, payload=REQUEST + bytes(3000))
-    assert "larger than the MTU" in check_conduct(capture.write(tmp_path / "pcap"), HOSTS, ONE)[0]
+    assert "larger than the MTU" in check_conduct(capture.read(tmp_path), HOSTS, ONE)[0]
 
 
 def test_the_server_counts_what_tls_hides(tmp_path: Path) -> None:
-    pcap = Capture().write(tmp_path / "pcap")
+    read = Capture().read(tmp_path)
     condition = replace(HOSTS, tcp=TcpSpec(requests_per_connection=2))
-    assert check_conduct(pcap, condition, TWO) == ()
-    (problem,) = check_conduct(pcap, condition, Replay(9, most_per_connection=3))
+    assert check_conduct(read, condition, TWO) == ()
+    (problem,) = check_conduct(read, condition, Replay(9, most_per_connection=3))
     assert problem == "a connection carried 3 requests, asked was 2 at the most"
 
 
@@ -76,7 +76,7 @@ def test_the_capture_does_not_show_more_than_the_server_had(
     request(capture, 1)
     request(capture, 1 + len(REQUEST))
     condition = replace(HOSTS, link=LinkSpec(loss_pct=loss_pct))
-    found = check_conduct(capture.write(tmp_path / "pcap"), condition, ONE)
+    found = check_conduct(capture.read(tmp_path), condition, ONE)
     assert len(found) == problems
     assert all("shows 2 requests on a connection, the server's log 1" in one for one in found)
 
@@ -105,6 +105,6 @@ def test_the_version_of_tls(
     capture = Capture(snap=256)
     greet(capture, 2000, answer)
     Visit(capture, 2001, server_port=443).open(client_hello(395))  # given up: it shows nothing
-    found = check_conduct(capture.write(tmp_path / "pcap"), replace(HOSTS, tls_version=asked), ONE)
+    found = check_conduct(capture.read(tmp_path), replace(HOSTS, tls_version=asked), ONE)
     assert len(found) == (problem is not None)
     assert (problem or "") in "".join(found)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
 
 from testbed.model import LinkSpec
 from testbed.wire.first_flight import Flight, check_first_flights, measure
-from testbed.wire.segments import read_flows
 from tests.wire.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit
 
 LINK = LinkSpec(rtt_ms=100.0)
@@ -41,13 +39,13 @@ def answer(capture: Capture, number: int, at_ms: float) -> None:
 
 
 def judge(capture: Capture, tmp_path: Path, window: int, *, whole: bool = True) -> str:
-    flows = read_flows(capture.write(tmp_path / "c.pcap"), socket.inet_aton(CLIENT))
+    flows = capture.flows(tmp_path)
     return "; ".join(check_first_flights(flows, window, LINK, whole=whole)[1])
 
 
 @pytest.mark.parametrize("count", [1, 3, 10])
 def test_a_flight_of_the_window(tmp_path: Path, count: int) -> None:
-    flows = read_flows(flight(count).write(tmp_path / "c.pcap"), socket.inet_aton(CLIENT))
+    flows = flight(count).flows(tmp_path)
     (flow,) = flows.flows
     assert measure(flow, flows, LINK) == Flight(count, stopped=True)
     assert check_first_flights(flows, count, LINK, whole=True) == (count, ())
@@ -104,5 +102,5 @@ def test_the_clients_window_was_full(tmp_path: Path) -> None:
 def test_no_data(tmp_path: Path) -> None:
     capture = Capture()
     Visit(capture, 2000).open()
-    flows = read_flows(capture.write(tmp_path / "c.pcap"), socket.inet_aton(CLIENT))
+    flows = capture.flows(tmp_path)
     assert check_first_flights(flows, 10, LINK, whole=True) == (0, ())

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from testbed.model import Dns
 from testbed.wire.lookups import check_lookups, parse_question
-from testbed.wire.packets import read_control
 from tests.wire.packets import CLIENT, Capture, Visit
 
 ADDRESSES = ("10.10.0.1", "10.10.0.2", "10.10.0.3")
@@ -41,8 +40,7 @@ def ask(capture: Capture, message: bytes) -> None:
 
 
 def check(capture: Capture, path: Path, dns: Dns) -> tuple[str, ...]:
-    pcap = capture.write(path / "client.pcap")
-    return tuple(check_lookups(read_control(pcap), dns, HOSTS))
+    return tuple(check_lookups(capture.read(path), dns, HOSTS))
 
 
 def test_a_question_for_each_host(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def capture() -> Capture:
 
 
 def prove_it(capture: Capture, path: Path, said: dict[str, dict[str, int]], spec: TcpSpec) -> Proof:
-    return prove(capture.write(path / "client.pcap"), said, spec)
+    return prove(capture.flows(path), said, spec)
 
 
 def test_fast_open_is_proven(capture: Capture, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ SYN_ROOM = 1420
 
 
 def prove_it(capture: Capture, folder: Path, taken: int, spec: TcpSpec, opened: int = 1) -> Proof:
-    return prove(capture.write(folder / "client.pcap"), counters(opened, taken), spec)
+    return prove(capture.flows(folder), counters(opened, taken), spec)
 
 
 def hello_of(proof: Proof) -> tuple[int, int, int]:

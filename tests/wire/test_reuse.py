@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from testbed.model import ServedConnection
-from testbed.wire.packets import read_control
 from testbed.wire.reuse import check_reuse
 from tests.wire.packets import ACK, CLIENT, FIN, REQUEST, RST, SERVER, Capture, Visit
 
@@ -36,8 +35,7 @@ def served(requests: int, **more: bool) -> ServedConnection:
 def check(
     visit: Visit, path: Path, *known: ServedConnection, limit: int | None = None
 ) -> tuple[str, ...]:
-    pcap = visit.capture.write(path / "client.pcap")
-    return tuple(check_reuse(read_control(pcap), known, limit))
+    return tuple(check_reuse(visit.capture.flows(path), known, limit))
 
 
 def test_a_connection_that_nobody_ends(visit: Visit, tmp_path: Path) -> None:

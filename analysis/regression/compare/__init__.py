@@ -6,7 +6,7 @@ matching      which cell is which
 outcomes      what became of the trials
 exact         the virtual kernel: to the bit
 estimated     the host's kernel: significance, twosample
-captures      packets, dissect: the first packet that differs
+captures      the first packet that differs (testbed.wire.difference)
 text          markdown, junit, document: one comparison in four forms (phrases, written)
 """
 
@@ -19,11 +19,6 @@ from analysis.regression.compare.comparison import (
     Verdict,
 )
 from analysis.regression.compare.folders import compare_results
-from analysis.regression.compare.packets import (
-    PacketDifference,
-    describe_difference,
-    first_difference,
-)
 from analysis.regression.compare.text import render_text
 from analysis.regression.compare.written import describe_comparison, write_files
 
@@ -31,14 +26,11 @@ __all__ = [
     "CellFinding",
     "CompareOptions",
     "Comparison",
-    "PacketDifference",
     "Part",
     "Side",
     "Verdict",
     "compare_results",
     "describe_comparison",
-    "describe_difference",
-    "first_difference",
     "render_text",
     "write_files",
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from analysis.regression.compare.packets import PacketDifference, first_difference
 from testbed.model import CAPTURE_FILE, Record
+from testbed.wire.difference import PacketDifference, first_difference
+from testbed.wire.packets import read_capture
 
 
 def capture_hash(record: Record) -> str | None:
@@ -46,7 +47,7 @@ def differ_on_the_wire(
     if base_pcap is None or new_pcap is None:
         return None, "; ".join(problem for problem in (base_problem, new_problem) if problem)
     try:
-        difference = first_difference(base_pcap, new_pcap)
+        difference = first_difference(read_capture(base_pcap), read_capture(new_pcap))
     except (OSError, ValueError) as error:
         return None, f"the captures cannot be compared: {error}"
     if difference is None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from analysis.records.cells import Axes
-from analysis.regression.compare.packets import PacketDifference
 from analysis.stats.estimates import Interval
 from testbed.base.errors import (
     EXIT_INCONCLUSIVE,
@@ -14,6 +13,7 @@ from testbed.base.errors import (
     EXIT_OUT_OF_TOLERANCE,
     ConfigurationError,
 )
+from testbed.wire.difference import PacketDifference
 
 Verdict = Literal["same", "different", "inconclusive"]
 Direction = Literal["slower", "faster", "changed"]

@@ -17,8 +17,8 @@ from analysis.regression.compare.comparison import (
     TrialPair,
     Verdict,
 )
-from analysis.regression.compare.packets import PacketDifference, describe_difference
 from analysis.regression.compare.phrases import headline, name_cell
+from testbed.wire.difference import PacketDifference, describe_difference
 
 SCHEMA_VERSION = 1
 _Fields = dict[str, Any]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from analysis.regression.compare.comparison import CellFinding, Comparison, Verdict
-from analysis.regression.compare.packets import describe_difference
 from analysis.stats.estimates import LEVEL
 from analysis.words import clean, count
+from testbed.wire.difference import describe_difference
 
 SHOWN_PARTS = 6
 VALUE_LENGTH = 40

@@ -8,19 +8,18 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal
 
 from analysis.records.cells import Axes, Cell
 from analysis.records.results import Identity, Results
 from analysis.regression.compare.captures import find_capture
-from analysis.regression.compare.dissect import Capture, read_capture
-from analysis.regression.compare.packets import PacketDifference, first_difference
 from analysis.regression.crosscheck.pairs import Pairing
 from analysis.regression.crosscheck.savings import Saving, savings_of
 from analysis.stats.estimates import Estimate
 from analysis.stats.shift import estimate_shift
 from testbed.model import Record
+from testbed.wire.difference import PacketDifference, first_difference, is_asked_otherwise
+from testbed.wire.packets import read_capture
 
 CHANGE_PCT = 0.5
 """A cell whose load time differs by more has changed."""
@@ -197,25 +196,13 @@ def compare_wire(base: Results, one: Record, other: Results, two: Record) -> Wir
         problem = "; ".join(part for part in (our_problem, their_problem) if part)
         return Wire(None, retransmits, problem=problem)
     try:
-        difference = first_difference(ours, theirs)
-        captures = (read_capture(ours), read_capture(theirs))
+        base_capture, other_capture = read_capture(ours), read_capture(theirs)
     except (OSError, ValueError) as error:
         return Wire(None, retransmits, problem=f"the captures cannot be compared: {error}")
-    packets = (len(captures[0].frames), len(captures[1].frames))
-    return Wire(packets, retransmits, difference, _asked_otherwise(captures, difference))
-
-
-def _asked_otherwise(
-    captures: tuple[Capture, Capture], difference: PacketDifference | None
-) -> bool:
-    """Whether what the client sends differs in a packet that comes in the same place in both."""
-    order = difference.order if difference is not None else None
-    steps = zip(*(capture.packets() for capture in captures), strict=False)
-    return any(
-        one.sender == two.sender == "client" and one.length and two.length
-        and one.payload != two.payload
-        for one, two in islice(steps, order.number if order is not None else None)
-    )  # fmt: skip
+    packets = (len(base_capture.packets), len(other_capture.packets))
+    difference = first_difference(base_capture, other_capture)
+    asked_otherwise = is_asked_otherwise(base_capture, other_capture, difference)
+    return Wire(packets, retransmits, difference, asked_otherwise)
 
 
 def _record(cell: Cell, block: Block) -> Record:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 
-from analysis.regression.compare.packets import describe_difference
 from analysis.regression.crosscheck.kernels import (
     CHANGE_PCT,
     Change,
@@ -17,6 +16,7 @@ from analysis.regression.crosscheck.kernels import (
 from analysis.regression.crosscheck.savings import Saving
 from analysis.regression.crosscheck.words import align, kernel_name
 from analysis.words import axis_value, axis_word, clean, count, number, signed
+from testbed.wire.difference import describe_difference
 
 MEANINGS: dict[Direction, str] = {
     "sooner": f"the page loads more than {CHANGE_PCT:g} % sooner on the other kernel",

@@ -9,8 +9,8 @@ from typing import Any
 
 from testbed.model import Condition, LinkSpec, Record, TcpSpec, Trial
 from testbed.results.environment import Environment
-from tests.analysis.regression.compare.wire import Sent, write_capture
 from tests.analysis.sample import ENVIRONMENT, experiment, record, write_results
+from tests.wire.conversation import Sent, write_capture
 
 Times = Mapping[Condition, Sequence[float]]
 FIRST = Condition("amazon", "chromium", LinkSpec(rtt_ms=20.0), TcpSpec(tfo=False))

@@ -19,8 +19,8 @@ from tests.analysis.regression.compare.folder import (
     write_records_of,
     write_times,
 )
-from tests.analysis.regression.compare.wire import MS, another_boot, conversation
 from tests.analysis.sample import broken
+from tests.wire.conversation import MS, another_boot, conversation
 
 OTHER = changed(code__testbed="cd" * 32)
 CODE = CompareOptions(("code",))

@@ -29,7 +29,7 @@ from tests.analysis.regression.compare.folder import (
     write_records_of,
     write_times,
 )
-from tests.analysis.regression.compare.wire import conversation
+from tests.wire.conversation import conversation
 
 THIRD = replace(FIRST, page="wikipedia")
 HOSTILE = "bell \x07 esc \x1b[31m nul \x00 <script>alert(1)</script> |pipe| `tick` @team ]]> \ufffe"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import dpkt
 import pytest
 
 from analysis.records.results import read_results
@@ -28,42 +25,25 @@ from testbed.base.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, Record, TcpSpec
 from testbed.results.environment import Environment
 from tests.analysis.sample import ENVIRONMENT, experiment, record, write_results
+from tests.wire.conversation import Sent, write_capture
+from tests.wire.packets import ACK, SYN
 
 OFF, ON = (
     Condition("amazon", "graph", LinkSpec(rtt_ms=20.0), TcpSpec(tfo=tfo)) for tfo in (False, True)
 )
-CLIENT, SERVER = b"\x02" * 6, b"\x04" * 6
 Times = Mapping[Condition, Sequence[float | None]]
-Segment = tuple[int, bool, int, int, int, bytes]
-"""Time in ns, whether from the client, flags, sequence number, window, data."""
-
-SYN, SYN_ACK, ACK = dpkt.tcp.TH_SYN, dpkt.tcp.TH_SYN | dpkt.tcp.TH_ACK, dpkt.tcp.TH_ACK
-OPENING: tuple[Segment, ...] = (
-    (0, True, SYN, 100, 64240, b""),
-    (20_000_000, False, SYN_ACK, 900, 65160, b""),
-    (20_000_500, True, ACK, 101, 502, b""),
+OPENING = (
+    Sent(0, "client", SYN, window=64240),
+    Sent(20_000_000, "server", SYN | ACK, 0, 1, window=65160),
+    Sent(20_000_500, "client", ACK, 1, 1),
 )
-ASKED = (20_000_600, True, ACK, 101, 502, b"GET /a")
-ANSWERED = (40_000_000, False, ACK, 901, 502, b"answer")
-ACKED = (40_000_000, True, ACK, 107, 502, b"")
-
-
-def capture(segments: Sequence[Segment]) -> bytes:
-    """A capture file of the segments of one connection."""
-    content = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
-    for time_ns, ours, flags, number, window, data in segments:
-        ports = {"sport": 40000, "dport": 80} if ours else {"sport": 80, "dport": 40000}
-        ends = (b"\x0a\0\0\1", b"\x0a\0\0\2") if ours else (b"\x0a\0\0\2", b"\x0a\0\0\1")
-        segment = dpkt.tcp.TCP(**ports, flags=flags, seq=number, win=window, data=data)
-        packet = dpkt.ip.IP(src=ends[0], dst=ends[1], p=6, len=20 + len(segment), data=segment)
-        macs = (CLIENT, SERVER) if ours else (SERVER, CLIENT)
-        frame = bytes(dpkt.ethernet.Ethernet(src=macs[0], dst=macs[1], data=packet))
-        content += struct.pack("<IIII", *divmod(time_ns, 10**9), len(frame), len(frame)) + frame
-    return content
+ASKED = Sent(20_000_600, "client", ACK, 1, 1, b"GET /a")
+ANSWERED = Sent(40_000_000, "server", ACK, 1, 7, b"answer")
+ACKED = Sent(40_000_000, "client", ACK, 7, 1)
 
 
 def lane(
-    folder: Path, version: str, times: Times, segments: Sequence[Segment] | None = OPENING
+    folder: Path, version: str, times: Times, segments: Sequence[Sent] | None = OPENING
 ) -> Path:
     """A results folder of one kernel; a time that is ``None`` is that of a load without proof."""
     environment = Environment({"kernel.version": version}, ENVIRONMENT.pages, {})
@@ -80,11 +60,8 @@ def lane(
             if plt_ms is None:
                 one = replace(one, outcome="unproven", reason="no proof")
             if segments is not None:
-                content = capture(segments)
                 path = folder / "trials" / trial.id / "client.pcap"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-                one = replace(one, artefacts={path.name: hashlib.sha256(content).hexdigest()})
+                one = replace(one, artefacts={path.name: write_capture(path, segments)})
             records.append(one)
     asked = experiment(
         max(map(len, times.values())), conditions=tuple(times), reference=None,
@@ -175,15 +152,15 @@ def test_what_changed_in_sentences(tmp_path: Path) -> None:
         (OPENING, MISSING, "The same packets at the same times."),
         (OPENING[:2], "#3 ack", "The new capture ends before packet 3"),
         (
-            (*OPENING[:2], (20_000_500, True, ACK, 101, 600, b"")),
+            (*OPENING[:2], replace(OPENING[2], window=600)),
             "(#3)",
             "window 502 in base and",
         ),
-        ((*OPENING[:2], (20_000_501, True, ACK, 101, 502, b"")), "(#3)", "1 ns later in new"),
+        ((*OPENING[:2], replace(OPENING[2], at_ns=20_000_501)), "(#3)", "1 ns later in new"),
     ],
 )
 def test_the_first_packet_that_differs(
-    tmp_path: Path, segments: Sequence[Segment], shown: str, words: str
+    tmp_path: Path, segments: Sequence[Sent], shown: str, words: str
 ) -> None:
     old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0]})
     new = lane(tmp_path / "7.3", "7.3", {OFF: [990.0]}, segments)
@@ -201,14 +178,14 @@ def test_the_first_packet_that_differs(
     [
         ((ASKED, ANSWERED), (ASKED, ANSWERED), "none", MISSING),
         ((ASKED, ANSWERED), (ASKED, ACKED, ANSWERED), "acknowledgement", "#5 ack"),
-        ((ASKED, ANSWERED), ((*ASKED[:5], b"GET /bb"), ANSWERED), "request", "#4 request"),
-        ((ASKED, ANSWERED), ((*ASKED[:5], b"GET /b"), ACKED), "request", "#5 request"),
-        ((ASKED, ANSWERED), (ASKED, (*ANSWERED[:5], b"a longer one")), "other", "#5"),
+        ((ASKED, ANSWERED), (replace(ASKED, data=b"GET /bb"), ANSWERED), "request", "#4 request"),
+        ((ASKED, ANSWERED), (replace(ASKED, data=b"GET /b"), ACKED), "request", "#5 request"),
+        ((ASKED, ANSWERED), (ASKED, replace(ANSWERED, data=b"a longer one")), "other", "#5"),
         ((ASKED, ANSWERED), (ASKED,), "other", "#5"),
     ],
 )
 def test_by_what_two_loads_part(
-    tmp_path: Path, old: Sequence[Segment], new: Sequence[Segment], parting: str, shown: str
+    tmp_path: Path, old: Sequence[Sent], new: Sequence[Sent], parting: str, shown: str
 ) -> None:
     one = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0]}, (*OPENING, *old))
     other = lane(tmp_path / "7.3", "7.3", {OFF: [990.0]}, (*OPENING, *new))

@@ -9,22 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.regression.compare.dissect import read_capture
-from analysis.regression.compare.packets import (
+from testbed.wire.difference import (
     PacketDifference,
     describe_difference,
     first_difference,
+    is_asked_otherwise,
 )
-from tests.analysis.regression.compare.wire import (
-    ACK,
-    FIN,
-    MS,
-    Sent,
-    another_boot,
-    conversation,
-    query,
-    write_capture,
-)
+from testbed.wire.packets import read_capture
+from testbed.wire.relative import relative_packets
+from tests.wire.conversation import MS, Sent, another_boot, conversation, query, write_capture
+from tests.wire.packets import ACK, FIN
 
 COOKIE = b"\x22\x0a" + b"\x01" * 8 + b"\x01\x01"
 SACK = b"\x01\x01\x05\x0a" + (5101).to_bytes(4, "big") + (5201).to_bytes(4, "big")
@@ -33,7 +27,11 @@ SACK = b"\x01\x01\x05\x0a" + (5101).to_bytes(4, "big") + (5201).to_bytes(4, "big
 def difference_of(tmp_path: Path, base: list[Sent], new: list[Sent]) -> PacketDifference | None:
     write_capture(tmp_path / "base.pcap", base)
     write_capture(tmp_path / "new.pcap", new)
-    return first_difference(tmp_path / "base.pcap", tmp_path / "new.pcap")
+    return differ(tmp_path / "base.pcap", tmp_path / "new.pcap")
+
+
+def differ(base: Path, new: Path) -> PacketDifference | None:
+    return first_difference(read_capture(base), read_capture(new))
 
 
 def found(difference: PacketDifference | None) -> PacketDifference:
@@ -143,11 +141,11 @@ def test_times_count_from_the_first_syn_and_dns_ids_do_not_count(tmp_path: Path)
     base, new = tmp_path / "base.pcap", tmp_path / "new.pcap"
     write_capture(base, conversation(), ((-30 * MS, query(3333, 7)),))
     write_capture(new, conversation(), ((-30 * MS, query(4444, 8)),))
-    assert first_difference(base, new) is None
-    first = next(read_capture(base).packets())
+    assert differ(base, new) is None
+    first = next(relative_packets(read_capture(base)))
     assert (first.protocol, first.time_ns, first.endpoint) == ("UDP", -30 * MS, "10.0.0.7:53")
     write_capture(new, conversation(), ((-30 * MS, query(4444, 8, b"cdn")),))
-    difference = found(first_difference(base, new))
+    difference = found(differ(base, new))
     assert difference.content is not None and difference.content.fields == ("payload",)
     assert "-0.030000000 s  client.1 > 10.0.0.7:53: UDP, length 5" in describe_difference(
         difference
@@ -157,7 +155,7 @@ def test_times_count_from_the_first_syn_and_dns_ids_do_not_count(tmp_path: Path)
 def test_connections_are_numbered_as_they_appear(tmp_path: Path) -> None:
     second = [replace(one, port=40002, at_ns=one.at_ns + MS) for one in conversation()]
     write_capture(tmp_path / "a.pcap", [*conversation(), *second])
-    packets = list(read_capture(tmp_path / "a.pcap").packets())
+    packets = list(relative_packets(read_capture(tmp_path / "a.pcap")))
     assert [packet.connection for packet in packets] == [1] * 8 + [2] * 8
 
 
@@ -168,26 +166,14 @@ def test_an_empty_capture_and_frames_that_are_no_ip(tmp_path: Path) -> None:
     base, new = tmp_path / "base.pcap", tmp_path / "new.pcap"
     write_capture(base, conversation(), ((0, b"\x02" * 12 + b"\x88\xcc" + b"hello"),))
     write_capture(new, conversation(), ((0, b"\x02" * 12 + b"\x88\xcc" + b"hullo"),))
-    assert found(first_difference(base, new)).telling.fields == ("payload",)
-
-
-@pytest.mark.parametrize("cut", [1, 30, 90])
-def test_a_capture_that_is_cut_off_is_refused(tmp_path: Path, cut: int) -> None:
-    write_capture(tmp_path / "a.pcap", conversation())
-    content = (tmp_path / "a.pcap").read_bytes()
-    (tmp_path / "b.pcap").write_bytes(content[:-cut])
-    with pytest.raises(ValueError, match=r"b\.pcap is cut off"):
-        first_difference(tmp_path / "a.pcap", tmp_path / "b.pcap")
-    (tmp_path / "b.pcap").write_bytes(b"\xd4\xc3\xb2\xa1" + content[4:])
-    with pytest.raises(ValueError, match="not a capture with times in nanoseconds"):
-        first_difference(tmp_path / "a.pcap", tmp_path / "b.pcap")
+    assert found(differ(base, new)).telling.fields == ("payload",)
 
 
 @given(st.binary(max_size=80))
 def test_no_frame_is_too_strange(tmp_path_factory: pytest.TempPathFactory, frame: bytes) -> None:
     path = tmp_path_factory.mktemp("odd") / "a.pcap"
     write_capture(path, conversation(1), ((5, frame), (6, b"\0" * 12 + b"\x08\x00" + frame)))
-    assert len(list(read_capture(path).packets())) == 8
+    assert len(list(relative_packets(read_capture(path)))) == 8
 
 
 def test_the_end_of_a_connection_has_its_number(tmp_path: Path) -> None:
@@ -196,3 +182,32 @@ def test_the_end_of_a_connection_has_its_number(tmp_path: Path) -> None:
     text = describe_difference(found(difference_of(tmp_path, base, new)))
     assert "Flags [F.], seq 21, ack 101" in text
     assert "The base capture ends before packet 8" in text
+
+
+def asked_otherwise(tmp_path: Path, base: list[Sent], new: list[Sent]) -> bool:
+    difference = difference_of(tmp_path, base, new)
+    one, other = (read_capture(tmp_path / f"{name}.pcap") for name in ("base", "new"))
+    return is_asked_otherwise(one, other, difference)
+
+
+@pytest.mark.parametrize(
+    ("place", "data", "otherwise"),
+    [
+        (3, b"GET /x HTTP/1.1\r\n\r\n.", True),
+        (3, b"GET /longer HTTP/1.1\r\n\r\n", True),  # which the order ends at
+        (4, b"B" * 100, False),  # the server's
+        (5, b"", False),
+    ],
+)
+def test_the_client_asks_for_something_else(
+    tmp_path: Path, place: int, data: bytes, *, otherwise: bool
+) -> None:
+    base, new = conversation(), conversation()
+    new[place] = replace(new[place], data=data)
+    assert asked_otherwise(tmp_path, base, new) == otherwise
+
+
+def test_after_another_order_nothing_is_asked_otherwise(tmp_path: Path) -> None:
+    base, new = conversation(), conversation()
+    new[1:] = [new[2], replace(new[3], data=b"GET /x HTTP/1.1\r\n\r\n."), *new[4:]]
+    assert not asked_otherwise(tmp_path, base, new)

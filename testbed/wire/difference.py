@@ -1,5 +1,6 @@
 """The first packet in which two captures differ: in order, in content, and in time.
 
+Packets are compared as their ends mean them: whatever every boot chooses anew does not count.
 Times drift by nanoseconds long before anything else does, and say little.  What tells where two
 loads took different ways is the first packet that is another one, or that comes as itself but a
 round trip sooner.
@@ -10,10 +11,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
-from pathlib import Path
+from itertools import islice, zip_longest
 
-from analysis.regression.compare.dissect import Packet, read_capture
+from testbed.wire.packets import Capture
+from testbed.wire.relative import RelativePacket, relative_packets
 
 CONTEXT = 3
 """So many packets before the difference are kept."""
@@ -30,13 +31,13 @@ JUMP_NS = 1_000_000
 class Spot:
     """A packet that differs between two captures."""
 
-    base: Packet | None
+    base: RelativePacket | None
     """The packet in the base; null where its capture has ended."""
-    new: Packet | None
+    new: RelativePacket | None
     """The packet in the new results; null where their capture has ended."""
     fields: tuple[str, ...]
     """The names of the packet's fields that differ, or `missing`."""
-    before: tuple[Packet, ...]
+    before: tuple[RelativePacket, ...]
     """The packets before it, as they are in the base."""
 
     @property
@@ -82,20 +83,15 @@ class PacketDifference:
         return spot
 
 
-def first_difference(base_pcap: Path, new_pcap: Path) -> PacketDifference | None:
-    """Read two captures in step; ``None`` when they hold the same packets at the same times.
+def first_difference(base: Capture, new: Capture) -> PacketDifference | None:
+    """Go through two captures in step; ``None``: they hold the same packets at the same times.
 
     Times are compared to the nanosecond and count from the first SYN.
-
-    Raises:
-        OSError: a capture cannot be read.
-        ValueError: a file is no capture with times in ns, or is cut off.
     """
-    base, new = read_capture(base_pcap), read_capture(new_pcap)
-    before: deque[Packet] = deque(maxlen=CONTEXT)
+    before: deque[RelativePacket] = deque(maxlen=CONTEXT)
     first: dict[str, Spot] = {}
     later_ns = 0
-    for one, other in zip_longest(base.packets(), new.packets()):
+    for one, other in zip_longest(relative_packets(base), relative_packets(new)):
         if one is None or other is None:
             first["order"] = Spot(one, other, (MISSING,), tuple(before))
             break
@@ -114,10 +110,24 @@ def first_difference(base_pcap: Path, new_pcap: Path) -> PacketDifference | None
         first.get("order"),
         first.get("content"),
         first.get("time"),
-        len(base.frames),
-        len(new.frames),
+        len(base.packets),
+        len(new.packets),
         first.get("jump"),
     )
+
+
+def is_asked_otherwise(base: Capture, new: Capture, difference: PacketDifference | None) -> bool:
+    """Return whether the client's data differs in a packet in the same place in both.
+
+    ``difference`` is that of the two: from where their order differs on, places say nothing.
+    """
+    order = difference.order if difference is not None else None
+    steps = zip(relative_packets(base), relative_packets(new), strict=False)
+    return any(
+        one.sender == two.sender == "client" and one.length and two.length
+        and one.payload != two.payload
+        for one, two in islice(steps, order.number if order is not None else None)
+    )  # fmt: skip
 
 
 def describe_difference(difference: PacketDifference) -> str:
@@ -148,7 +158,7 @@ def _ways(spot: Spot, before_ns: int) -> list[str]:
     return ways + (["jump"] if abs((spot.later_ns or 0) - before_ns) >= JUMP_NS else [])
 
 
-def _differing(one: Packet, other: Packet) -> tuple[str, ...]:
+def _differing(one: RelativePacket, other: RelativePacket) -> tuple[str, ...]:
     names = (*ORDER, *CONTENT, "time_ns")
     return tuple(name for name in names if getattr(one, name) != getattr(other, name))
 
@@ -203,7 +213,7 @@ def _duration(nanoseconds: int) -> str:
     return f"{nanoseconds} ns"
 
 
-def _line(side: str, packet: Packet | None) -> str:
+def _line(side: str, packet: RelativePacket | None) -> str:
     if packet is None:
         return f"  {side:<4} (no packet)"
     sign = "-" if packet.time_ns < 0 else "+"
@@ -211,7 +221,7 @@ def _line(side: str, packet: Packet | None) -> str:
     return f"  {side:<4} #{packet.number:<5} {sign}{seconds}.{rest:09d} s  {_sentence(packet)}"
 
 
-def _sentence(packet: Packet) -> str:
+def _sentence(packet: RelativePacket) -> str:
     client, server = f"client.{packet.connection}", packet.endpoint
     way = f"{client} > {server}" if packet.sender == "client" else f"{server} > {client}"
     if packet.protocol == "UDP":

@@ -1,17 +1,19 @@
-"""Captures made by hand for the tests: one client, its servers, times in nanoseconds."""
+"""Captures of one conversation, made by hand: numbers relative, so that other boots can be made."""
 
 from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import dpkt
 
-MAGIC = 0xA1B23C4D
+from tests.wire.packets import ACK, PUSH, SYN, write_frames
+
 CLIENT, SERVER = b"\x02\x00\x00\x00\x00\x01", b"\x02\x00\x00\x00\x00\x02"
-ADDRESSES = {"client": bytes((10, 0, 0, 1)), "server": bytes((10, 0, 0, 7))}
+ADDRESSES = {"client": bytes((10, 0, 0, 2)), "server": bytes((10, 0, 0, 7))}
 MSS_SACK_TS = b"\x02\x04\x05\xb4\x04\x02\x08\x0a\x00\x00\x00\x01\x00\x00\x00\x00\x01\x03\x03\x07"
 
 
@@ -31,7 +33,6 @@ class Sent:
     isn: dict[str, int] = field(default_factory=lambda: {"client": 1000, "server": 5000})
 
 
-SYN, ACK, PSH, FIN = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK, dpkt.tcp.TH_PUSH, dpkt.tcp.TH_FIN
 MS = 1_000_000
 
 
@@ -45,7 +46,7 @@ def conversation(segments: int = 3) -> list[Sent]:
         Sent(0, "client", SYN, options=MSS_SACK_TS),
         Sent(100 * MS, "server", SYN | ACK, 0, 1, options=MSS_SACK_TS),
         Sent(100 * MS + 5, "client", ACK, 1, 1),
-        Sent(101 * MS, "client", ACK | PSH, 1, 1, b"GET / HTTP/1.1\r\n\r\n ."),
+        Sent(101 * MS, "client", ACK | PUSH, 1, 1, b"GET / HTTP/1.1\r\n\r\n ."),
         *body,
         Sent(300 * MS, "client", ACK, 21, 1 + segments * 100),
     ]
@@ -58,16 +59,13 @@ def another_boot(packets: list[Sent]) -> list[Sent]:
 
 
 def write_capture(
-    path: Path, packets: list[Sent], extra: tuple[tuple[int, bytes], ...] = ()
+    path: Path, packets: Iterable[Sent], extra: tuple[tuple[int, bytes], ...] = ()
 ) -> str:
     """Write ``packets`` (and ``extra`` frames, which come first); return the file's SHA-256."""
-    content = struct.pack("<IHHiIII", MAGIC, 2, 4, 0, 0, 256, 1)
-    for at_ns, frame in (*extra, *((one.at_ns, frame_of(one)) for one in packets)):
-        seconds, rest = divmod(at_ns + 10**18, 10**9)
-        content += struct.pack("<IIII", seconds, rest, len(frame), len(frame)) + frame
+    frames = (*extra, *((one.at_ns, frame_of(one)) for one in packets))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return hashlib.sha256(content).hexdigest()
+    write_frames(path, [(at_ns + 10**18, frame) for at_ns, frame in frames])
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def frame_of(one: Sent) -> bytes:

@@ -1,0 +1,106 @@
+"""TCP connections of a capture, as the client opened them (RFC 9293)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from testbed.wire.packets import (
+    ETHERNET_BYTES,
+    SYN,
+    WINDOW_SCALE,
+    Capture,
+    Packet,
+    behind,
+    find_option,
+)
+
+_PROTOCOL_AT, _TCP = 23, 6
+
+
+@dataclass(slots=True)
+class Flow:
+    """A connection that the client opened: its SYN, and all packets as (by the client, packet).
+
+    ``synack`` is the server's first SYN-ACK.
+    """
+
+    syn: Packet
+    packets: list[tuple[bool, Packet]] = field(default_factory=list)
+    synack: Packet | None = None
+
+    @property
+    def window_shift(self) -> int:
+        """By how much the client scales the windows of packets after its SYN (RFC 7323)."""
+        both = self.synack is not None and find_option(self.synack, WINDOW_SCALE)
+        asked = find_option(self.syn, WINDOW_SCALE)
+        return asked[0] if both and asked else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """Connections of a capture in the order of their SYNs, and all TCP of each direction.
+
+    ``up`` and ``down`` count packets by and to the clients; ``arrivals`` are the times and the
+    IP bytes of every IPv4 packet that came down the link, in order.  What belongs to a connection
+    whose SYN was not captured, a late farewell, is only counted.
+    """
+
+    flows: tuple[Flow, ...]
+    up: int
+    down: int
+    arrivals: tuple[tuple[int, int], ...]
+
+
+def read_flows(capture: Capture, client: bytes) -> Flows:
+    """Sort the packets of ``capture`` by connection; ``client`` is the client's IPv4 address.
+
+    Raises:
+        ValueError: a frame or a TCP header is too short to be read.
+    """
+    found: list[Flow] = []
+    flows: dict[tuple[bytes, int, bytes, int], Flow] = {}
+    counts = {True: 0, False: 0}
+    arrivals = []
+    for packet in capture.packets:
+        by_client = packet.source == client
+        if packet.source and not by_client:
+            arrivals.append((packet.at_ns, packet.ip_bytes))
+        if packet.protocol != "TCP":
+            _refuse_hidden(packet, capture.path)
+            continue
+        counts[by_client] += 1
+        ours, theirs = (packet.source, packet.source_port), (packet.target, packet.target_port)
+        key = (*ours, *theirs) if by_client else (*theirs, *ours)
+        flow = flows.get(key)
+        if by_client and packet.opens and (flow is None or flow.syn.seq != packet.seq):
+            flow = flows[key] = Flow(packet)
+            found.append(flow)
+        if flow is None:
+            continue
+        if not by_client and packet.flags & SYN and flow.synack is None:
+            flow.synack = packet
+        flow.packets.append((by_client, packet))
+    return Flows(tuple(found), counts[True], counts[False], tuple(arrivals))
+
+
+def _refuse_hidden(packet: Packet, pcap: Path) -> None:
+    """Make sure that ``packet``, which does not read as TCP, is none."""
+    size = len(packet.frame)
+    if size < ETHERNET_BYTES:
+        raise ValueError(
+            f"{pcap}: a frame cannot be read: got {size}, {ETHERNET_BYTES} needed at least"
+        )
+    if packet.protocol == "IP" and packet.frame[_PROTOCOL_AT] == _TCP:
+        raise ValueError(f"{pcap}: a TCP header was not captured")
+
+
+def payloads(flow: Flow, *, by_client: bool) -> Iterator[tuple[int, Packet]]:
+    """Yield the packets of one side with payload, each with the offset of its first byte."""
+    first = flow.syn if by_client else flow.synack
+    if first is None:
+        return
+    for sender, packet in flow.packets:
+        if sender == by_client and packet.payload_bytes > 0:
+            yield behind(packet.seq, first.seq) - (0 if packet.flags & SYN else 1), packet
