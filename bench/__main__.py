@@ -20,13 +20,11 @@ from bench import (
     importing,
     pages,
     reporting,
-    show,
     sweeps,
     table1,
 )
-from bench.machine import read_machine
-from bench.result import Result, all_met
-from bench.work import Work
+from bench.result import Result, all_met, table, write_json
+from bench.work import Work, read_machine
 from firstflight.cli.exits import run_command
 from testbed.base import log, places
 from testbed.base.errors import (
@@ -105,9 +103,9 @@ def bench(
             _log.info("bench: %s", name)
             results.append(attempt(name, MEASUREMENTS[name], work))
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    console.print(show.table(results, machine))
+    console.print(table(results, machine))
     path = output or places.RESULTS / f"bench-{now:%Y%m%dT%H%M%SZ}.json"
-    show.write_json(path, results, machine, now, quick)
+    write_json(path, results, machine, now, quick)
     _log.info("written: %s", path)
     return EXIT_OK if all_met(results) else EXIT_OUT_OF_TOLERANCE
 

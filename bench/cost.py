@@ -39,7 +39,7 @@ RUNS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class TrialStage:
     """What a trial had cost when it came this far, in CPU seconds, once for each run."""
 
     name: str
@@ -57,13 +57,13 @@ def measure(work: Work) -> Result:
     small = build_small_page(work.folder("cost"))
     runs = 1 if work.quick else RUNS
     stages = [
-        Stage(text, _repeat(work, name, _stopping(work, real, name), small, runs))
+        TrialStage(text, _repeat(work, name, _stopping(work, real, name), small, runs))
         for name, text in STAGES.items()
     ]
     kernel = virtual_kernel(DEFAULT_VERSION, real)
-    stages.append(Stage(BROWSER, _repeat(work, "browser", kernel, small, runs)))
+    stages.append(TrialStage(BROWSER, _repeat(work, "browser", kernel, small, runs)))
     pages = [
-        Stage(page, _repeat(work, page, kernel, built_page(page, places.cache()), runs))
+        TrialStage(page, _repeat(work, page, kernel, built_page(page, places.cache()), runs))
         for page in PAGES
     ]
     mean = statistics.mean(page.typical_s for page in pages)
@@ -86,7 +86,7 @@ def measure(work: Work) -> Result:
     )
 
 
-def increments(stages: Sequence[Stage]) -> dict[str, float]:
+def increments(stages: Sequence[TrialStage]) -> dict[str, float]:
     """What each stage adds to the one before it, in CPU seconds."""
     before = [0.0, *(stage.typical_s for stage in stages)]
     return {stage.name: stage.typical_s - was for stage, was in zip(stages, before, strict=False)}

@@ -9,12 +9,12 @@ from socket import inet_aton
 
 from bench.result import Result, judge
 from bench.small_page import build_small_page
-from bench.theory import Fetch, Packets, fetch_ms, packets
+from bench.theory import ColdFetch, Packets, fetch_ms, packets
 from bench.work import Work, bundle, virtual_kernel
 from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import TrialError
 from testbed.client.walk.discovery import Node
-from testbed.client.walk.request import request_head
+from testbed.client.walk.fetch import request_head
 from testbed.judge import conclude
 from testbed.kernel.pin import DEFAULT_VERSION
 from testbed.kernel.protocol import Kernel
@@ -29,10 +29,10 @@ NODE = ("url", "method", "mime", "body_size", "request_body_size", "parent")
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class FetchComparison:
     """One fetch: times in ms, and whether every packet had the size that theory says."""
 
-    fetch: Fetch
+    fetch: ColdFetch
     theory_ms: float
     wire_ms: float
     client_ms: float
@@ -83,7 +83,7 @@ def measure(work: Work) -> Result:
 
 def _compare(
     kernel: Kernel, page: Path, archive: Archive, rtt_ms: float, tfo: bool, out: Path
-) -> Comparison:
+) -> FetchComparison:
     link = LinkSpec(rtt_ms=rtt_ms)
     condition = Condition(archive.name, "graph", link, TcpSpec(tfo=tfo), dns="hosts")
     trial = Trial(condition, 0, 0, kernel.name, kernel.version)
@@ -93,10 +93,10 @@ def _compare(
         raise TrialError(f"fetch at {rtt_ms:g} ms, Fast Open {tfo}: {record.reason}")
     root = archive.entries[0]
     request = request_head(Node({name: getattr(root, name) for name in NODE}))
-    fetch = Fetch(link, len(request), root.transfer_bytes, tfo)
+    fetch = ColdFetch(link, len(request), root.transfer_bytes, tfo)
     wire_ms, seen = read_exchange(out / CAPTURE_FILE)
     asked = packets(fetch)
-    return Comparison(
+    return FetchComparison(
         fetch,
         theory_ms=fetch_ms(fetch),
         wire_ms=wire_ms,
@@ -127,7 +127,7 @@ def read_exchange(pcap: Path) -> tuple[float, Packets]:
     return (ended_ns - started_ns) / 1e6, Packets(tuple(up), tuple(down[:last]))
 
 
-def _describe(one: Comparison) -> dict[str, object]:
+def _describe(one: FetchComparison) -> dict[str, object]:
     return {
         "rtt_ms": one.fetch.link.rtt_ms,
         "fast_open": one.fetch.fast_open,

@@ -34,7 +34,7 @@ TAG = "ffb-"
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class BulkTransfer:
     """One bulk transfer: payload beside what fits on the link, lateness of the link meanwhile."""
 
     link: LinkSpec
@@ -82,13 +82,15 @@ def measure_goodput(work: Work) -> Result:
     )
 
 
-def _transfer(spec: LinkSpec, seconds: float) -> Flow:
+def _transfer(spec: LinkSpec, seconds: float) -> BulkTransfer:
     with _lab(spec) as lab:
         goodput_kbit = _read_goodput_kbit(lab, seconds)
         report = lab.read_link()
     each_ms = serialisation_ms(SEGMENT_IP_BYTES, spec.down_kbit, spec.framing_bytes)
     theory_kbit = SEGMENT_BYTES * 8 / each_ms
-    return Flow(spec, goodput_kbit, theory_kbit, report.worst_lateness_ms, report.link_cpu_s)
+    return BulkTransfer(
+        spec, goodput_kbit, theory_kbit, report.worst_lateness_ms, report.link_cpu_s
+    )
 
 
 def _read_goodput_kbit(lab: Lab, seconds: float) -> float:
@@ -199,7 +201,7 @@ def _time_whole() -> float:
     return time.monotonic() - started
 
 
-def _describe(flow: Flow) -> dict[str, float | None]:
+def _describe(flow: BulkTransfer) -> dict[str, float | None]:
     return {
         "goodput_kbit": flow.goodput_kbit,
         "theory_kbit": flow.theory_kbit,

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal
+
+from rich.table import Table
+from rich.text import Text
+
+from bench.work import Machine
+from testbed.base.errors import StorageError
 
 Verdict = Literal["met", "missed", "told"]
 """``told`` is for numbers that have no target, and for targets that were not measured in full."""
+
+STYLES = {"met": "green", "missed": "bold red", "told": "dim"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +49,50 @@ def judge(within: bool, *, in_full: bool = True) -> Verdict:
 def all_met(results: Sequence[Result]) -> bool:
     """Whether no target was missed."""
     return all(result.verdict != "missed" for result in results)
+
+
+def table(results: Sequence[Result], machine: Machine) -> Table:
+    """All results, asked beside measured."""
+    shown = Table(title="Numbers to reach", caption=caption(results, machine), show_lines=True)
+    for heading in ("what", "asked", "measured", "", "n", "how"):
+        shown.add_column(heading, justify="right" if heading == "n" else "left", overflow="fold")
+    for one in results:
+        shown.add_row(
+            *map(Text, (one.name, one.asked, one.measured)),
+            Text(one.verdict, STYLES[one.verdict]),
+            Text(str(one.n)),
+            Text(one.how),
+        )
+    return shown
+
+
+def caption(results: Sequence[Result], machine: Machine) -> str:
+    """What a reader must know of the machine."""
+    state = f"{machine.cores} cores, load {machine.load:.2f} before the start"
+    real_time = [one.name for one in results if one.real_time]
+    if machine.idle or not real_time:
+        return state
+    return f"{state}: NOT IDLE, so these are too high: {', '.join(real_time)}"
+
+
+def write_json(
+    path: Path, results: Sequence[Result], machine: Machine, now: datetime, quick: bool
+) -> None:
+    """Write everything, unrounded.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    document = {
+        "created": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "machine": machine.describe(),
+        "quick": quick,
+        "results": [asdict(one) for one in results],
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {error.strerror}; choose another file with -o FILE"
+        ) from error

@@ -25,7 +25,7 @@ QUICK_CELLS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TimedRun:
     """One command from its start to its end, and the records that it left."""
 
     wall_s: float
@@ -99,19 +99,19 @@ def _measure_cells(work: Work, name: str, client: str, limit_s: float) -> Result
     )
 
 
-def _run_cells(work: Work, name: str, client: str) -> tuple[Run, float]:
+def _run_cells(work: Work, name: str, client: str) -> tuple[TimedRun, float]:
     """The run, and by what its time has to be multiplied to stand for all cells."""
     if not work.quick:
         return run_table(work.folder(name), client, ()), 1.0
     return run_table(work.folder(name), client, ("--only", QUICK_ONLY)), CELLS / QUICK_CELLS
 
 
-def run_table(folder: Path, client: str, more: Sequence[str]) -> Run:
+def run_table(folder: Path, client: str, more: Sequence[str]) -> TimedRun:
     """Run the default experiment as a user does, into ``folder``; see ``run_config``."""
     return run_config(places.DEFAULT_CONFIG, folder, ("--client", client, *more))
 
 
-def run_config(config: Path, folder: Path, more: Sequence[str]) -> Run:
+def run_config(config: Path, folder: Path, more: Sequence[str]) -> TimedRun:
     """Run the experiment in ``config`` as a user does, into ``folder`` or its lanes.
 
     Raises:
@@ -132,10 +132,10 @@ def run_config(config: Path, folder: Path, more: Sequence[str]) -> Run:
             f"`{' '.join(argv)}` ended with {done.returncode}: {done.stderr[-2000:]}"
         )
     folders = sorted(path.parent for path in folder.rglob(RECORDS_FILE))
-    return Run(wall_s, tuple(record for one in folders for record in read_records(one)))
+    return TimedRun(wall_s, tuple(record for one in folders for record in read_records(one)))
 
 
-def describe(run: Run) -> dict[str, float]:
+def describe(run: TimedRun) -> dict[str, float]:
     """Costs of a run, of the trials that have any.
 
     Raises:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from testbed.lab.link.protocol import serialisation_ms
 from testbed.model import LinkSpec
 
 IP_TCP_BYTES = 20 + 20
@@ -26,7 +27,7 @@ COOKIE_OPTION_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class ColdFetch:
     """One fetch: link, bytes of request and response above TCP, Fast Open with a cached cookie."""
 
     link: LinkSpec
@@ -44,7 +45,7 @@ class Packets:
     down: tuple[int, ...]
 
 
-def packets(fetch: Fetch) -> Packets:
+def packets(fetch: ColdFetch) -> Packets:
     """What is sent each way until the response has arrived; the client's acknowledgements left out.
 
     Raises:
@@ -67,12 +68,7 @@ def packets(fetch: Fetch) -> Packets:
     return Packets((with_request,), (syn, *response))
 
 
-def serialisation_ms(ip_bytes: int, rate_kbit: float, framing_bytes: int) -> float:
-    """Time on the link: bits over kbit/s."""
-    return 8 * (ip_bytes + framing_bytes) / rate_kbit
-
-
-def fetch_ms(fetch: Fetch) -> float:
+def fetch_ms(fetch: ColdFetch) -> float:
     """From the first packet's departure to the arrival of the last byte, in ms.
 
     Without Fast Open: SYN up, SYN-ACK down, then ACK and request up in one train, ACK and response

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import platform
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from bench.machine import Machine
 from testbed.base import log, places
 from testbed.base.errors import MissingError
 from testbed.kernel import open_kernel
@@ -13,6 +15,9 @@ from testbed.kernel.virtual import VirtualKernel
 from testbed.setup.bundle import make_bundle
 
 _log = log.logger("testbed.bench")
+
+# Of each core, over the last minute: beyond it, wall-clock and CPU times tell of others' work.
+IDLE_LOAD_PER_CORE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +57,25 @@ def virtual_kernel(version: str, of: Path) -> VirtualKernel:
     if not isinstance(kernel, VirtualKernel):
         raise MissingError(f"kernel {version} is no virtual kernel, and this bench needs one")
     return kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Cores that may be used, and the load average of the last minute before the bench."""
+
+    cores: int
+    load: float
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody else was using much of it."""
+        return self.load <= IDLE_LOAD_PER_CORE * self.cores
+
+    def describe(self) -> dict[str, Any]:
+        """For the JSON."""
+        return {**asdict(self), "idle": self.idle, "platform": platform.platform()}
+
+
+def read_machine() -> Machine:
+    """Ask the machine now."""
+    return Machine(len(os.sched_getaffinity(0)), os.getloadavg()[0])

@@ -21,7 +21,7 @@ EXIT_USAGE = 2
 _HELP = ("-h", "--help")
 
 
-class Section(NamedTuple):
+class VerbHelp(NamedTuple):
     """One verb: its help, its options (and whether each takes a value), what it needs.
 
     A group of verbs needs nothing: one of them must be named.
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
     code: int = 0
 
 
-def parse_reference(text: str) -> dict[str, Section]:
+def parse_reference(text: str) -> dict[str, VerbHelp]:
     """The sections of the reference by their verbs, such as ``pages list``; ``""`` is the root."""
     found = {}
     for part in text.split(f"\n## {PROGRAM}")[1:]:
@@ -47,7 +47,7 @@ def parse_reference(text: str) -> dict[str, Section]:
         before, _, fenced = rest.partition("\n```text\n")
         help_text = fenced.partition("\n```")[0]
         needs = before.partition("Needs: ")[2].partition("\n")[0]
-        found[head.strip()] = Section(help_text, _parse_options(help_text), needs)
+        found[head.strip()] = VerbHelp(help_text, _parse_options(help_text), needs)
     return found
 
 
@@ -63,7 +63,7 @@ def _parse_options(help_text: str) -> dict[str, bool]:
     return options
 
 
-def answer(arguments: Sequence[str], sections: Mapping[str, Section]) -> Answer:
+def answer(arguments: Sequence[str], sections: Mapping[str, VerbHelp]) -> Answer:
     """What to say of ``arguments``: help, the version, what is wrong, or what is needed."""
     verb, section, rest = "", sections[""], list(arguments or [DEFAULT_VERB])
     while rest:
@@ -88,7 +88,7 @@ def answer(arguments: Sequence[str], sections: Mapping[str, Section]) -> Answer:
     return Answer(f"needs {section.needs}") if section.needs else Answer(section.help, EXIT_USAGE)
 
 
-def _verbs(group: str, sections: Mapping[str, Section]) -> list[str]:
+def _verbs(group: str, sections: Mapping[str, VerbHelp]) -> list[str]:
     """The last words of the verbs in ``group``."""
     return [name.split()[-1] for name in sections if name and name.rpartition(" ")[0] == group]
 

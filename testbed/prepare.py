@@ -14,12 +14,12 @@ from testbed.experiment.config import Catalogue
 from testbed.experiment.plan import plan_trials
 from testbed.judge import conclude
 from testbed.kernel import KERNELS, kernel_versions, open_kernel
-from testbed.kernel.cpuid import read_cpuid
+from testbed.kernel.hardware import read_cpuid
 from testbed.kernel.host import HostKernel
 from testbed.kernel.idle import require_idle
 from testbed.kernel.protocol import Kernel
 from testbed.kernel.virtual import VirtualKernel
-from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
+from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_kind
 from testbed.results.environment import Environment, hash_tree, read_environment
@@ -56,7 +56,7 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
     kernel = open_kernel(
         experiment.kernel, experiment.kernel_version, cache, bundle.path, _log.info
     )
-    if kernel.real_time:
+    if in_real_time(kernel.name):
         require_idle()
     clients = {condition.client for condition in experiment.conditions}
     browser = kernel.browser if isinstance(kernel, HostKernel) else None
@@ -77,7 +77,7 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
 
 def fitting_jobs(kernel: Kernel, jobs: int) -> int:
     """How many trials at once ``kernel`` may run of the ``jobs`` asked for."""
-    if not kernel.real_time:
+    if not in_real_time(kernel.name):
         return jobs
     if jobs > 1:
         _log.info("kernel %s measures in real time: one trial at a time", kernel.name)

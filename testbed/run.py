@@ -14,11 +14,18 @@ from testbed.base import log
 from testbed.base.checksums import damaged_since, read_stamps
 from testbed.base.errors import NO_ROOM, MissingError, StorageError, TestbedError
 from testbed.base.interrupt import interruptible
-from testbed.experiment.draws import REMEDY, draws_nothing, nothing_varies
 from testbed.experiment.plan import choose_trials, plan_trials, positions
-from testbed.experiment.stopping import PAIR, Unsettled, all_settled, look_points
+from testbed.experiment.stopping import (
+    DRAWS_REMEDY,
+    PAIR,
+    Unsettled,
+    all_settled,
+    draws_nothing,
+    look_points,
+    nothing_varies,
+)
 from testbed.kernel.protocol import InterruptedTrial, Kernel, RawResult
-from testbed.model import Record, Trial
+from testbed.model import Record, Trial, in_real_time
 from testbed.results.manifest import Manifest
 from testbed.results.progress import Display
 from testbed.results.store import Store, open_store
@@ -74,7 +81,7 @@ def run_experiment(
     ):
         stop = interruption.stop
         attempt = _attempt(store, means, manifest.environment.id, stop)
-        again = disturbed(ATTEMPTS if means.kernel.real_time else 1)
+        again = disturbed(ATTEMPTS if in_real_time(means.kernel.name) else 1)
         for repetitions in look_points(experiment, store.records):
             trials = plan_trials(experiment, repetitions)
             todo = [t for t in choose_trials(trials, store.done()) if t.id not in tried]
@@ -91,7 +98,7 @@ def run_experiment(
                 continue
             if repetitions <= PAIR:
                 if draws_nothing(experiment) and nothing_varies(store.records):
-                    _log.info("nothing varies between seeds here: %s", REMEDY)
+                    _log.info("nothing varies between seeds here: %s", DRAWS_REMEDY)
                     break
             else:
                 unsettled = list_unsettled(experiment, store.records)

@@ -18,8 +18,8 @@ from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import LabError, MissingError, TestbedError
 from testbed.base.machine import describe_machine, describe_queues, read_queued, read_sample
 from testbed.client import CLIENTS
+from testbed.client.coverage import check_protocols, judge_coverage, unreached
 from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
-from testbed.client.verdict import check_protocols, judge_coverage, unreached
 from testbed.lab.alignment import Moments, begin_stage, choose_moments, draw_secrets
 from testbed.lab.exactness import HOST
 from testbed.lab.laboratory import Lab, open_lab
@@ -34,12 +34,11 @@ from testbed.model import (
     Randomness,
     Trial,
 )
-from testbed.server.lengths import check_lengths
+from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import ERROR_LOG, Terms, serve
 from testbed.server.replay_log import read_answered, read_replay
 from testbed.server.resolver import resolve
-from testbed.server.reuse import list_connections
 from testbed.server.think import Think
 from testbed.wire.capture import capture
 from testbed.wire.counters import difference, read_counters

@@ -88,8 +88,7 @@ from testbed.lab.link.protocol import require_emulated
 from testbed.lab.link.tap import Tap
 from testbed.experiment.label import label, varying
 from testbed.results.manifest import read_manifest
-from testbed.experiment.only import select
-from testbed.experiment.override import parse_override
+from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
 from testbed.results.store import read_records
 there = Catalogue(frozenset({"amazon"}), frozenset({"graph"}), frozenset(), {"virtual": ("7.3",)})

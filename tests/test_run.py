@@ -14,13 +14,13 @@ import pytest
 
 from testbed.base.checksums import write_checksums
 from testbed.base.errors import EXIT_INCOMPLETE, MissingError, StorageError
-from testbed.kernel.fake import FakeKernel
 from testbed.kernel.protocol import Kernel, RawResult
 from testbed.model import Experiment, Outcome, Record, Trial
 from testbed.results.manifest import Manifest, make_manifest
 from testbed.results.records import read_records
 from testbed.results.tally import Tally, tally
 from testbed.run import run_experiment
+from tests.fake_kernel import FakeKernel
 from tests.hallway import ENVIRONMENT, make_means
 
 
@@ -166,7 +166,7 @@ class Disturbed(FakeKernel):
     """A kernel in real time, whose machine is busy during the first ``times`` runs of a trial."""
 
     def __init__(self, which: str, times: int, outcome: Outcome = "lab_mismatch") -> None:
-        FakeKernel.__init__(self, real_time=True)
+        FakeKernel.__init__(self, name="host")
         for name, value in {"which": which, "left": [times], "outcome": outcome}.items():
             object.__setattr__(self, name, value)
 

@@ -31,7 +31,7 @@ from testbed.model import (
 )
 from testbed.server.listeners import Listener
 from testbed.server.nginx import ERROR_LOG, Terms
-from testbed.server.replay_log import Answered
+from testbed.server.replay_log import LoggedAnswer
 from testbed.server.think import Think
 from testbed.trial import SERVER_LOG_FILE, Site, _outcome, perform
 
@@ -77,7 +77,7 @@ class Stage:
     folder: Path
     load: PageLoad | Exception = LOAD
     replay: Replay = REPLAY
-    answered: tuple[Answered, ...] = ()
+    answered: tuple[LoggedAnswer, ...] = ()
     archive: Archive = ARCHIVE
     complaint: str = ""
     reading: LabReading = field(default_factory=lambda: LabReading((), {}))
@@ -141,7 +141,7 @@ class Stage:
         assert not self.running
         return self.replay
 
-    def read_answered(self, scratch: Path, _entries: object) -> tuple[Answered, ...]:
+    def read_answered(self, scratch: Path, _entries: object) -> tuple[LoggedAnswer, ...]:
         """As ``read_replay``, request by request."""
         self.read_replay(scratch)
         return self.answered

@@ -12,7 +12,7 @@ from analysis.records.coverage import Coverage, coverage_of
 from analysis.records.results import Results, judge
 from analysis.stats.estimates import Sample, describe_sample, without_intervals
 from testbed.base.errors import ConfigurationError
-from testbed.experiment.draws import RESOLUTION_MS, seeds_differ
+from testbed.experiment.stopping import RESOLUTION_MS, seeds_differ
 from testbed.model import Condition, Record
 
 Axes = dict[str, Any]

@@ -11,7 +11,7 @@ from analysis.report.trials import name_axes
 from analysis.stats.estimates import LEAST_FOR_LEVEL, LEVEL, level_of_range
 from analysis.tables.table import Pair, Table
 from analysis.words import count, number, signed
-from testbed.experiment.draws import REMEDY
+from testbed.experiment.stopping import DRAWS_REMEDY
 
 
 def findings(table: Table) -> list[str]:
@@ -35,7 +35,7 @@ def _alike_seeds(table: Table) -> list[str]:
     if not same:
         return []
     where = "here" if same == len(repeated) else f"in {same} of {count(len(repeated), 'cell')}"
-    return [f"Nothing varies between seeds {where}, so there is no interval: {REMEDY}."]
+    return [f"Nothing varies between seeds {where}, so there is no interval: {DRAWS_REMEDY}."]
 
 
 def _proven(table: Table) -> str:

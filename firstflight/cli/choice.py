@@ -12,8 +12,7 @@ import click
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.config import Catalogue, load_experiment
-from testbed.experiment.only import select
-from testbed.experiment.override import Override, parse_override
+from testbed.experiment.options import Override, parse_override, select
 from testbed.model import FIRST_LOOK, Experiment
 
 Command = Callable[..., Any]

@@ -9,7 +9,7 @@ import click
 
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.knobs import explain, paths
-from testbed.experiment.override import find_knob
+from testbed.experiment.options import find_knob
 
 WIDTH = 88
 

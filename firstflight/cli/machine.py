@@ -14,7 +14,7 @@ from testbed.base.places import emptying_cache
 from testbed.base.units import format_bytes
 from testbed.kernel.pin import DEFAULT_VERSION
 from testbed.setup.clean import find_leftovers, remove
-from testbed.setup.doctor import Check, examine, healthy
+from testbed.setup.doctor import MachineCheck, examine, healthy
 
 
 @click.command()
@@ -68,7 +68,7 @@ def clean(doors: Doors, /, dry_run: bool) -> int:
 
 
 def _show(
-    checks: list[Check], parted: tuple[str, ...], determinism: int | None, as_json: bool
+    checks: list[MachineCheck], parted: tuple[str, ...], determinism: int | None, as_json: bool
 ) -> None:
     if as_json:
         document = {

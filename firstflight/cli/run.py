@@ -15,9 +15,9 @@ from analysis.regression.crosscheck.words import Presented
 from firstflight.cli.choice import Choice, choice_options
 from firstflight.cli.doors import Doors, pass_doors
 from testbed.base import log, places
-from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK, ConfigurationError
+from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK, ConfigurationError, worst_exit
 from testbed.experiment.label import label, varying
-from testbed.experiment.lanes import read_lanes, split, worst_exit
+from testbed.experiment.lanes import read_lanes, split
 from testbed.experiment.plan import plan_trials
 from testbed.launch import Lane, find_lanes, open_lanes, resume_lanes, run_lanes
 from testbed.model import Experiment

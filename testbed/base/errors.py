@@ -6,6 +6,7 @@ One place (``cli.main``) turns ``TestbedError.exit_code`` into the process's exi
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable
 
 EXIT_OK = 0
 """Everything was done, and all of it counts."""
@@ -22,9 +23,23 @@ EXIT_INCONCLUSIVE = 5
 """Too few repetitions to tell: collect more."""
 EXIT_INTERRUPTED = 130
 """Interrupted, by Ctrl-C, SIGTERM or SIGHUP; `--resume` goes on."""
+BY_GRAVITY = (
+    EXIT_OK,
+    EXIT_INCONCLUSIVE,
+    EXIT_OUT_OF_TOLERANCE,
+    EXIT_MISSING,
+    EXIT_INCOMPLETE,
+    EXIT_INTERRUPTED,
+)
+"""Exit codes of runs, the gravest last: what a further run can mend outweighs what it cannot."""
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What write(2) says where a disk, or the user's share of it, is full."""
+
+
+def worst_exit(codes: Iterable[int]) -> int:
+    """Return the gravest of the exit codes of runs."""
+    return max(codes, key=BY_GRAVITY.index)
 
 
 class TestbedError(Exception):

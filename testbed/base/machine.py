@@ -42,7 +42,7 @@ LIMITS: Mapping[str, tuple[float, str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class CpuSample:
     """Seconds so far: ``wall_s`` by the clock, the rest of processor time, of all processors.
 
     ``total_s`` is all that there was, ``busy_s`` what processes used, ``ours_s`` of it what the
@@ -56,14 +56,14 @@ class Sample:
     ours_s: float
 
 
-def read_sample(proc: Path = PROC, *, ours: bool = True) -> Sample:
+def read_sample(proc: Path = PROC, *, ours: bool = True) -> CpuSample:
     """Where the processors' time has gone so far; without ``ours`` all of it is others'."""
     tick = os.sysconf("SC_CLK_TCK")
     words = (proc / "stat").read_text().partition("\n")[0].split()[1:9]
     user, nice, system, idle, iowait, irq, softirq, steal = (int(word) / tick for word in words)
     busy = user + nice + system
     total = busy + idle + iowait + irq + softirq + steal
-    return Sample(time.monotonic(), total, busy, steal, _read_ours(proc) / tick if ours else 0.0)
+    return CpuSample(time.monotonic(), total, busy, steal, _read_ours(proc) / tick if ours else 0.0)
 
 
 def _read_ours(proc: Path) -> int:
@@ -106,7 +106,7 @@ def describe_queues(plt_ms: float, client_s: float | None, server_s: float) -> d
     }
 
 
-def describe_machine(before: Sample, after: Sample, proc: Path = PROC) -> dict[str, float]:
+def describe_machine(before: CpuSample, after: CpuSample, proc: Path = PROC) -> dict[str, float]:
     """What the machine did between two samples, as a record keeps it.
 
     ``steal_pct`` and ``others_pct`` are shares of all processors' time, ``cpu_s`` is ours,

@@ -106,7 +106,7 @@ def started(
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class ProcessExit:
     """How a process ended: its exit status (negative: by a signal) and its tree's CPU seconds."""
 
     status: int
@@ -115,7 +115,7 @@ class Ending:
 
 def wait(
     child: Process, timeout_s: float, cancel: threading.Event, stop: Callable[[], bool] = bool
-) -> Ending | None:
+) -> ProcessExit | None:
     """Wait for ``child``; ``None``: it still runs, and there is no reason to wait any longer.
 
     The time is up, ``cancel`` is set, or ``stop``, which is asked now and then, says so.
@@ -131,7 +131,7 @@ def wait(
     # wait4 rather than Popen.wait: only it tells the CPU time of the whole tree.
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
-    return Ending(child.returncode, usage.ru_utime + usage.ru_stime)
+    return ProcessExit(child.returncode, usage.ru_utime + usage.ru_stime)
 
 
 def stop(child: Process) -> None:

@@ -14,11 +14,10 @@ from typing import Any
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
 from testbed.experiment.knobs import FIXED, SWEPT
-from testbed.experiment.override import Override, apply_overrides
-from testbed.experiment.problems import describe
-from testbed.experiment.schema import validate
+from testbed.experiment.options import Override, apply_overrides
 from testbed.experiment.toml_lines import find_lines, locate, parse_toml
-from testbed.model import MAX_REPETITIONS, REAL_TIME, Condition, Experiment, LinkSpec
+from testbed.experiment.validation import describe, validate
+from testbed.model import MAX_REPETITIONS, Condition, Experiment, LinkSpec, in_real_time
 from testbed.model.knob import build
 
 LARGEST_FILE = 1 << 17
@@ -155,7 +154,7 @@ def _kernel_versions(
     name, versions = _kernel(values, catalogue)
     key = ("kernel", "versions" if several else "version")
     place = f"{source.where(key)}: {'.'.join(key)}"
-    if several and name in REAL_TIME:
+    if several and in_real_time(name):
         yield (
             f"{place}: the {name} kernel is the one that runs and has no other versions; "
             "leave them out, or run one kernel with --kernel-version"

@@ -1,11 +1,12 @@
-"""Short names of trials for people: only the knobs that differ within an experiment."""
+"""Names of conditions and trials for people, by the knobs that differ within an experiment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from testbed.experiment.knobs import SWEPT
-from testbed.experiment.only import knob_of, knob_text
+from testbed.experiment.validation import toml_text
 from testbed.model import Condition, Trial
 
 
@@ -22,3 +23,19 @@ def label(trial: Trial, names: Sequence[str], seeds: bool = False) -> str:
     """``page=amazon rtt_ms=20 tfo=false``, with ``seed=3`` when there are several."""
     words = [f"{name}={knob_text(knob_of(trial.condition, name))}" for name in names]
     return " ".join([*words, f"seed={trial.seed}"] if seeds else words)
+
+
+def knob_of(condition: Condition, name: str) -> Any:
+    """The value of knob ``name`` in ``condition``, as an experiment file would give it."""
+    part: Any = condition
+    for table in SWEPT[name].table:
+        part = getattr(part, table)
+    value = getattr(part, name)
+    return SWEPT[name].declared.knob.absent if value is None else value
+
+
+def knob_text(value: Any) -> str:
+    """``value`` as people type it: ``20``, ``false``, ``amazon``; 20 and 20.0 are the same."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, str) else toml_text(value)

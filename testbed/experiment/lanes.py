@@ -7,33 +7,15 @@ and what they came to side by side.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from testbed.base.errors import (
-    EXIT_INCOMPLETE,
-    EXIT_INCONCLUSIVE,
-    EXIT_INTERRUPTED,
-    EXIT_MISSING,
-    EXIT_OK,
-    EXIT_OUT_OF_TOLERANCE,
-    ConfigurationError,
-    StorageError,
-)
+from testbed.base.errors import ConfigurationError, StorageError
 from testbed.model import Experiment
 
 LANES_FILE = "lanes.json"
 _SCHEMA = 1
-_GRAVITY = (
-    EXIT_OK,
-    EXIT_INCONCLUSIVE,
-    EXIT_OUT_OF_TOLERANCE,
-    EXIT_MISSING,
-    EXIT_INCOMPLETE,
-    EXIT_INTERRUPTED,
-)
-"""Exit codes of runs, the worst last: as ``testbed.results.tally`` has it within one."""
 
 
 def split(experiment: Experiment) -> tuple[Experiment, ...]:
@@ -43,11 +25,6 @@ def split(experiment: Experiment) -> tuple[Experiment, ...]:
         for version in experiment.kernel_versions
     )
     return tuple(lanes) or (experiment,)
-
-
-def worst_exit(codes: Iterable[int]) -> int:
-    """The gravest of the exit codes of runs."""
-    return max(codes, key=_GRAVITY.index)
 
 
 def write_lanes(directory: Path, names: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.stopping import look_points
-from testbed.model import REAL_TIME, Experiment, Trial
+from testbed.model import Experiment, Trial, in_real_time
 
 
 def plan_trials(experiment: Experiment, repetitions: int | None = None) -> tuple[Trial, ...]:
@@ -31,7 +31,7 @@ def plan_trials(experiment: Experiment, repetitions: int | None = None) -> tuple
     if repetitions is None:
         repetitions = next(look_points(experiment, ()))
     blocks = [_block(experiment, repetition) for repetition in range(repetitions)]
-    if experiment.kernel in REAL_TIME:
+    if in_real_time(experiment.kernel):
         counted = [trial for block in blocks for trial in block]
     else:
         counted = [trial for row in zip(*blocks, strict=True) for trial in row]
@@ -64,7 +64,7 @@ def positions(trials: Sequence[Trial]) -> dict[str, int]:
     begun: Counter[tuple[bool, int]] = Counter()
     places: dict[str, int] = {}
     for trial in trials:
-        if trial.kernel in REAL_TIME:
+        if in_real_time(trial.kernel):
             block = (trial.warm_up, trial.repetition)
             places[trial.id] = begun[block]
             begun[block] += 1
@@ -74,7 +74,7 @@ def positions(trials: Sequence[Trial]) -> dict[str, int]:
 def _warmup_blocks(experiment: Experiment) -> int:
     if experiment.warmup_blocks is not None:
         return experiment.warmup_blocks
-    return 1 if experiment.kernel in REAL_TIME else 0
+    return 1 if in_real_time(experiment.kernel) else 0
 
 
 def _block(experiment: Experiment, repetition: int) -> list[Trial]:
@@ -90,7 +90,7 @@ def _block(experiment: Experiment, repetition: int) -> list[Trial]:
         )
         for condition in experiment.conditions
     ]
-    if experiment.kernel in REAL_TIME:
+    if in_real_time(experiment.kernel):
         # Reproducible on purpose, not secret.
         random.Random(f"{experiment.seed} {repetition}").shuffle(trials)  # noqa: S311
     return trials

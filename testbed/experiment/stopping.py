@@ -1,21 +1,35 @@
-"""When a run that samples until its intervals are narrow looks at them: rarely, and not early.
+"""Stopping rule of a run that samples until its intervals are narrow: it looks rarely, not early.
 
 An interval that is looked at again and again until it pleases promises more than it holds.  Here
 only its width decides, never where it lies, and then the level holds as intervals get narrow:
 Y. S. Chow and H. Robbins, Ann. Math. Statist. 36 (1965) 457-462, for means; J. C. Geertsema, Ann.
 Math. Statist. 41 (1970) 1016-1026, for the intervals of sign and signed-rank tests.  What is left
-is a few samples that look narrow by chance, hence a first look at ten and then few more.  Before
-that comes one look at two repetitions, which sees no width: whether seeds differ at all.
+is a few samples that look narrow by chance, hence a first look at ten and then few more.
+
+Before that comes one look at two repetitions, which sees no width: whether seeds differ at all.  In
+virtual time only the seed separates two loads of a condition.  Where nothing that a load depends on
+is drawn from it, repetitions are copies: they have no spread, and an interval made of them would
+say nothing about chance.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from testbed.model import FIRST_LOOK, Experiment, Record
+from testbed.model import FIRST_LOOK, Condition, Experiment, PageLoad, Record
 
 PAIR = 2
 LOOK_EVERY = 5
+
+Unsettled = Callable[[Experiment, Sequence[Record]], tuple[str, ...]]
+"""From an experiment and all its records to the names of the cells that need more."""
+RESOLUTION_MS = 0.01
+"""Less is no other load: a system call takes 256 ns of virtual time, and ports may cost one."""
+DRAWS_REMEDY = (
+    "a seed decides what loss_pct and think_spread_pct draw, and for browsers start_spread_ms: "
+    "set one of them, or ask for one repetition"
+)
 
 
 def all_settled(_experiment: Experiment, _records: Sequence[Record]) -> tuple[str, ...]:
@@ -23,15 +37,11 @@ def all_settled(_experiment: Experiment, _records: Sequence[Record]) -> tuple[st
     return ()
 
 
-Unsettled = Callable[[Experiment, Sequence[Record]], tuple[str, ...]]
-"""From an experiment and all its records to the names of the cells that need more."""
-
-
 def look_points(experiment: Experiment, records: Iterable[Record]) -> Iterator[int]:
     """Yield after how many repetitions the run looks whether it may stop; the last is its bound.
 
     A fixed number of repetitions is one point.  The first of the others is ``PAIR``, at which
-    nothing is looked at but ``testbed.experiment.draws``.  ``records`` are those of an earlier
+    only ``nothing_varies`` is asked.  ``records`` are those of an earlier
     start of the run: it goes on at the first point that they had not passed, so that to interrupt
     and resume does not add looks.
     """
@@ -48,3 +58,43 @@ def look_points(experiment: Experiment, records: Iterable[Record]) -> Iterator[i
             yield point
         point += LOOK_EVERY
     yield most
+
+
+def seeds_differ(loads: Sequence[PageLoad]) -> bool | None:
+    """Whether one of ``loads`` took another time than the first, in all or in a single request.
+
+    ``None``: there are not two of them.
+    """
+    if len(loads) < 2:
+        return None
+    return any(_differs(loads[0], load) for load in loads[1:])
+
+
+def draws_nothing(experiment: Experiment) -> bool:
+    """Whether no knob of ``experiment`` asks for a draw; two equal loads are no chance then."""
+    return not any(map(_draws, experiment.conditions))
+
+
+def nothing_varies(records: Iterable[Record]) -> bool:
+    """Whether every condition has loads that count, two at least, and no seed made a difference."""
+    loads: dict[Condition, dict[str, PageLoad]] = defaultdict(dict)
+    for record in records:
+        if record.outcome == "ok" and record.load is not None and not record.trial.warm_up:
+            loads[record.trial.condition][record.trial_id] = record.load
+    found = [seeds_differ(list(own.values())) for own in loads.values()]
+    return bool(found) and all(differ is False for differ in found)
+
+
+def _draws(condition: Condition) -> bool:
+    return bool(condition.link.loss_pct or condition.think_spread_pct or condition.start_spread_ms)
+
+
+def _differs(one: PageLoad, other: PageLoad) -> bool:
+    times, others = _times_ms(one), _times_ms(other)
+    return len(times) != len(others) or any(
+        abs(a - b) > RESOLUTION_MS for a, b in zip(times, others, strict=True)
+    )
+
+
+def _times_ms(load: PageLoad) -> list[float]:
+    return [load.plt_ms, *(t for r in load.requests for t in (r.start_ms, r.end_ms))]

@@ -11,19 +11,18 @@ import os
 import threading
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from testbed.base import log, proc
 from testbed.base.errors import MissingError
-from testbed.kernel.confinement import confined
 from testbed.kernel.enclosure import PATH, Given, enclosure_argv, require_privileges
 from testbed.kernel.hardware import read_hardware
 from testbed.kernel.idle import await_idle
-from testbed.kernel.protocol import InterruptedTrial, RawResult, Status
-from testbed.kernel.remains import keep_regular_files, read_end, read_excess, read_seconds, tail_of
-from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Cost, Trial
+from testbed.kernel.protocol import InterruptedTrial, RawResult
+from testbed.kernel.sandbox import confined, gather_result, run_trial
+from testbed.model import TRIAL_FILE, Trial
 
-CONSOLE_FILE = "console.log"
 SETUP_S = 90.0
 """Real time for the lab, its calibration and the server, beyond the load's own limit."""
 PROBE_S = 60.0
@@ -48,7 +47,6 @@ class HostKernel:
     machine: dict[str, str]
     browser: Path | None = None
     name: str = "host"
-    real_time: bool = True
     confinement: str = "enclosure"
 
     def identity(self) -> dict[str, str]:
@@ -68,46 +66,12 @@ class HostKernel:
             *(*HOSTED, "trial", tag_of(os.getpid(), slot)),
         )
         limit_s = trial.timeout_s + SETUP_S
-        started = time.monotonic()
-        # Read by the file that it was opened as: the trial may have put another in its place.
-        with (out / CONSOLE_FILE).open("w+b") as stream:
-            with confined(argv, stream) as child:
-                ending = proc.wait(child, limit_s, cancel, lambda: bool(read_excess(out)))
-            console = read_end(stream)
-        excess = read_excess(out)
-        wall_s = time.monotonic() - started
-        keep_regular_files(out)
-        if ending is None and cancel.is_set():
-            raise InterruptedTrial(f"trial {trial.id} was interrupted")
-        return _result(out, ending, wall_s, limit_s, console, excess)
-
-
-def _result(
-    out: Path,
-    ending: proc.Ending | None,
-    wall_s: float,
-    limit_s: float,
-    console: str,
-    excess: str,
-) -> RawResult:
-    observation = out / OBSERVATION_FILE
-    inside_s = read_seconds(observation)
-    status: Status
-    if excess:
-        status, message = "failed", f"the trial {excess}"
-    elif ending is None:
-        status, message = "timeout", f"the trial did not end within {limit_s:g} s"
-    elif inside_s is None:
-        status, message = "failed", f"the trial left no observation (status {ending.status})"
-    else:
-        status, message = "ended", ""
-    return RawResult(
-        status=status,
-        message=message,
-        console_tail="" if status == "ended" else tail_of(console),
-        cost=None if ending is None else Cost(ending.cpu_s, wall_s, inside_s or 0.0),
-        observation=observation if status == "ended" else None,
-    )
+        started_s = time.monotonic()
+        ended, console = run_trial(partial(confined, argv), out, limit_s, cancel)
+        return gather_result(
+            trial, "the trial", out, ended, console,
+            started_s=started_s, limit_s=limit_s, cancel=cancel,
+        )  # fmt: skip
 
 
 def open_host(version: str, bundle: Path) -> HostKernel:

@@ -22,7 +22,7 @@ from tempfile import TemporaryFile
 from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.base.scratch import scratch_folder
-from testbed.kernel.callfilter import filter_program
+from testbed.kernel.seccomp import filter_program
 
 STAGE = "/stage"
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  only asked for its room; UML unlinks its file

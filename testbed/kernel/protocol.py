@@ -48,11 +48,6 @@ class Kernel(Protocol):
         ...
 
     @property
-    def real_time(self) -> bool:
-        """Whether its clock is the machine's: one trial at a time, and a second try may differ."""
-        ...
-
-    @property
     def confinement(self) -> str:
         """What holds a page's code, for the manifest: ``jail``, ``enclosure`` or ``none``."""
         ...

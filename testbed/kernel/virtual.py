@@ -3,35 +3,42 @@
 ``time-travel=inf-cpu`` (Documentation/virt/uml): idle time is skipped and computing costs no time.
 Nothing of the user or the path reaches the guest: command line, environment, memory and file tree
 are the same everywhere, so equal seeds give equal packets.  Of the machine it sees its processor by
-CPUID, where the host cannot make that fault (``testbed.kernel.cpuid``); the loader, which would act
-on it, is held to one level of x86-64, and /proc/cpuinfo and the auxiliary vector are constant.
+CPUID, where the host cannot make that fault (``testbed.kernel.hardware``); the loader, which would
+act on it, is held to one level of x86-64, and /proc/cpuinfo and the auxiliary vector are constant.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from testbed.base import proc
-from testbed.kernel.confinement import confined
+from testbed.base.scratch import scratch_folder
 from testbed.kernel.jail import Contents, Stage, open_stage
-from testbed.kernel.protocol import InterruptedTrial, RawResult, Status
-from testbed.kernel.remains import keep_regular_files, read_end, read_excess, read_seconds, tail_of
-from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Cost, Trial
+from testbed.kernel.protocol import RawResult
+from testbed.kernel.sandbox import confined, gather_result, run_trial
+from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Trial
 
 # 2023-11-14 22:13:20 UTC: an arbitrary, round start of the guest's real-time clock.
 START_NS = 1_700_000_000_000_000_000
 MEMORY = "1G"
-CONSOLE_FILE = "console.log"
 TRACE_FILE = "syscalls.trace"
 TRACE_OPTION = f"tt-trace=/proc/self/cwd/out/{TRACE_FILE}"
+
+BOOT_S = 60.0
+GUEST = f"""\
+with open("/ff/out/{OBSERVATION_FILE}", "w") as file:
+    file.write('{{"virtual_s": 0}}')
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,6 @@ class VirtualKernel:
     jailed: bool
     traced: bool = False
     name: str = "virtual"
-    real_time: bool = False
 
     @property
     def confinement(self) -> str:
@@ -73,55 +79,30 @@ class VirtualKernel:
         """Boot a guest for ``trial`` and wait until it halts (see ``protocol.Kernel.run``)."""
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
         contents = Contents(self.binary, self.bundle, page, out)
-        started = time.monotonic()
+        started_s = time.monotonic()
         with open_stage(contents, self.jailed, slot) as stage:
-            ending, console = self._boot(stage, trial, out, slot, cancel)
-        excess = read_excess(out)
-        wall_s = time.monotonic() - started
-        keep_regular_files(out)
-        if ending is None and cancel.is_set():
-            raise InterruptedTrial(f"trial {trial.id} was interrupted")
-        observation = out / OBSERVATION_FILE
-        virtual_s = read_seconds(observation)
-        status: Status
-        if excess:
-            status, message = "failed", f"the guest {excess}"
-        elif ending is None:
-            status, message = "timeout", f"the guest did not end within {trial.timeout_s:g} s"
-        elif "Kernel panic" in console:
-            status, message = "panicked", "the guest's kernel panicked"
-        elif virtual_s is None:
-            status, message = "failed", f"the guest left no observation (status {ending.status})"
-        else:
-            status, message = "ended", ""
-        return RawResult(
-            status=status,
-            message=message,
-            console_tail="" if status == "ended" else tail_of(console),
-            cost=None if ending is None else Cost(ending.cpu_s, wall_s, virtual_s or 0.0),
-            observation=observation if status == "ended" else None,
-        )
+            argv = self._boot_argv(stage, trial, slot)
+            start = partial(self._started, argv, stage)
+            ended, console = run_trial(start, out, trial.timeout_s, cancel)
+        return gather_result(
+            trial, "the guest", out, ended, console,
+            started_s=started_s, limit_s=trial.timeout_s, cancel=cancel,
+            panicked="Kernel panic" in console,
+        )  # fmt: skip
 
-    def _boot(
-        self, stage: Stage, trial: Trial, out: Path, slot: int, cancel: threading.Event
-    ) -> tuple[proc.Ending | None, str]:
-        argv = (
+    def _boot_argv(self, stage: Stage, trial: Trial, slot: int) -> tuple[str, ...]:
+        return (
             *stage.prefix,
             *("/usr/bin/taskset", "--cpu-list", str(core_of(slot))),
             stage.kernel,
             *command_line(trial.seed, self.boot_options),
             *((TRACE_OPTION,) if self.traced else ()),
         )
-        environment = {"PATH": "/usr/bin:/bin", **stage.environment}
-        # Read by the file that it was opened as: the guest may have put another in its place.
-        with (out / CONSOLE_FILE).open("w+b") as console:
-            with self._started(argv, stage, environment, console) as guest:
-                ending = proc.wait(guest, trial.timeout_s, cancel, lambda: bool(read_excess(out)))
-            return ending, read_end(console)
 
     def _started(
-        self, argv: Sequence[str], stage: Stage, environment: dict[str, str], console: IO[bytes]
+        self, argv: Sequence[str], stage: Stage, console: IO[bytes]
     ) -> AbstractContextManager[proc.Process]:
+        environment = {"PATH": "/usr/bin:/bin", **stage.environment}
         if self.jailed:
             return confined(argv, console, env=environment, pass_fds=stage.descriptors)
         return proc.started(
@@ -145,3 +126,29 @@ def core_of(slot: int) -> int:
     """The core that guests of ``slot`` are pinned to: one guest, one core."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[slot % len(cores)]
+
+
+def boot_problem(
+    version: str, binary: Path, boot_options: tuple[str, ...], init: Path, *, jailed: bool
+) -> str | None:
+    """Why the kernel ``binary`` does not boot, with its console's end; ``None``: it does.
+
+    ``init`` is the guest's process 1, ``jailed`` as in ``VirtualKernel``.
+
+    Raises:
+        MissingError: there is no jail, or no id, for the guest.
+    """
+    with scratch_folder("boot") as scratch:
+        for part in ("bundle/native/mnt", "bundle/etc/fonts", "page", "out"):
+            (scratch / part).mkdir(parents=True)
+        shutil.copy(init, scratch / "bundle" / "native" / "init")
+        (scratch / "bundle" / "guest.py").write_text(GUEST)
+        for path in (scratch, *scratch.rglob("*")):
+            path.chmod(0o755)  # a guest that root starts is another user
+        kernel = VirtualKernel(version, binary, {}, boot_options, scratch / "bundle", jailed)
+        trial = Trial(Condition("none", "none"), 0, 0, "virtual", version, BOOT_S)
+        never = threading.Event()
+        raw = kernel.run(trial, scratch / "page", scratch / "out", 0, never)
+    if raw.status == "ended":
+        return None
+    return f"does not boot: {raw.message}; its console ends with {raw.console_tail!r}"

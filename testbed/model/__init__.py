@@ -9,7 +9,6 @@ from __future__ import annotations
 from testbed.model.asked import (
     FIRST_LOOK,
     MAX_REPETITIONS,
-    REAL_TIME,
     Condition,
     Cookies,
     Dns,
@@ -21,6 +20,7 @@ from testbed.model.asked import (
     ThinkTime,
     TlsVersion,
     Trial,
+    in_real_time,
 )
 from testbed.model.canonical import (
     canonical,
@@ -53,7 +53,6 @@ __all__ = [
     "HAR_FILE",
     "MAX_REPETITIONS",
     "OBSERVATION_FILE",
-    "REAL_TIME",
     "SCHEMA_VERSION",
     "TRIAL_FILE",
     "Condition",
@@ -80,4 +79,5 @@ __all__ = [
     "Trial",
     "canonical",
     "digest",
+    "in_real_time",
 ]

@@ -10,8 +10,6 @@ from testbed.model.canonical import digest
 from testbed.model.knob import Knob, identity
 
 MAX_REPETITIONS = 100
-REAL_TIME = frozenset({"host"})
-"""Names of the kernels in real time: a plan is made before any kernel is opened."""
 FIRST_LOOK = 10
 """The fewest repetitions after which a run with ``until_ci_pct`` may end."""
 
@@ -21,6 +19,11 @@ ThinkTime = Literal["recorded", "none"]
 Protocol = Literal["as-recorded", "h1", "h2"]
 TlsVersion = Literal["1.3", "1.2"]
 Randomness = Literal["as-recorded", "free", "pinned"]
+
+
+def in_real_time(kernel: str) -> bool:
+    """Return whether the kernel of this name runs on the machine's own clock."""
+    return kernel == "host"
 
 
 _AS_RECORDED = {"as-recorded": "as recorded"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,10 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from testbed.base.errors import StorageError
 from testbed.experiment.lanes import refuse_lanes
-from testbed.model import SCHEMA_VERSION, Experiment, Trial
+from testbed.model import SCHEMA_VERSION, Condition, Experiment, Trial
+from testbed.model.knob import with_defaults
 from testbed.results.environment import Environment
-from testbed.results.records import not_results
-from testbed.results.versions import check_schema, fill_manifest
+from testbed.results.records import check_schema, not_results
 
 MANIFEST_FILE = "manifest.json"
 PARTIAL_FILE = f".{MANIFEST_FILE}.new"
@@ -101,7 +102,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         check_schema(document)
     except ValueError as error:
         raise StorageError(f"{path}: {error}") from None
-    return fill_manifest(document)
+    return _fill(document)
 
 
 def load_manifest(directory: Path) -> Manifest:
@@ -126,3 +127,16 @@ def load_manifest(directory: Path) -> Manifest:
         raise StorageError(
             f"{directory / MANIFEST_FILE} does not hold a manifest: {error}"
         ) from error
+
+
+def _fill(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest whose conditions name every knob.
+
+    One that is younger than the revision which wrote the results has its default.
+    """
+    whole = dict(document)
+    experiment = whole.get("experiment")
+    if isinstance(experiment, Mapping) and isinstance(experiment.get("conditions"), list):
+        conditions = [with_defaults(Condition, each) for each in experiment["conditions"]]
+        whole["experiment"] = dict(experiment) | {"conditions": conditions}
+    return whole

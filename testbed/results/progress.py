@@ -102,7 +102,7 @@ class Pace:
         return f"ETA {format_duration(left)}" if left is not None and self.done < self.total else ""
 
 
-class Lines:
+class ProgressLines:
     """One line for each trial that ends, and one where none has ended for long."""
 
     def __init__(self, write: Write, clock: Clock = time.monotonic) -> None:
@@ -140,7 +140,7 @@ class Lines:
         self._next_s = self._pace.elapsed_s + TELL_EVERY_S
 
 
-class Live:
+class ProgressBar:
     """A bar, what runs, and for how long; lines of trials that did not end ``ok`` stay above."""
 
     def __init__(self) -> None:
@@ -230,8 +230,8 @@ def repeating(tell: Write, every_s: float = TELL_EVERY_S) -> Iterator[Write]:
 
 
 def open_display() -> Display:
-    """Live on a terminal, plain lines in a file or a pipe."""
-    return Live() if sys.stderr.isatty() else Lines(_write_line)
+    """ProgressBar on a terminal, plain lines in a file or a pipe."""
+    return ProgressBar() if sys.stderr.isatty() else ProgressLines(_write_line)
 
 
 def _write_line(text: str) -> None:

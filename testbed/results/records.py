@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from testbed.base import log
 from testbed.base.errors import ConfigurationError, StorageError
-from testbed.model import Record
-from testbed.results.versions import check_schema
+from testbed.model import SCHEMA_VERSION, Record
 
 RECORDS_FILE = "records.jsonl"
 
@@ -75,6 +75,20 @@ def scan_records(path: Path) -> Scan:
         )
     records = tuple(_parse(line, path, number) for number, line in enumerate(lines, 1))
     return Scan(records, len(data) - len(torn), torn)
+
+
+def check_schema(document: object) -> None:
+    """See that ``document``, a record or a manifest as plain data, is of today's schema.
+
+    Raises:
+        ValueError: it is not; the message names both and the remedy.
+    """
+    schema = document.get("schema") if isinstance(document, Mapping) else None
+    if schema != SCHEMA_VERSION:
+        raise ValueError(
+            f"schema {schema}, but this testbed reads schema {SCHEMA_VERSION}; use the revision of "
+            "the testbed that wrote it (git_revision in manifest.json), or run the experiment again"
+        )
 
 
 def parse_record(line: bytes) -> Record:

@@ -1,9 +1,10 @@
-"""How a run stands: one outcome for each planned trial, and the exit code that says it."""
+"""Tally of a run: the outcome of each planned trial, and the exit code that follows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from testbed.base.errors import (
     EXIT_INCOMPLETE,
@@ -12,17 +13,11 @@ from testbed.base.errors import (
     EXIT_MISSING,
     EXIT_OK,
     EXIT_OUT_OF_TOLERANCE,
+    worst_exit,
 )
 from testbed.model import Outcome, Record, Trial
 
-OUTCOMES: tuple[Outcome, ...] = (
-    "ok",
-    "failed",
-    "timeout",
-    "unsupported",
-    "lab_mismatch",
-    "unproven",
-)
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +34,15 @@ class Tally:
 
     @property
     def exit_code(self) -> int:
-        """The worst that happened decides; what a further run can mend comes first."""
-        if self.interrupted:
-            return EXIT_INTERRUPTED
-        if self.not_run or self.outcomes["failed"] or self.outcomes["timeout"]:
-            return EXIT_INCOMPLETE
-        if self.outcomes["unsupported"]:
-            return EXIT_MISSING
-        if self.outcomes["lab_mismatch"] or self.outcomes["unproven"]:
-            return EXIT_OUT_OF_TOLERANCE
-        return EXIT_INCONCLUSIVE if self.unsettled else EXIT_OK
+        """The gravest of what happened."""
+        held = {
+            EXIT_INTERRUPTED: self.interrupted,
+            EXIT_INCOMPLETE: self.not_run or self.outcomes["failed"] or self.outcomes["timeout"],
+            EXIT_MISSING: self.outcomes["unsupported"],
+            EXIT_OUT_OF_TOLERANCE: self.outcomes["lab_mismatch"] or self.outcomes["unproven"],
+            EXIT_INCONCLUSIVE: self.unsettled,
+        }
+        return worst_exit([EXIT_OK, *(code for code, holds in held.items() if holds)])
 
     def sentence(self) -> str:
         """``23 ok, 1 timeout, 2 not run``."""

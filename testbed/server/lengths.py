@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from testbed.archive.head import BODILESS, natural_size
 from testbed.archive.reading import Entry
-from testbed.model import PageLoad
-from testbed.server.replay_log import Answered
+from testbed.model import PageLoad, ServedConnection
+from testbed.server.replay_log import LoggedAnswer
 
 CLOSE_SAVES = len("keep-alive") - len("close")
 """A head that says ``Connection: close`` is so much shorter than the recorded one."""
 
 
-def check_lengths(answered: Sequence[Answered], load: PageLoad) -> tuple[str, ...]:
+def check_lengths(answered: Sequence[LoggedAnswer], load: PageLoad) -> tuple[str, ...]:
     """A sentence for each way in which responses were not the recorded ones.
 
     What nginx could not send to its end was given up by the client, which says so itself.
@@ -34,7 +34,7 @@ def check_lengths(answered: Sequence[Answered], load: PageLoad) -> tuple[str, ..
     )
 
 
-def says_close(one: Answered) -> bool:
+def says_close(one: LoggedAnswer) -> bool:
     """Whether the answer told the client that the connection ends with it (HTTP/1.x)."""
     if one.entry is None or not one.protocol.startswith("HTTP/1."):
         return False
@@ -47,7 +47,7 @@ def _head_bytes(entry: Entry) -> int:
     return natural_size(entry.status, entry.body_size, entry.headers)
 
 
-def _wrong_body(one: Answered) -> str | None:
+def _wrong_body(one: LoggedAnswer) -> str | None:
     if one.entry is None:
         return None
     bodiless = one.request.startswith("HEAD ") or one.entry.status in BODILESS
@@ -55,14 +55,14 @@ def _wrong_body(one: Answered) -> str | None:
     return _differs(one.request, one.body_bytes, due)
 
 
-def _wrong_head(one: Answered) -> str | None:
+def _wrong_head(one: LoggedAnswer) -> str | None:
     if one.entry is None or not one.protocol.startswith("HTTP/1.") or says_close(one):
         return None
     return _differs(one.request, one.sent_bytes - one.body_bytes, _head_bytes(one.entry))
 
 
-def _wrongly_received(answered: Iterable[Answered], load: PageLoad) -> Iterator[str | None]:
-    sent: dict[str, list[Answered]] = defaultdict(list)
+def _wrongly_received(answered: Iterable[LoggedAnswer], load: PageLoad) -> Iterator[str | None]:
+    sent: dict[str, list[LoggedAnswer]] = defaultdict(list)
     for one in answered:
         sent[one.request.partition(" ")[2]].append(one)
     for seen in load.requests:
@@ -87,3 +87,21 @@ def _name(what: str, how: str, found: Iterable[str | None]) -> Iterator[str]:
     wrong = [one for one in found if one is not None]
     if wrong:
         yield f"{len(wrong)} {what} were not {how} as recorded, the first {wrong[0]}"
+
+
+def list_connections(answered: Iterable[LoggedAnswer]) -> tuple[ServedConnection, ...]:
+    """Each connection that carried a request, in the order of its first answer."""
+    by_number: dict[str, list[LoggedAnswer]] = {}
+    for one in answered:
+        by_number.setdefault(one.connection, []).append(one)
+    return tuple(
+        ServedConnection(
+            client=requests[0].client,
+            server=requests[0].server,
+            requests=len(requests),
+            told_close=any(map(says_close, requests)),
+            asked_close=any(one.asked_close for one in requests),
+            missed=any(one.entry is None for one in requests),
+        )
+        for requests in by_number.values()
+    )

@@ -16,16 +16,14 @@ from pathlib import Path
 
 from testbed.archive.reading import Archive
 from testbed.base import proc
-from testbed.base.errors import LabError, MissingError
+from testbed.base.errors import ConfigurationError, LabError, MissingError
 from testbed.base.namespace import Namespace
-from testbed.server.blocks import server_block
-from testbed.server.certificates import TLS_LINK, tls_directives
+from testbed.server.blocks import EMPTY_FILE, check_replayable, server_block
 from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION
+from testbed.server.quoting import Constants, quote
 from testbed.server.replay_log import log_directives, write_answers
-from testbed.server.responses import EMPTY_FILE, check_replayable
 from testbed.server.think import Think, load_directive, require_module
-from testbed.server.words import Constants
 
 READY_S = 10.0
 NO_LIMIT = 1_000_000
@@ -33,25 +31,6 @@ PID_FILE = "nginx.pid"
 ERROR_LOG = "error.log"
 # nginx is one process here (master_process off) and changes no ids, so the kernel keeps to this.
 TIED = ("setpriv", "--pdeathsig", "KILL")
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How the server serves, whatever the page.
-
-    ``keepalive_requests`` ends a connection after so many requests; ``None``: never.
-    ``tls_version`` ("1.2" or "1.3") is the only one offered.  ``tls`` is the built page's folder
-    with ``key.pem`` and ``<host>.pem``; ``None`` when no listener has TLS.  With ``buffered_log``
-    the log is written when the server ends, and not for each request.  ``think`` is how long the
-    server thinks before it answers; ``None``: not at all.
-    """
-
-    keepalive_requests: int | None = None
-    tls_version: str = "1.3"
-    tls: Path | None = None
-    buffered_log: bool = True
-    think: Think | None = None
-
 
 # Paths are relative to the server's folder.
 HEAD = """\
@@ -98,6 +77,37 @@ http {{
   uwsgi_temp_path uwsgi;
   scgi_temp_path scgi;
 """
+TLS_LINK = "tls"
+"""A link in the server's folder to the certificates: nginx looks for variables in their paths."""
+TLS = """\
+    ssl_certificate {certificate};
+    ssl_certificate_key {key};
+    ssl_protocols TLSv{version};
+    # One curve and few ciphers, and every connection shakes hands in full: equal loads are equal.
+    ssl_ecdh_curve X25519:prime256v1;
+    ssl_ciphers ECDHE+AESGCM:ECDHE+CHACHA20;
+    ssl_session_cache off;
+    ssl_session_tickets off;
+    ssl_conf_command NumTickets 0;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How the server serves, whatever the page.
+
+    ``keepalive_requests`` ends a connection after so many requests; ``None``: never.
+    ``tls_version`` ("1.2" or "1.3") is the only one offered.  ``tls`` is the built page's folder
+    with ``key.pem`` and ``<host>.pem``; ``None`` when no listener has TLS.  With ``buffered_log``
+    the log is written when the server ends, and not for each request.  ``think`` is how long the
+    server thinks before it answers; ``None``: not at all.
+    """
+
+    keepalive_requests: int | None = None
+    tls_version: str = "1.3"
+    tls: Path | None = None
+    buffered_log: bool = True
+    think: Think | None = None
 
 
 def configuration(archive: Archive, listeners: Sequence[Listener], terms: Terms) -> str:
@@ -191,3 +201,22 @@ def nginx_argv(scratch: Path) -> tuple[str, ...]:
 
 def _has_content(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
+
+
+def tls_directives(host: str, folder: Path | None, version: str) -> str:
+    """The directives of a server for ``host``, whose certificate is in ``folder``.
+
+    ``version`` is the only one offered, as "1.3".
+
+    Raises:
+        ConfigurationError: there is no certificate.
+    """
+    if folder is None or not (folder / f"{host}.pem").is_file():
+        raise ConfigurationError(
+            [f"https://{host}: {folder} has no certificate for it; build the page anew"]
+        )
+    return TLS.format(
+        certificate=quote(f"{TLS_LINK}/{host}.pem"),
+        key=quote(f"{TLS_LINK}/key.pem"),
+        version=version,
+    )

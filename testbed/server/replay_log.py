@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from testbed.archive.reading import Entry
 from testbed.model import Replay, Substitution
-from testbed.server.responses import response_uri
+from testbed.server.blocks import response_uri
 
 LOG_FILE = "access.log"
 ANSWERS_FILE = "answers.json"
@@ -43,7 +43,7 @@ _FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class LoggedAnswer:
     """One request (``METHOD URL``) and what nginx sent for it, in bytes above TCP or TLS.
 
     ``entry`` is the recorded exchange that answered; ``None``: a miss.  ``complete`` says that all
@@ -96,7 +96,7 @@ def read_replay(scratch: Path) -> Replay:
     return parse_replay((scratch / LOG_FILE).read_bytes(), answers)
 
 
-def read_answered(scratch: Path, entries: Sequence[Entry]) -> tuple[Answered, ...]:
+def read_answered(scratch: Path, entries: Sequence[Entry]) -> tuple[LoggedAnswer, ...]:
     """Every request that the server in ``scratch`` has logged, in the order in which they ended.
 
     ``entries`` are those that it served.
@@ -107,11 +107,11 @@ def read_answered(scratch: Path, entries: Sequence[Entry]) -> tuple[Answered, ..
     return parse_answered((scratch / LOG_FILE).read_bytes(), entries)
 
 
-def parse_answered(log: bytes, entries: Sequence[Entry]) -> tuple[Answered, ...]:
+def parse_answered(log: bytes, entries: Sequence[Entry]) -> tuple[LoggedAnswer, ...]:
     """The requests in an access log; lines that are none of ours are left out."""
     recorded = {response_uri(number): entry for number, entry in enumerate(entries)}
     return tuple(
-        Answered(
+        LoggedAnswer(
             request=_asked(seen),
             entry=recorded.get(seen["answer"]),
             protocol=seen["request"].rpartition(" ")[2],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from testbed.base.errors import MissingError
 from testbed.base.seeding import think_factor
-from testbed.server.words import quote
+from testbed.server.quoting import quote
 
 MODULE = Path("/usr/lib/nginx/modules/ngx_http_echo_module.so")
 """Where Debian has it."""

@@ -34,7 +34,7 @@ Conclude = Callable[[Trial, RawResult, Path, str, int], Record]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Boot:
     """One boot: what it left, and the hashes of what must be equal."""
 
     number: int
@@ -52,14 +52,14 @@ def check_determinism(
     """
     with scratch_folder("determinism") as scratch:
 
-        def boot(number: int, slot: int) -> Run:
+        def boot(number: int, slot: int) -> Boot:
             folder = scratch / str(number)
             folder.mkdir()
             raw = kernel.run(trial, page, folder, slot, Event())
             record = conclude(trial, raw, folder, "", 1)
             if record.outcome != "ok":
                 raise TestbedError(f"boot {number}: {record.outcome}: {record.reason}")
-            return Run(number, folder, record)
+            return Boot(number, folder, record)
 
         first = boot(0, 0)
         differences = []
@@ -81,7 +81,7 @@ def _same(one: Record, other: Record) -> bool:
     return first == second
 
 
-def _describe(first: Run, other: Run) -> str:
+def _describe(first: Boot, other: Boot) -> str:
     lines = [f"boot {other.number} is not boot {first.number}:"]
     for name in sorted(first.record.artefacts.keys() | other.record.artefacts.keys()):
         hashes = [run.record.artefacts.get(name, "absent")[:12] for run in (first, other)]

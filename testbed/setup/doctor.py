@@ -13,10 +13,9 @@ from testbed.base import places
 from testbed.base.errors import MissingError, TestbedError
 from testbed.base.units import format_bytes
 from testbed.client import CLIENTS
-from testbed.kernel.boot import boot_problem
 from testbed.kernel.build import KernelBuild, find_kernel
-from testbed.kernel.cpuid import FAULTS, read_cpuid
 from testbed.kernel.enclosure import require_privileges
+from testbed.kernel.hardware import FAULTS, read_cpuid
 from testbed.kernel.host import probe_host
 from testbed.kernel.jail import (
     JAIL_REMEDY,
@@ -27,6 +26,7 @@ from testbed.kernel.jail import (
     read_jail_problem,
 )
 from testbed.kernel.pin import DEFAULT_VERSION, pins, read_pin
+from testbed.kernel.virtual import boot_problem
 from testbed.setup.bundle import make_bundle
 from testbed.setup.programs import package_names, programs_of
 
@@ -52,7 +52,7 @@ _SBIN = "/usr/sbin:/sbin"
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class MachineCheck:
     """One thing looked at.  ``needed`` is false for what only costs safety or comfort."""
 
     name: str
@@ -62,26 +62,28 @@ class Check:
     needed: bool = True
 
 
-def examine(jobs: int) -> list[Check]:
+def examine(jobs: int) -> list[MachineCheck]:
     """Look at everything that ``jobs`` guests at once need; changes nothing but the cache."""
     checks = [_machine(), _cpuid(), *_tools(), *_kernels()]
     checks += [_jail(), _memory(jobs), _shm(), _disk()]
     return [*checks, *_parts(), *_host_kernel()]
 
 
-def healthy(checks: list[Check]) -> bool:
+def healthy(checks: list[MachineCheck]) -> bool:
     """Whether nothing that is needed is missing."""
     return all(check.ok for check in checks if check.needed)
 
 
-def _machine() -> Check:
+def _machine() -> MachineCheck:
     found = f"{platform.system()} {platform.machine()}"
-    return Check("machine", found == "Linux x86_64", found, "the virtual kernel needs Linux x86-64")
+    return MachineCheck(
+        "machine", found == "Linux x86_64", found, "the virtual kernel needs Linux x86-64"
+    )
 
 
-def _cpuid() -> Check:
+def _cpuid() -> MachineCheck:
     found = read_cpuid()
-    return Check(
+    return MachineCheck(
         "CPUID",
         found == FAULTS,
         found,
@@ -91,20 +93,20 @@ def _cpuid() -> Check:
     )
 
 
-def _tools() -> Iterator[Check]:
+def _tools() -> Iterator[MachineCheck]:
     path = f"{os.environ.get('PATH', os.defpath)}:{_SBIN}"
     for tool, package in read_tools().items():
         where = shutil.which(tool, path=path)
-        yield Check(f"tool {tool}", where is not None, where or "not found",
+        yield MachineCheck(f"tool {tool}", where is not None, where or "not found",
                     f"apt-get install {package}")  # fmt: skip
 
 
-def _kernels() -> Iterator[Check]:
+def _kernels() -> Iterator[MachineCheck]:
     for version in pins():
         try:
             build = find_kernel(read_pin(version), places.cache(), allow_revision=True)
         except TestbedError as error:
-            yield Check(f"kernel {version}", False, str(error), "see the message",
+            yield MachineCheck(f"kernel {version}", False, str(error), "see the message",
                         needed=version == DEFAULT_VERSION)  # fmt: skip
             continue
         found, remedy = "not built", "make kernel, or just run with it: a run builds what it needs"
@@ -114,7 +116,7 @@ def _kernels() -> Iterator[Check]:
             problem = _boot(version, build)
             booted = problem is None
             found += ", boots" if booted else f": {problem}"
-        yield Check(f"kernel {version}", booted, found, remedy,
+        yield MachineCheck(f"kernel {version}", booted, found, remedy,
                     needed=version == DEFAULT_VERSION)  # fmt: skip
 
 
@@ -130,10 +132,10 @@ def _boot(version: str, build: KernelBuild) -> str | None:
         return f"not booted: {error}"
 
 
-def _jail() -> Check:
+def _jail() -> MachineCheck:
     problem = read_jail_problem()
     allowed = may_be_unjailed()
-    return Check(
+    return MachineCheck(
         "jail",
         problem is None,
         (problem or "bubblewrap, without privileges, with a system call filter")
@@ -143,10 +145,10 @@ def _jail() -> Check:
     )
 
 
-def _memory(jobs: int) -> Check:
+def _memory(jobs: int) -> MachineCheck:
     available = parse_meminfo(Path("/proc/meminfo").read_text()).get("MemAvailable", 0)
     wanted = jobs * MEMORY_FILE_BYTES
-    return Check(
+    return MachineCheck(
         "memory",
         available >= wanted,
         f"{format_bytes(available)} available, {format_bytes(wanted)} for {jobs} jobs",
@@ -164,10 +166,10 @@ def parse_meminfo(text: str) -> dict[str, int]:
     }
 
 
-def _shm() -> Check:
+def _shm() -> MachineCheck:
     """User-Mode Linux maps its memory from a file there, if it may execute from it."""
     if not SHARED_MEMORY.is_dir():
-        return Check(
+        return MachineCheck(
             str(SHARED_MEMORY),
             False,
             "missing",
@@ -178,7 +180,7 @@ def _shm() -> Check:
     free = state.f_bavail * state.f_frsize
     executable = not state.f_flag & os.ST_NOEXEC
     found = f"{format_bytes(free)} free, {'' if executable else 'not '}executable"
-    return Check(
+    return MachineCheck(
         str(SHARED_MEMORY),
         executable and free >= MEMORY_FILE_BYTES,
         found,
@@ -188,25 +190,25 @@ def _shm() -> Check:
     )
 
 
-def _disk() -> Check:
+def _disk() -> MachineCheck:
     place = places.RESULTS if places.RESULTS.exists() else places.ROOT
     free = shutil.disk_usage(place).free
     remedy = f"have {format_bytes(LEAST_DISK)} free, or choose another place with -o DIR"
     found = f"{format_bytes(free)} free at {place}"
-    return Check("disk", free >= LEAST_DISK, found, remedy)
+    return MachineCheck("disk", free >= LEAST_DISK, found, remedy)
 
 
-def _parts() -> Iterator[Check]:
+def _parts() -> Iterator[MachineCheck]:
     for name in ("native", "js"):
         try:
             folder = places.built_part(name)
         except TestbedError as error:
-            yield Check(f"part {name}", False, str(error), "start with ./run.sh")
+            yield MachineCheck(f"part {name}", False, str(error), "start with ./run.sh")
             continue
-        yield Check(f"part {name}", folder.is_dir(), str(folder), "start with ./run.sh")
+        yield MachineCheck(f"part {name}", folder.is_dir(), str(folder), "start with ./run.sh")
 
 
-def _host_kernel() -> Iterator[Check]:
+def _host_kernel() -> Iterator[MachineCheck]:
     """Asked from inside an enclosure, as a trial would be; nobody needs it for virtual time."""
     name = f"host kernel {os.uname().release}"
     try:
@@ -216,10 +218,10 @@ def _host_kernel() -> Iterator[Check]:
         if "problem" in found:
             raise MissingError(found["problem"])
     except (TestbedError, OSError) as error:
-        yield Check(name, False, str(error), "only --kernel host needs it", needed=False)
+        yield MachineCheck(name, False, str(error), "only --kernel host needs it", needed=False)
         return
-    yield Check(name, True, f"link backend {found['backend']}", needed=False)
-    yield Check(
+    yield MachineCheck(name, True, f"link backend {found['backend']}", needed=False)
+    yield MachineCheck(
         "host kernel: priority of the link",
         found["scheduler"] == "fifo",
         {"fifo": "real time (SCHED_FIFO)"}.get(found["scheduler"], "that of any process"),

@@ -58,7 +58,7 @@ def test_connections_that_end_before_their_limit(house: House, plant: Plant) -> 
 
 def test_a_head_that_asks_to_close(house: House, plant: Plant) -> None:
     """The server would keep the connection; the client does as it is told."""
-    plant("server/responses.py", '"types { }",', "\"types { }\", 'add_header Connection close;',")
+    plant("server/blocks.py", '"types { }",', "\"types { }\", 'add_header Connection close;',")
     assert_unproven(house.run(**KNOBS), "response heads were not sent as recorded")
 
 
@@ -73,12 +73,12 @@ def test_a_head_that_asks_to_close(house: House, plant: Plant) -> None:
 def test_shorter_bodies(
     house: House, plant: Plant, client: str, which: str, size: str, told: str
 ) -> None:
-    plant("server/responses.py", SERVED_PATH, _served(f"data[: {size}]", which))
+    plant("server/blocks.py", SERVED_PATH, _served(f"data[: {size}]", which))
     assert_unproven(house.run(**KNOBS | {"client": client}), told, "instead of")
 
 
 def test_one_body_of_the_right_length_with_other_bytes(house: House, plant: Plant) -> None:
-    plant("server/responses.py", SERVED_PATH, _served("bytes(len(data))", "answer == 1"))
+    plant("server/blocks.py", SERVED_PATH, _served("bytes(len(data))", "answer == 1"))
     assert_unproven(house.run(**KNOBS), "1 bodies were not received as recorded")
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.exactness import Comparison, read_exchange
+from bench.exactness import FetchComparison, read_exchange
 from bench.small_page import RESPONSE_BYTES, build_small_page
-from bench.theory import Fetch
+from bench.theory import ColdFetch
 from testbed.archive.reading import read_archive
 from testbed.model import LinkSpec
 from tests.wire.conversation import Sent, write_capture
@@ -37,8 +37,8 @@ def test_an_exchange_ends_with_the_servers_last_data(tmp_path: Path) -> None:
     [(80.0099, True, True), (79.9901, True, True), (80.0101, True, False), (80.0, False, False)],
 )
 def test_within_means_time_and_sizes(client_ms: float, sizes_agree: bool, within: bool) -> None:
-    fetch = Fetch(LinkSpec(), 490, RESPONSE_BYTES, fast_open=False)
-    assert Comparison(fetch, 80.0, 80.0, client_ms, sizes_agree).within is within
+    fetch = ColdFetch(LinkSpec(), 490, RESPONSE_BYTES, fast_open=False)
+    assert FetchComparison(fetch, 80.0, 80.0, client_ms, sizes_agree).within is within
 
 
 def test_the_small_page_is_one_object_of_the_asked_size(tmp_path: Path) -> None:

@@ -10,12 +10,10 @@ from rich.console import Console
 
 from bench.__main__ import MEASUREMENTS, attempt, select
 from bench.bootstrap import fresh_environment
-from bench.cost import Stage, increments
-from bench.machine import Machine
-from bench.result import Result, all_met, judge
-from bench.show import caption, table, write_json
-from bench.table1 import Run, describe
-from bench.work import Work
+from bench.cost import TrialStage, increments
+from bench.result import Result, all_met, caption, judge, table, write_json
+from bench.table1 import TimedRun, describe
+from bench.work import Machine, Work
 from testbed.base.errors import ConfigurationError, StorageError, TestbedError, TrialError
 from testbed.model import Cost
 from tests.analysis.sample import broken, conditions, record
@@ -101,7 +99,7 @@ def test_costs_of_a_run_leave_out_what_has_none() -> None:
         replace(second, cost=Cost(cpu_s=4.0, wall_s=5.0, virtual_s=20.0)),
         replace(broken(third, "timeout"), cost=None),
     )
-    costs = describe(Run(6.0, records))
+    costs = describe(TimedRun(6.0, records))
     assert (costs["trials"], costs["ok"]) == (3, 2)
     assert (costs["cpu_s_median"], costs["cpu_s_max"]) == (3.0, 4.0)
     assert costs["virtual_s_per_wall_s"] == 5.0
@@ -109,11 +107,15 @@ def test_costs_of_a_run_leave_out_what_has_none() -> None:
 
 def test_a_run_without_costs_is_an_error() -> None:
     with pytest.raises(TestbedError, match="no cost"):
-        describe(Run(6.0, ()))
+        describe(TimedRun(6.0, ()))
 
 
 def test_a_stage_costs_what_it_adds() -> None:
-    stages = [Stage("boot", (0.1, 0.3, 0.2)), Stage("lab", (0.5,)), Stage("server", (0.75,))]
+    stages = [
+        TrialStage("boot", (0.1, 0.3, 0.2)),
+        TrialStage("lab", (0.5,)),
+        TrialStage("server", (0.75,)),
+    ]
     added = increments(stages)
     assert list(added) == ["boot", "lab", "server"]
     assert list(added.values()) == pytest.approx([0.2, 0.3, 0.25])

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.theory import Fetch, fetch_ms, packets, serialisation_ms
+from bench.theory import ColdFetch, fetch_ms, packets
 from testbed.model import LinkSpec
 
-PLAIN = Fetch(LinkSpec(rtt_ms=20.0), request_bytes=490, response_bytes=10_237, fast_open=False)
+PLAIN = ColdFetch(LinkSpec(rtt_ms=20.0), request_bytes=490, response_bytes=10_237, fast_open=False)
 FAST = replace(PLAIN, fast_open=True)
 
 
@@ -23,11 +23,6 @@ def test_packets_of_a_fast_open_fetch() -> None:
     sent = packets(FAST)
     assert sent.up == (562,)
     assert sent.down == (60, *(1500,) * 7, 153)
-
-
-def test_serialisation_counts_framing() -> None:
-    assert serialisation_ms(100, 256.0, 0) == 3.125
-    assert serialisation_ms(100, 256.0, 28) == 4.0
 
 
 def test_times_summed_by_hand() -> None:

@@ -18,7 +18,7 @@ from testbed.model import Outcome
 from testbed.results.environment import Environment
 from testbed.results.records import read_records
 from testbed.results.store import open_store
-from testbed.setup.doctor import Check
+from testbed.setup.doctor import MachineCheck
 from tests.hallway import CATALOGUE, ENVIRONMENT, make_doors
 
 QUICK = str(CONFIGS / "quick.toml")
@@ -227,17 +227,24 @@ def test_clean_waits_for_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("checks", "differences", "code"),
     [
-        ([Check("a", True, "here")], (), 0),
-        ([Check("a", True, "here"), Check("b", False, "gone", "get it", needed=False)], (), 0),
-        ([Check("a", False, "gone", "get it")], ("never asked",), 3),
-        ([Check("a", True, "here")], ("packet 7",), 1),
+        ([MachineCheck("a", True, "here")], (), 0),
+        (
+            [
+                MachineCheck("a", True, "here"),
+                MachineCheck("b", False, "gone", "get it", needed=False),
+            ],
+            (),
+            0,
+        ),
+        ([MachineCheck("a", False, "gone", "get it")], ("never asked",), 3),
+        ([MachineCheck("a", True, "here")], ("packet 7",), 1),
     ],
 )
 def test_doctor(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    checks: list[Check],
+    checks: list[MachineCheck],
     differences: tuple[str, ...],
     code: int,
 ) -> None:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from testbed.client.coverage import compare
-from testbed.model import RequestTiming
+from dataclasses import dataclass, replace
+
+import pytest
+
+from testbed.client.coverage import check_protocols, compare, judge_coverage, unreached
+from testbed.model import PageLoad, Replay, RequestTiming, Substitution
 from tests.client.sites import Site
+
+REMEDY = "; record the page again, or set allow_misses = true"
+PAGE, OLD, NEW = "https://a.test/", "https://a.test/x?t=1", "https://a.test/x?t=2"
+GONE = "https://a.test/gone"
+LOAD = PageLoad("graph", "1", 100.0, ())
+ALL = Replay(2)
+SWAPPED = Replay(1, (Substitution(f"GET {NEW}", f"GET {OLD}"),))
+OFFERS = {"https://a.test": True, "https://b.test:8443": False}
 
 
 def asked(url: str, status: int = 200) -> RequestTiming:
@@ -61,3 +73,136 @@ def test_what_was_recorded_after_the_load_event_is_optional() -> None:
     assert compare(page, [root, later, later]).extra == ("http://a.test/later",)
     assert compare(page, [root, asked("http://a.test/other")]).extra == ("http://a.test/other",)
     assert compare(page, [later]).missing == ("http://a.test/",)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """As much of a recorded request as the judgement looks at."""
+
+    url: str
+    status: int = 200
+
+
+def judge(load: PageLoad, replay: Replay, allow_misses: bool = False, status: int = 200) -> str:
+    """The reason, or ``counts``."""
+    recorded = (Recorded(PAGE), Recorded(OLD, status))
+    return judge_coverage(load, replay, recorded, allow_misses) or "counts"
+
+
+def missing_page(*urls: str) -> tuple[PageLoad, Replay]:
+    """A load that asked for ``urls``, which the page does not hold."""
+    load = replace(LOAD, extra=urls, failed=urls)
+    return load, replace(ALL, missed=tuple(f"GET {url}" for url in urls))
+
+
+def test_a_load_that_asked_for_all_of_the_page_counts() -> None:
+    assert judge(LOAD, ALL) == "counts"
+
+
+def test_a_request_that_was_answered_inexactly_counts() -> None:
+    load = replace(LOAD, missing=(OLD,), extra=(NEW,))
+    assert judge(load, SWAPPED) == "counts"
+
+
+def test_an_inexact_answer_excuses_one_request_of_each_kind() -> None:
+    load = replace(LOAD, missing=(OLD, OLD), extra=(NEW, NEW))
+    assert judge(load, SWAPPED) == (
+        f"1 request of the recording not made: {OLD}; "
+        f"1 request made more often than recorded: {NEW}{REMEDY}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("urls", "told"),
+    [
+        ((GONE,), f"1 request missed: GET {GONE}"),
+        (tuple(f"{GONE}{i}" for i in range(3)), "3 requests missed: GET https://a.test/gone0, "),
+        (tuple(f"{GONE}{i}" for i in range(4)), ", GET https://a.test/gone2 ..."),
+    ],
+)
+def test_a_miss_fails_unless_misses_are_allowed(urls: tuple[str, ...], told: str) -> None:
+    load, replay = missing_page(*urls)
+    reason = judge(load, replay)
+    assert told in reason
+    assert reason.endswith(REMEDY)
+    assert "failed" not in reason and "more often" not in reason
+    assert judge(load, replay, allow_misses=True) == "counts"
+
+
+def test_a_miss_that_the_client_does_not_tell_fails_too() -> None:
+    """A preflight, say: only the server has seen it."""
+    reason = judge(LOAD, replace(ALL, missed=(f"OPTIONS {OLD}",)))
+    assert reason == f"1 request missed: OPTIONS {OLD}{REMEDY}"
+
+
+@pytest.mark.parametrize(
+    ("load", "told"),
+    [
+        (replace(LOAD, missing=(OLD,)), f"1 request of the recording not made: {OLD}"),
+        (replace(LOAD, extra=(OLD,)), f"1 request made more often than recorded: {OLD}"),
+    ],
+)
+def test_the_recorded_set_is_asked_for_unless_misses_are_allowed(load: PageLoad, told: str) -> None:
+    assert judge(load, ALL) == told + REMEDY
+    assert judge(load, ALL, allow_misses=True) == "counts"
+
+
+@pytest.mark.parametrize("allow_misses", [False, True])
+def test_a_request_that_failed_for_another_reason_never_counts(allow_misses: bool) -> None:
+    load, replay = missing_page(GONE)
+    load = replace(load, failed=(*load.failed, GONE, PAGE))
+    reason = judge(load, replay, allow_misses)
+    assert reason.endswith(f"2 requests failed: {GONE}, {PAGE}")
+    assert (REMEDY in reason) is not allow_misses
+
+
+@pytest.mark.parametrize(("status", "reason"), [(404, "counts"), (200, f"1 request failed: {NEW}")])
+def test_a_recorded_error_is_no_failure_under_another_name(status: int, reason: str) -> None:
+    load = replace(LOAD, missing=(OLD,), extra=(NEW,), failed=(NEW,))
+    assert judge(load, SWAPPED, status=status) == reason
+
+
+def test_all_complaints_are_told_at_once() -> None:
+    load, replay = missing_page(GONE)
+    load = replace(load, missing=(OLD,), extra=(GONE, PAGE), failed=(GONE, PAGE))
+    assert judge(load, replay) == (
+        f"1 request missed: GET {GONE}; 1 request of the recording not made: {OLD}; "
+        f"1 request made more often than recorded: {PAGE}{REMEDY}; 1 request failed: {PAGE}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "missed"),
+    [
+        ("https://a.test/x", False),
+        ("https://A.test:443/x#part", False),
+        ("http://a.test/x", False),
+        ("http://a.test:8080/x", True),
+        ("https://b.test/x", True),
+        ("https://a.test:99999/", True),
+        ("https://[a.test/", True),
+        ("data:text/plain,x", False),
+        ("blob:https://b.test/1", False),
+    ],
+)
+def test_what_no_server_saw(url: str, missed: bool) -> None:
+    served = {("a.test", 80), ("a.test", 443)}
+    request = RequestTiming(url, 0, 0.0, 1.0)
+    expected = (f"(unreached) {url.partition('#')[0]}",) if missed else ()
+    assert unreached((request,), served) == expected
+
+
+@pytest.mark.parametrize(
+    ("spoken", "problem"),
+    [
+        ("https://a.test HTTP/2.0", ""),
+        ("https://b.test:8443 HTTP/1.1", ""),
+        ("http://a.test HTTP/1.1", ""),
+        ("https://a.test HTTP/1.1", "https://a.test: 4 requests came over HTTP/1.1, asked was"),
+        ("https://b.test:8443 HTTP/2.0", "4 requests came over HTTP/2.0, asked was HTTP/1.1"),
+    ],
+)
+def test_what_each_origin_was_spoken_to_in(spoken: str, problem: str) -> None:
+    found = check_protocols(Replay(4, protocols={spoken: 4}), OFFERS)
+    assert len(found) == bool(problem)
+    assert problem in "".join(found)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.client.protocol import LoadOrder
-from testbed.client.wget2 import join, list_urls, parse_stats, tls_arguments, wget2_argv
-from testbed.client.wget2_log import parse_sent
+from testbed.client.wget2 import join, list_urls, parse_sent, parse_stats, tls_arguments, wget2_argv
 from tests.client.sites import Site
 
 LOG = """\

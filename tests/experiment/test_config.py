@@ -10,7 +10,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import Catalogue, load_experiment
 from testbed.experiment.knobs import SWEPT
-from testbed.experiment.override import Override, parse_override
+from testbed.experiment.options import Override, parse_override
 from testbed.model import Experiment, LinkSpec, TcpSpec
 from testbed.prepare import read_catalogue
 from tests.hallway import CATALOGUE

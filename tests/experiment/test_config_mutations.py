@@ -16,7 +16,7 @@ import pytest
 from testbed.base.errors import ConfigurationError, TestbedError
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
-from testbed.experiment.override import parse_override
+from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
 from testbed.prepare import read_catalogue
 from tests.hallway import CATALOGUE

@@ -15,18 +15,18 @@ import pytest
 from analysis.records.results import read_results
 from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
-from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, StorageError, worst_exit
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
-from testbed.experiment.lanes import read_lanes, split, worst_exit
-from testbed.experiment.override import parse_override
+from testbed.experiment.lanes import read_lanes, split
+from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
-from testbed.kernel.fake import FakeKernel
 from testbed.kernel.protocol import RawResult
 from testbed.model import Outcome, Trial
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest
 from testbed.results.records import read_records
+from tests.fake_kernel import FakeKernel
 from tests.hallway import CATALOGUE, ENVIRONMENT, make_doors, make_means
 
 VERSIONS = 'kernel.versions=["6.1", "7.3"]'

@@ -8,7 +8,7 @@ import pytest
 
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
-from testbed.experiment.only import knob_of
+from testbed.experiment.label import knob_of
 from testbed.model import Condition, Experiment
 from testbed.prepare import read_catalogue
 

@@ -5,9 +5,20 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from testbed.kernel.hardware import UNKNOWN, parse_processor, read_hardware, read_mitigations
+import pytest
 
-CPUINFO = """\
+from testbed.kernel import hardware
+from testbed.kernel.hardware import (
+    FAULTS,
+    UNKNOWN,
+    VISIBLE,
+    parse_processor,
+    read_cpuid,
+    read_hardware,
+    read_mitigations,
+)
+
+A_PROCESSOR = """\
 processor\t: 0
 model name\t: A Processor @ 3.0GHz
 stepping\t: 1
@@ -20,7 +31,7 @@ model name\t: Another
 
 
 def test_the_processor_without_what_changes_all_the_time() -> None:
-    assert parse_processor(CPUINFO) == (
+    assert parse_processor(A_PROCESSOR) == (
         "model name A Processor @ 3.0GHz, stepping 1, microcode 0x10"
     )
     assert parse_processor("") == UNKNOWN
@@ -40,3 +51,15 @@ def test_this_machine() -> None:
     assert found["build"] == os.uname().version
     assert found["processors"] == str(len(os.sched_getaffinity(0)))
     assert read_hardware() == found
+
+
+def test_this_host_says_what_its_kernel_says() -> None:
+    assert read_cpuid() == (
+        FAULTS if "cpuid_fault" in hardware.CPUINFO.read_text().split() else VISIBLE
+    )
+
+
+def test_what_the_question_ends_with_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    for status, told in ((0, FAULTS), (1, VISIBLE)):
+        monkeypatch.setattr(hardware, "ASK", f"raise SystemExit({status})")
+        assert read_cpuid() == told

@@ -32,7 +32,7 @@ DEADLINE_S = 60.0
 PARENT = """\
 import sys, tempfile
 from pathlib import Path
-from testbed.kernel.confinement import confined
+from testbed.kernel.sandbox import confined
 from testbed.base import proc
 from testbed.kernel.jail import Contents, open_stage
 contents = Contents(*(Path(word) for word in sys.argv[2:6]))

@@ -11,11 +11,11 @@ import pytest
 from testbed.base.errors import EXIT_MISSING, ConfigurationError, MissingError
 from testbed.kernel import KERNELS, kernel_versions, open_kernel
 from testbed.kernel.build import KernelBuild, KernelIdentity
-from testbed.kernel.fake import FakeKernel
 from testbed.kernel.host import HostKernel
 from testbed.kernel.pin import DEFAULT_VERSION, pins
-from testbed.model import REAL_TIME
+from testbed.model import in_real_time
 from testbed.prepare import fitting_jobs, read_catalogue
+from tests.fake_kernel import FakeKernel
 
 
 def test_versions() -> None:
@@ -65,18 +65,17 @@ def test_a_guest_runs_unjailed_when_asked_by_name(
 
 
 def test_the_host_runs_in_real_time(tmp_path: Path) -> None:
-    assert HostKernel("1", tmp_path, {}).name in REAL_TIME
-    assert HostKernel("1", tmp_path, {}).real_time
+    assert in_real_time(HostKernel("1", tmp_path, {}).name)
 
 
-@pytest.mark.parametrize(("real_time", "jobs", "fitting"), [(False, 4, 4), (True, 4, 1)])
+@pytest.mark.parametrize(("name", "jobs", "fitting"), [("virtual", 4, 4), ("host", 4, 1)])
 def test_jobs(
-    real_time: bool,
+    name: str,
     jobs: int,
     fitting: int,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO, "testbed")
-    assert fitting_jobs(FakeKernel(real_time=real_time), jobs) == fitting
-    told = ["kernel fake measures in real time: one trial at a time"] if real_time else []
-    assert caplog.messages == told
+    assert fitting_jobs(FakeKernel(name=name), jobs) == fitting
+    logged = ["kernel host measures in real time: one trial at a time"] if name == "host" else []
+    assert caplog.messages == logged

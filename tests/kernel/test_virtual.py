@@ -11,9 +11,9 @@ from textwrap import dedent
 
 import pytest
 
-from testbed.kernel import remains
+from testbed.kernel import sandbox
 from testbed.kernel.protocol import InterruptedTrial
-from testbed.kernel.virtual import VirtualKernel, command_line, core_of
+from testbed.kernel.virtual import VirtualKernel, boot_problem, command_line, core_of
 from testbed.model import Condition, Trial
 from tests.kernel.guests import Guests
 
@@ -220,7 +220,7 @@ def test_what_a_hostile_guest_leaves_is_plain_files_of_the_caller(
 def test_a_guest_that_fills_the_disk_is_ended(
     guests: Guests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remains, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(sandbox, "MOST_BYTES", 1 << 20)
     program = """\
     with open("/ff/out/large", "wb") as file:
         while True:
@@ -252,3 +252,20 @@ def running(binary: Path) -> list[str]:
         except OSError:
             continue
     return found
+
+
+@pytest.mark.guest
+def test_a_built_kernel_boots(guests: Guests) -> None:
+    assert boot_problem("7.3", guests.binary, guests.boot_options, guests.init, jailed=True) is None
+
+
+def test_a_kernel_that_dies_is_told_with_its_console(tmp_path: Path) -> None:
+    init = tmp_path / "init"
+    init.touch()
+    binary = tmp_path / "linux"
+    binary.write_text("#!/bin/sh\necho ptrace set fp regs failed, errno = 14\nexit 1\n")
+    binary.chmod(0o755)
+    told = boot_problem("6.1", binary, (), init, jailed=False)
+    assert told is not None
+    assert "does not boot" in told
+    assert "ptrace set fp regs failed, errno = 14" in told

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.base import log
 from testbed.model import Cost, Record, Trial
-from testbed.results.progress import Display, Lines, Live, open_display, repeating
+from testbed.results.progress import Display, ProgressBar, ProgressLines, open_display, repeating
 
 
 def record(trial: Trial, reason: str | None = None) -> Record:
@@ -21,7 +21,7 @@ def record(trial: Trial, reason: str | None = None) -> Record:
 def test_plain_lines_count_and_estimate(trials: tuple[Trial, ...]) -> None:
     now = 0.0
     lines: list[str] = []
-    display = Lines(lines.append, lambda: now)
+    display = ProgressLines(lines.append, lambda: now)
     with display.showing(trials[:3], skipped=5):
         now = 10.0
         display.ended(record(trials[0]))
@@ -38,7 +38,7 @@ def test_plain_lines_count_and_estimate(trials: tuple[Trial, ...]) -> None:
 def test_what_runs_is_said_at_first_and_when_nothing_else_is(trials: tuple[Trial, ...]) -> None:
     now = 0.0
     lines: list[str] = []
-    display = Lines(lines.append, lambda: now)
+    display = ProgressLines(lines.append, lambda: now)
     with display.showing(trials, skipped=0):
         display.began(trials[0])
         display.began(trials[1])
@@ -104,7 +104,7 @@ def test_a_terminal_shows_the_time_and_what_runs(
 
 def test_what_is_taken_again_counts_once(trials: tuple[Trial, ...]) -> None:
     lines: list[str] = []
-    display = Lines(lines.append)
+    display = ProgressLines(lines.append)
     with display.showing(trials[:2], skipped=0):
         display.ended(record(trials[0], "the machine was busy"))
         display.ended(replace(record(trials[0]), attempt=2))
@@ -120,9 +120,9 @@ def test_the_display_fits_standard_error(monkeypatch: pytest.MonkeyPatch) -> Non
             return True
 
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert isinstance(open_display(), Lines)
+    assert isinstance(open_display(), ProgressLines)
     monkeypatch.setattr(sys, "stderr", Terminal())
-    assert isinstance(open_display(), Live)
+    assert isinstance(open_display(), ProgressBar)
 
 
 def test_a_terminal_keeps_the_lines_of_bad_trials_only(
@@ -130,7 +130,7 @@ def test_a_terminal_keeps_the_lines_of_bad_trials_only(
 ) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    display: Display = Live()
+    display: Display = ProgressBar()
     with display.showing(trials[:2], skipped=0):
         display.ended(record(trials[0]))
         display.ended(record(trials[1], "[no] such thing"))

@@ -15,12 +15,12 @@ import pytest
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.experiment.plan import plan_trials
-from testbed.kernel.fake import observe
 from testbed.model import Experiment, Record, Trial, canonical
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest, make_manifest, read_manifest, write_manifest
 from testbed.results.records import read_records
 from testbed.results.store import new_results, open_store
+from tests.fake_kernel import observe
 from tests.hallway import ENVIRONMENT
 
 
@@ -70,8 +70,8 @@ def test_a_place_that_cannot_hold_results(tmp_path: Path, now: datetime) -> None
 
 
 def test_records_come_back_equal(results: Path, trials: tuple[Trial, ...]) -> None:
-    from testbed.kernel.fake import conclude
     from testbed.kernel.protocol import RawResult
+    from tests.fake_kernel import conclude
 
     observation = results / "observation.json"
     written = []

@@ -10,16 +10,15 @@ import pytest
 
 from testbed.archive.reading import Entry
 from testbed.model import PageLoad, RequestTiming, ServedConnection
-from testbed.server.lengths import check_lengths
+from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.nginx import Terms
-from testbed.server.replay_log import Answered, parse_answered, read_answered
-from testbed.server.reuse import list_connections
+from testbed.server.replay_log import LoggedAnswer, parse_answered, read_answered
 from tests.server.pages import HOST, make_entry, on_loopback
 
 SILENT = PageLoad("chromium", "1", 1.0, ())
 URL = f"http://{HOST}/a"
 ENTRY = make_entry("/a", bytes(1000))
-SENT = Answered(
+SENT = LoggedAnswer(
     request=f"GET {URL}",
     entry=ENTRY,
     protocol="HTTP/1.1",

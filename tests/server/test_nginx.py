@@ -13,11 +13,11 @@ from testbed.archive.head import PADDING_BYTES, header_problem, natural_size, re
 from testbed.archive.reading import Entry
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError
+from testbed.server.blocks import EMPTY_FILE, paddings
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import Terms, configuration, nginx_argv
-from testbed.server.responses import EMPTY_FILE, paddings
 from tests.server.pages import HOST, OTHER_HOST, make_archive, make_entry
-from tests.server.test_words import unquote
+from tests.server.test_quoting import unquote
 
 ADDRESS = "10.10.0.1"
 PRINTABLE = st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f")

@@ -9,7 +9,7 @@ import errno
 import os
 import socket
 
-from testbed.client.walk.response import Response
+from testbed.client.walk.response import HttpResponse
 
 TYPE_CHECKING = False  # not from typing, whose import costs every start
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class FastOpenRefusedError(Exception):
     """The kernel does not let this namespace open connections by Fast Open."""
 
 
-class Connection:
+class HttpConnection:
     """A non-blocking socket, its TLS if any, and the fetch that it carries at the moment."""
 
     __slots__ = ("_tls", "_unsent", "connected", "fetch", "number", "response", "socket", "used")
@@ -40,7 +40,7 @@ class Connection:
         """
         self.number = number
         self.fetch: Fetch | None = None
-        self.response: Response | None = None
+        self.response: HttpResponse | None = None
         self.used = False
         self._tls = tls
         self._unsent = b"" if tls is None else tls.shake(None)
@@ -102,7 +102,7 @@ class Connection:
     def start(self, fetch: Fetch) -> None:
         """Send the request of ``fetch``; with Fast Open and no TLS it leaves in the SYN."""
         self.fetch = fetch
-        self.response = Response(fetch.node.method)
+        self.response = HttpResponse(fetch.node.method)
         request = fetch.request + fetch.body
         self._unsent += request if self._tls is None else self._tls.encrypt(request)
         self.flush()

@@ -12,7 +12,7 @@ class ProtocolError(Exception):
     """The server's bytes are not an HTTP/1.1 response."""
 
 
-class Response:
+class HttpResponse:
     """What has arrived of one response.
 
     ``header_bytes`` and ``body_bytes`` count bytes on the wire, chunk framing included;

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import selectors
 import time
+from heapq import heappop, heappush
 
-from testbed.client.walk.connection import Connection
-from testbed.client.walk.lookup import Resolver
-from testbed.client.walk.pool import IN_ALL, RESOLVED, RESOLVING, UNRESOLVED, Origin
+from testbed.client.walk.connection import HttpConnection
+from testbed.client.walk.fetch import Fetch
+from testbed.client.walk.resolver import Resolver
 from testbed.client.walk.response import ProtocolError
 
 TYPE_CHECKING = False  # not from typing, whose import costs every start
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from testbed.client.walk.fetch import Fetch
     from testbed.client.walk.tls import Trust
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+PER_ORIGIN = 6
+IN_ALL = 256
+UNRESOLVED, RESOLVING, RESOLVED = 0, 1, 2
 
 
 class Transfers:
@@ -44,7 +48,7 @@ class Transfers:
         self._ended = ended
         self._fast_open = fast_open
         self._trust = trust
-        self._origins: dict[tuple[str, int], Origin] = {}
+        self._origins: dict[tuple[str, int], OriginPool] = {}
         self._connections = 0
         self._open = 0
         # select(2) takes microseconds; epoll_wait(2) would round think times up to milliseconds.
@@ -57,7 +61,7 @@ class Transfers:
         key = (node.host, node.port)
         origin = self._origins.get(key)
         if origin is None:
-            origin = self._origins[key] = Origin(node.host, node.port, node.tls)
+            origin = self._origins[key] = OriginPool(node.host, node.port, node.tls)
         origin.add(fetch)
         self._serve(origin)
 
@@ -83,7 +87,7 @@ class Transfers:
 
     # Names
 
-    def _resolve(self, origin: Origin) -> None:
+    def _resolve(self, origin: OriginPool) -> None:
         origin.state = RESOLVING
         self._resolver.resolve(
             origin.host,
@@ -91,18 +95,18 @@ class Transfers:
             lambda error: self._unresolved(origin, error),
         )
 
-    def _resolved(self, origin: Origin, address: str) -> None:
+    def _resolved(self, origin: OriginPool, address: str) -> None:
         origin.state, origin.address = RESOLVED, address
         self._serve(origin)
 
-    def _unresolved(self, origin: Origin, error: str) -> None:
+    def _unresolved(self, origin: OriginPool, error: str) -> None:
         origin.state = UNRESOLVED
         while origin.waiting:
             self.fail(origin.take(), f"cannot resolve {origin.host}: {error}")
 
     # Connections
 
-    def _serve(self, origin: Origin) -> None:
+    def _serve(self, origin: OriginPool) -> None:
         """Give free connections to what waits, and open more as far as the limits allow."""
         if origin.state == UNRESOLVED:
             self._resolve(origin)
@@ -133,12 +137,12 @@ class Transfers:
                 return True
         return False
 
-    def _connect(self, origin: Origin) -> bool:
+    def _connect(self, origin: OriginPool) -> bool:
         address = (origin.address or "", origin.port)
         self._connections += 1
         try:
             tls = self._trust.open(origin.host) if origin.tls and self._trust else None
-            connection = Connection(address, self._connections, self._fast_open, tls)
+            connection = HttpConnection(address, self._connections, self._fast_open, tls)
         except OSError as error:
             self.fail(origin.take(), f"cannot connect: {error}")
             return origin.waiting > 0
@@ -151,7 +155,7 @@ class Transfers:
             self._watch(origin, connection)
         return True
 
-    def _watch(self, origin: Origin, connection: Connection) -> None:
+    def _watch(self, origin: OriginPool, connection: HttpConnection) -> None:
         events = WRITE if connection.wants_write else READ
         known = self._selector.get_map().get(connection.socket)
         if known is None:
@@ -161,7 +165,7 @@ class Transfers:
         elif known.events != events:
             self._selector.modify(connection.socket, events, known.data)
 
-    def _ready(self, origin: Origin, connection: Connection, events: int) -> None:
+    def _ready(self, origin: OriginPool, connection: HttpConnection, events: int) -> None:
         try:
             if not connection.ready:
                 connection.advance()
@@ -178,7 +182,7 @@ class Transfers:
         except (OSError, ProtocolError) as error:
             self._lose(origin, connection, str(error))
 
-    def _receive(self, origin: Origin, connection: Connection) -> None:
+    def _receive(self, origin: OriginPool, connection: HttpConnection) -> None:
         data = connection.receive()
         if data is None:
             return
@@ -206,20 +210,20 @@ class Transfers:
         if response.done:
             self._serve_all(origin)
 
-    def _serve_all(self, first: Origin) -> None:
+    def _serve_all(self, first: OriginPool) -> None:
         self._serve(first)
         if self._open >= IN_ALL - 1:
             for origin in self._origins.values():
                 self._serve(origin)
 
-    def _close(self, origin: Origin, connection: Connection) -> None:
+    def _close(self, origin: OriginPool, connection: HttpConnection) -> None:
         if connection.socket in self._selector.get_map():
             self._selector.unregister(connection.socket)
         connection.socket.close()
         origin.open -= 1
         self._open -= 1
 
-    def _lose(self, origin: Origin, connection: Connection, error: str) -> None:
+    def _lose(self, origin: OriginPool, connection: HttpConnection, error: str) -> None:
         """A connection broke: its fetch is tried once more if it was only a stale connection."""
         fetch = connection.fetch
         if connection in origin.idle:
@@ -237,3 +241,48 @@ class Transfers:
             else:
                 self.fail(fetch, error)
         self._serve_all(origin)
+
+
+class OriginPool:
+    """One host and port: its connections, and its fetches by priority, then by discovery."""
+
+    __slots__ = ("_queue", "_sequence", "address", "connecting", "host", "idle", "open", "port",
+                 "state", "tls")  # fmt: skip
+
+    def __init__(self, host: str, port: int, tls: bool) -> None:
+        self.host = host
+        self.port = port
+        self.tls = tls
+        self.state = UNRESOLVED
+        self.address: str | None = None
+        self.idle: list[HttpConnection] = []  # the one used last is the last one
+        self.connecting = 0
+        self.open = 0
+        self._queue: list[tuple[int, int, Fetch]] = []
+        self._sequence = 0
+
+    def add(self, fetch: Fetch) -> None:
+        """Let ``fetch`` wait for a connection."""
+        self._sequence += 1
+        heappush(self._queue, (-fetch.node.priority, self._sequence, fetch))
+
+    def take(self) -> Fetch:
+        """The fetch whose turn it is."""
+        return heappop(self._queue)[2]
+
+    @property
+    def waiting(self) -> int:
+        """Number of fetches that wait."""
+        return len(self._queue)
+
+    def take_idle(self) -> HttpConnection | None:
+        """A free connection: one that has been used before one that has not, newest first."""
+        for index in range(len(self.idle) - 1, -1, -1):
+            if self.idle[index].used:
+                return self.idle.pop(index)
+        return self.idle.pop(0) if self.idle else None
+
+    @property
+    def may_open(self) -> bool:
+        """Whether a fetch waits that no connection under way will serve, and the limit allows."""
+        return self.waiting > self.connecting and self.open < PER_ORIGIN

@@ -175,7 +175,7 @@ def test_nobody_listens() -> None:
 
 def test_a_name_that_cannot_be_resolved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
-    monkeypatch.setattr("testbed.client.walk.lookup.ETC_RESOLV_CONF", missing)
+    monkeypatch.setattr("testbed.client.walk.resolver.ETC_RESOLV_CONF", missing)
     entries = page(1)
     entries[0]["url"] = "http://no-such-host.test/"
     loader = load(entries)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.client.walk.response import ProtocolError, Response
+from testbed.client.walk.response import HttpResponse, ProtocolError
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 PLAIN = HEAD + b"Content-Length: 11\r\n\r\nhello world"
@@ -20,7 +20,7 @@ INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </s.css>\r\n\r\n" + PLAIN
     sizes=st.lists(st.integers(1, 30), min_size=1, max_size=200),
 )
 def test_pieces_do_not_matter(whole: bytes, sizes: list[int]) -> None:
-    response, at = Response(), 0
+    response, at = HttpResponse(), 0
     for size in [*sizes, len(whole)]:
         if at < len(whole):
             assert not response.done
@@ -34,14 +34,14 @@ def test_pieces_do_not_matter(whole: bytes, sizes: list[int]) -> None:
 
 @pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
 def test_no_body(status: str) -> None:
-    response = Response()
+    response = HttpResponse()
     response.feed(f"HTTP/1.1 {status}\r\nContent-Length: 5\r\n\r\n".encode())
     assert response.done
     assert response.body_bytes == 0
 
 
 def test_a_body_without_length_ends_with_the_connection() -> None:
-    response = Response()
+    response = HttpResponse()
     response.feed(HEAD + b"\r\nhello")
     assert not response.done
     response.end()
@@ -51,14 +51,14 @@ def test_a_body_without_length_ends_with_the_connection() -> None:
 
 @pytest.mark.parametrize("whole", [PLAIN, CHUNKED])
 def test_a_body_cut_short_is_an_error(whole: bytes) -> None:
-    response = Response()
+    response = HttpResponse()
     response.feed(whole[:-3])
     with pytest.raises(ProtocolError, match="inside"):
         response.end()
 
 
 def test_connection_close() -> None:
-    response = Response()
+    response = HttpResponse()
     response.feed(PLAIN.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
     assert response.done
     assert not response.keep_alive
@@ -76,4 +76,4 @@ def test_connection_close() -> None:
 )
 def test_nonsense_is_an_error(wrong: bytes) -> None:
     with pytest.raises(ProtocolError):
-        Response().feed(wrong)
+        HttpResponse().feed(wrong)

@@ -1,16 +1,18 @@
-"""``--set key=value``: one knob of an experiment set from the command line, in TOML syntax."""
+"""Command-line options that change an experiment: ``--set`` a knob, ``--only`` some conditions."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
 from testbed.experiment.knobs import SWEPT, FileKnob, paths
+from testbed.experiment.label import knob_of, knob_text
 from testbed.experiment.toml_lines import parse_toml
+from testbed.model import Experiment
 
 KeyPath = tuple[str, ...]
 _RIVALS: dict[KeyPath, tuple[KeyPath, ...]] = {
@@ -105,3 +107,44 @@ def _write(document: dict[str, Any], path: KeyPath, value: Any) -> None:
     table = document if len(path) == 1 else document.setdefault(path[0], {})
     if isinstance(table, dict):  # otherwise validation will say that it is no table
         table[path[-1]] = value
+
+
+def select(experiment: Experiment, only: str) -> Experiment:
+    """Keep the conditions that match ``only``: the same key twice means either value.
+
+    Raises:
+        ConfigurationError: an unknown key, or nothing matches (with the values there are).
+    """
+    wanted, problems = _parse(only, experiment)
+    if problems:
+        raise ConfigurationError(problems)
+    kept = tuple(
+        condition
+        for condition in experiment.conditions
+        if all(knob_text(knob_of(condition, key)) in values for key, values in wanted.items())
+    )
+    if not kept:
+        raise ConfigurationError([f"--only {only}: no condition has all of these values at once"])
+    return replace(experiment, conditions=kept)
+
+
+def _parse(only: str, experiment: Experiment) -> tuple[dict[str, set[str]], list[str]]:
+    wanted: dict[str, set[str]] = {}
+    problems: list[str] = []
+    for clause in only.split(","):
+        dotted, equals, text = (part.strip() for part in clause.partition("="))
+        key = dotted.rpartition(".")[2]
+        if not equals or not key:
+            problems.append(f"--only {clause}: write it as key=value, such as page=amazon")
+        elif key not in SWEPT:
+            hint = did_you_mean(key, SWEPT)
+            problems.append(f"--only {clause}: no knob is named {dotted!r}{hint}; "
+                            f"knobs: {', '.join(SWEPT)}")  # fmt: skip
+        else:
+            value = knob_text(parse_value(text, SWEPT[key]))
+            there = dict.fromkeys(knob_text(knob_of(c, key)) for c in experiment.conditions)
+            if value not in there:
+                problems.append(f"--only {clause}: no condition has this value; "
+                                f"{key} is one of {', '.join(there)}")  # fmt: skip
+            wanted.setdefault(key, set()).add(value)
+    return wanted, problems

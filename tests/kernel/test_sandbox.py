@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kernel import remains
-from testbed.kernel.remains import keep_regular_files, read_end, read_excess
+from testbed.kernel import sandbox
+from testbed.kernel.sandbox import keep_regular_files, read_end, read_excess
 
 DEPTH = 3000
 
@@ -100,13 +100,13 @@ def test_a_folder_that_is_a_link_is_not_followed(out: Path, tmp_path: Path) -> N
 def test_the_console_is_the_one_that_was_opened(out: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     with (out / "console.log").open("w+b") as console:
-        console.write(b"x" * remains.CONSOLE_TAIL_BYTES + b"said\n")
+        console.write(b"x" * sandbox.CONSOLE_TAIL_BYTES + b"said\n")
         console.flush()
         (out / "console.log").unlink()
         (out / "console.log").symlink_to(tmp_path / "secret")
         end = read_end(console)
     assert end.endswith("xsaid\n")
-    assert len(end) == remains.CONSOLE_TAIL_BYTES
+    assert len(end) == sandbox.CONSOLE_TAIL_BYTES
 
 
 def test_a_trial_that_fills_the_disk_is_seen(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,9 +114,9 @@ def test_a_trial_that_fills_the_disk_is_seen(out: Path, monkeypatch: pytest.Monk
     (out / "sparse").touch()
     os.truncate(out / "sparse", 1 << 40)  # takes no room
     assert read_excess(out) == ""
-    monkeypatch.setattr(remains, "MOST_BYTES", 1 << 19)
+    monkeypatch.setattr(sandbox, "MOST_BYTES", 1 << 19)
     assert read_excess(out) == "left more than 512.0 KiB"
-    monkeypatch.setattr(remains, "MOST_FILES", 1)
+    monkeypatch.setattr(sandbox, "MOST_FILES", 1)
     (out / "file").unlink()
     assert read_excess(out) == ""
     (out / "other").touch()

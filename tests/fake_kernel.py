@@ -52,7 +52,6 @@ class FakeKernel:
     seconds: float = 0.0
     plan: Mapping[str, Outcome] = field(default_factory=dict)
     name: str = "fake"
-    real_time: bool = False
     confinement: str = "none"
 
     def identity(self) -> dict[str, str]:

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from testbed.kernel.callfilter import ALLOWED, NARROWED, Only, Without, filter_program
+from testbed.kernel.seccomp import ALLOWED, NARROWED, Only, Without, filter_program
 
 X86_64, I386, AARCH64 = 0xC000003E, 0x40000003, 0xC00000B7
 ALLOW = 0x7FFF0000

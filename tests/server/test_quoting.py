@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.server.words import Constants, quote
+from testbed.server.quoting import Constants, quote
 
 CHARACTERS = st.characters(min_codepoint=0x20, max_codepoint=0xFF)
 TEXTS = st.text(CHARACTERS, max_size=40)

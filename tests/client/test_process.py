@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from testbed.base import proc
-from testbed.client.feed import Feed
+from testbed.client.process import Feed
 
 
 def test_the_reader_gets_all_of_it_and_the_end(tmp_path: Path) -> None:

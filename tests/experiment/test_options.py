@@ -4,7 +4,7 @@ import pytest
 
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.label import label, varying
-from testbed.experiment.only import select
+from testbed.experiment.options import select
 from testbed.model import Experiment, Trial
 
 

@@ -1,0 +1,246 @@
+"""Sandbox of a trial, whichever kernel it runs on: bubblewrap around it, and its results made safe.
+
+What ran inside is not trusted: it may have left links to other places, devices, programs that run
+as another user, folders that are thousands deep.  Nothing is asked or changed by a path that it
+could have made to lead elsewhere (path_resolution(7), proc_pid_fd(5)).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import IO
+
+from testbed.base import proc
+from testbed.base.units import format_bytes
+from testbed.kernel.protocol import InterruptedTrial, RawResult, Status
+from testbed.model import OBSERVATION_FILE, Cost, Trial
+
+CONSOLE_FILE = "console.log"
+
+END_S = 10.0
+
+CONSOLE_TAIL_LINES = 15
+CONSOLE_TAIL_BYTES = 16384
+FILE_MODE, FOLDER_MODE = 0o644, 0o755
+MOST_BYTES = 4 << 30
+MOST_FILES = 4096
+"""Bounds of what a trial may leave: a capture, a HAR and a few logs are some dozens of MiB."""
+BLOCK_BYTES = 512  # of st_blocks, whatever the file system (stat(3type))
+
+
+@contextmanager
+def confined(
+    argv: Sequence[str],
+    output: IO[bytes],
+    *,
+    env: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+) -> Iterator[proc.Process]:
+    """Start a command whose first word is ``bwrap``; after the block nobody is left inside.
+
+    To end bubblewrap would end the processes inside, too, but a moment later.  Their first one is
+    ended instead: bubblewrap waits for that, and that one for all others (pid_namespaces(7)).
+    """
+    told, telling = os.pipe()
+    try:
+        # The option's place is after the name of the program.
+        command = (argv[0], "--info-fd", str(telling), *argv[1:])
+        with ExitStack() as undo:
+            try:
+                starting = proc.started(
+                    command, env=env, stdout=output, stderr=output, pass_fds=(telling, *pass_fds)
+                )
+                child = undo.enter_context(starting)
+            finally:
+                os.close(telling)
+            try:
+                yield child
+            finally:
+                _end_inside(child, told)
+    finally:
+        os.close(told)
+
+
+def _end_inside(child: proc.Process, told: int) -> None:
+    if child.poll() is not None:
+        return
+    with open(told, closefd=False) as stream:
+        text = stream.read()
+    if text:  # else it did not come to a first process
+        with suppress(ProcessLookupError):
+            os.kill(json.loads(text)["child-pid"], signal.SIGKILL)
+        proc.wait(child, END_S, threading.Event())
+
+
+def run_trial(
+    start: Callable[[IO[bytes]], AbstractContextManager[proc.Process]],
+    out: Path,
+    limit_s: float,
+    cancel: threading.Event,
+) -> tuple[proc.ProcessExit | None, str]:
+    """Run what ``start`` starts, and return its end, as ``proc.wait`` does, and its console's end.
+
+    ``start`` takes the file for its output, the console in ``out``.
+    """
+    # Read by the file that it was opened as: the trial may have put another in its place.
+    with (out / CONSOLE_FILE).open("w+b") as console:
+        with start(console) as child:
+            ended = proc.wait(child, limit_s, cancel, lambda: bool(read_excess(out)))
+        return ended, read_end(console)
+
+
+def gather_result(
+    trial: Trial,
+    what: str,
+    out: Path,
+    ended: proc.ProcessExit | None,
+    console: str,
+    *,
+    started_s: float,
+    limit_s: float,
+    cancel: threading.Event,
+    panicked: bool = False,
+) -> RawResult:
+    """Make ``out`` safe to read, and return how ``what`` ("the guest", "the trial") ended.
+
+    ``started_s`` is its start by the monotonic clock, ``limit_s`` how long it might have taken.
+
+    Raises:
+        InterruptedTrial: ``cancel`` was set before it ended.
+    """
+    excess = read_excess(out)
+    wall_s = time.monotonic() - started_s
+    keep_regular_files(out)
+    if ended is None and cancel.is_set():
+        raise InterruptedTrial(f"trial {trial.id} was interrupted")
+    observation = out / OBSERVATION_FILE
+    inside_s = read_seconds(observation)
+    status: Status = "failed"
+    if excess:
+        message = f"{what} {excess}"
+    elif ended is None:
+        status, message = "timeout", f"{what} did not end within {limit_s:g} s"
+    elif panicked:
+        status, message = "panicked", f"{what}'s kernel panicked"
+    elif inside_s is None:
+        message = f"{what} left no observation (status {ended.status})"
+    else:
+        status, message = "ended", ""
+    tail = "\n".join(console.splitlines()[-CONSOLE_TAIL_LINES:])
+    return RawResult(
+        status=status,
+        message=message,
+        console_tail="" if status == "ended" else tail,
+        cost=None if ended is None else Cost(ended.cpu_s, wall_s, inside_s or 0.0),
+        observation=observation if status == "ended" else None,
+    )
+
+
+def read_end(console: IO[bytes]) -> str:
+    """The end of a console, as text; ``console`` is open since before the trial."""
+    console.seek(max(0, os.fstat(console.fileno()).st_size - CONSOLE_TAIL_BYTES))
+    return console.read().decode(errors="replace")
+
+
+def read_excess(out: Path) -> str:
+    """What a trial has left in ``out`` that no trial would, and that may fill the disk; or ``""``.
+
+    There is no folder among what a trial leaves, so nothing is counted that lies deeper.
+    """
+    size = 0
+    with os.scandir(out) as entries:
+        for number, entry in enumerate(entries, 1):
+            with suppress(FileNotFoundError):
+                size += entry.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES
+            if entry.is_dir(follow_symlinks=False):
+                return "made a folder in its results"
+            if number > MOST_FILES:
+                return f"left more than {MOST_FILES} files"
+            if size > MOST_BYTES:
+                return f"left more than {format_bytes(MOST_BYTES)}"
+    return ""
+
+
+def keep_regular_files(out: Path) -> None:
+    """Make ``out`` what a reader expects: regular files of ours, and nothing else.
+
+    Links, folders, devices, sockets and pipes are removed.  Files get mode 0644 and ``out`` 0755,
+    and both the owner and group of this process: none is a program that runs as another user.
+    """
+    folder = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        _own(folder, FOLDER_MODE)
+        _remove_folders(folder)
+        for name in _names(folder):
+            with _opened(name, folder) as (file, mode):
+                if stat.S_ISREG(mode):
+                    _own(file, FILE_MODE)
+                else:
+                    os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _remove_folders(folder: int) -> None:
+    """Remove all folders in ``folder``, however deep: those in them come up first."""
+    free = (f".removing-{number}" for number in count())
+    taken = set(_names(folder))
+    waiting = list(taken)
+    while waiting:
+        name = waiting.pop()
+        with _opened(name, folder) as (inner, mode):
+            if not stat.S_ISDIR(mode):
+                continue
+            _path(inner).chmod(0o700)
+            for child in _names(inner):
+                with _opened(child, inner) as (deeper, kind):
+                    if not stat.S_ISDIR(kind):
+                        os.unlink(child, dir_fd=inner)
+                        continue
+                    _path(deeper).chmod(0o700)
+                place = next(one for one in free if one not in taken)
+                os.rename(child, place, src_dir_fd=inner, dst_dir_fd=folder)
+                waiting.append(place)
+        os.rmdir(name, dir_fd=folder)
+
+
+def _own(descriptor: int, mode: int) -> None:
+    # In this order: another owner takes away what a mode and capabilities(7) of a file grant.
+    os.chown(_path(descriptor), os.geteuid(), os.getegid())
+    _path(descriptor).chmod(mode)
+
+
+@contextmanager
+def _opened(name: str, folder: int) -> Iterator[tuple[int, int]]:
+    """The very file that ``name`` is, whatever kind it has and whoever may read it; its mode."""
+    descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        yield descriptor, os.fstat(descriptor).st_mode
+    finally:
+        os.close(descriptor)
+
+
+def _path(descriptor: int) -> Path:
+    """A path for calls that take no descriptor of the kind that opens nothing (open(2), O_PATH)."""
+    return Path(f"/proc/self/fd/{descriptor}")
+
+
+def _names(folder: int) -> list[str]:
+    return [path.name for path in _path(folder).iterdir()]
+
+
+def read_seconds(observation: Path) -> float | None:
+    """Seconds that the trial took by its own clock; ``None``: it left no observation to read."""
+    try:
+        return float(json.loads(observation.read_text())["virtual_s"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
