@@ -7,7 +7,6 @@ same paths; what is missing of it after bubblewrap is made here (``testbed.kerne
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -26,7 +25,6 @@ ETC = {
 # A full browser connects before a page asks it to, which hides handshakes: 2 is never.
 POLICY = json.dumps({"NetworkPredictionOptions": 2})
 POLICIES = ("chromium/policies/managed", "opt/chrome/policies/managed")
-FIFO_PRIORITY = 10
 
 
 def main() -> None:
@@ -64,23 +62,15 @@ def make_etc(etc: Path) -> None:
 def probe() -> dict[str, str]:
     """What trials will run with here: ``backend`` or ``problem``, and the ``scheduler``."""
     from testbed.base.errors import MissingError
+    from testbed.base.machine import real_time_priority
     from testbed.lab.link.backend import choose_backend
 
-    scheduler = "fifo" if may_be_fifo() else "normal"
+    with real_time_priority() as granted:
+        scheduler = "fifo" if granted else "normal"
     try:
         return {"backend": choose_backend().name, "scheduler": scheduler}
     except MissingError as error:
         return {"problem": str(error), "scheduler": scheduler}
-
-
-def may_be_fifo() -> bool:
-    """Whether a process may have a real-time priority (sched(7)); this one has none afterwards."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(FIFO_PRIORITY))
-    except PermissionError:
-        return False
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    return True
 
 
 if __name__ == "__main__":

@@ -20,9 +20,15 @@ The last of them no program can set (inode(7)).
 """
 
 
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's content, in hex digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def write_checksums(folder: Path) -> None:
     """Write the list of all files in ``folder``, which is complete."""
-    lines = [f"{_digest(path)}  {name}\n" for name, path in _files(folder)]
+    lines = [f"{file_sha256(path)}  {name}\n" for name, path in _files(folder)]
     (folder / CHECKSUMS_FILE).write_text("".join(lines), "utf-8")
 
 
@@ -36,7 +42,7 @@ def damaged_files(folder: Path) -> tuple[str, ...]:
         for line in (folder / CHECKSUMS_FILE).read_text("utf-8").splitlines():
             digest, _, name = line.partition("  ")
             listed[name] = digest
-        found = {name: _digest(path) for name, path in _files(folder)}
+        found = {name: file_sha256(path) for name, path in _files(folder)}
     except (OSError, UnicodeDecodeError):
         return (CHECKSUMS_FILE,)
     if not listed:
@@ -69,7 +75,3 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
         name = path.relative_to(folder).as_posix()
         if name != CHECKSUMS_FILE and not path.is_dir():
             yield name, path
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

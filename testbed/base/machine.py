@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
+FIFO_PRIORITY = 10
 
 MOST_LATENESS_MS = 5.0
 """A packet that leaves the link later than this makes a load longer than the link says."""
@@ -89,6 +91,20 @@ def read_queued(process: int | str, proc: Path = PROC) -> float:
         OSError: it has ended.
     """
     return int((proc / str(process) / "schedstat").read_text().split()[1]) / 1e9
+
+
+@contextmanager
+def real_time_priority() -> Iterator[bool]:
+    """Run the block with a real-time priority (sched(7)); yield whether it has one."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(FIFO_PRIORITY))
+    except PermissionError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def describe_queues(plt_ms: float, client_s: float | None, server_s: float) -> dict[str, float]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from testbed.client.protocol import LoadError, LoadOrder, Page
+from testbed.archive.reading import Archive
+from testbed.client.protocol import LoadError, LoadOrder
 
 H1, H2 = "http/1.1", "h2"
 EVERYWHERE = {"h1": H1, "h2": H2}
 DEFAULT_PORT = ":443"
 
 
-def wanted_protocols(page: Page, protocol: str) -> dict[str, str]:
+def wanted_protocols(page: Archive, protocol: str) -> dict[str, str]:
     """Origin (``host`` or ``host:port``) of each https origin -> the protocol that it is to speak.
 
     Args:

@@ -1,14 +1,18 @@
-"""What a load asked for and got beside what the page holds: missing, extra, failed, altered."""
+"""Coverage of a load: its requests compared with the page and with the server's answers.
+
+A request that was answered inexactly took the place of a recorded one: it is counted, and it
+excuses both that the recorded one was not made and that it is not recorded itself.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-from testbed.client.protocol import Page, Resource
+from testbed.archive.reading import Archive, Entry
 from testbed.model import PageLoad, Replay, RequestTiming
 
 T = TypeVar("T")
@@ -38,7 +42,7 @@ class RequestCoverage:
     failed: tuple[str, ...]
 
 
-def compare(page: Page, requests: Sequence[RequestTiming]) -> RequestCoverage:
+def compare(page: Archive, requests: Sequence[RequestTiming]) -> RequestCoverage:
     """Compare ``requests`` with the page; status 0 means that no response came to its end.
 
     What is not due may be asked for but need not be, and an event stream again each time that it
@@ -61,7 +65,29 @@ def compare(page: Page, requests: Sequence[RequestTiming]) -> RequestCoverage:
     )
 
 
-def list_due(page: Page) -> list[str]:
+def describe_load(
+    client: str,
+    version: str,
+    page: Archive,
+    requests: tuple[RequestTiming, ...],
+    plt_ms: float,
+    altered: tuple[str, ...],
+) -> PageLoad:
+    """Return the load of ``page`` that consisted of ``requests``; ``altered`` as in PageLoad."""
+    found = compare(page, requests)
+    return PageLoad(
+        client=client,
+        client_version=version,
+        plt_ms=plt_ms,
+        requests=requests,
+        missing=found.missing,
+        extra=found.extra,
+        failed=found.failed,
+        altered=altered,
+    )
+
+
+def list_due(page: Archive) -> list[str]:
     """URLs that a load is to ask for, each as often as recorded and in recorded order.
 
     Not due are what was recorded after the load event, and revalidations (RFC 9111 section 4.3):
@@ -71,7 +97,7 @@ def list_due(page: Page) -> list[str]:
 
 
 def list_altered(
-    page: Page, bodies: Iterable[tuple[str, T]], recorded: Callable[[Resource], T]
+    page: Archive, bodies: Iterable[tuple[str, T]], recorded: Callable[[Entry], T]
 ) -> tuple[str, ...]:
     """URLs among ``bodies`` whose body is not one that the page holds for them, in their order.
 
@@ -99,18 +125,6 @@ def _surplus(these: Iterable[str], those: Iterable[str]) -> tuple[str, ...]:
         else:
             surplus.append(url)
     return tuple(surplus)
-
-
-class Recorded(Protocol):
-    """As much of a recorded request as is looked at here."""
-
-    @property
-    def url(self) -> str:
-        """Absolute URL without a fragment."""
-
-    @property
-    def status(self) -> int:
-        """Recorded HTTP status."""
 
 
 def unreached(
@@ -141,7 +155,7 @@ def check_protocols(replay: Replay, offers: Mapping[str, bool]) -> tuple[str, ..
 
 
 def judge_coverage(
-    load: PageLoad, replay: Replay, recorded: Sequence[Recorded], allow_misses: bool
+    load: PageLoad, replay: Replay, recorded: Sequence[Entry], allow_misses: bool
 ) -> str | None:
     """Why the load does not count, in a sentence; ``None`` when it counts.
 
@@ -153,7 +167,7 @@ def judge_coverage(
     if complaints:
         complaints.append(REMEDY)
     explained = [*_urls(replay.missed), *_recorded_errors(replay, recorded)]
-    complaints += _complain("failed", _subtract(load.failed, explained))
+    complaints += _complain("failed", _surplus(load.failed, explained))
     return "; ".join(complaints) or None
 
 
@@ -161,12 +175,12 @@ def _compare(load: PageLoad, replay: Replay) -> Iterator[str]:
     asked = _urls(one.asked for one in replay.inexact)
     answered = _urls(one.answered for one in replay.inexact)
     yield from _complain("missed", replay.missed)
-    yield from _complain("of the recording not made", _subtract(load.missing, answered))
-    too_often = _subtract(load.extra, [*asked, *_urls(replay.missed)])
+    yield from _complain("of the recording not made", _surplus(load.missing, answered))
+    too_often = _surplus(load.extra, [*asked, *_urls(replay.missed)])
     yield from _complain("made more often than recorded", too_often)
 
 
-def _recorded_errors(replay: Replay, recorded: Sequence[Recorded]) -> list[str]:
+def _recorded_errors(replay: Replay, recorded: Sequence[Entry]) -> list[str]:
     """URLs that failed because what answered them was recorded as an error."""
     errors = {entry.url for entry in recorded if entry.status >= FIRST_ERROR_STATUS}
     return _urls(one.asked for one in replay.inexact if _urls([one.answered])[0] in errors)
@@ -182,17 +196,6 @@ def _complain(what: str, requests: Sequence[str]) -> Iterator[str]:
 def _urls(lines: Iterable[str]) -> list[str]:
     """The URL of each ``METHOD URL``."""
     return [line.partition(" ")[2] for line in lines]
-
-
-def _subtract(urls: Sequence[str], explained: Iterable[str]) -> list[str]:
-    left = Counter(explained)
-    remaining = []
-    for url in urls:
-        if left[url]:
-            left[url] -= 1
-        else:
-            remaining.append(url)
-    return remaining
 
 
 def _leads_nowhere(url: str, served: Collection[tuple[str, int]]) -> bool:

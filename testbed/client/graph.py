@@ -12,10 +12,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from testbed.archive.reading import Entry
 from testbed.base.errors import MissingError
 from testbed.base.seeding import think_factor
 from testbed.client.alpn import H2, wanted_protocols
-from testbed.client.coverage import BODILESS, NOT_MODIFIED, compare, list_altered
+from testbed.client.coverage import BODILESS, NOT_MODIFIED, describe_load, list_altered
 from testbed.client.har import UNKNOWN, Exchange, write_har
 from testbed.client.process import run_logged
 from testbed.client.protocol import (
@@ -23,8 +24,6 @@ from testbed.client.protocol import (
     LoadError,
     LoadOrder,
     LoadTimeoutError,
-    Page,
-    Resource,
     client_environment,
 )
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
@@ -66,33 +65,14 @@ class Graph:
         exchanges = [read_exchange(item) for item in seen["requests"]]
         digests = [(one["url"], one["body_sha256"]) for one in seen["requests"] if one["status"]]
         altered = list_altered(order.archive, digests, _digest)
-        load = summarise(order.archive, exchanges, self.version, altered)
+        timings = tuple(exchange.timing for exchange in exchanges)
+        if not timings:
+            page = order.archive.name
+            raise LoadError(f"{page}: no entry of the page has how = root, so nothing to load")
+        plt_ms = max(timing.end_ms for timing in timings)
+        load = describe_load(self.name, self.version, order.archive, timings, plt_ms, altered)
         write_har(order.out / HAR_FILE, load, order.archive.root_url, seen["started"], exchanges)
         return load
-
-
-def summarise(
-    page: Page, exchanges: list[Exchange], version: str, altered: tuple[str, ...]
-) -> PageLoad:
-    """The load as the model has it; ``altered`` are the URLs whose bodies have another digest.
-
-    Raises:
-        LoadError: not even the root was asked for.
-    """
-    timings = tuple(exchange.timing for exchange in exchanges)
-    if not timings:
-        raise LoadError(f"{page.name}: no entry of the page has how = root, so nothing to load")
-    coverage = compare(page, timings)
-    return PageLoad(
-        client=Graph.name,
-        client_version=version,
-        plt_ms=max(timing.end_ms for timing in timings),
-        requests=timings,
-        missing=coverage.missing,
-        extra=coverage.extra,
-        failed=coverage.failed,
-        altered=altered,
-    )
 
 
 def read_exchange(item: dict[str, Any]) -> Exchange:
@@ -125,7 +105,7 @@ def read_exchange(item: dict[str, Any]) -> Exchange:
     )
 
 
-def _digest(resource: Resource) -> str:
+def _digest(resource: Entry) -> str:
     """SHA-256 of the body that a response brings: none of a response that has none by its status.
 
     A resource's file has it for its name.

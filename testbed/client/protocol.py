@@ -1,16 +1,13 @@
-"""What a trial asks of a client, and what every client can do.
-
-The recorded page is described by its shape only, so that this room does not import the page room.
-"""
+"""Interface of the clients: the order of a load, what every client can do, and its environment."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from testbed.archive.reading import Archive
 from testbed.base.errors import TrialError
 from testbed.client.program import Program
 from testbed.model import PageLoad
@@ -26,90 +23,6 @@ class LoadError(TrialError):
 
 class LoadTimeoutError(LoadError):
     """The load did not end within the order's time."""
-
-
-class Resource(Protocol):
-    """One recorded request, as the page archive gives it (times in ms, sizes in bytes)."""
-
-    @property
-    def url(self) -> str:
-        """Absolute URL without a fragment."""
-
-    @property
-    def scheme(self) -> str:
-        """Either http or https."""
-
-    @property
-    def host(self) -> str:
-        """Host name."""
-
-    @property
-    def port(self) -> int:
-        """TCP port."""
-
-    @property
-    def protocol(self) -> str:
-        """Protocol of the recorded response: http/1.1 or h2."""
-
-    @property
-    def method(self) -> str:
-        """HTTP method."""
-
-    @property
-    def status(self) -> int:
-        """Recorded HTTP status."""
-
-    @property
-    def body_size(self) -> int:
-        """Transferred body bytes."""
-
-    @property
-    def body(self) -> Path | None:
-        """The transferred body's file, named by the SHA-256 of its bytes; ``None``: no bytes."""
-
-    @property
-    def request_body_size(self) -> int:
-        """Bytes of the request's body."""
-
-    @property
-    def mime(self) -> str:
-        """Media type without parameters."""
-
-    @property
-    def parent(self) -> str | None:
-        """URL of the resource that names this one; ``None`` for the root."""
-
-    @property
-    def how(self) -> str:
-        """How it was found: root, parser, frame, css, script or redirect."""
-
-    @property
-    def gap_ms(self) -> float | None:
-        """Recorded start minus the parent's recorded end; may be negative."""
-
-    @property
-    def dur_ms(self) -> float | None:
-        """Recorded duration of the request."""
-
-    @property
-    def after_load(self) -> bool:
-        """Whether it was asked for after the load event, so that a load need not do so."""
-
-
-class Page(Protocol):
-    """A recorded page: its root and its requests in recorded order."""
-
-    @property
-    def name(self) -> str:
-        """Name of the page."""
-
-    @property
-    def root_url(self) -> str:
-        """URL that a load starts with."""
-
-    @property
-    def entries(self) -> Sequence[Resource]:
-        """All recorded requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +42,7 @@ class LoadOrder:
     and ``seed`` vary recorded think times (graph client; see ``testbed.base.seeding``).
     """
 
-    archive: Page
+    archive: Archive
     prefix: tuple[str, ...]
     tfo: bool
     think_time: str

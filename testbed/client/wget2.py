@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from testbed.archive.reading import Archive, Entry
 from testbed.base import proc
 from testbed.client.alpn import H1, H2, require_protocols
-from testbed.client.coverage import BODILESS, compare, list_altered
+from testbed.client.coverage import BODILESS, describe_load, list_altered
 from testbed.client.har import UNKNOWN, Exchange, write_har
 from testbed.client.process import Feed, read_tail, run_logged
 from testbed.client.program import Program
@@ -27,8 +28,6 @@ from testbed.client.protocol import (
     AUTHORITY_NAME,
     LoadError,
     LoadOrder,
-    Page,
-    Resource,
     client_environment,
 )
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
@@ -86,7 +85,10 @@ class Wget2:
         require_protocols(order, spoken)
         lengths = [(e.timing.url, e.body_bytes) for e in exchanges if e.timing.status]
         altered = list_altered(order.archive, lengths, _length)
-        load = summarise(order.archive, exchanges, version, plt_ms, altered)
+        timings = tuple(exchange.timing for exchange in exchanges)
+        if not timings:
+            raise LoadError("wget2: no request in its log; see client.log")
+        load = describe_load(self.name, version, order.archive, timings, plt_ms, altered)
         write_har(order.out / HAR_FILE, load, order.archive.root_url, started / 1e9, exchanges)
         return load
 
@@ -103,7 +105,7 @@ class Ended:
     response_ms: float
 
 
-def list_urls(page: Page) -> list[str]:
+def list_urls(page: Archive) -> list[str]:
     """The URLs to feed, root first: what GET asks for before the load event, less the rest.
 
     The rest is what a listed redirect leads to.
@@ -196,35 +198,7 @@ def join(
     return exchanges
 
 
-def summarise(
-    page: Page,
-    exchanges: Sequence[Exchange],
-    version: str,
-    plt_ms: float,
-    altered: tuple[str, ...],
-) -> PageLoad:
-    """The load as the model has it; ``altered`` are the URLs whose bodies have another length.
-
-    Raises:
-        LoadError: the log holds no request.
-    """
-    timings = tuple(exchange.timing for exchange in exchanges)
-    if not timings:
-        raise LoadError("wget2: no request in its log; see client.log")
-    coverage = compare(page, timings)
-    return PageLoad(
-        client=Wget2.name,
-        client_version=version,
-        plt_ms=plt_ms,
-        requests=timings,
-        missing=coverage.missing,
-        extra=coverage.extra,
-        failed=coverage.failed,
-        altered=altered,
-    )
-
-
-def _length(resource: Resource) -> int:
+def _length(resource: Entry) -> int:
     """Bytes of the body that a response to GET brings."""
     return 0 if resource.status in BODILESS else resource.body_size
 

@@ -89,10 +89,15 @@ def enclosure_argv(given: Given, environment: dict[str, str]) -> tuple[str, ...]
     )
 
 
+def effective_capabilities(status: str) -> int:
+    """Return the mask of effective capabilities in a /proc/PID/status (capabilities(7))."""
+    (mask,) = (line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
+    return int(mask, 16)
+
+
 def parse_capabilities(status: str) -> tuple[str, ...]:
     """The needed capabilities that a process lacks, with reasons, from its /proc/PID/status."""
-    words = [line.split() for line in status.splitlines()]
-    effective = next(int(word[1], 16) for word in words if word and word[0] == "CapEff:")
+    effective = effective_capabilities(status)
     return tuple(
         f"{name} ({reason})"
         for name, (bit, reason) in CAPABILITIES.items()

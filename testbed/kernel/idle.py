@@ -9,9 +9,8 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.base import log
@@ -22,6 +21,7 @@ from testbed.base.machine import (
     judge_machine,
     read_queued,
     read_sample,
+    real_time_priority,
 )
 
 IDLE_PCT = 20.0
@@ -31,7 +31,6 @@ PATIENCE_S = 30.0
 NAP_S = 0.001
 WORK = bytes(1 << 20)
 """To hash it takes about a millisecond."""
-FIFO_PRIORITY = 10
 _log = log.logger(__name__)
 
 
@@ -104,20 +103,6 @@ def _work(ends: float) -> float:
         hashlib.sha256(WORK)
         time.sleep(NAP_S)
     return read_queued("thread-self") - before
-
-
-@contextmanager
-def real_time_priority() -> Iterator[None]:
-    """The block runs before all that is not in real time (sched(7)), where this process may."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(FIFO_PRIORITY))
-    except PermissionError:
-        yield
-        return
-    try:
-        yield
-    finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def await_idle(

@@ -22,6 +22,7 @@ from tempfile import TemporaryFile
 from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.base.scratch import scratch_folder
+from testbed.kernel.enclosure import CAPABILITIES, effective_capabilities
 from testbed.kernel.seccomp import filter_program
 
 STAGE = "/stage"
@@ -40,7 +41,6 @@ LIMITS: dict[str, tuple[int, int]] = {
     "rtprio": (resource.RLIMIT_RTPRIO, 0),
 }
 """Bounds of each process in a jail, that of processes for all together (getrlimit(2))."""
-CAP_SYS_ADMIN = 21  # capabilities(7)
 UNJAILED = "FIRSTFLIGHT_UNJAILED"
 JAIL_REMEDY = (
     "Install bubblewrap, and allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
@@ -163,8 +163,7 @@ def jail_user(slot: int) -> int | None:
 
 def may_administer(status: str) -> bool:
     """Whether /proc/PID/status shows CAP_SYS_ADMIN among the effective capabilities."""
-    (effective,) = (line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
-    return bool(int(effective, 16) >> CAP_SYS_ADMIN & 1)
+    return bool(effective_capabilities(status) >> CAPABILITIES["CAP_SYS_ADMIN"][0] & 1)
 
 
 def _has_account(number: int) -> bool:

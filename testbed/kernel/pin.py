@@ -6,11 +6,11 @@ SHA-256 of the tarball inside; the hashes of configuration and patches are compu
 
 from __future__ import annotations
 
-import hashlib
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
 
@@ -103,12 +103,6 @@ def upstream(package_version: str) -> str:
     """The upstream part of a Debian version: ``7.3.4-1~bpo13+1`` gives ``7.3.4``."""
     without_epoch = package_version.partition(":")[2] or package_version
     return without_epoch.rpartition("-")[0] or without_epoch
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 hex of a file's content."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _is_text(value: object) -> bool:

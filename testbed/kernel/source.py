@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base import proc
+from testbed.base.checksums import file_sha256
 from testbed.base.debian import private_apt
 from testbed.base.errors import MissingError
-from testbed.kernel.pin import Pin, file_sha256, pins, upstream
+from testbed.kernel.pin import Pin, pins, upstream
 
 _UNPACK_S = 300.0
 

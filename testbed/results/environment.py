@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed.base import proc
+from testbed.base.checksums import file_sha256
 from testbed.base.errors import TestbedError
 from testbed.model import digest
 
@@ -78,10 +79,8 @@ def hash_tree(folder: Path) -> str:
         name = path.relative_to(folder)
         if not path.is_file() or skipped & set(name.parts):
             continue
-        with path.open("rb") as stream:
-            content = hashlib.file_digest(stream, "sha256").hexdigest()
         runs = "x" if path.stat().st_mode & 0o100 else "-"
-        total.update(f"{content} {runs} {name.as_posix()}\n".encode())
+        total.update(f"{file_sha256(path)} {runs} {name.as_posix()}\n".encode())
     return total.hexdigest()
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from testbed.base import log, sources
-from testbed.base.checksums import damaged_files, write_checksums
+from testbed.base.checksums import damaged_files, file_sha256, write_checksums
 from testbed.base.errors import MissingError
 
 _log = log.logger(__name__)
@@ -60,7 +60,7 @@ def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
         raise MissingError(f"not built yet: {', '.join(missing)}; run ./run.sh or make setup")
     identity = hashlib.sha256(sys.version.encode())
     for name, path in sorted(contents.items()):
-        identity.update(f"{name}\0{_hash(path)}\n".encode())
+        identity.update(f"{name}\0{file_sha256(path)}\n".encode())
     identity.update(FONTS_CONF.encode())
     digest = identity.hexdigest()
     folder = cache / "bundles" / digest[:16]
@@ -116,7 +116,3 @@ def _fill(folder: Path, contents: dict[str, Path]) -> None:
     for path in (folder, *folder.rglob("*")):
         program = path.parent.name == "native" and path.suffix == ""
         path.chmod(0o755 if path.is_dir() or program else 0o644)
-
-
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -7,13 +7,13 @@ Debian package and version, or by its own SHA-256 where no package owns it.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from testbed.base import proc
+from testbed.base.checksums import file_sha256
 from testbed.base.errors import MissingError
 from testbed.client import CLIENTS
 from testbed.client.chromium.browser import KNOWN_PATHS
@@ -106,8 +106,7 @@ def read_files(programs: Iterable[Program]) -> dict[str, str]:
     parts = {f"package.{name}": version for name, version in packages.items()}
     for path in opened | loaded:
         if path not in owners:
-            with path.open("rb") as stream:
-                parts[f"file.{path}"] = hashlib.file_digest(stream, "sha256").hexdigest()
+            parts[f"file.{path}"] = file_sha256(path)
     parts |= {f"file.{name}": ABSENT for name in missing}
     return dict(sorted(parts.items()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -75,18 +75,12 @@ def test_what_was_recorded_after_the_load_event_is_optional() -> None:
     assert compare(page, [later]).missing == ("http://a.test/",)
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """As much of a recorded request as the judgement looks at."""
-
-    url: str
-    status: int = 200
-
-
 def judge(load: PageLoad, replay: Replay, allow_misses: bool = False, status: int = 200) -> str:
     """The reason, or ``counts``."""
-    recorded = (Recorded(PAGE), Recorded(OLD, status))
-    return judge_coverage(load, replay, recorded, allow_misses) or "counts"
+    site = Site()
+    site.add(PAGE, b"", "text/html")
+    site.add(OLD, b"", "image/gif", status=status)
+    return judge_coverage(load, replay, site.archive().entries, allow_misses) or "counts"
 
 
 def missing_page(*urls: str) -> tuple[PageLoad, Replay]:

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from testbed.base import proc
+from testbed.base.checksums import file_sha256
 from testbed.base.errors import MissingError
 from testbed.base.interrupt import SIGNALS
 from testbed.kernel import build, compiler
-from testbed.kernel.pin import Pin, file_sha256, read_pin
+from testbed.kernel.pin import Pin, read_pin
 from testbed.kernel.source import kept_tarball
 
 MAKEFILE = """\
