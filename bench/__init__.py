@@ -1,1 +1,1 @@
-"""The numbers to reach: each asked number beside the measured one (docs/bench.md)."""
+"""Bench: each asked number beside the measured one (docs/bench.md)."""

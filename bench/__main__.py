@@ -1,4 +1,4 @@
-"""``python -m bench``: measure what was asked for, print the table, write the JSON."""
+"""Entry point of the bench: measure what was asked for, print the table, write the JSON."""
 
 from __future__ import annotations
 

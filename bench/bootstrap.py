@@ -1,4 +1,4 @@
-"""How long ``./run.sh`` takes before it does what was asked: again, and on a fresh cache."""
+"""Time that ``./run.sh`` takes before it does what was asked: again, and on a fresh cache."""
 
 from __future__ import annotations
 

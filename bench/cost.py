@@ -1,4 +1,4 @@
-"""Where one Chromium trial's CPU time goes, by trials that stop early.
+"""CPU time of one Chromium trial, by stages, from trials that stop early.
 
 The difference between a stage and the one before it is what that stage costs: no profiler sees
 through a guest's kernel, but the CPU time of a guest that ends earlier is exact.

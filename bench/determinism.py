@@ -1,4 +1,4 @@
-"""Equal boots for every client on every pinned kernel, captures included."""
+"""Determinism: equal boots for every client on every pinned kernel, captures included."""
 
 from __future__ import annotations
 

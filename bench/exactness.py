@@ -1,4 +1,4 @@
-"""A cold 10 KB fetch in the virtual kernel beside its closed form."""
+"""Exactness: a cold 10 KB fetch in the virtual kernel beside its closed form."""
 
 from __future__ import annotations
 

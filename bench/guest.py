@@ -1,4 +1,4 @@
-"""What a guest runs to show where a trial's time goes: a trial that stops after a given stage.
+"""Entry point of a guest whose trial stops after a given stage, to measure what each costs.
 
 ``cost`` puts this in a bundle in the place of the real ``guest.py``, with the stage's name beside
 it.  Each stage does all of the one before.

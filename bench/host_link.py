@@ -1,4 +1,4 @@
-"""The lab on the host's own kernel, in real time: goodput, round trips, and what it takes."""
+"""Link of the lab on the host's kernel, in real time: goodput, round trips, set-up time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A 40-object page in Chromium on the host kernel: how steady, and what it costs beyond its PLT."""
+"""Loads of a 40-object page on the host kernel: their spread, and their time beyond the PLT."""
 
 from __future__ import annotations
 

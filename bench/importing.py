@@ -1,4 +1,4 @@
-"""What it takes to import a large HAR: time and memory, from a process of its own."""
+"""Import of a large HAR: time and memory, from a process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shipped recipes, recorded and replayed on loopback: same requests, same bytes, same order."""
+"""Replay of the shipped recipes on loopback: same requests, same bytes, same order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of a thousand records, as many loads of few conditions and as loads of many."""
+"""Report of a thousand records, as many loads of few conditions and as loads of many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One line of the bench: what was asked, what was measured, how often and how."""
+"""Results of the bench: asked beside measured, as a table for people and JSON for programs."""
 
 from __future__ import annotations
 

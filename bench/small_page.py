@@ -1,4 +1,4 @@
-"""A page of one object, made by the page room like any other."""
+"""Small page of one object, built like any other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The published sweeps without a browser, and the notebooks that show them."""
+"""Published sweeps without a browser, and the notebooks that show them."""
 
 from __future__ import annotations
 

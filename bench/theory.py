@@ -1,4 +1,4 @@
-"""The closed form of one cold fetch over the emulated link, from packet sizes alone.
+"""Closed form of one cold fetch over the emulated link, from packet sizes alone.
 
 A client opens a connection, asks for one object and reads it; the server's initial window holds
 the whole response (RFC 6928), so that it leaves in one flight.  Each packet occupies the link for

@@ -1,4 +1,4 @@
-"""What every measurement is given: options, a private folder, and opened kernels."""
+"""Context of a measurement: options, a private folder, the machine, and opened kernels."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The program as a whole: its command line joins testbed and analysis."""
+"""Program: the command line, which joins testbed and analysis."""

@@ -1,4 +1,4 @@
-"""``python -m firstflight``: the command line, which a signal can end from its first moment on."""
+"""Entry point of the command line, which a signal can end from its first moment on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers to help, version and wrong words, given before anything is set up.
+"""Usage answers (help, version, wrong words), given before anything is set up.
 
 ``run.sh`` asks first, with Debian's own Python and its standard library: a stranger's machine has
 neither the packages nor the Python environment yet, and a typing error must not fetch them.  The

@@ -1,4 +1,4 @@
-"""What a guest runs: the trial in /ff/out with the bundle that this file stands in."""
+"""Entry point of a guest: it performs the trial in /ff/out with the bundle that this file is in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the host kernel runs in its enclosure: ``probe``, or ``trial TAG``.
+"""Entry point of the host kernel's enclosure: ``probe``, or ``trial TAG``.
 
 The tree is the one that ``native/init.c`` lays out in a guest, so that the same trial finds the
 same paths; what is missing of it after bubblewrap is made here (``testbed.kernel.enclosure``).

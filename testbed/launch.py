@@ -1,4 +1,4 @@
-"""From experiments to running trials: a results folder, a kernel and a manifest for each lane."""
+"""Launch of a run: a results folder, a kernel and a manifest for each lane, then its trials."""
 
 from __future__ import annotations
 

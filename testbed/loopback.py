@@ -1,4 +1,4 @@
-"""A built page on loopback, for any tool of this machine: the lab's server without the lab.
+"""Loopback server: a built page for any tool of this machine, without the lab.
 
 Each listener of the lab gets a port of 127.0.0.1, so that an ordinary user can serve and any tool
 that maps host and port to another address can ask; URLs and names stay those of the recording.

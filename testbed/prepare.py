@@ -1,4 +1,4 @@
-"""All that a run needs before its first trial: names that exist, built parts, the environment."""
+"""Preparation of a run: names that exist, built pages, bundle and kernel, the environment."""
 
 from __future__ import annotations
 

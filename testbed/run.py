@@ -1,4 +1,4 @@
-"""An experiment from its plan to its records: the whole way in one function."""
+"""Run of an experiment, from its plan to its records: the whole way in one function."""
 
 from __future__ import annotations
 

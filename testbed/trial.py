@@ -1,4 +1,4 @@
-"""One trial, performed where its kernel runs: lab, server, client and capture joined.
+"""Trial, performed where its kernel runs: lab, server, client and capture joined.
 
 Standard library only: this is what a guest executes.  ``testbed.judge`` turns what it leaves
 behind (``observation.json`` and the capture) into a Record on the host.

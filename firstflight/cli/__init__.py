@@ -1,1 +1,1 @@
-"""The command line: one module for each verb, ``main`` joins them."""
+"""Command line: one module for each verb, which ``main`` joins."""

@@ -1,4 +1,4 @@
-"""Which experiment a command line asks for: the file, what it overrides, what it leaves out."""
+"""Choice of an experiment on the command line: the file, and the options that change it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Doors from the verbs into kernels, pages, reports and folders; tests have others."""
+"""Dependencies of the verbs: kernels, pages, reports and folders, which tests replace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place that runs a command line and turns its errors into messages and exit codes."""
+"""Exit codes: the one place that runs a command line and turns its errors into messages."""
 
 from __future__ import annotations
 

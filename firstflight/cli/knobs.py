@@ -1,4 +1,4 @@
-"""``knobs``: what an experiment may set, with meaning, unit, default and allowed values."""
+"""Verb ``knobs``: what an experiment may set, with meaning, unit, default and allowed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs about this machine: ``doctor`` and ``clean``."""
+"""Verbs about this machine: ``doctor`` and ``clean``."""
 
 from __future__ import annotations
 

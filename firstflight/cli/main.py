@@ -1,4 +1,4 @@
-"""The command line: its verbs, and what happens without one."""
+"""Root of the command line: its verbs, and what happens without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs of an experiment: ``plan`` it, ``run`` it, and write its ``report`` anew."""
+"""Verbs of an experiment: ``plan`` it, ``run`` it, and write its ``report`` anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verb ``serve``: a page on loopback for any tool, until it is told to end."""
+"""Verb ``serve``: a page on loopback for any tool, until it is interrupted."""
 
 from __future__ import annotations
 

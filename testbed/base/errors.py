@@ -1,4 +1,4 @@
-"""Every error that a user can meet, each with what was tried, where, and the remedy.
+"""Errors that a user can meet, each with what was tried, where, and the remedy; exit codes.
 
 One place (``cli.main``) turns ``TestbedError.exit_code`` into the process's exit code.
 """

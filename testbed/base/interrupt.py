@@ -1,4 +1,4 @@
-"""Interrupts: SIGINT, SIGTERM and SIGHUP end every command with status 130, and no traceback.
+"""Signals: SIGINT, SIGTERM and SIGHUP end every command with status 130, and no traceback.
 
 What they do depends on what is going on: while the program starts nothing is begun and nothing to
 undo, so it is left at once; then they raise KeyboardInterrupt, which passes every block's undo; and

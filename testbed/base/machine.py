@@ -1,4 +1,4 @@
-"""What else the machine did while something was measured in real time.
+"""Load of the machine while something is measured in real time, and its limits.
 
 A trial is judged by what reached it: how late packets left the link, and how long the client and
 the server waited for a processor.  What may have been the cause is kept beside it.

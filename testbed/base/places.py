@@ -1,4 +1,4 @@
-"""Where things are: the work tree's folders, and the cache outside it.
+"""Folders of the work tree, and the cache outside it.
 
 The cache is ``$XDG_CACHE_HOME/firstflight`` (XDG Base Directory Specification), with a folder for
 each kind of thing that was built; bootstrap leaves the parts that it built in the environment.

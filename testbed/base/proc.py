@@ -1,4 +1,4 @@
-"""The only place that starts processes: argument lists, time-outs, own process groups.
+"""Processes, which are started nowhere else: argument lists, time-outs, own process groups.
 
 Every child leads its own process group and is ended by terminate, kill, wait, in that order.
 """

@@ -1,4 +1,4 @@
-"""What a seed varies in a trial: when the load starts, and how long each think time lasts.
+"""Seeded variation of a trial: when the load starts, and how long each think time lasts.
 
 Drawn from SHA-256 and not from ``random``, so that a seed means the same in every Python.
 """

@@ -1,4 +1,4 @@
-"""Source files that a module runs: its own, and those of all modules of ours that it imports."""
+"""Source files of a module: its own, and those of the modules of ours that it imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nearest valid name for a wrong one, also when only the unit is wrong (``rtt_s``)."""
+"""Suggestions for a mistyped name: the nearest valid one, also where only the unit is wrong."""
 
 from __future__ import annotations
 

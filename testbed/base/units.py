@@ -1,4 +1,4 @@
-"""Quantities as people read them; values keep their unit in their name everywhere else."""
+"""Quantities as text for people; values keep their unit in their name everywhere else."""
 
 from __future__ import annotations
 

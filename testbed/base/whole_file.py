@@ -1,4 +1,4 @@
-"""A file that is written whole or not at all."""
+"""Atomic file: written whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that load a page, by name; a client's module is imported when it is first asked for.
+"""Registry of the clients that load a page; a client's module is imported when it is first used.
 
 To add one: its module, and a line in ``_FACTORIES``.
 """

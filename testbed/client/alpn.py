@@ -1,4 +1,4 @@
-"""Which application protocol each https origin is to speak, and whether a load kept to it.
+"""Application protocol of each https origin: which one it is to speak, and whether a load did.
 
 Source: RFC 7301 (ALPN).  A server that offers HTTP/2 also takes HTTP/1.1 from a client that knows
 no better; such a load must not count as one over HTTP/2.

@@ -1,4 +1,4 @@
-"""A client's process: its output goes to ``client.log``, its end is waited for until a time-out."""
+"""Process of a client: its log, its time-out, and the named pipe from which it reads its list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that trials run, declared by what runs it: name, Debian packages, files that it opens.
+"""Declaration of a program that trials run: name, Debian packages, files that it opens.
 
 Bootstrap installs the packages, ``doctor`` looks for the program, and the environment of results
 names the versions.

@@ -1,1 +1,1 @@
-"""From a TOML file to an experiment and its trials."""
+"""Experiments: from a TOML file to conditions and trials."""

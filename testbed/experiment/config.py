@@ -1,4 +1,4 @@
-"""From an experiment file in TOML to an Experiment; every error at once, each with its place."""
+"""Experiment files in TOML: from one to an Experiment, or all its errors, each with its place."""
 
 from __future__ import annotations
 

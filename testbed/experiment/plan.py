@@ -1,4 +1,4 @@
-"""From an Experiment to its Trials, in the order in which they run.
+"""Plan of an experiment: its trials, in the order in which they run.
 
 In virtual time that is the order of the tables: a trial cannot disturb another.  In real time a
 machine drifts, so trials come in blocks, each with every condition once and in an order of its

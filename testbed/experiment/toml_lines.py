@@ -1,4 +1,4 @@
-"""On which line each key of a TOML document stands, which ``tomllib`` does not tell.
+"""Line numbers of the keys of a TOML document, which ``tomllib`` does not give.
 
 Works on documents that ``tomllib`` has accepted (TOML 1.0); keys of inline tables count as their
 table's key.

@@ -1,4 +1,4 @@
-"""On which kernel and clock a trial runs; ``KERNELS`` is the registry.
+"""Registry of the kernels that trials run on, virtual and host: ``KERNELS``.
 
 To add a kernel: one module with a ``Kernel``, and one line here.
 """

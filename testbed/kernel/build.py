@@ -1,4 +1,4 @@
-"""The built kernels: one cache folder for each pin and compiler, built when it is not there.
+"""Built kernels: one cache folder for each pin and compiler, built when it is not there.
 
 ``python -m testbed.kernel.build 7.3 6.1`` builds (or finds) those versions.
 """

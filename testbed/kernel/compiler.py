@@ -1,4 +1,4 @@
-"""From a kernel source tarball to a User-Mode Linux binary, the same for the same inputs.
+"""Kernel compilation: from a source tarball to a User-Mode Linux binary, always the same one.
 
 Follows Documentation/kbuild/reproducible-builds.rst: no time, user or path enters the binary.
 """

@@ -1,4 +1,4 @@
-"""The enclosure of a trial on the host's kernel: all of it is gone when its first process is.
+"""Enclosure of a trial on the host's kernel, which goes when its first process ends.
 
 Mounts, process table, network, names and System V objects are the enclosure's own, so namespaces,
 links, routes, sysctls, policy files and scratch files live and die with the processes inside, even

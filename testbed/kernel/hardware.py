@@ -1,4 +1,4 @@
-"""What of a machine can influence a result in real time: kernel, processor, clock, mitigations."""
+"""Hardware as far as it can influence a result: processor, CPUID, clock, mitigations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host kernel: the machine's own kernel in real time, one enclosure for each trial.
+"""Host kernel: the machine's own kernel in real time, one enclosure for each trial.
 
 The very same ``testbed.trial`` runs from the same bundle as in a guest, over the same paths, only
 that computing costs what it costs; so one trial runs at a time, on a machine that is idle.

@@ -1,4 +1,4 @@
-"""An idle machine: asked for before a run in real time, waited for before each of its trials.
+"""Idle machine: required before a run in real time, waited for before each of its trials.
 
 Both are bounded, and told.
 """

@@ -1,4 +1,4 @@
-"""The jail around a guest: bubblewrap, or a plain stage directory where that cannot be had.
+"""Jail of a guest: bubblewrap, or a plain stage directory where that cannot be had.
 
 A page's code may break out of the browser and, in seccomp mode, out of the guest's processes into
 the guest's kernel, which is an ordinary process.  The jail is what it then finds: no privilege, a

@@ -1,4 +1,4 @@
-"""The pinned kernels: one folder per version, with its source, configuration and patches.
+"""Pinned kernels: one folder for each version, with its source, configuration and patches.
 
 A pin names the exact Debian source package (https://manpages.debian.org/deb-version.7) and the
 SHA-256 of the tarball inside; the hashes of configuration and patches are computed, never stored.

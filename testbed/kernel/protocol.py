@@ -1,4 +1,4 @@
-"""What the hallway asks of a kernel: run one trial in it and say how the guest ended."""
+"""Interface of the kernels: run one trial, and return how it ended."""
 
 from __future__ import annotations
 

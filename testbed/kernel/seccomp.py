@@ -1,4 +1,4 @@
-"""The jail's system call filter: what a guest's kernel needs of the host's, and nothing else.
+"""System call filter of the jail: what a guest's kernel needs of the host's, and nothing else.
 
 A classic BPF program as seccomp(2) takes it.  A call that is not listed does not exist (ENOSYS);
 a listed one with arguments that nobody needs is not permitted (EPERM).  The list was found by

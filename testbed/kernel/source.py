@@ -1,4 +1,4 @@
-"""Fetch a pinned kernel source from Debian without touching the machine's apt configuration.
+"""Kernel sources from Debian, fetched without the machine's apt configuration.
 
 The tarball is kept, so that a pin can be rebuilt after Debian has moved on.
 """

@@ -1,4 +1,4 @@
-"""The virtual kernel: a User-Mode Linux guest in virtual time, one boot for each trial.
+"""Virtual kernel: a User-Mode Linux guest in virtual time, one boot for each trial.
 
 ``time-travel=inf-cpu`` (Documentation/virt/uml): idle time is skipped and computing costs no time.
 Nothing of the user or the path reaches the guest: command line, environment, memory and file tree

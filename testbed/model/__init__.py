@@ -1,4 +1,4 @@
-"""The words of the testbed: what was asked, what was measured, what was proven (no I/O here).
+"""Types of the testbed: what was asked, what was measured, what was proven (no I/O here).
 
 Standard library only, so that the same types exist inside a guest and on the host.
 Units are in the names; a missing value is ``None``; raw values are never rounded.

@@ -1,4 +1,4 @@
-"""What was asked: link, TCP, condition, trial, experiment."""
+"""Specifications: link, TCP, condition, trial, experiment, and the knobs in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One text for equal values, and its digest."""
+"""Canonical JSON of a value, and its digest."""
 
 from __future__ import annotations
 

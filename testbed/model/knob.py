@@ -1,4 +1,4 @@
-"""The declaration of a knob, beside its type and default in the field that holds it.
+"""Declaration of a knob, beside its type and default in the field that holds it.
 
 From it come the schema of experiment files, validation and its messages, ``--set`` and ``--only``,
 headings and units in tables and figures, trial ids, and docs/knobs.md.

@@ -1,4 +1,4 @@
-"""How a trial ended: one line of ``records.jsonl``, and the files of its folder."""
+"""Record of a trial's end: one line of ``records.jsonl``, and the files of its folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which environment produced results: what can influence a number, and what is only told.
+"""Environment of results: all that can influence a number, and facts for the reader.
 
 The environment id is the digest of ``parts`` and ``pages``: the kernel (source, build, command
 line), the versions of every program and library that the trials' clients run

@@ -1,4 +1,4 @@
-"""``manifest.json``: what was asked, in which environment, in which order; written once, whole."""
+"""Manifest of a results folder: the experiment, its environment and plan; written once, whole."""
 
 from __future__ import annotations
 

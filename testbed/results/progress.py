@@ -1,4 +1,4 @@
-"""What a run shows while it goes on, on standard error: live on a terminal, lines elsewhere."""
+"""Progress of a run on standard error: a live bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def repeating(tell: Write, every_s: float = TELL_EVERY_S) -> Iterator[Write]:
 
 
 def open_display() -> Display:
-    """ProgressBar on a terminal, plain lines in a file or a pipe."""
+    """Return a bar on a terminal, and plain lines in a file or a pipe."""
     return ProgressBar() if sys.stderr.isatty() else ProgressLines(_write_line)
 
 

@@ -1,4 +1,4 @@
-"""Reading ``records.jsonl``: typed, schema checked, and safe against a half-written end."""
+"""Reader of ``records.jsonl``: typed, schema checked, and safe against a half-written end."""
 
 from __future__ import annotations
 

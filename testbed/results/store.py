@@ -1,4 +1,4 @@
-"""A results folder: records appended and flushed one by one, never rewritten, never overwritten.
+"""Store of results: records appended and flushed one by one, never rewritten or overwritten.
 
 ``<UTC>-<experiment>/`` holds ``manifest.json``, ``records.jsonl`` and ``trials/<trial_id>/``.
 A record counts when its line ends in a newline on disk; what a crash cut off is moved aside.

@@ -1,4 +1,4 @@
-"""What one origin of nginx answers: each request its recorded response, or a miss that says so.
+"""Server blocks of nginx: each request of an origin gets its recorded response, or a miss.
 
 A request takes three steps: its key replaces its URI, the key finds the answer, and an internal
 redirect leads there.  With a think time the key leads to a pause, and the pause to the answer.  A

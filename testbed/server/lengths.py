@@ -1,4 +1,4 @@
-"""Served lengths: what nginx sent for each request, held against the page and against the client.
+"""Checks of the server's log: lengths against the page and the client, and its connections.
 
 A response is the recorded one only if its head and its body have their lengths, to the byte; over
 HTTP/2 heads are compressed (RFC 7541), and the body alone is held against the page.  It arrived

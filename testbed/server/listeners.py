@@ -1,4 +1,4 @@
-"""Where the server listens: for each origin of a page, and for the priming of cookies."""
+"""Listening sockets of the server: one for each origin of a page, and for priming cookies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which recorded response answers a request: mahimahi's published rule, as nginx locations.
+"""Matching of requests to recorded responses: mahimahi's published rule, as nginx locations.
 
 Source: Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX ATC 2015, section
 3.2, and its ``replayserver.cc``.  Method, length of the body, host and path must be equal; among

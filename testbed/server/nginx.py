@@ -1,4 +1,4 @@
-"""nginx as the replay server: its whole configuration, and its process.
+"""Replay server: nginx, its whole configuration, TLS included, and its process.
 
 ``listeners`` says where it listens, ``blocks`` what it serves there: ``matching`` which recorded
 response answers a request, ``responses`` what each one is; ``replay_log`` tells how it went.

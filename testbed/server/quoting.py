@@ -1,4 +1,4 @@
-"""Words of an nginx configuration: quoted, so that whatever is in them stays in them.
+"""Quoting for nginx configurations: whatever is in a word stays in it.
 
 Source: nginx's ngx_conf_file.c, ngx_conf_read_token().  A configuration is written as Latin-1: one
 character is one byte.

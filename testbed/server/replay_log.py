@@ -1,4 +1,4 @@
-"""Replay coverage: what nginx writes down about each request, and what it adds up to."""
+"""Access log of the replay server: each request, and the coverage that they add up to."""
 
 from __future__ import annotations
 

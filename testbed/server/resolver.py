@@ -1,4 +1,4 @@
-"""The lab's name server (dnsmasq) or, on request, a hosts file (dnsmasq(8), resolv.conf(5)).
+"""Name server of the lab (dnsmasq(8)) or, on request, a hosts file (resolv.conf(5)).
 
 ``ip netns exec`` and native/start.c bind the files in /etc/netns/NAME over those in /etc, so what
 is written here is seen inside the client's namespace only.

@@ -1,4 +1,4 @@
-"""The server's think time: how long a request waits, by nginx's echo module, before its answer.
+"""Think time of the server: how long a request waits, by nginx's echo module, for its answer.
 
 Source: echo-nginx-module, directives echo_read_request_body, echo_sleep and echo_exec;
 docs/decisions/server-think-time.md.

@@ -1,4 +1,4 @@
-"""The bundle: everything of ours that a guest runs, in one folder named by its content.
+"""Bundle: everything of ours that a guest runs, in one folder named by its content.
 
 A copy rather than the work tree, so that an edit, a checkout or a stale ``__pycache__`` during a
 run reaches no guest, and so that the folder's hash says which code made a result.

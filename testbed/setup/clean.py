@@ -1,4 +1,4 @@
-"""Remove what this program built or left behind, and nothing else: results stay.
+"""Leftovers: what this program built or left behind, found and removed; results stay.
 
 Trials on the host kernel leave nothing, even killed (``testbed.kernel.enclosure``), so nothing of
 the host is looked for here.

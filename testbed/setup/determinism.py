@@ -1,4 +1,4 @@
-"""Boot the same trial again and again and show where two runs part, if they do.
+"""Determinism check: the same trial booted again and again, and where two boots part.
 
 Equal runs have equal artefacts, byte for byte.  Each guest's system calls are traced by the kernel
 at no virtual cost (``tt-trace=``, our patch), so that the first packet and the first system call

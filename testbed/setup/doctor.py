@@ -1,4 +1,4 @@
-"""Can this machine run trials?  Each check says what it found and what to do about it."""
+"""Checks of this machine for ``doctor``: what each found, and what to do about it."""
 
 from __future__ import annotations
 

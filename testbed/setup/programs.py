@@ -1,4 +1,4 @@
-"""The programs of a trial and the files that they load: what a guest runs, and nothing else.
+"""Programs of a trial and the files that they load: what a guest runs, and nothing else.
 
 Found as a guest finds it: programs on its PATH, not the caller's; shared libraries by the loader
 itself, without the machine's cache of libraries and settings (ld.so(8)).  Each file is named by its

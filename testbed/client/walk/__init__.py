@@ -1,4 +1,4 @@
-"""The graph client's own process: an event loop that fetches a page as Chrome's rules have it.
+"""Process of the graph client: an event loop that fetches a page by Chrome's rules.
 
 It starts once for each load, so it imports little: no dataclasses, no typing, no pathlib.
 """

@@ -1,4 +1,4 @@
-"""One connection, with or without TLS: open it (by Fast Open where asked), ask, read the answer.
+"""HTTP/1.1 connection, with or without TLS, opened by Fast Open where that is asked for.
 
 Sources: tcp(7), TCP_FASTOPEN_CONNECT in Linux's net/ipv4/tcp.c.
 """

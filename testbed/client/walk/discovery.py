@@ -1,4 +1,4 @@
-"""When a resource becomes known: the recorded dependency graph as a browser would meet it.
+"""Dependency graph of the recorded page: when a browser would discover each resource.
 
 What a document names is known when the parser gets to it, at the recorded fraction of the
 document's body.  What a stylesheet or a script names is known when it has arrived and run.

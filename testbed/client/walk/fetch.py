@@ -1,4 +1,4 @@
-"""One request from the moment at which it becomes known, and what was seen of it."""
+"""Fetch of one resource: its request as Chrome sent them in 2013, its times and its response."""
 
 from __future__ import annotations
 

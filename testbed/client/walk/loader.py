@@ -1,4 +1,4 @@
-"""The event loop: what is known is fetched, what arrives makes more known."""
+"""Event loop of a page load: it fetches what is known, and what arrives makes more known."""
 
 from __future__ import annotations
 

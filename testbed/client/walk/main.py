@@ -1,4 +1,4 @@
-"""Entry of the graph client's process: one order file in, one result file out.
+"""Entry point of the graph client's process: one order file in, one result file out.
 
 Started as ``python -I -S main.py ORDER``: isolated from the user's settings and from installed
 packages, so the path to our own package is set here.

@@ -1,4 +1,4 @@
-"""Host names to addresses: /etc/hosts first, then one UDP question to the name server.
+"""Resolver of host names: /etc/hosts first, then one UDP question to the name server.
 
 Sources: RFC 1035 section 4, hosts(5), resolv.conf(5).  getaddrinfo() would block the event loop.
 """

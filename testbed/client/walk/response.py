@@ -1,4 +1,4 @@
-"""Reading one HTTP/1.1 response from the pieces that arrive (RFC 9112)."""
+"""Parser of one HTTP/1.1 response, from the pieces that arrive (RFC 9112)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From fetches to responses: names, connections within the limits, and what comes over them."""
+"""Transfers of a page load: name lookups, connections within Chrome's limits, responses."""
 
 from __future__ import annotations
 
