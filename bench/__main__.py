@@ -111,7 +111,7 @@ def bench(
 
 
 def attempt(name: str, measure: Measure, work: Work) -> Result:
-    """The result; a measurement that fails is a target missed, and the others go on."""
+    """Measure and return the result; one that fails is a target missed, and the others go on."""
     try:
         return measure(work)
     except TestbedError as error:
@@ -122,7 +122,7 @@ def attempt(name: str, measure: Measure, work: Work) -> Result:
 
 
 def select(only: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """The names that ``only`` asks for, in their order; all for none.
+    """Return the names that ``only`` asks for, in their order; all for none.
 
     Raises:
         ConfigurationError: nothing has such a name.

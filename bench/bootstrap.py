@@ -19,7 +19,7 @@ FRESH_TIMEOUT_S = 3600.0
 
 
 def measure_again(work: Work) -> Result:
-    """A second run: everything is there."""
+    """Measure a second run: everything is there."""
     _time(places.ROOT, ("--help",), os.environ, 600.0)
     runs = [_time(places.ROOT, ("--help",), os.environ, 600.0) for _ in range(AGAIN_RUNS)]
     median = statistics.median(runs)
@@ -36,7 +36,7 @@ def measure_again(work: Work) -> Result:
 
 
 def measure_fresh(work: Work) -> Result:
-    """A first run: a clone, an empty cache, everything built; only when it was allowed."""
+    """Measure a first run: a clone, an empty cache, everything built; only when it was allowed."""
     asked = f"under {FRESH_S / 60:g} min"
     if not work.fresh:
         return Result(
@@ -60,7 +60,7 @@ def measure_fresh(work: Work) -> Result:
 
 
 def fresh_environment(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """``environment`` without what an earlier bootstrap left in it, and with caches of its own."""
+    """Return ``environment`` without what bootstrap left in it, and with a cache of its own."""
     left = ("PYTHONPATH", "XDG_CACHE_HOME")
     kept = {
         name: value
@@ -73,7 +73,7 @@ def fresh_environment(environment: Mapping[str, str], folder: Path) -> dict[str,
 def _time(
     root: Path, arguments: tuple[str, ...], environment: Mapping[str, str], timeout_s: float
 ) -> float:
-    """Wall seconds of ``./run.sh ARGUMENTS``.
+    """Return the wall seconds of ``./run.sh ARGUMENTS``.
 
     Raises:
         CommandError: it failed.

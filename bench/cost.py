@@ -52,7 +52,7 @@ class TrialStage:
 
 
 def measure(work: Work) -> Result:
-    """Each stage on the one-object page, then the four pages of Table 1 as they are."""
+    """Measure each stage on the one-object page, then the four pages of Table 1 as they are."""
     real = bundle()
     small = build_small_page(work.folder("cost"))
     runs = 1 if work.quick else RUNS
@@ -87,13 +87,13 @@ def measure(work: Work) -> Result:
 
 
 def increments(stages: Sequence[TrialStage]) -> dict[str, float]:
-    """What each stage adds to the one before it, in CPU seconds."""
+    """Return what each stage adds to the one before it, in CPU seconds."""
     before = [0.0, *(stage.typical_s for stage in stages)]
     return {stage.name: stage.typical_s - was for stage, was in zip(stages, before, strict=False)}
 
 
 def _stopping(work: Work, real: Path, stage: str) -> VirtualKernel:
-    """The default kernel with a bundle whose guests stop after ``stage``."""
+    """Return the default kernel with a bundle whose guests stop after ``stage``."""
     folder = work.folder(f"bundle-{stage}") / "bundle"
     shutil.copytree(real, folder)
     shutil.copyfile(guest.__file__, folder / "guest.py")

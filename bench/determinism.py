@@ -15,7 +15,7 @@ QUICK_BOOTS = 3
 
 
 def measurements() -> dict[str, Callable[[Work], Result]]:
-    """One measurement for each client and kernel, by its name."""
+    """Return one measurement for each client and kernel, by its name."""
     return {
         f"determinism-{client}-{version}": _measurement(client, version)
         for version in pins()

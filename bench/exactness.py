@@ -55,7 +55,7 @@ class FetchComparison:
 
 
 def measure(work: Work) -> Result:
-    """RTT 20, 100, 200 ms, without and with Fast Open, by the way that every trial takes."""
+    """Measure fetches at RTT 20, 100, 200 ms, without and with Fast Open, as trials."""
     page = build_small_page(work.folder("exactness"))
     archive = read_archive(page)
     kernel = virtual_kernel(DEFAULT_VERSION, bundle())
@@ -107,7 +107,7 @@ def _compare(
 
 
 def read_exchange(pcap: Path) -> tuple[float, Packets]:
-    """Time from the first SYN to the server's last data, and the packets: the server's until then.
+    """Return the time from the first SYN to the server's last data in ms, and the packets.
 
     Sizes are IP bytes as the headers tell them; a capture may hold less of each packet.
     """

@@ -56,7 +56,7 @@ def _lab(spec: LinkSpec) -> Iterator[Lab]:
 
 
 def backend() -> LinkBackend:
-    """What emulates the link on this machine.
+    """Return what emulates the link on this machine.
 
     Raises:
         MissingError: nothing can.
@@ -65,7 +65,7 @@ def backend() -> LinkBackend:
 
 
 def measure_goodput(work: Work) -> Result:
-    """A bulk transfer at 4 and at 20 Mbit/s."""
+    """Measure a bulk transfer at 4 and at 20 Mbit/s."""
     seconds = 3.0 if work.quick else 10.0
     flows = [_transfer(spec, seconds) for spec in LINKS]
     told = "; ".join(f"{flow.share:.4f} of {flow.link.down_kbit / 1000:g} Mbit/s" for flow in flows)
@@ -118,7 +118,7 @@ def _send_until_closed(server: socket.socket) -> None:
 
 
 def _receive_for(client: socket.socket, seconds: float) -> tuple[int, float]:
-    """Bytes, and the time in s from the arrival of what was there before to that of the last."""
+    """Return the bytes that arrive, and the time in s from the first arrival to the last."""
     client.recv(1 << 16)
     started = time.monotonic()
     received, last = 0, started
@@ -129,7 +129,7 @@ def _receive_for(client: socket.socket, seconds: float) -> tuple[int, float]:
 
 
 def measure_round_trips(work: Work) -> Result:
-    """Many pings over an idle link, at each round trip of the table."""
+    """Measure many pings over an idle link, at each round trip of the table."""
     count = 100 if work.quick else 1000
     errors: dict[float, list[float]] = {}
     for rtt_ms in ROUND_TRIPS_MS:
@@ -165,7 +165,7 @@ def _summarise(errors_ms: list[float]) -> dict[str, float]:
 
 
 def measure_lab(work: Work) -> Result:
-    """The paper's lab built and taken down, with and without its calibration."""
+    """Measure the paper's lab built and taken down, with and without its calibration."""
     times = 3 if work.quick else 10
     chosen = backend()
     bare_s = [_time_bare(chosen) for _ in range(times)]

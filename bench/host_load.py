@@ -51,7 +51,7 @@ class Load:
 
 
 def measure(work: Work) -> Result:
-    """``LOADS`` loads at 20 ms after one that does not count; each is proven like any trial."""
+    """Measure ``LOADS`` loads at 20 ms, after one that does not count, each proven."""
     (version,) = kernel_versions("host")
     kernel = open_kernel("host", version, places.cache(), bundle(), _log.info)
     page = build_forty_objects(work.folder("host-load"))
@@ -61,7 +61,7 @@ def measure(work: Work) -> Result:
 
 
 def judge_loads(loads: Sequence[Load], *, in_full: bool) -> Result:
-    """Both numbers of ``loads`` beside their targets; only an idle machine can meet them."""
+    """Return both numbers of ``loads`` beside their targets; only an idle machine can meet them."""
     times = [load.plt_ms for load in loads]
     cv_pct = statistics.stdev(times) / statistics.mean(times) * 100.0
     parts = {
@@ -106,7 +106,7 @@ def build_forty_objects(folder: Path) -> Path:
 
 
 def _load(kernel: Kernel, page: Path, number: int, work: Work) -> Load:
-    """One proven load; a disturbed one is taken again, as a run does.
+    """Return one proven load; a disturbed one is taken again, as a run does.
 
     Raises:
         TrialError: none of ``ATTEMPTS`` was proven.

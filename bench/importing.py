@@ -33,7 +33,7 @@ _SIZES = {"text/html": 40, "text/css": 50, "text/javascript": 60, "image/jpeg": 
 
 
 def measure(work: Work) -> Result:
-    """A HAR of ``REQUESTS`` requests and ``BODY_BYTES`` of decoded bodies, made here."""
+    """Measure a HAR of ``REQUESTS`` requests and ``BODY_BYTES`` of decoded bodies, made here."""
     folder = work.folder("importing")
     path = folder / "large.har"
     decoded = write_har(path, "gzip")
@@ -59,7 +59,7 @@ def measure(work: Work) -> Result:
 
 
 def _slowest(folder: Path, *, quick: bool) -> str:
-    """What the same takes with the texts under brotli, as words to append."""
+    """Return what the same takes with the texts under brotli, as words to append."""
     if quick:
         return ""
     path = folder / "brotli.har"
@@ -119,7 +119,7 @@ def _entry(index: int, mime: str, size: int, chance: random.Random, coding: str)
 
 
 def _text(size: int, chance: random.Random) -> str:
-    """Text that compresses about as scripts do, to a fourth."""
+    """Return text that compresses about as scripts do, to a fourth."""
     words = [f"word{chance.randrange(3000)}" for _ in range(size // 6)]
     return " ".join(words)[:size].ljust(size)
 

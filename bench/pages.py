@@ -16,7 +16,7 @@ _log = log.logger("testbed.bench")
 
 
 def measure(work: Work) -> Result:
-    """Every recipe once, on plain HTTP and on HTTP/2."""
+    """Measure every recipe once, on plain HTTP and on HTTP/2."""
     recipes = [f for f in list_pages(places.PAGES) if read_kind(f) == "recipe"]
     chosen = [folder for folder in recipes if not work.quick or folder.name in QUICK]
     comparisons = [compare_recipe(folder, places.cache(), _log.info) for folder in chosen]
@@ -37,7 +37,7 @@ def measure(work: Work) -> Result:
 
 
 def describe(comparison: Comparison) -> dict[str, object]:
-    """One page's numbers."""
+    """Return one page's numbers."""
     return {
         "requests": comparison.requests,
         "exact_pct": comparison.exact_pct,

@@ -21,7 +21,7 @@ _TIMEOUT_S = 300.0
 
 
 def measure(work: Work) -> Result:
-    """``report`` of both kinds of results folder, each with at least ``RECORDS`` records."""
+    """Measure ``report`` of two results folders, each with at least ``RECORDS`` records."""
     folder = work.folder("report")
     seeds = -(-RECORDS // len(conditions())) + 1  # the sample leaves one trial without a record
     folders = {
@@ -55,7 +55,7 @@ def _measure_once(folder: Path) -> float:
 
 
 def _sweep() -> tuple[Condition, ...]:
-    """As many conditions as records: pages, RTTs, windows, reuse, and both arms."""
+    """Return a condition for each record: pages, RTTs, windows, reuse, and both arms."""
     rtts, windows, reuse = (10.0, 20.0, 50.0, 100.0, 200.0), (2, 4, 10, 16, 20), (1, 2, 6, 20, None)
     return tuple(
         Condition(

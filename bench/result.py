@@ -40,19 +40,19 @@ class Result:
 
 
 def judge(within: bool, *, in_full: bool = True) -> Verdict:
-    """The verdict on a number; one that was not measured in full can be missed, but not met."""
+    """Return the verdict on a number; one not measured in full can be missed, but not met."""
     if not within:
         return "missed"
     return "met" if in_full else "told"
 
 
 def all_met(results: Sequence[Result]) -> bool:
-    """Whether no target was missed."""
+    """Return whether no target was missed."""
     return all(result.verdict != "missed" for result in results)
 
 
 def table(results: Sequence[Result], machine: Machine) -> Table:
-    """All results, asked beside measured."""
+    """Return all results, asked beside measured."""
     shown = Table(title="Numbers to reach", caption=caption(results, machine), show_lines=True)
     for heading in ("what", "asked", "measured", "", "n", "how"):
         shown.add_column(heading, justify="right" if heading == "n" else "left", overflow="fold")
@@ -67,7 +67,7 @@ def table(results: Sequence[Result], machine: Machine) -> Table:
 
 
 def caption(results: Sequence[Result], machine: Machine) -> str:
-    """What a reader must know of the machine."""
+    """Return the state of the machine in words, and which numbers it makes unreliable."""
     state = f"{machine.cores} cores, load {machine.load:.2f} before the start"
     real_time = [one.name for one in results if one.real_time]
     if machine.idle or not real_time:

@@ -21,7 +21,7 @@ NOTEBOOKS_LIMIT_S = 180.0
 
 
 def measure(work: Work) -> Result:
-    """All sweeps by the command that a user types, one after the other."""
+    """Measure all sweeps by the command that a user types, one after the other."""
     full = work.full and not work.quick
     walls: dict[str, float] = {}
     loads = proven = 0
@@ -48,7 +48,7 @@ def measure(work: Work) -> Result:
 
 
 def measure_notebooks(work: Work) -> Result:
-    """The tests that execute every notebook on the samples."""
+    """Measure the tests that execute every notebook on the samples."""
     del work  # nothing is kept, and there is nothing to do less of
     argv = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", NOTEBOOKS)
     started = time.monotonic()

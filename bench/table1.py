@@ -38,17 +38,17 @@ class TimedRun:
 
 
 def measure_chromium(work: Work) -> Result:
-    """24 cells with the browser."""
+    """Measure 24 cells with the browser."""
     return _measure_cells(work, "table1-chromium", "chromium", 120.0)
 
 
 def measure_graph(work: Work) -> Result:
-    """24 cells with the graph client."""
+    """Measure 24 cells with the graph client."""
     return _measure_cells(work, "table1-graph", "graph", 45.0)
 
 
 def measure_seeds(work: Work) -> Result:
-    """480 loads: measured when everything was asked for, else told from one seed."""
+    """Measure 480 loads, or extrapolate from one seed unless everything was asked for."""
     name, limit_s = "table1-chromium-n20", 1200.0
     asked = f"{CELLS * SEEDS} loads under {limit_s / 60:g} min"
     if work.full and not work.quick:
@@ -100,7 +100,7 @@ def _measure_cells(work: Work, name: str, client: str, limit_s: float) -> Result
 
 
 def _run_cells(work: Work, name: str, client: str) -> tuple[TimedRun, float]:
-    """The run, and by what its time has to be multiplied to stand for all cells."""
+    """Return the run, and by what its time has to be multiplied to stand for all cells."""
     if not work.quick:
         return run_table(work.folder(name), client, ()), 1.0
     return run_table(work.folder(name), client, ("--only", QUICK_ONLY)), CELLS / QUICK_CELLS
@@ -136,7 +136,7 @@ def run_config(config: Path, folder: Path, more: Sequence[str]) -> TimedRun:
 
 
 def describe(run: TimedRun) -> dict[str, float]:
-    """Costs of a run, of the trials that have any.
+    """Return the costs of a run, of the trials that have any.
 
     Raises:
         TestbedError: no trial of the run has a cost.

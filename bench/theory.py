@@ -46,7 +46,7 @@ class Packets:
 
 
 def packets(fetch: ColdFetch) -> Packets:
-    """What is sent each way until the response has arrived; the client's acknowledgements left out.
+    """Return what is sent each way until the response has arrived, but for acknowledgements.
 
     Raises:
         ValueError: the response does not fit into the first flight, or the request not in a SYN.
@@ -69,7 +69,7 @@ def packets(fetch: ColdFetch) -> Packets:
 
 
 def fetch_ms(fetch: ColdFetch) -> float:
-    """From the first packet's departure to the arrival of the last byte, in ms.
+    """Return the time from the first packet's departure to the last byte's arrival, in ms.
 
     Without Fast Open: SYN up, SYN-ACK down, then ACK and request up in one train, ACK and response
     down in one train.

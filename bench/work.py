@@ -35,20 +35,20 @@ class Work:
     fresh: bool = False
 
     def folder(self, name: str) -> Path:
-        """A new folder below ``scratch``."""
+        """Return a new folder below ``scratch``."""
         made = self.scratch / name
         made.mkdir()
         return made
 
 
 def bundle() -> Path:
-    """The bundle that trials run with, as bootstrap's parts make it."""
+    """Return the bundle that trials run with, as bootstrap's parts make it."""
     built = make_bundle(places.cache(), places.built_part("native"), places.built_part("js"))
     return built.path
 
 
 def virtual_kernel(version: str, of: Path) -> VirtualKernel:
-    """The virtual kernel ``version`` whose guests get the bundle ``of``.
+    """Return the virtual kernel ``version`` whose guests get the bundle ``of``.
 
     Raises:
         MissingError: the virtual kernel is not what this version opens.
@@ -72,7 +72,7 @@ class Machine:
         return self.load <= IDLE_LOAD_PER_CORE * self.cores
 
     def describe(self) -> dict[str, Any]:
-        """For the JSON."""
+        """Return it as plain data for the JSON."""
         return {**asdict(self), "idle": self.idle, "platform": platform.platform()}
 
 

@@ -22,7 +22,7 @@ each of its values; a knob marked * holds for a whole experiment and cannot be s
 
 
 def render_knobs() -> str:
-    """The whole file."""
+    """Return the whole file."""
     tables: dict[tuple[str, ...], list[FileKnob]] = {}
     for knob in paths().values():
         tables.setdefault(knob.table, []).append(knob)

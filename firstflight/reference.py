@@ -30,7 +30,7 @@ installed), `programs` is all but a virtual kernel, `kernel` is everything.
 def list_verbs(
     command: click.Command = testbed, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """``command`` and all below it, each with the words that lead to it."""
+    """Yield ``command`` and all below it, each with the words that lead to it."""
     yield words, command
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -41,7 +41,7 @@ def list_verbs(
 
 
 def render_reference() -> str:
-    """The whole file."""
+    """Return the whole file."""
     parts = [_INTRODUCTION]
     for words, _ in list_verbs():
         name = " ".join(words)

@@ -40,7 +40,7 @@ class Answer(NamedTuple):
 
 
 def parse_reference(text: str) -> dict[str, VerbHelp]:
-    """The sections of the reference by their verbs, such as ``pages list``; ``""`` is the root."""
+    """Return the help of each verb in the reference, as ``pages list``; ``""`` is the root."""
     found = {}
     for part in text.split(f"\n## {PROGRAM}")[1:]:
         head, _, rest = part.partition("\n")
@@ -52,7 +52,7 @@ def parse_reference(text: str) -> dict[str, VerbHelp]:
 
 
 def _parse_options(help_text: str) -> dict[str, bool]:
-    """The options that a help text lists as ``  -o, --output DIR  What for.``."""
+    """Return the options that a help text lists as ``  -o, --output DIR  What for.``."""
     options: dict[str, bool] = {}
     for line in help_text.splitlines():
         if not line.startswith("  -"):
@@ -64,7 +64,7 @@ def _parse_options(help_text: str) -> dict[str, bool]:
 
 
 def answer(arguments: Sequence[str], sections: Mapping[str, VerbHelp]) -> Answer:
-    """What to say of ``arguments``: help, the version, what is wrong, or what is needed."""
+    """Return what to say of ``arguments``: help, the version, what is wrong, or what is needed."""
     verb, section, rest = "", sections[""], list(arguments or [DEFAULT_VERB])
     while rest:
         word = rest.pop(0)
@@ -89,7 +89,7 @@ def answer(arguments: Sequence[str], sections: Mapping[str, VerbHelp]) -> Answer
 
 
 def _verbs(group: str, sections: Mapping[str, VerbHelp]) -> list[str]:
-    """The last words of the verbs in ``group``."""
+    """Return the last words of the verbs in ``group``."""
     return [name.split()[-1] for name in sections if name and name.rpartition(" ")[0] == group]
 
 

@@ -60,7 +60,7 @@ def make_etc(etc: Path) -> None:
 
 
 def probe() -> dict[str, str]:
-    """What trials will run with here: ``backend`` or ``problem``, and the ``scheduler``."""
+    """Return what trials will run with here: ``backend`` or ``problem``, and the ``scheduler``."""
     from testbed.base.errors import MissingError
     from testbed.base.machine import real_time_priority
     from testbed.lab.link.backend import choose_backend

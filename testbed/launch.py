@@ -42,7 +42,7 @@ class Lane:
 
 
 def find_lanes(folder: Path) -> dict[Path, Manifest]:
-    """The results folders that a run in ``folder`` goes on with, itself or its lanes.
+    """Return the results folders that a run in ``folder`` goes on with, itself or its lanes.
 
     Raises:
         StorageError: one has no manifest that can be read.
@@ -59,7 +59,7 @@ def open_lanes(
     output: Path | None,
     now: Callable[[], datetime],
 ) -> tuple[Path, tuple[Lane, ...]]:
-    """A new run's folder, and in it a lane for each of ``experiments``; one is the folder itself.
+    """Make a run's folder, and in it a lane for each of ``experiments``; one is the folder itself.
 
     Every kernel is at hand before any folder is made: ``output``, or a new one in ``results``.
 
@@ -97,7 +97,7 @@ def resume_lanes(
     jobs: int,
     now: Callable[[], datetime],
 ) -> tuple[Lane, ...]:
-    """The lanes of ``old`` to go on with, planned as ``experiments``.
+    """Return the lanes of ``old`` to go on with, planned as ``experiments``.
 
     Raises:
         ConfigurationError: this environment is another than that of a lane.

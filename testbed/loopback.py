@@ -89,7 +89,7 @@ def serve_loopback(
 
 
 def resolver_rules(listeners: tuple[Listener, ...]) -> tuple[str, ...]:
-    """Rules for Chromium: each origin to where it listens, and every other name to nowhere."""
+    """Return the rules for Chromium: each origin to where it listens, all other names to nowhere."""
     rules = (f"MAP {each.host}:{each.port} {each.socket}" for each in listeners)
     return (*rules, "MAP * ~NOTFOUND")
 

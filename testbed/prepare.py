@@ -32,7 +32,7 @@ _log = log.logger(__name__)
 
 
 def read_catalogue() -> Catalogue:
-    """What an experiment may name here."""
+    """Return what an experiment may name here."""
     return Catalogue(
         pages=frozenset(folder.name for folder in list_pages(places.PAGES)),
         clients=frozenset(CLIENTS),
@@ -76,7 +76,7 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
 
 
 def fitting_jobs(kernel: Kernel, jobs: int) -> int:
-    """How many trials at once ``kernel`` may run of the ``jobs`` asked for."""
+    """Return how many trials at once ``kernel`` may run of the ``jobs`` asked for."""
     if not in_real_time(kernel.name):
         return jobs
     if jobs > 1:
@@ -114,7 +114,7 @@ def prepare_determinism(boots: int, client: str, version: str, jobs: int) -> tup
 
 
 def built_page(name: str, cache: Path) -> Path:
-    """The folder of the built page of whatever kind, built now if need be.
+    """Return the folder of the built page of whatever kind, built now if need be.
 
     Raises:
         ConfigurationError: there is no such page, or its files are wrong.
@@ -131,7 +131,7 @@ def built_page(name: str, cache: Path) -> Path:
 
 
 def _judge_digest() -> str:
-    """The code that turns captures and counters into proofs on the host: part of the results."""
+    """Return the digest of the code that turns captures and counters into proofs on the host."""
     package = Path(__file__).parent
     judge = (package / "judge.py").read_bytes() + hash_tree(package / "wire").encode()
     return hashlib.sha256(judge).hexdigest()

@@ -156,7 +156,7 @@ def perform(
 
 
 def disturbed(attempts: int) -> Callable[[Record], bool]:
-    """A rule: whether link or machine were not as asked, and a trial has had no ``attempts`` yet.
+    """Return a rule: take a trial again, ``attempts`` times at most, that the machine disturbed.
 
     It counts what it is asked about.  Nothing else is taken again: a failure is a result, and
     a warm-up has done what it is for.
@@ -175,7 +175,7 @@ def disturbed(attempts: int) -> Callable[[Record], bool]:
 
 
 def check_room(out: Path) -> None:
-    """See that files can still be written in ``out`` after a trial.
+    """Check that files can still be written in ``out`` after a trial.
 
     A guest writes its files there through its page cache and is never told that they do not fit:
     they are short, whatever the trial says of itself.

@@ -88,14 +88,14 @@ def perform(trial: Trial, site: Site) -> dict[str, object]:
 
 
 def _open_lab(trial: Trial, origins: int, site: Site) -> AbstractContextManager[Lab]:
-    """The lab: exact in virtual time, in real time as exact as a machine can be."""
+    """Return the lab: exact in virtual time, in real time as exact as a machine can be."""
     if site.aligned:
         return open_lab(trial.condition, origins, site.tag)
     return open_lab(trial.condition, origins, site.tag, HOST, choose_backend(), trial.seed)
 
 
 def _outcome(error: Exception) -> Outcome:
-    """What an error means for the trial: this kernel or machine cannot, too slow, or a fault."""
+    """Return what an error means for the trial: not possible here, too slow, or a fault."""
     if isinstance(error, LoadTimeoutError):
         return "timeout"
     return "unsupported" if isinstance(error, MissingError) else "failed"
@@ -154,7 +154,7 @@ def _measure(
 def _load(
     trial: Trial, site: Site, archive: Archive, lab: Lab, server: int
 ) -> tuple[PageLoad, dict[str, dict[str, int]], dict[str, float]]:
-    """The load, what the TCP counters of both ends grew by during it, and the machine meanwhile.
+    """Load the page; return the load, the growth of both ends' TCP counters, and the machine.
 
     ``server`` is the process that serves.
     """
@@ -188,7 +188,7 @@ def _load(
 
 
 def _link_of(lab: Lab) -> dict[str, float]:
-    """The numbers that the link tells of itself after a load; a kernel's own knows no lateness."""
+    """Read the link's own numbers after a load; a link of the kernel's knows no lateness."""
     told = asdict(lab.read_link())
     return {name: float(value) for name, value in told.items() if isinstance(value, int | float)}
 
@@ -221,18 +221,18 @@ def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:
 
 
 def start_argv(bundle: Path, namespace: str, moments: Moments | None) -> tuple[str, ...]:
-    """The command that starts the words after it as a client in ``namespace`` (native/start.c)."""
+    """Return the command that starts the words after it as a client (native/start.c)."""
     at = () if moments is None else (f"at-ns={moments.launch_ns}",)
     return (str(bundle / START), f"namespace={namespace}", f"user={CLIENT_USER}", *at, "--")
 
 
 def _pins(randomness: Randomness, recorded: bool) -> bool:
-    """Whether scripts get pinned clocks and random numbers."""
+    """Return whether scripts get pinned clocks and random numbers."""
     return recorded if randomness == "as-recorded" else randomness == "pinned"
 
 
 def _think_of(trial: Trial) -> Think | None:
-    """How long the server thinks before each answer; ``None``: not at all."""
+    """Return how long the server thinks before each answer; ``None``: not at all."""
     condition = trial.condition
     if not condition.server_think_ms:
         return None
@@ -240,13 +240,13 @@ def _think_of(trial: Trial) -> Think | None:
 
 
 def _tls_of(page: Path) -> Path | None:
-    """The built page's certificates; a page without an https origin has none."""
+    """Return the built page's certificates; a page without an https origin has none."""
     folder = page / "tls"
     return folder if folder.is_dir() else None
 
 
 def _offers(listeners: Iterable[Listener]) -> dict[str, bool]:
-    """Whether HTTP/2 is offered, by origin, of those with TLS."""
+    """Return whether HTTP/2 is offered, by origin, of those with TLS."""
     return {
         f"https://{each.host}{'' if each.port == 443 else f':{each.port}'}": each.h2
         for each in listeners

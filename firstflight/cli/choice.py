@@ -62,7 +62,7 @@ class Choice:
     seed: str | None
 
     def given(self) -> tuple[str, ...]:
-        """What the command line says at all, beside the bound of a run, for a message."""
+        """Return what the command line says at all, beside the bound of a run, for a message."""
         words = ["CONFIG"] if self.config else []
         words += [
             option
@@ -73,7 +73,7 @@ class Choice:
         return tuple([*words, "--set"] if self.sets else words)
 
     def load(self, catalogue: Catalogue) -> Experiment:
-        """The experiment; without a file it is the paper's table.
+        """Return the experiment; without a file it is the paper's table.
 
         Raises:
             ConfigurationError: with every problem.
@@ -100,7 +100,7 @@ class Choice:
         return experiment if self.only is None else select(experiment, self.only)
 
     def extend(self, experiment: Experiment) -> Experiment:
-        """``experiment``, which was planned before, with another bound if one is given.
+        """Return ``experiment``, which was planned before, with another bound if one is given.
 
         Raises:
             ConfigurationError: it has no bound, or the new one is no number that may be.

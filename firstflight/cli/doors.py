@@ -37,7 +37,7 @@ pass_doors = click.make_pass_decorator(Doors)
 
 
 def open_doors() -> Doors:
-    """The real ones."""
+    """Return what the program itself uses."""
     # Imported here: a test with other doors needs neither kernels nor pages.
     from testbed.prepare import prepare, prepare_determinism, read_catalogue
 

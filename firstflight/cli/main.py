@@ -61,11 +61,11 @@ class Verbs(click.Group):
     """Verbs that are imported when they are asked for: nobody waits for another verb's imports."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all verbs."""
+        """Return the names of all verbs."""
         return sorted(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb of that name, if there is one."""
+        """Return the verb of that name, if there is one."""
         if cmd_name in VERBS and cmd_name not in self.commands:
             module = import_module(f"firstflight.cli.{VERBS[cmd_name]}")
             self.add_command(getattr(module, cmd_name))

@@ -137,7 +137,7 @@ def _write_reports(doors: Doors, folder: Path) -> Presented | None:
 
 
 def _reports(folder: Path, lanes: Sequence[Lane]) -> list[Path]:
-    """The pages to look at: a run's report, or those of its lanes and what they came to."""
+    """Return the pages to look at: a run's report, or those of its lanes and what they came to."""
     found = [lane.folder / REPORT_FILE for lane in lanes]
     return found if len(found) == 1 else [*found, folder / CROSSCHECK_FILE]
 

@@ -49,7 +49,7 @@ def serve(doors: Doors, /, page: str, protocol: str, port: int | None, as_json: 
 
 
 def browser_argv(site: LoopbackSite) -> tuple[str, ...]:
-    """A browser that sees the page, and nothing else, with a profile of its own."""
+    """Return the command of a browser that sees only the page, with a profile of its own."""
     trust: tuple[str, ...] = ()
     if site.authority is not None:
         # Chromium heeds the list only where the profile is named, too.
@@ -64,7 +64,7 @@ def browser_argv(site: LoopbackSite) -> tuple[str, ...]:
 
 
 def curl_argv(site: LoopbackSite) -> tuple[str, ...]:
-    """The page's first response, by curl."""
+    """Return the curl command that fetches the page's first response."""
     root = site.archive.entries[0]
     origin = (root.scheme, root.host, root.port)
     (at,) = (e for e in site.listeners if (e.scheme, e.host, e.port) == origin)

@@ -33,7 +33,7 @@ def write_checksums(folder: Path) -> None:
 
 
 def damaged_files(folder: Path) -> tuple[str, ...]:
-    """Names of files in ``folder`` that are not as listed: altered, missing, or there besides.
+    """Return the names of files in ``folder`` that are altered, missing, or not in its list.
 
     Without a list that can be read, its own name is all that is returned.
     """
@@ -52,7 +52,7 @@ def damaged_files(folder: Path) -> tuple[str, ...]:
 
 
 def read_stamps(folder: Path) -> Stamps:
-    """What tells cheaply whether a file in ``folder`` has been written to since."""
+    """Read what shows cheaply whether a file in ``folder`` has been written to since."""
     stamps: Stamps = {}
     for name, path in _files(folder):
         seen = path.stat()
@@ -61,7 +61,7 @@ def read_stamps(folder: Path) -> Stamps:
 
 
 def damaged_since(folder: Path, stamps: Stamps) -> tuple[str, ...]:
-    """``damaged_files`` of a folder that was as listed when ``stamps`` were read."""
+    """Return ``damaged_files`` of a folder that was as listed when ``stamps`` were read."""
     try:
         if read_stamps(folder) == stamps:
             return ()

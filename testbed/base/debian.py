@@ -32,7 +32,7 @@ class PrivateApt:
     options: tuple[str, ...]
 
     def offered(self, package: str) -> list[str]:
-        """The versions of ``package`` that the suite has, newest first."""
+        """Return the versions of ``package`` that the suite has, newest first."""
         return parse_madison(proc.run(["apt-cache", *self.options, "madison", package]).stdout)
 
     def download(self, package: str, version: str) -> Path:
@@ -51,7 +51,7 @@ class PrivateApt:
 
 
 def private_apt(suite: str, folder: Path) -> PrivateApt:
-    """Apt with the state in ``folder`` and a fresh index of ``suite``.
+    """Return apt with the state in ``folder`` and a fresh index of ``suite``.
 
     Raises:
         MissingError: the keyring is missing, or no mirror is known.
@@ -87,7 +87,7 @@ def private_apt(suite: str, folder: Path) -> PrivateApt:
 
 
 def debian_mirror() -> str:
-    """The base address of a mirror of Debian's main archive, without a final slash.
+    """Return the base address of a mirror of Debian's main archive, without a final slash.
 
     Raises:
         MissingError: neither the environment, apt nor debootstrap knows one.
@@ -109,7 +109,7 @@ def debian_mirror() -> str:
 
 
 def parse_indextargets(text: str) -> str | None:
-    """The first address of Debian's main archive among lines of ``origin|label|address``.
+    """Return the first address of Debian's main archive among lines of ``origin|label|address``.
 
     Before the first ``apt-get update`` origin and label are empty; then the address decides.
     """
@@ -124,13 +124,13 @@ def parse_indextargets(text: str) -> str | None:
 
 
 def parse_debootstrap(script: str) -> str | None:
-    """The address that a debootstrap script names as its default mirror."""
+    """Return the address that a debootstrap script names as its default mirror."""
     found = re.search(r"^\s*default_mirror\s+(\S+)", script, re.MULTILINE)
     return found.group(1).strip("'\"").rstrip("/") if found else None
 
 
 def parse_madison(text: str) -> list[str]:
-    """The package versions in the output of ``apt-cache madison``, in its order (newest first)."""
+    """Return the package versions that ``apt-cache madison`` printed, newest first."""
     rows = [line.split("|") for line in text.splitlines()]
     versions = [row[1].strip() for row in rows if len(row) == 3 and "Packages" in row[2]]
     return list(dict.fromkeys(versions))

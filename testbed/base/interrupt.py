@@ -29,7 +29,7 @@ class Interruption:
 
 
 def leave_on_signals() -> None:
-    """From here on a signal ends the process at once, with a word.
+    """End the process at once on any signal from here on, with a message.
 
     ``run.sh`` starts Python with signals blocked, so that none comes before this.
     """

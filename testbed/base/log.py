@@ -36,5 +36,5 @@ def configure(*, verbose: bool = False) -> None:
 
 
 def logger(name: str) -> logging.Logger:
-    """The logger of module ``name`` (pass ``__name__``)."""
+    """Return the logger of module ``name`` (pass ``__name__``)."""
     return logging.getLogger(name)

@@ -59,7 +59,7 @@ class CpuSample:
 
 
 def read_sample(proc: Path = PROC, *, ours: bool = True) -> CpuSample:
-    """Where the processors' time has gone so far; without ``ours`` all of it is others'."""
+    """Return where the processors' time has gone so far; without ``ours`` all of it is others'."""
     tick = os.sysconf("SC_CLK_TCK")
     words = (proc / "stat").read_text().partition("\n")[0].split()[1:9]
     user, nice, system, idle, iowait, irq, softirq, steal = (int(word) / tick for word in words)
@@ -69,7 +69,7 @@ def read_sample(proc: Path = PROC, *, ours: bool = True) -> CpuSample:
 
 
 def _read_ours(proc: Path) -> int:
-    """Ticks of all processes that are seen, with those of the children that they waited for."""
+    """Read the ticks of all processes seen here and of the children that they waited for."""
     ticks = 0
     for stat in proc.glob("[0-9]*/stat"):
         try:
@@ -83,7 +83,7 @@ def _read_ours(proc: Path) -> int:
 
 
 def read_queued(process: int | str, proc: Path = PROC) -> float:
-    """Seconds that a process's first thread was ready to run so far, and did not.
+    """Return seconds that a process's first thread was ready to run so far, and did not.
 
     ``process`` is its id, or ``thread-self`` for the thread that asks.
 
@@ -108,7 +108,7 @@ def real_time_priority() -> Iterator[bool]:
 
 
 def describe_queues(plt_ms: float, client_s: float | None, server_s: float) -> dict[str, float]:
-    """How long client and server waited for a processor during a load, as a record keeps it.
+    """Return how long client and server waited for a processor during a load, as a record keeps it.
 
     Args:
         plt_ms: how long the load took.
@@ -123,7 +123,7 @@ def describe_queues(plt_ms: float, client_s: float | None, server_s: float) -> d
 
 
 def describe_machine(before: CpuSample, after: CpuSample, proc: Path = PROC) -> dict[str, float]:
-    """What the machine did between two samples, as a record keeps it.
+    """Return what the machine did between two samples, as a record keeps it.
 
     ``steal_pct`` and ``others_pct`` are shares of all processors' time, ``cpu_s`` is ours,
     ``load_1min`` and ``runnable`` are /proc/loadavg's.
@@ -143,7 +143,7 @@ def describe_machine(before: CpuSample, after: CpuSample, proc: Path = PROC) -> 
 
 
 def judge_machine(machine: Mapping[str, float]) -> tuple[str, ...]:
-    """A sentence for each reading beyond its limit."""
+    """Return a sentence for each reading beyond its limit."""
     return tuple(
         f"{words} {machine[name]:.3g} {unit} (limit {limit:g} {unit})"
         for name, (limit, unit, words) in LIMITS.items()

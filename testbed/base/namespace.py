@@ -54,7 +54,7 @@ class Namespace:
             os.close(outside)
 
     def read_sysctl(self, name: str) -> str:
-        """Value of ``net.*`` sysctl ``name`` (dots) inside, with single spaces."""
+        """Return value of ``net.*`` sysctl ``name`` (dots) inside, with single spaces."""
         with self.entered():
             return " ".join(_sysctl_path(name).read_text().split())
 

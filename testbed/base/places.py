@@ -24,13 +24,13 @@ DEFAULT_CONFIG = CONFIGS / "paper-table1.toml"
 
 
 def cache() -> Path:
-    """The cache folder, whether it exists or not."""
+    """Return the cache folder, whether it exists or not."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "firstflight"
 
 
 def built_part(name: str) -> Path:
-    """The folder of a part that bootstrap built: ``native`` or ``js``.
+    """Return the folder of a part that bootstrap built: ``native`` or ``js``.
 
     Raises:
         MissingError: bootstrap has not run.
@@ -46,7 +46,7 @@ def built_part(name: str) -> Path:
 
 
 def describe_version() -> str:
-    """``firstflight`` and its version, which ``pyproject.toml`` says."""
+    """Return ``firstflight`` and its version, which ``pyproject.toml`` says."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return f"{project['name']} {project['version']}"
 

@@ -21,7 +21,7 @@ _NAME = re.compile(rf"firstflight-({'|'.join(get_args(Purpose))})-[a-z0-9_]{{8}}
 
 @contextmanager
 def scratch_folder(purpose: Purpose) -> Iterator[Path]:
-    """An empty folder for the time of the block."""
+    """Yield an empty folder for the time of the block."""
     with tempfile.TemporaryDirectory(prefix=f"firstflight-{purpose}-") as name:
         folder = Path(name)
         with _opened(folder) as descriptor:
@@ -30,7 +30,7 @@ def scratch_folder(purpose: Purpose) -> Iterator[Path]:
 
 
 def find_scratch(temporary: Path) -> Iterator[tuple[Path, bool]]:
-    """This user's scratch folders in ``temporary``, and whether a process uses each."""
+    """Yield this user's scratch folders in ``temporary``, and whether a process uses each."""
     for folder in sorted(temporary.glob("firstflight-*")):
         with suppress(FileNotFoundError):  # it ended meanwhile
             found = folder.lstat()

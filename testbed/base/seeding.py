@@ -11,12 +11,12 @@ _BITS = 53  # of a float's precision
 
 
 def start_offset_ns(seed: int, start_spread_ms: float) -> int:
-    """How much later than the round instant a load starts: from 0 to below ``start_spread_ms``."""
+    """Return how long after the round instant a load starts: 0 to below ``start_spread_ms``."""
     return int(_uniform(seed, "start") * start_spread_ms * 1e6)
 
 
 def think_factor(seed: int, request: str, think_spread_pct: float) -> float:
-    """The factor of one think time, uniform in 1 - spread to 1 + spread.
+    """Return the factor of one think time, uniform in 1 - spread to 1 + spread.
 
     ``request`` names the think time, such as ``server GET http://www.page.test/``: another name or
     another seed gives another factor.
@@ -25,6 +25,6 @@ def think_factor(seed: int, request: str, think_spread_pct: float) -> float:
 
 
 def _uniform(seed: int, name: str) -> float:
-    """From 0 to below 1, by ``seed`` and ``name`` alone."""
+    """Return from 0 to below 1, by ``seed`` and ``name`` alone."""
     digest = hashlib.sha256(f"{seed} {name}".encode("utf-8", "surrogateescape")).digest()
     return (int.from_bytes(digest[:8], "big") >> (64 - _BITS)) / (1 << _BITS)

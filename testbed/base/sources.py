@@ -50,7 +50,7 @@ def digest_sources(files: Iterable[Path]) -> str:
 
 
 def _source(module: str) -> Path | None:
-    """The file of ``module``; ``None`` if it is none of ours."""
+    """Return the file of ``module``; ``None`` if it is none of ours."""
     if module.partition(".")[0] != PACKAGE.name:
         return None
     path = PACKAGE.joinpath(*module.split(".")[1:])
@@ -59,7 +59,7 @@ def _source(module: str) -> Path | None:
 
 
 def _imported(text: str) -> list[str]:
-    """Names that may be modules of ours, out of the source ``text``."""
+    """Return the names that may be modules of ours, out of the source ``text``."""
     named: list[str] = []
     for found in _IMPORTED.finditer(_FOR_TYPES.sub("", text)):
         package = found["package"]

@@ -14,13 +14,13 @@ UNIT_SUFFIXES = frozenset({
 
 
 def stem(name: str) -> str:
-    """``name`` without its unit: ``rtt_ms`` gives ``rtt``; a name that has none is unchanged."""
+    """Return ``name`` without its unit, if it has one: ``rtt_ms`` gives ``rtt``."""
     head, _, tail = name.rpartition("_")
     return head if head and tail.lower() in UNIT_SUFFIXES else name
 
 
 def nearest(wrong: str, valid: Iterable[str]) -> str | None:
-    """The name in ``valid`` that ``wrong`` most likely meant, or None when nothing is near."""
+    """Return the name in ``valid`` that ``wrong`` most likely meant; None: none is near."""
     names = sorted(valid)
     folded = {name.lower().replace("-", "_"): name for name in names}
     asked = wrong.lower().replace("-", "_")
@@ -37,6 +37,6 @@ def nearest(wrong: str, valid: Iterable[str]) -> str | None:
 
 
 def did_you_mean(wrong: str, valid: Iterable[str]) -> str:
-    """A trailing `` (did you mean ...?)``, or nothing when no valid name is near."""
+    """Return a trailing `` (did you mean ...?)``, or nothing when no valid name is near."""
     name = nearest(wrong, valid)
     return f" (did you mean {name!r}?)" if name is not None else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def format_duration(seconds: float) -> str:
-    """``seconds`` in the two largest units that matter: ``4.2 s``, ``1 min 05 s``, ``2 h 03 min``.
+    """Return a duration in its two largest units: ``4.2 s``, ``1 min 05 s``, ``2 h 03 min``.
 
     Raises:
         ValueError: ``seconds`` is negative or not a number.
@@ -21,7 +21,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_bytes(count: int) -> str:
-    """``count`` bytes in binary units with one decimal: ``512 B``, ``1.5 KiB``, ``2.0 GiB``.
+    """Return ``count`` bytes in binary units with one decimal: ``512 B``, ``1.5 KiB``, ``2.0 GiB``.
 
     Raises:
         ValueError: ``count`` is negative.
@@ -39,5 +39,5 @@ def format_bytes(count: int) -> str:
 
 
 def format_count(number: int, what: str) -> str:
-    """``1 host``, ``2 hosts``: for names that take an s."""
+    """Return ``1 host``, ``2 hosts``: for names that take an s."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -17,7 +17,7 @@ DEFAULT_PORT = ":443"
 
 
 def wanted_protocols(page: Archive, protocol: str) -> dict[str, str]:
-    """Origin (``host`` or ``host:port``) of each https origin -> the protocol that it is to speak.
+    """Map each https origin (``host`` or ``host:port``) to the protocol that it is to speak.
 
     Args:
         page: the recorded page; an origin was recorded over HTTP/2 if any of its responses was.

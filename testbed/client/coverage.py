@@ -88,7 +88,7 @@ def describe_load(
 
 
 def list_due(page: Archive) -> list[str]:
-    """URLs that a load is to ask for, each as often as recorded and in recorded order.
+    """Return URLs that a load is to ask for, each as often as recorded and in recorded order.
 
     Not due are what was recorded after the load event, and revalidations (RFC 9111 section 4.3):
     they are the business of a client's cache, and not every client has one.
@@ -99,7 +99,7 @@ def list_due(page: Archive) -> list[str]:
 def list_altered(
     page: Archive, bodies: Iterable[tuple[str, T]], recorded: Callable[[Entry], T]
 ) -> tuple[str, ...]:
-    """URLs among ``bodies`` whose body is not one that the page holds for them, in their order.
+    """List the URLs of ``bodies`` whose body is none that the page holds for them, in their order.
 
     A body stands for itself by its length or its digest, and ``recorded`` gives the same of a
     resource whose response has a body.  What the page does not hold is not looked at.
@@ -112,7 +112,7 @@ def list_altered(
 
 
 def without_fragment(url: str) -> str:
-    """The URL as it goes to a server."""
+    """Return the URL as it goes to a server."""
     return url.partition("#")[0]
 
 
@@ -130,16 +130,16 @@ def _surplus(these: Iterable[str], those: Iterable[str]) -> tuple[str, ...]:
 def unreached(
     requests: Iterable[RequestTiming], served: Collection[tuple[str, int]]
 ) -> tuple[str, ...]:
-    """Misses that no server saw: requests to a host and port that the page does not have.
+    """Return the misses that no server saw: requests to a host and port that are not the page's.
 
-    The client does not say which method such a request would have had: ``UNREACHED`` stands there.
+    The client does not say which method such a request would have had: it is ``UNREACHED``.
     """
     urls = [without_fragment(request.url) for request in requests]
     return tuple(f"{UNREACHED} {url}" for url in urls if _leads_nowhere(url, served))
 
 
 def check_protocols(replay: Replay, offers: Mapping[str, bool]) -> tuple[str, ...]:
-    """A sentence for each origin over TLS that was spoken to in another protocol than it offers.
+    """Return a sentence for each TLS origin that did not speak the protocol which it offers.
 
     ``offers`` says of each origin (``https://host``, with the port if it is not 443) whether it
     speaks HTTP/2: its server prefers that to HTTP/1.1, and a client that does not is not under
@@ -157,7 +157,7 @@ def check_protocols(replay: Replay, offers: Mapping[str, bool]) -> tuple[str, ..
 def judge_coverage(
     load: PageLoad, replay: Replay, recorded: Sequence[Entry], allow_misses: bool
 ) -> str | None:
-    """Why the load does not count, in a sentence; ``None`` when it counts.
+    """Return why the load does not count, in a sentence; ``None`` when it counts.
 
     ``replay.missed`` holds all misses, those that no server saw included.  ``allow_misses``
     forgives misses, recorded requests that were not made and those that were made too often, but
@@ -181,7 +181,7 @@ def _compare(load: PageLoad, replay: Replay) -> Iterator[str]:
 
 
 def _recorded_errors(replay: Replay, recorded: Sequence[Entry]) -> list[str]:
-    """URLs that failed because what answered them was recorded as an error."""
+    """Return URLs that failed because what answered them was recorded as an error."""
     errors = {entry.url for entry in recorded if entry.status >= FIRST_ERROR_STATUS}
     return _urls(one.asked for one in replay.inexact if _urls([one.answered])[0] in errors)
 
@@ -194,7 +194,7 @@ def _complain(what: str, requests: Sequence[str]) -> Iterator[str]:
 
 
 def _urls(lines: Iterable[str]) -> list[str]:
-    """The URL of each ``METHOD URL``."""
+    """Return the URL of each ``METHOD URL``."""
     return [line.partition(" ")[2] for line in lines]
 
 

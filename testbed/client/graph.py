@@ -76,7 +76,7 @@ class Graph:
 
 
 def read_exchange(item: dict[str, Any]) -> Exchange:
-    """One request of the result file."""
+    """Return one request of the result file."""
     headers = tuple((name, value) for name, value in item["headers"])
     head, body = item["header_bytes"], item["body_bytes"]
     encoded = any(name.lower() == "content-encoding" for name, _ in headers)
@@ -106,7 +106,7 @@ def read_exchange(item: dict[str, Any]) -> Exchange:
 
 
 def _digest(resource: Entry) -> str:
-    """SHA-256 of the body that a response brings: none of a response that has none by its status.
+    """Return the SHA-256 of the body that a response brings, of no bytes where it brings none.
 
     A resource's file has it for its name.
     """
@@ -159,7 +159,7 @@ def _describe(order: LoadOrder, result: Path) -> dict[str, Any]:
 
 
 def _phases(item: dict[str, Any]) -> dict[str, float]:
-    """HAR's phases; name lookup and connection set-up are in the time blocked."""
+    """Return HAR's phases; name lookup and connection set-up are in the time blocked."""
     known, sent, first, end = (
         item[name] for name in ("known_ms", "sent_ms", "first_byte_ms", "end_ms")
     )

@@ -54,7 +54,7 @@ def run_logged(
 
 
 def read_tail(log: Path) -> str:
-    """The end of a log, for an error message."""
+    """Return the end of a log, for an error message."""
     text = log.read_bytes()[-TAIL_BYTES:].decode(errors="replace").strip()
     return text or "(no output)"
 

@@ -93,7 +93,7 @@ SAME_PROCESSOR = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-ERMS,-FSR
 
 
 def read_authority(order: LoadOrder) -> str | None:
-    """Fingerprint of the key behind the lab's certificates; ``None`` when the order has no TLS.
+    """Read the fingerprint of the lab's authority; ``None`` when the order has no TLS.
 
     Raises:
         LoadError: the built page lacks it.
@@ -108,7 +108,7 @@ def read_authority(order: LoadOrder) -> str | None:
 
 
 def client_environment(order: LoadOrder) -> dict[str, str]:
-    """Environment of a client's processes: the same whoever runs it, with no user's settings."""
+    """Return the environment of a client's processes: the same for all users, without settings."""
     return {
         "GLIBC_TUNABLES": SAME_PROCESSOR,
         "HOME": str(order.scratch),

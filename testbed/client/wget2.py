@@ -106,7 +106,7 @@ class Ended:
 
 
 def list_urls(page: Archive) -> list[str]:
-    """The URLs to feed, root first: what GET asks for before the load event, less the rest.
+    """Return the URLs to feed, root first: what GET asks for before the load event, less the rest.
 
     The rest is what a listed redirect leads to.
     """
@@ -121,7 +121,7 @@ def list_urls(page: Archive) -> list[str]:
 
 
 def wget2_argv(urls: Path, stats: Path) -> tuple[str, ...]:
-    """Command that fetches the URLs in the file ``urls`` once, keeps no body, logs all."""
+    """Return the command that fetches the URLs in ``urls`` once, keeps no body, logs all."""
     return (
         *("wget2", "--no-config", "--no-hsts", "--no-netrc", f"--max-threads={THREADS}"),
         *("--tries=1", "--progress=none", "--debug", f"--stats-site=csv:{stats}"),
@@ -130,7 +130,7 @@ def wget2_argv(urls: Path, stats: Path) -> tuple[str, ...]:
 
 
 def tls_arguments(order: LoadOrder) -> tuple[str, ...]:
-    """What to trust and to speak over TLS; nothing for an order without an authority.
+    """Return what to trust and to speak over TLS; nothing for an order without an authority.
 
     Nobody but the lab's authority is trusted, and nobody is asked about its certificates.
     """
@@ -144,7 +144,7 @@ def tls_arguments(order: LoadOrder) -> tuple[str, ...]:
 
 
 def read_version() -> str:
-    """What ``wget2 --version`` says of itself.
+    """Return what ``wget2 --version`` says of itself.
 
     Raises:
         LoadError: it does not say.
@@ -156,7 +156,7 @@ def read_version() -> str:
 
 
 def parse_stats(lines: Iterable[str]) -> list[Ended]:
-    """The lines of ``--stats-site=csv``, in the order in which the requests ended."""
+    """Return the lines of ``--stats-site=csv``, in the order in which the requests ended."""
     return [
         Ended(
             url=row["URL"],
@@ -173,7 +173,7 @@ def parse_stats(lines: Iterable[str]) -> list[Ended]:
 def join(
     sent: Sequence[Sent], ended: Sequence[Ended], recorded: Sequence[str], plt_ms: float
 ) -> list[Exchange]:
-    """Each sent request with its end; one without an end has failed, with status 0.
+    """Return each sent request with its end; one without an end has failed, with status 0.
 
     The log does not tell http from https: requests of one host and path are taken to be sent in
     the order in which they ended, and then in the order of ``recorded`` URLs.
@@ -199,7 +199,7 @@ def join(
 
 
 def _length(resource: Entry) -> int:
-    """Bytes of the body that a response to GET brings."""
+    """Return the bytes of the body that a response to GET brings."""
     return 0 if resource.status in BODILESS else resource.body_size
 
 
@@ -236,7 +236,7 @@ class Sent:
 
 
 def parse_sent(log: str, started_ms: float, known: Collection[str]) -> list[Sent]:
-    """The requests in the log, in the order in which they were sent.
+    """Return the requests in the log, in the order in which they were sent.
 
     Args:
         log: the log, whose times of day are UTC.
@@ -259,7 +259,7 @@ def parse_sent(log: str, started_ms: float, known: Collection[str]) -> list[Sent
 
 
 def _since(clock: list[str], started_ms: float) -> float:
-    """Ms from the start of the load to a time of day."""
+    """Return the ms from the start of the load to a time of day."""
     hour, minute, second, ms = map(int, clock)
     of_day_ms = ((hour * 60 + minute) * 60 + second) * 1e3 + ms
     start = datetime.fromtimestamp(started_ms / 1e3, UTC)

@@ -40,7 +40,7 @@ class Catalogue:
     kernels: Mapping[str, tuple[str, ...]]
 
     def names(self) -> dict[str, frozenset[str]]:
-        """The valid names by what they name."""
+        """Return the valid names by what they name."""
         return {
             "page": self.pages,
             "client": self.clients,
@@ -243,7 +243,7 @@ def _condition(values: Mapping[str, Any], point: Mapping[str, Any]) -> Condition
 
 
 def _kernel(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, tuple[str, ...]]:
-    """The kernel's name and its version, or versions, to run on."""
+    """Return the kernel's name and its version, or versions, to run on."""
     asked = values.get("kernel", {})
     name = asked.get("name", "virtual")
     if "versions" in asked:

@@ -55,7 +55,7 @@ class FileKnob:
 
 
 def unique(values: list[Any]) -> list[Any]:
-    """``values``, refused when one of them is there twice."""
+    """Return ``values``, refused when one of them is there twice."""
     twice = [value for index, value in enumerate(values) if value in values[:index]]
     if twice:
         problem = f"{twice[0]!r} stands in the list twice"
@@ -94,7 +94,7 @@ def _of(each: Declared) -> FileKnob:
 
 
 def _numbers(each: Declared, plain: type | UnionType) -> str:
-    """The numbers that a knob takes, in words."""
+    """Return the numbers that a knob takes, in words."""
     knob = each.knob
     what = "whole number" if plain is int else _QUANTITIES.get(knob.unit, "number")
     if knob.above is not None:
@@ -103,7 +103,7 @@ def _numbers(each: Declared, plain: type | UnionType) -> str:
 
 
 def _check_listed(what: str, name: str, info: ValidationInfo) -> str:
-    """A name from the catalogue that validation is given as its context."""
+    """Return a name from the catalogue that validation is given as its context."""
     names: Mapping[str, frozenset[str]] = info.context or {}
     valid = names.get(what, frozenset())
     if name in valid:
@@ -127,12 +127,12 @@ FIXED: dict[str, FileKnob] = {n: one for n, one in _WHOLE.items() if not one.tab
 
 
 def paths() -> dict[KeyPath, FileKnob]:
-    """Every knob by its full path in the file, without [sweep]."""
+    """Return every knob by its full path in the file, without [sweep]."""
     return {knob.path: knob for knob in (SWEPT | FIXED | KERNEL).values()}
 
 
 def explain(knob: FileKnob) -> dict[str, str | bool | int]:
-    """All that is known of a knob, for people and programs."""
+    """Return all that is known of a knob, for people and programs."""
     about = knob.declared.knob
     return {
         "knob": ".".join(knob.path),

@@ -11,7 +11,7 @@ from testbed.model import Condition, Trial
 
 
 def varying(conditions: Sequence[Condition]) -> tuple[str, ...]:
-    """The knobs on which ``conditions`` differ, the page always among them."""
+    """Return the knobs on which ``conditions`` differ, the page always among them."""
     return tuple(
         name
         for name in SWEPT
@@ -20,13 +20,13 @@ def varying(conditions: Sequence[Condition]) -> tuple[str, ...]:
 
 
 def label(trial: Trial, names: Sequence[str], seeds: bool = False) -> str:
-    """``page=amazon rtt_ms=20 tfo=false``, with ``seed=3`` when there are several."""
+    """Return ``page=amazon rtt_ms=20 tfo=false``, with ``seed=3`` when there are several."""
     words = [f"{name}={knob_text(knob_of(trial.condition, name))}" for name in names]
     return " ".join([*words, f"seed={trial.seed}"] if seeds else words)
 
 
 def knob_of(condition: Condition, name: str) -> Any:
-    """The value of knob ``name`` in ``condition``, as an experiment file would give it."""
+    """Return the value of knob ``name`` in ``condition``, as an experiment file would give it."""
     part: Any = condition
     for table in SWEPT[name].table:
         part = getattr(part, table)
@@ -35,7 +35,7 @@ def knob_of(condition: Condition, name: str) -> Any:
 
 
 def knob_text(value: Any) -> str:
-    """``value`` as people type it: ``20``, ``false``, ``amazon``; 20 and 20.0 are the same."""
+    """Return ``value`` as people type it: ``20``, ``false``, ``amazon``; 20.0 is ``20``."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, str) else toml_text(value)

@@ -19,7 +19,7 @@ _SCHEMA = 1
 
 
 def split(experiment: Experiment) -> tuple[Experiment, ...]:
-    """``experiment`` for each of its kernel versions; itself where it has one."""
+    """Return ``experiment`` for each of its kernel versions; itself where it has one."""
     lanes = (
         replace(experiment, kernel_version=version, kernel_versions=())
         for version in experiment.kernel_versions
@@ -44,7 +44,7 @@ def write_lanes(directory: Path, names: Sequence[str]) -> None:
 
 
 def read_lanes(directory: Path) -> tuple[str, ...]:
-    """The names of the lanes in ``directory``; none when it is no folder of lanes.
+    """Return the names of the lanes in ``directory``; none when it is no folder of lanes.
 
     Raises:
         StorageError: its ``lanes.json`` cannot be read, or says something else.
@@ -87,5 +87,5 @@ def refuse_lanes(directory: Path) -> None:
 
 
 def _is_name(name: object) -> bool:
-    """Whether ``name`` is that of a folder beside ``lanes.json``, and no way out of there."""
+    """Return whether ``name`` is that of a folder beside ``lanes.json``, and leads nowhere else."""
     return isinstance(name, str) and name == Path(name).name and name not in ("", ".", "..")

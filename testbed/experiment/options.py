@@ -44,7 +44,7 @@ def parse_override(text: str) -> Override:
 
 
 def parse_value(text: str, knob: FileKnob) -> Any:
-    """The TOML value that ``text`` is; plain words are text, quotes or not."""
+    """Return the TOML value that ``text`` is; plain words are text, quotes or not."""
     try:
         value = parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -53,7 +53,7 @@ def parse_value(text: str, knob: FileKnob) -> Any:
 
 
 def find_knob(key: str) -> tuple[KeyPath, FileKnob]:
-    """The path in the file and the knob that a bare or dotted ``key`` names.
+    """Return the path in the file and the knob that a bare or dotted ``key`` names.
 
     Raises:
         ConfigurationError: no knob has that name.

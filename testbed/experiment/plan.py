@@ -18,7 +18,7 @@ from testbed.model import Experiment, Trial, in_real_time
 
 
 def plan_trials(experiment: Experiment, repetitions: int | None = None) -> tuple[Trial, ...]:
-    """Every condition with every repetition; repetition ``r`` has the seed ``seed + r``.
+    """Return every condition with every repetition; repetition ``r`` has the seed ``seed + r``.
 
     Without ``repetitions`` there are as many as a run makes before it first looks whether it may
     stop.  Warm-ups come first.  In real time each block is shuffled by its number and the seed
@@ -49,7 +49,7 @@ def plan_trials(experiment: Experiment, repetitions: int | None = None) -> tuple
 
 
 def choose_trials(trials: Sequence[Trial], done: frozenset[str]) -> tuple[Trial, ...]:
-    """Those of ``trials`` that must run when the trials ``done`` have an ``ok`` record.
+    """Return those of ``trials`` that must run when the trials ``done`` have an ``ok`` record.
 
     A condition is warmed up each time that it is to run: a resumed run finds a cold machine.
     """
@@ -60,7 +60,7 @@ def choose_trials(trials: Sequence[Trial], done: frozenset[str]) -> tuple[Trial,
 
 
 def positions(trials: Sequence[Trial]) -> dict[str, int]:
-    """The place of each trial in its block, by trial id; empty in virtual time."""
+    """Return the place of each trial in its block, by trial id; empty in virtual time."""
     begun: Counter[tuple[bool, int]] = Counter()
     places: dict[str, int] = {}
     for trial in trials:
@@ -78,7 +78,7 @@ def _warmup_blocks(experiment: Experiment) -> int:
 
 
 def _block(experiment: Experiment, repetition: int) -> list[Trial]:
-    """Every condition once, all with one seed, in the order in which they run."""
+    """Return every condition once, all with one seed, in the order in which they run."""
     trials = [
         Trial(
             condition=condition,

@@ -33,7 +33,7 @@ DRAWS_REMEDY = (
 
 
 def all_settled(_experiment: Experiment, _records: Sequence[Record]) -> tuple[str, ...]:
-    """What a caller without an analysis knows: nothing calls for more."""
+    """Return what a caller without an analysis knows: nothing calls for more."""
     return ()
 
 
@@ -61,7 +61,7 @@ def look_points(experiment: Experiment, records: Iterable[Record]) -> Iterator[i
 
 
 def seeds_differ(loads: Sequence[PageLoad]) -> bool | None:
-    """Whether one of ``loads`` took another time than the first, in all or in a single request.
+    """Return whether a load took another time than the first, in all or in a single request.
 
     ``None``: there are not two of them.
     """
@@ -71,12 +71,12 @@ def seeds_differ(loads: Sequence[PageLoad]) -> bool | None:
 
 
 def draws_nothing(experiment: Experiment) -> bool:
-    """Whether no knob of ``experiment`` asks for a draw; two equal loads are no chance then."""
+    """Return whether no knob of ``experiment`` asks for a draw: then equal loads are no chance."""
     return not any(map(_draws, experiment.conditions))
 
 
 def nothing_varies(records: Iterable[Record]) -> bool:
-    """Whether every condition has loads that count, two at least, and no seed made a difference."""
+    """Return whether each condition has two counted loads or more, and no seed mattered."""
     loads: dict[Condition, dict[str, PageLoad]] = defaultdict(dict)
     for record in records:
         if record.outcome == "ok" and record.load is not None and not record.trial.warm_up:

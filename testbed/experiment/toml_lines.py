@@ -24,7 +24,7 @@ _TOKEN = re.compile(
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The document that ``text`` is.
+    """Return the document that ``text`` is.
 
     Raises:
         tomllib.TOMLDecodeError: it is none, or beyond what ``tomllib`` can read.
@@ -58,7 +58,7 @@ def find_lines(text: str) -> dict[KeyPath, int]:
 
 
 def locate(lines: dict[KeyPath, int], path: KeyPath) -> int | None:
-    """The line of ``path``, or of the nearest table or key above it that has one."""
+    """Return the line of ``path``, or of the nearest table or key above it that has one."""
     for length in range(len(path), 0, -1):
         if path[:length] in lines:
             return lines[path[:length]]
@@ -71,7 +71,7 @@ def _note(lines: dict[KeyPath, int], path: KeyPath, line: int) -> None:
 
 
 def _statement_end(text: str, at: int) -> int:
-    """The end of the line on which the statement at ``at`` ends: a value may span lines."""
+    """Return the end of the line on which the statement at ``at`` ends: a value may span lines."""
     depth = 0
     for found in _TOKEN.finditer(text, at):
         mark = found[0]
@@ -82,7 +82,7 @@ def _statement_end(text: str, at: int) -> int:
 
 
 def _key_path(key: str, line: str) -> KeyPath:
-    """The parts of a dotted, perhaps quoted key, again by tomllib: ``a."b c"`` gives (a, b c)."""
+    """Return the parts of a dotted, perhaps quoted key: ``a."b c"`` gives (a, b c)."""
     try:
         node: object = tomllib.loads(f"{key.strip()} = 0")
     except tomllib.TOMLDecodeError:  # a quoted key that holds '=' or ']': the line as it stands

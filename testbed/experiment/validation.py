@@ -28,7 +28,7 @@ def _swept(kind: Any) -> Any:
 
 
 def _model(name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
-    """A model whose fields may all be left out; what was left out is not in its dump."""
+    """Return a model whose fields may all be left out; what was left out is not in its dump."""
     optional: dict[str, Any] = {key: (kind, None) for key, kind in fields.items()}
     return create_model(name, __config__=_CONFIG, **optional)
 
@@ -69,13 +69,13 @@ def validate(
 
 
 def keys_of(table: tuple[str, ...]) -> tuple[str, ...]:
-    """The keys that may stand in ``table``; ``()`` is the top of the file."""
+    """Return the keys that may stand in ``table``; ``()`` is the top of the file."""
     model = TABLES[table[0]] if table else _File
     return tuple(model.model_fields)
 
 
 def describe(errors: list[ErrorDetails], document: Mapping[str, Any], where: Where) -> list[str]:
-    """One line for each wrong key or value of ``document``; ``where`` gives a key's place."""
+    """Return a line for each wrong key or value of ``document``; ``where`` gives a key's place."""
     lines: dict[tuple[str | int, ...], str] = {}
     for error in errors[:_MOST_PROBLEMS]:
         spot = _spot(error["loc"], document)
@@ -88,7 +88,7 @@ def describe(errors: list[ErrorDetails], document: Mapping[str, Any], where: Whe
 
 
 def toml_text(value: Any) -> str:
-    """``value`` as it would stand in a TOML file, shortened if long."""
+    """Return ``value`` as it would stand in a TOML file, shortened if long."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):  # a hexadecimal number of thousands of digits, or depth
@@ -97,7 +97,7 @@ def toml_text(value: Any) -> str:
 
 
 def _spot(loc: tuple[str | int, ...], document: Mapping[str, Any]) -> tuple[str | int, ...]:
-    """The part of pydantic's location that exists in the document (it adds names of types)."""
+    """Return the part of pydantic's location that is in the document: it adds names of types."""
     node: Any = document
     for depth, part in enumerate(loc):
         inside = (isinstance(node, dict) and part in node) or (

@@ -24,7 +24,7 @@ _log = log.logger(__name__)
 
 
 def open_kernel(name: str, version: str, cache: Path, bundle: Path, progress: Progress) -> Kernel:
-    """The kernel ``name`` in ``version``, built into ``cache`` first if it is not there.
+    """Return the kernel ``name`` in ``version``, built into ``cache`` first if it is not there.
 
     ``bundle`` is what its guests are given; ``progress`` is told what a build does.
 
@@ -64,7 +64,7 @@ def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -
 
 
 def _is_jailed() -> bool:
-    """Whether guests are jailed: if not, somebody has asked for it by name.
+    """Return whether guests are jailed; if not, the caller has asked for that by name.
 
     Raises:
         MissingError: this machine has no jail, and nobody has.
@@ -97,7 +97,7 @@ def _open_host(version: str, _cache: Path, bundle: Path, _progress: Progress) ->
 
 
 def kernel_versions(name: str) -> tuple[str, ...]:
-    """The versions of a kernel that an experiment may ask for here, the default first.
+    """Return the versions of a kernel that an experiment may ask for here, the default first.
 
     The host kernel has one: what runs.
     """

@@ -52,7 +52,7 @@ class KernelBuild:
 
 
 def build_key(pin: Pin, compiler: str) -> str:
-    """SHA-256 hex of everything that decides the binary."""
+    """Return the SHA-256 hex of everything that decides the binary."""
     return digest(
         {
             "source": pin.tarball_sha256,
@@ -65,12 +65,12 @@ def build_key(pin: Pin, compiler: str) -> str:
 
 
 def build_folder(pin: Pin, compiler: str, cache: Path) -> Path:
-    """Where the build of ``pin`` by ``compiler`` is, or will be."""
+    """Return where the build of ``pin`` by ``compiler`` is, or will be."""
     return cache / "kernels" / f"{pin.version}-{build_key(pin, compiler)[:12]}"
 
 
 def find_kernel(pin: Pin, cache: Path, allow_revision: bool = False) -> KernelBuild | None:
-    """The kernel of ``pin`` if it is in the cache, whole and built from the same inputs.
+    """Return the kernel of ``pin`` if it is in the cache, whole and built from the same inputs.
 
     With ``allow_revision`` also one from another Debian revision of the same upstream source.
     Where there is no compiler to build another with, the one that built it does not matter.
@@ -89,7 +89,7 @@ def find_kernel(pin: Pin, cache: Path, allow_revision: bool = False) -> KernelBu
 def ensure_kernel(
     pin: Pin, cache: Path, jobs: int, progress: Progress, allow_revision: bool = False
 ) -> KernelBuild:
-    """The kernel of ``pin``, built with ``jobs`` compilers at once unless the cache has it.
+    """Return the kernel of ``pin``, built with ``jobs`` compilers at once unless the cache has it.
 
     Raises:
         MissingError: build packages, the source, or an asked option are not to be had.
@@ -144,7 +144,7 @@ def _build(pin: Pin, tarball: Path, cache: Path, jobs: int, progress: Progress) 
 
 
 def _read_build(folder: Path, pin: Pin) -> KernelBuild | None:
-    """The build in ``folder``; None when it is not there or not whole."""
+    """Return the build in ``folder``; None when it is not there or not whole."""
     try:
         identity = KernelIdentity(**json.loads((folder / "build.json").read_text()))
     except (OSError, ValueError, TypeError):
@@ -156,7 +156,7 @@ def _read_build(folder: Path, pin: Pin) -> KernelBuild | None:
 
 
 def _damaged(pin: Pin, cache: Path) -> Path | None:
-    """The build of ``pin`` by this compiler, if it is there, which no ``find_kernel`` has found."""
+    """Return the folder of this compiler's build of ``pin``, which ``find_kernel`` has not found."""
     folder = build_folder(pin, read_compiler(), cache)
     return folder if folder.exists() else None
 

@@ -70,7 +70,7 @@ def check_machine() -> None:
 
 
 def read_compiler() -> str:
-    """The first line of ``gcc --version``."""
+    """Return the first line of ``gcc --version``."""
     return proc.run(["gcc", "--version"]).stdout.splitlines()[0]
 
 
@@ -106,7 +106,7 @@ def compile_kernel(pin: Pin, tarball: Path, work: Path, jobs: int, progress: Pro
 
 
 def parse_config(text: str) -> dict[str, str]:
-    """The options of a kernel configuration; one that "is not set" has the value ``n``."""
+    """Return the options of a kernel configuration; one that "is not set" has the value ``n``."""
     options = {}
     for line in text.splitlines():
         if line.startswith("CONFIG_") and "=" in line:
@@ -118,7 +118,7 @@ def parse_config(text: str) -> dict[str, str]:
 
 
 def lost_options(asked: dict[str, str], got: dict[str, str]) -> list[str]:
-    """One phrase for each asked option that the kernel's configuration does not hold."""
+    """Return one phrase for each asked option that the kernel's configuration does not hold."""
     return [
         f"{name}={value} (is {got.get(name, 'not there')})"
         for name, value in asked.items()

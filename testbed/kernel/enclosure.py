@@ -56,7 +56,7 @@ class Given:
 
 
 def enclosure_argv(given: Given, environment: dict[str, str]) -> tuple[str, ...]:
-    """The command that runs the words after it inside, with ``environment`` and nothing else."""
+    """Return the command that runs the words after it inside, with ``environment`` only."""
     capabilities = (("--cap-add", name) for name in (*CAPABILITIES, *WISHED))
     merged = (("--symlink", f"usr/{name}", f"/{name}") for name in ("bin", "sbin", "lib", "lib64"))
     variables = (("--setenv", name, value) for name, value in environment.items())
@@ -96,7 +96,7 @@ def effective_capabilities(status: str) -> int:
 
 
 def parse_capabilities(status: str) -> tuple[str, ...]:
-    """The needed capabilities that a process lacks, with reasons, from its /proc/PID/status."""
+    """Return the needed capabilities that a process lacks, with reasons, from its /proc/PID/status."""
     effective = effective_capabilities(status)
     return tuple(
         f"{name} ({reason})"

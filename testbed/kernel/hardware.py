@@ -23,7 +23,7 @@ os._exit(0 if ctypes.CDLL(None).syscall(158, 0x1012, 0) == 0 else 1)
 
 
 def read_hardware() -> dict[str, str]:
-    """Ask the running kernel; what it does not tell is ``unknown``."""
+    """Read it from the running kernel; what that does not say is ``unknown``."""
     return {
         "build": os.uname().version,
         "processor": parse_processor(_read(CPUINFO)),
@@ -35,7 +35,7 @@ def read_hardware() -> dict[str, str]:
 
 
 def parse_processor(cpuinfo: str) -> str:
-    """Model name, stepping and microcode of the first processor in /proc/cpuinfo."""
+    """Return the model name, stepping and microcode of the first processor in /proc/cpuinfo."""
     fields: dict[str, str] = {}
     for line in cpuinfo.partition("\n\n")[0].splitlines():
         name, _, value = line.partition(":")
@@ -45,7 +45,7 @@ def parse_processor(cpuinfo: str) -> str:
 
 
 def read_mitigations(folder: Path) -> str:
-    """What the kernel does about faults of the processor: they cost system calls their time."""
+    """Read what the kernel does about faults of the processor, which costs system calls time."""
     files = sorted(folder.iterdir()) if folder.is_dir() else []
     texts = {path.name: _read(path) for path in files}
     harmed = (f"{name}: {text}" for name, text in texts.items() if text != "Not affected")
@@ -60,7 +60,7 @@ def _read(path: Path) -> str:
 
 
 def read_cpuid() -> str:
-    """``faults`` or ``visible to guests``.
+    """Return whether CPUID can be made to fault here: ``faults`` or ``visible to guests``.
 
     Raises:
         CommandError: the question did not come to an end.

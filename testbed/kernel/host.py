@@ -50,7 +50,7 @@ class HostKernel:
     confinement: str = "enclosure"
 
     def identity(self) -> dict[str, str]:
-        """The kernel's release and build, the processor, the link's backend."""
+        """Return the kernel's release and build, the processor, the link's backend."""
         return {"name": self.name, "version": self.version, **self.machine}
 
     def run(
@@ -75,7 +75,7 @@ class HostKernel:
 
 
 def open_host(version: str, bundle: Path) -> HostKernel:
-    """The running kernel, if it is ``version`` and this process may use it.
+    """Return the running kernel, if it is ``version`` and this process may use it.
 
     Raises:
         MissingError: another kernel runs; a privilege or a feature of the kernel is missing.
@@ -121,12 +121,12 @@ def probe_host(bundle: Path) -> dict[str, str]:
 
 
 def tag_of(pid: int, slot: int) -> str:
-    """A prefix of names that no other trial on this machine has at this time."""
+    """Return a prefix of names that no other trial on this machine has at this time."""
     return f"ff{pid}s{slot}-"
 
 
 def named_browser(named: str | None) -> Path | None:
-    """The browser that the environment names, with its links resolved.
+    """Return the browser that the environment names, with its links resolved.
 
     Raises:
         MissingError: it cannot be run.
@@ -139,7 +139,7 @@ def named_browser(named: str | None) -> Path | None:
 
 
 def environment_of(browser: Path | None) -> dict[str, str]:
-    """The environment of a trial: that of a guest, whoever starts it."""
+    """Return the environment of a trial: that of a guest, whoever starts it."""
     fixed = {
         "PATH": PATH,
         "HOME": "/root",
@@ -152,7 +152,7 @@ def environment_of(browser: Path | None) -> dict[str, str]:
 
 
 def _folder_of(browser: Path | None) -> Path | None:
-    """What must be bound so that a browser is seen: its folder, if that is outside /usr."""
+    """Return what must be bound so that a browser is seen: its folder, if that is outside /usr."""
     if browser is None or browser.is_relative_to("/usr"):
         return None
     return browser.parent

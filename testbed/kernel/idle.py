@@ -75,7 +75,7 @@ def require_idle(
 
 
 def look_around(look_s: float = LOOK_S) -> dict[str, float]:
-    """What others take now, and what a link and a client would feel of it.
+    """Return what others take now, and what a link and a client would feel of it.
 
     ``worst_lateness_ms`` is how late a thread was that sleeps as a packet of the link does, with
     the link's real-time priority, if it may; ``worker_queued_pct`` how long another one, of
@@ -133,7 +133,7 @@ def await_idle(
 
 
 def _read_busy(cancel: threading.Event, look_s: float, proc: Path) -> float:
-    """The share of all processors' time that anybody uses now, in percent."""
+    """Return the share of all processors' time that anybody uses now, in percent."""
     before = read_sample(proc, ours=False)
     cancel.wait(look_s)
     return describe_machine(before, read_sample(proc, ours=False), proc)["others_pct"]

@@ -76,7 +76,7 @@ class Contents:
 
 
 def jail_argv(contents: Contents, filter_descriptor: int, user: int | None) -> tuple[str, ...]:
-    """The bubblewrap command that a guest's kernel is started with.
+    """Return the bubblewrap command that a guest's kernel is started with.
 
     Args:
         contents: what the guest is given.
@@ -112,7 +112,7 @@ def jail_argv(contents: Contents, filter_descriptor: int, user: int | None) -> t
 
 
 def _room(path: str, size_bytes: int) -> tuple[str, ...]:
-    """A tmpfs for whichever user, no larger than this."""
+    """Return a tmpfs for whichever user, no larger than this."""
     return ("--perms", "1777", "--size", str(size_bytes), "--tmpfs", path)
 
 
@@ -124,14 +124,14 @@ def _limits() -> Iterator[str]:
 
 
 def _kept_capabilities(user: int | None) -> tuple[str, ...]:
-    """What it takes to become ``user`` and to give up all else."""
+    """Return what it takes to become ``user`` and to give up all else."""
     if user is None:
         return ()
     return ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP")
 
 
 def _without_privileges(user: int | None) -> tuple[str, ...]:
-    """The command that becomes ``user`` for good."""
+    """Return the command that becomes ``user`` for good."""
     if user is None:
         return ()
     return (
@@ -141,7 +141,7 @@ def _without_privileges(user: int | None) -> tuple[str, ...]:
 
 
 def jail_user(slot: int) -> int | None:
-    """The id that a guest of ``slot`` runs as when root starts it; ``None``: that of the caller.
+    """Return the id that root gives to a guest of ``slot``; ``None``: that of the caller.
 
     It is nobody's: no account of this machine has it, and no other slot.  Root without
     CAP_SYS_ADMIN, as in most containers, needs a user namespace as others do, and stays root there:
@@ -162,7 +162,7 @@ def jail_user(slot: int) -> int | None:
 
 
 def may_administer(status: str) -> bool:
-    """Whether /proc/PID/status shows CAP_SYS_ADMIN among the effective capabilities."""
+    """Return whether /proc/PID/status shows CAP_SYS_ADMIN among the effective capabilities."""
     return bool(effective_capabilities(status) >> CAPABILITIES["CAP_SYS_ADMIN"][0] & 1)
 
 
@@ -208,7 +208,7 @@ def open_stage(contents: Contents, jailed: bool, slot: int = 0) -> Iterator[Stag
 
 
 def memory_directory(otherwise: Path) -> Path:
-    """Where an unjailed guest's memory file goes: shared memory if it has room and may execute."""
+    """Return the folder of an unjailed guest's memory: shared memory if it has room and executes."""
     try:
         found = os.statvfs(SHARED_MEMORY)
     except OSError:
@@ -219,12 +219,12 @@ def memory_directory(otherwise: Path) -> Path:
 
 
 def may_be_unjailed() -> bool:
-    """Whether guests may run where they cannot be jailed: the caller has asked for it by name."""
+    """Return whether the caller has asked by name to run guests where there is no jail."""
     return os.environ.get(UNJAILED) == "1"
 
 
 def read_jail_problem() -> str | None:
-    """Why guests cannot be jailed on this machine; ``None`` when they can: one is made."""
+    """Return why guests cannot be jailed on this machine; ``None`` when they can: one is made."""
     with scratch_folder("jail") as scratch:
         folders = [scratch / part for part in ("bundle", "page", "out")]
         for folder in folders:

@@ -50,13 +50,13 @@ class Pin:
 
 
 def pins(folder: Path = PINS) -> tuple[str, ...]:
-    """The versions that are pinned, the default first."""
+    """Return the versions that are pinned, the default first."""
     found = sorted(path.parent.name for path in folder.glob("*/pin.toml"))
     return tuple(sorted(found, key=lambda version: version != DEFAULT_VERSION))
 
 
 def read_pin(version: str, folder: Path = PINS) -> Pin:
-    """The pin of ``version``.
+    """Return the pin of ``version``.
 
     Raises:
         ConfigurationError: there is no such pin, or its folder is not complete.
@@ -82,7 +82,7 @@ def read_pin(version: str, folder: Path = PINS) -> Pin:
 
 
 def pin_problems(table: dict[str, object], home: Path) -> list[str]:
-    """One sentence for everything that is wrong with a pin folder."""
+    """Return one sentence for everything that is wrong with a pin folder."""
     name = home / "pin.toml"
     valid = (*_TEXTS, "boot")
     problems = [f"{name}: {key}: not a text" for key in _TEXTS if not _is_text(table.get(key))]
@@ -100,7 +100,7 @@ def pin_problems(table: dict[str, object], home: Path) -> list[str]:
 
 
 def upstream(package_version: str) -> str:
-    """The upstream part of a Debian version: ``7.3.4-1~bpo13+1`` gives ``7.3.4``."""
+    """Return the upstream part of a Debian version: ``7.3.4-1~bpo13+1`` gives ``7.3.4``."""
     without_epoch = package_version.partition(":")[2] or package_version
     return without_epoch.rpartition("-")[0] or without_epoch
 

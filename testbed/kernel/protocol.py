@@ -53,7 +53,7 @@ class Kernel(Protocol):
         ...
 
     def identity(self) -> dict[str, str]:
-        """Everything about the kernel that can influence a result (source, build, arguments)."""
+        """Return all about the kernel that can influence a result (source, build, arguments)."""
         ...
 
     def run(

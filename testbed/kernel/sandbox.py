@@ -146,13 +146,13 @@ def gather_result(
 
 
 def read_end(console: IO[bytes]) -> str:
-    """The end of a console, as text; ``console`` is open since before the trial."""
+    """Return the end of a console, as text; ``console`` is open since before the trial."""
     console.seek(max(0, os.fstat(console.fileno()).st_size - CONSOLE_TAIL_BYTES))
     return console.read().decode(errors="replace")
 
 
 def read_excess(out: Path) -> str:
-    """What a trial has left in ``out`` that no trial would, and that may fill the disk; or ``""``.
+    """Return what a trial left in ``out`` that none should, and that may fill the disk; or ``""``.
 
     There is no folder among what a trial leaves, so nothing is counted that lies deeper.
     """
@@ -221,7 +221,7 @@ def _own(descriptor: int, mode: int) -> None:
 
 @contextmanager
 def _opened(name: str, folder: int) -> Iterator[tuple[int, int]]:
-    """The very file that ``name`` is, whatever kind it has and whoever may read it; its mode."""
+    """Open the very file that ``name`` is, whatever its kind and its readers; yield its mode, too."""
     descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         yield descriptor, os.fstat(descriptor).st_mode
@@ -230,7 +230,7 @@ def _opened(name: str, folder: int) -> Iterator[tuple[int, int]]:
 
 
 def _path(descriptor: int) -> Path:
-    """A path for calls that take no descriptor of the kind that opens nothing (open(2), O_PATH)."""
+    """Return a path for calls that take no descriptor of O_PATH (open(2))."""
     return Path(f"/proc/self/fd/{descriptor}")
 
 
@@ -239,7 +239,7 @@ def _names(folder: int) -> list[str]:
 
 
 def read_seconds(observation: Path) -> float | None:
-    """Seconds that the trial took by its own clock; ``None``: it left no observation to read."""
+    """Read how many seconds a trial took by its own clock; ``None``: it left no observation."""
     try:
         return float(json.loads(observation.read_text())["virtual_s"])
     except (OSError, ValueError, KeyError, TypeError):

@@ -106,7 +106,7 @@ _Instruction = tuple[int, int, int, int]
 
 
 def filter_program() -> bytes:
-    """The filter, as bubblewrap's ``--seccomp`` and seccomp(2) take it: ``struct sock_filter[]``.
+    """Return the filter as seccomp(2) and bubblewrap's ``--seccomp`` take it: ``sock_filter[]``.
 
     Calls of another architecture do not exist either; those of x32 have numbers beyond all of
     ours.
@@ -135,7 +135,7 @@ def _test(rule: Only | Without) -> list[_Instruction]:
 
 
 def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Ascending runs of consecutive numbers: the first and the last of each."""
+    """Return the ascending runs of consecutive numbers: the first and the last of each."""
     runs: list[tuple[int, int]] = []
     for number in sorted(numbers):
         if runs and runs[-1][1] == number - 1:

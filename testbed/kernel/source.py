@@ -32,7 +32,7 @@ class Source:
 
 
 def fetch_source(pin: Pin, cache: Path, progress: Progress, allow_revision: bool = False) -> Source:
-    """The source of ``pin``: from ``cache`` when it is there, else from a Debian mirror.
+    """Return the source of ``pin``: from ``cache`` when it is there, else from a Debian mirror.
 
     ``allow_revision`` accepts another Debian revision of the same upstream version.  The caller
     holds the pin's build lock.
@@ -57,12 +57,12 @@ def fetch_source(pin: Pin, cache: Path, progress: Progress, allow_revision: bool
 
 
 def kept_tarball(pin: Pin, cache: Path) -> Path:
-    """Where the pinned tarball is kept below ``cache``."""
+    """Return where the pinned tarball is kept below ``cache``."""
     return cache / "kernels" / "sources" / pin.tarball_sha256[:12] / pin.tarball
 
 
 def choose_version(pin: Pin, offered: Iterable[str], allow_revision: bool, kept: Path) -> str:
-    """Which of the package versions ``offered`` (newest first) satisfies ``pin``.
+    """Return which of the package versions ``offered`` (newest first) satisfies ``pin``.
 
     ``kept`` is where a copy of the tarball would be used from, for the message.
 

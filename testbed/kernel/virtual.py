@@ -70,7 +70,7 @@ class VirtualKernel:
         return "jail" if self.jailed else "none"
 
     def identity(self) -> dict[str, str]:
-        """What can influence a result; the jail cannot, and is told elsewhere."""
+        """Return what can influence a result; the jail cannot, and is a fact of the environment."""
         return {**self.build, "command_line": " ".join(command_line(0, self.boot_options))}
 
     def run(
@@ -111,7 +111,7 @@ class VirtualKernel:
 
 
 def command_line(seed: int, boot_options: tuple[str, ...]) -> tuple[str, ...]:
-    """The guest kernel's command line: a function of the seed and the pinned options alone."""
+    """Return the guest kernel's command line, by the seed and the pinned options alone."""
     return (
         f"mem={MEMORY}",
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/proc/self/cwd/bundle/native", "ro"),
@@ -123,7 +123,7 @@ def command_line(seed: int, boot_options: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def core_of(slot: int) -> int:
-    """The core that guests of ``slot`` are pinned to: one guest, one core."""
+    """Return the core that guests of ``slot`` are pinned to: one guest, one core."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[slot % len(cores)]
 
@@ -131,7 +131,7 @@ def core_of(slot: int) -> int:
 def boot_problem(
     version: str, binary: Path, boot_options: tuple[str, ...], init: Path, *, jailed: bool
 ) -> str | None:
-    """Why the kernel ``binary`` does not boot, with its console's end; ``None``: it does.
+    """Return why the kernel ``binary`` does not boot, with its console's end; ``None``: it does.
 
     ``init`` is the guest's process 1, ``jailed`` as in ``VirtualKernel``.
 

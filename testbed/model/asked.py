@@ -176,7 +176,7 @@ class Trial:
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Trial:
-        """The inverse of ``dataclasses.asdict``."""
+        """Return the inverse of ``dataclasses.asdict``."""
         condition = dict(value["condition"])
         condition["link"] = LinkSpec(**condition["link"])
         condition["tcp"] = TcpSpec(**condition["tcp"])

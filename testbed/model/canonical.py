@@ -8,10 +8,10 @@ from typing import Any
 
 
 def canonical(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values give equal text."""
+    """Return JSON with sorted keys and no spaces: equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(value: Any) -> str:
-    """SHA-256 hex of the canonical JSON of ``value``."""
+    """Return the SHA-256 hex of the canonical JSON of ``value``."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()

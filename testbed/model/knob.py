@@ -65,7 +65,7 @@ class Declared:
 
 @cache
 def declared(spec: type) -> tuple[Declared, ...]:
-    """The knobs of ``spec`` and of the specs in it, in the order of their fields."""
+    """Return the knobs of ``spec`` and of the specs in it, in the order of their fields."""
     return tuple(_walk(spec, ()))
 
 
@@ -106,7 +106,7 @@ def _parts(spec: type) -> tuple[_Part, ...]:
 
 
 def identity(spec: Any) -> dict[str, Any]:
-    """``spec`` as plain data, without knobs at their defaults that schema 2 did not have.
+    """Return ``spec`` as plain data, without knobs at their defaults that schema 2 did not have.
 
     So a trial keeps the id that it had before a knob was invented, at any depth.
     """
@@ -124,7 +124,7 @@ def identity(spec: Any) -> dict[str, Any]:
 
 
 def build(spec: type, values: Mapping[str, Any]) -> Any:
-    """A ``spec``, and the specs in it, of values by the knobs' names; the rest has its default."""
+    """Return a ``spec``, and the specs in it, of values by knob; the rest has its default."""
     given: dict[str, Any] = {}
     for part in _parts(spec):
         name = part.field.name
@@ -136,7 +136,7 @@ def build(spec: type, values: Mapping[str, Any]) -> Any:
 
 
 def with_defaults(spec: type, values: Any) -> Any:
-    """Plain data of a ``spec``, with the default of each field that it does not have.
+    """Return plain data of a ``spec``, with the default of each field that it does not have.
 
     What an older revision wrote lacks the knobs that it did not know; everybody had the default.
     What is no table is left as it is.

@@ -72,7 +72,7 @@ def read_environment(
 
 
 def hash_tree(folder: Path) -> str:
-    """SHA-256 over the names, contents and execute bits of all files below ``folder``."""
+    """Return the SHA-256 over the names, contents and execute bits of all files below ``folder``."""
     total = hashlib.sha256()
     skipped = {"__pycache__", ".git"}
     for path in sorted(folder.rglob("*")):
@@ -85,7 +85,7 @@ def hash_tree(folder: Path) -> str:
 
 
 def read_facts(root: Path) -> dict[str, str]:
-    """What is told about the machine and the work tree without being part of the id."""
+    """Read the facts of the machine and the work tree, which are no part of the id."""
     revision, dirty = _git(root)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
@@ -101,7 +101,7 @@ def read_facts(root: Path) -> dict[str, str]:
 
 
 def differences(ours: Environment, theirs: Environment) -> list[str]:
-    """One sentence for each thing that differs and can influence a result."""
+    """Return one sentence for each thing that differs and can influence a result."""
     return [
         f"{what}{name}: {then or 'absent'} then, {now or 'absent'} now"
         for what, old, new in (

@@ -52,7 +52,7 @@ def make_manifest(
     now: datetime,
     arguments: tuple[str, ...],
 ) -> Manifest:
-    """The manifest of a new results folder, made at ``now``."""
+    """Return the manifest of a new results folder, made at ``now``."""
     ids = tuple(trial.id for trial in trials)
     created = now.astimezone(UTC).isoformat(timespec="seconds")
     return Manifest(experiment, environment, ids, created, arguments)
@@ -82,7 +82,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """The manifest of the results in ``directory`` as plain data of today's schema.
+    """Return the manifest of the results in ``directory`` as plain data of today's schema.
 
     Raises:
         ConfigurationError: it is no results folder, or holds the results of several kernels.
@@ -106,7 +106,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def load_manifest(directory: Path) -> Manifest:
-    """The manifest of the results in ``directory`` as types, to go on with them.
+    """Return the manifest of the results in ``directory`` as types, to go on with them.
 
     Raises:
         ConfigurationError, StorageError: as ``read_manifest``, or a value has the wrong type.

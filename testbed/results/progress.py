@@ -14,14 +14,14 @@ from testbed.experiment.label import label, varying
 from testbed.model import Record, Trial
 
 TELL_EVERY_S = 15.0
-"""Nobody waits longer than this without a word."""
+"""The longest time without a line."""
 _MOST_CELLS = 4
 Clock = Callable[[], float]
 Write = Callable[[str], None]
 
 
 class Display(Protocol):
-    """Something that is told what a run does."""
+    """Display of what a run does."""
 
     @contextmanager
     def showing(self, todo: Sequence[Trial], skipped: int) -> Iterator[None]:
@@ -29,15 +29,15 @@ class Display(Protocol):
         ...
 
     def began(self, trial: Trial) -> None:
-        """A trial begins."""
+        """Show that a trial begins."""
         ...
 
     def waited(self) -> None:
-        """Time has passed; this is told several times a second while trials run."""
+        """Take note that time has passed; called several times a second while trials run."""
         ...
 
     def ended(self, record: Record) -> None:
-        """A trial has ended and its record is on disk."""
+        """Show how a trial ended; its record is on disk."""
         ...
 
 
@@ -66,7 +66,7 @@ class Pace:
         return len(self._ended)
 
     def remaining_s(self) -> float | None:
-        """Seconds until the end; None before the first trial has ended."""
+        """Return the seconds until the end; None before the first trial has ended."""
         if not self.done:
             return None
         return self.elapsed_s / self.done * (self.total - self.done)
@@ -76,7 +76,7 @@ class Pace:
         self._running[trial.id] = label(trial, self._names, self._seeds)
 
     def running(self) -> str:
-        """The cells that run now, the first of many."""
+        """Return the cells that run now, the first of many."""
         cells = list(self._running.values())
         more = [f"and {len(cells) - _MOST_CELLS} more"] if len(cells) > _MOST_CELLS else []
         return "; ".join([*cells[:_MOST_CELLS], *more])
@@ -97,7 +97,7 @@ class Pace:
         return "  ".join(words)
 
     def eta(self) -> str:
-        """``ETA 1 min 05 s``, or nothing when it is not known or over."""
+        """Return ``ETA 1 min 05 s``, or nothing when it is not known or over."""
         left = self.remaining_s()
         return f"ETA {format_duration(left)}" if left is not None and self.done < self.total else ""
 
@@ -182,7 +182,7 @@ class ProgressBar:
         self._bar.update(self._task, description=self._pace.running())
 
     def waited(self) -> None:
-        """Nothing to do: the bar moves by itself."""
+        """Do nothing: the bar moves by itself."""
 
     def ended(self, record: Record) -> None:
         """Move the bar; a trial that did not end well leaves its line."""
@@ -199,7 +199,7 @@ class ProgressBar:
 
 @contextmanager
 def repeating(tell: Write, every_s: float = TELL_EVERY_S) -> Iterator[Write]:
-    """``tell`` for what takes long: says the last message again, with the time since it was new.
+    """Yield ``write`` for what takes long: it repeats the last message, with the time since then.
 
     Whenever nothing was said for ``every_s`` seconds, until the block ends.
     """

@@ -29,7 +29,7 @@ class Scan:
 
 
 def read_records(directory: Path) -> tuple[Record, ...]:
-    """The records of the results in ``directory``, in the order of their ends.
+    """Return the records of the results in ``directory``, in the order of their ends.
 
     A half-written last line is reported and left out; a folder whose first trial has not ended
     has no records.
@@ -45,7 +45,7 @@ def read_records(directory: Path) -> tuple[Record, ...]:
 
 
 def not_results(directory: Path) -> ConfigurationError:
-    """That ``directory``, which a user named, is none with results."""
+    """Return the error that ``directory``, which a user named, holds no results."""
     why = "it holds no manifest.json"
     if not directory.is_dir():
         why = "it is a file" if directory.exists() else "there is no such folder"
@@ -53,7 +53,7 @@ def not_results(directory: Path) -> ConfigurationError:
 
 
 def scan_records(path: Path) -> Scan:
-    """Read ``path`` and tell its records from a torn end.
+    """Read ``path``: its records, and the torn end that a crash may leave.
 
     Raises:
         StorageError: as ``read_records``.
@@ -78,7 +78,7 @@ def scan_records(path: Path) -> Scan:
 
 
 def check_schema(document: object) -> None:
-    """See that ``document``, a record or a manifest as plain data, is of today's schema.
+    """Check that ``document``, a record or a manifest as plain data, is of today's schema.
 
     Raises:
         ValueError: it is not; the message names both and the remedy.
@@ -92,7 +92,7 @@ def check_schema(document: object) -> None:
 
 
 def parse_record(line: bytes) -> Record:
-    """The record in one line of JSON.
+    """Return the record in one line of JSON.
 
     Raises:
         ValueError: it is none that can be read; the message names the schema or the field.

@@ -136,15 +136,15 @@ class Store:
         self._records.append(record)
 
     def attempts(self, trial_id: str) -> int:
-        """How many records the trial has."""
+        """Return how many records the trial has."""
         return sum(1 for record in self._records if record.trial_id == trial_id)
 
     def done(self) -> frozenset[str]:
-        """The trials that have an ``ok`` record."""
+        """Return the trials that have an ``ok`` record."""
         return frozenset(record.trial_id for record in self._records if record.outcome == "ok")
 
     def fresh_trial(self, trial_id: str) -> Path:
-        """An empty ``trials/<trial_id>/``; an earlier attempt's folder is kept beside it.
+        """Return an empty ``trials/<trial_id>/``; an earlier attempt's folder is kept beside it.
 
         What a killed run left behind without a record is removed: nothing refers to it.
 
@@ -205,7 +205,7 @@ def open_store(directory: Path) -> Iterator[Store]:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """An exclusive lock on the directory itself (flock(2)): no lock file, gone with the process."""
+    """Lock the directory itself (flock(2)): no lock file is left, and the lock ends with us."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:

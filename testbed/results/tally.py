@@ -45,7 +45,7 @@ class Tally:
         return worst_exit([EXIT_OK, *(code for code, holds in held.items() if holds)])
 
     def sentence(self) -> str:
-        """``23 ok, 1 timeout, 2 not run``."""
+        """Return ``23 ok, 1 timeout, 2 not run``."""
         words = [f"{count} {outcome}" for outcome, count in self.outcomes.items() if count]
         if self.not_run:
             words.append(f"{self.not_run} not run")

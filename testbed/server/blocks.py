@@ -45,7 +45,7 @@ def server_block(
     tls_directives: str,
     think: Think | None = None,
 ) -> str:
-    """The block of ``listener``; ``entries`` are all of the page, numbered in this order."""
+    """Return the block of ``listener``; ``entries`` are all of the page, numbered in this order."""
     origin = (listener.scheme, listener.host, listener.port)
     mine = [
         (number, entry)
@@ -81,7 +81,7 @@ def server_block(
 
 
 def _methods(recorded: str, has_head: bool) -> tuple[str, ...]:
-    """The methods whose requests a recorded one may answer."""
+    """Return the methods whose requests a recorded one may answer."""
     return ("GET", "HEAD") if recorded == "GET" and has_head else (recorded,)
 
 
@@ -111,19 +111,19 @@ def _miss(think: Think | None) -> str:
 
 
 def _thought_uri(answer: int) -> str:
-    """Where a request goes on that response number ``answer`` answers; no request can name it."""
+    """Return where a request for response number ``answer`` goes on; no request can name it."""
     return f"//thought/{answer}"
 
 
 def _after_thinking(mine: Sequence[tuple[int, Entry]]) -> str:
-    """The locations to which think times lead, and those of the requests that have none."""
+    """Return the locations to which think times lead, and those of the requests that have none."""
     found = [(MISS_URI, f"internal; {MISS}"), *((key, MISS) for key in PRIMING_KEYS)]
     found += [(_thought_uri(n), f"internal; {_redirect(n, entry)}") for n, entry in mine]
     return "".join(f"    location = {quote(name)} {{ {what} }}\n" for name, what in found)
 
 
 def check_replayable(archive: Archive) -> None:
-    """See that nginx can answer with everything that was recorded.
+    """Check that nginx can answer with everything that was recorded.
 
     Raises:
         ConfigurationError: with every request that cannot be asked, every response that cannot be
@@ -157,7 +157,7 @@ def _problems(entry: Entry) -> list[str]:
 
 
 def paddings(entry: Entry) -> tuple[str, ...]:
-    """The values of the padding headers that bring the head to its recorded size.
+    """Return the values of the padding headers that bring the head to its recorded size.
 
     None when no size was recorded, as over HTTP/2.
 
@@ -170,12 +170,12 @@ def paddings(entry: Entry) -> tuple[str, ...]:
 
 
 def response_uri(answer: int) -> str:
-    """The URI of response number ``answer``; no request can name it."""
+    """Return the URI of response number ``answer``; no request can name it."""
     return f"//{answer}"
 
 
 def response_location(answer: int, entry: Entry, constants: Constants) -> str:
-    """The location that sends the response of ``entry``."""
+    """Return the location that sends the response of ``entry``."""
     headers = sent_headers(entry.headers)
     media_type = ""
     if entry.status != 204:  # nginx gives a 204 no content type of its own

@@ -21,7 +21,7 @@ CLOSE_SAVES = len("keep-alive") - len("close")
 
 
 def check_lengths(answered: Sequence[LoggedAnswer], load: PageLoad) -> tuple[str, ...]:
-    """A sentence for each way in which responses were not the recorded ones.
+    """Return a sentence for each way in which responses were not the recorded ones.
 
     What nginx could not send to its end was given up by the client, which says so itself.
     """
@@ -35,7 +35,7 @@ def check_lengths(answered: Sequence[LoggedAnswer], load: PageLoad) -> tuple[str
 
 
 def says_close(one: LoggedAnswer) -> bool:
-    """Whether the answer told the client that the connection ends with it (HTTP/1.x)."""
+    """Return whether the answer told the client that the connection ends with it (HTTP/1.x)."""
     if one.entry is None or not one.protocol.startswith("HTTP/1."):
         return False
     return one.sent_bytes - one.body_bytes == _head_bytes(one.entry) - CLOSE_SAVES
@@ -90,7 +90,7 @@ def _name(what: str, how: str, found: Iterable[str | None]) -> Iterator[str]:
 
 
 def list_connections(answered: Iterable[LoggedAnswer]) -> tuple[ServedConnection, ...]:
-    """Each connection that carried a request, in the order of its first answer."""
+    """Return each connection that carried a request, in the order of its first answer."""
     by_number: dict[str, list[LoggedAnswer]] = {}
     for one in answered:
         by_number.setdefault(one.connection, []).append(one)

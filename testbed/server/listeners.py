@@ -41,7 +41,7 @@ class Listener:
 def lab_listeners(
     archive: Archive, addresses: Mapping[str, str], protocol: str
 ) -> tuple[Listener, ...]:
-    """The listeners of a page whose hosts have ``addresses``.
+    """Return the listeners of a page whose hosts have ``addresses``.
 
     Every host listens on plain port 80, where cookies are primed, and for each of its origins.
     ``protocol`` is what TLS origins speak: ``as-recorded`` (HTTP/2 where any response came over

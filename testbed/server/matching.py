@@ -48,7 +48,7 @@ class Location:
 
 
 def make_request(method: str, body_bytes: int, host: str, path: str, answer: int) -> Request:
-    """The recorded request whose response is number ``answer``; ``path`` includes the query."""
+    """Return the recorded request whose response is number ``answer``; ``path`` has the query."""
     length = f":{body_bytes}" if body_bytes else ""
     path, mark, query = path.partition("?")
     return Request(f"{KEY_MARK}{method}{length}:{host}{path}", mark + query, answer)
@@ -57,7 +57,7 @@ def make_request(method: str, body_bytes: int, host: str, path: str, answer: int
 def make_locations(
     requests: Iterable[Request], revalidations: Iterable[Request] = ()
 ) -> tuple[Location, ...]:
-    """The locations that answer requests by the rule; both are in recorded order.
+    """Return the locations that answer requests by the rule; both are in recorded order.
 
     ``revalidations`` are those that were answered 304: they answer a request that has a condition
     and is theirs to the last byte.  Any other is asked for in full.
@@ -84,7 +84,7 @@ def make_locations(
 
 
 def branches(answers: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Prefixes of queries and their answers: that of the longest one which a query has is right.
+    """Yield the prefixes of queries with answers: of those that a query has, the longest is right.
 
     ``answers`` maps ``?...`` or nothing to a response, in recorded order.  What is yielded first
     is ``?``, for every query.
@@ -109,7 +109,7 @@ def branches(answers: Mapping[str, int]) -> Iterator[tuple[str, int]]:
 
 
 def _shared(one: str, other: str) -> int:
-    """Length of the longest common prefix."""
+    """Return the length of the longest common prefix."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -121,7 +121,7 @@ def _shared(one: str, other: str) -> int:
 
 
 def _bridges(exact: Mapping[str, Location], prefixes: Mapping[str, Location]) -> list[Location]:
-    """Prefix locations that shorten steps of more than ``LONGEST_STEP``.
+    """Return the prefix locations that shorten steps of more than ``LONGEST_STEP``.
 
     A key that gets no further than a bridge is answered as by the location around the bridge.
     """

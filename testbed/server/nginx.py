@@ -111,7 +111,7 @@ class Terms:
 
 
 def configuration(archive: Archive, listeners: Sequence[Listener], terms: Terms) -> str:
-    """The whole nginx.conf, to be written as Latin-1.
+    """Return the whole nginx.conf, to be written as Latin-1.
 
     Raises:
         ConfigurationError: the page cannot be replayed, or listeners have TLS and terms none.
@@ -186,7 +186,7 @@ def serve(
 
 
 def nginx_argv(scratch: Path) -> tuple[str, ...]:
-    """Command of an nginx whose files are all in ``scratch``.
+    """Return the command of an nginx whose files are all in ``scratch``.
 
     Raises:
         MissingError: nginx is not installed.
@@ -204,7 +204,7 @@ def _has_content(path: Path) -> bool:
 
 
 def tls_directives(host: str, folder: Path | None, version: str) -> str:
-    """The directives of a server for ``host``, whose certificate is in ``folder``.
+    """Return the directives of a server for ``host``, whose certificate is in ``folder``.
 
     ``version`` is the only one offered, as "1.3".
 

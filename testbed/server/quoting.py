@@ -14,7 +14,7 @@ _PIECE = 1900  # doubled by escapes, and it still is a word
 
 
 def quote(text: str) -> str:
-    """``text`` as one word, for places where nginx knows no variables.
+    """Return ``text`` as one word, for places where nginx knows no variables.
 
     Raises:
         ValueError: no word can hold it.
@@ -38,7 +38,7 @@ class Constants:
     _names: dict[str, str] = field(default_factory=dict)
 
     def word(self, text: str) -> str:
-        """A word that nginx expands to ``text``.
+        """Return a word that nginx expands to ``text``.
 
         Raises:
             ValueError: no word can hold it.
@@ -49,7 +49,7 @@ class Constants:
         return quote("".join(f"${{{self._name(piece)}}}" for piece in pieces))
 
     def definitions(self) -> str:
-        """The blocks that define the constants; they belong into ``http``."""
+        """Return the blocks that define the constants; they belong in ``http``."""
         return "".join(
             f"  geo ${name} {{ default {quote(piece)}; }}\n" for piece, name in self._names.items()
         )

@@ -65,7 +65,7 @@ class LoggedAnswer:
 
 
 def log_directives(buffered: bool) -> str:
-    """The directives of ``http`` that write the log; requests to the host ``prime`` are not in it.
+    """Return the directives of ``http`` that write the log, without requests to the host ``prime``.
 
     Buffered it costs no system call for each request, and is complete when nginx has ended.
     """
@@ -87,7 +87,7 @@ def write_answers(scratch: Path, entries: Sequence[Entry]) -> None:
 
 
 def read_replay(scratch: Path) -> Replay:
-    """The coverage of all requests that the server in ``scratch`` has answered and logged.
+    """Return the coverage of all requests that the server in ``scratch`` has answered and logged.
 
     Raises:
         OSError: no server has run there.
@@ -97,7 +97,7 @@ def read_replay(scratch: Path) -> Replay:
 
 
 def read_answered(scratch: Path, entries: Sequence[Entry]) -> tuple[LoggedAnswer, ...]:
-    """Every request that the server in ``scratch`` has logged, in the order in which they ended.
+    """Read every request that the server in ``scratch`` has logged, in the order of their ends.
 
     ``entries`` are those that it served.
 
@@ -108,7 +108,7 @@ def read_answered(scratch: Path, entries: Sequence[Entry]) -> tuple[LoggedAnswer
 
 
 def parse_answered(log: bytes, entries: Sequence[Entry]) -> tuple[LoggedAnswer, ...]:
-    """The requests in an access log; lines that are none of ours are left out."""
+    """Return the requests in an access log; lines that are none of ours are left out."""
     recorded = {response_uri(number): entry for number, entry in enumerate(entries)}
     return tuple(
         LoggedAnswer(
@@ -129,7 +129,7 @@ def parse_answered(log: bytes, entries: Sequence[Entry]) -> tuple[LoggedAnswer, 
 
 
 def parse_replay(log: bytes, answers: Mapping[str, str]) -> Replay:
-    """The coverage that an access log tells; ``answers`` maps URIs of responses to requests.
+    """Return the coverage that an access log tells; ``answers`` maps URIs of responses to requests.
 
     A line that is none of ours counts as missed, as it is: nothing asked for is left out.  The
     opening handshake of a WebSocket (RFC 6455) is no request that a recording could answer; it was
@@ -183,14 +183,14 @@ def _asked(seen: Mapping[str, str]) -> str:
 
 
 def _asks_close(seen: Mapping[str, str]) -> bool:
-    """RFC 9112 section 9.3: by its word, or by speaking HTTP/1.0 without the other word."""
+    """Return whether the client asks to close the connection (RFC 9112 section 9.3)."""
     words = {word.strip().lower() for word in seen["asked"].split(",")}
     old = seen["request"].endswith(" HTTP/1.0")
     return "close" in words or (old and "keep-alive" not in words)
 
 
 def _spoken(seen: Mapping[str, str]) -> str:
-    """Origin and protocol of a request, such as ``https://www.page.test HTTP/2.0``."""
+    """Return the origin and protocol of a request, such as ``https://www.page.test HTTP/2.0``."""
     protocol = seen["request"].rpartition(" ")[2]
     known = protocol if protocol.startswith("HTTP/") else "unknown"
     spoken = f"{seen['scheme']}://{seen['host']} {known}"
@@ -198,5 +198,5 @@ def _spoken(seen: Mapping[str, str]) -> str:
 
 
 def _visible(text: bytes) -> str:
-    """Printable ASCII, whatever a client sent: other bytes as %XX."""
+    """Return printable ASCII, whatever a client sent: other bytes as %XX."""
     return quote(text, safe=_PRINTABLE + " ")

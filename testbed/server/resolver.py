@@ -22,7 +22,7 @@ TTL_S = 3600
 
 
 def resolver_argv(addresses: dict[str, str], listen: str, pid_file: Path) -> tuple[str, ...]:
-    """Command of an authoritative dnsmasq that knows ``addresses`` and nothing else."""
+    """Return the command of an authoritative dnsmasq that knows ``addresses`` and nothing else."""
     records = [f"--host-record={host},{address},{TTL_S}" for host, address in addresses.items()]
     return (
         *("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts"),

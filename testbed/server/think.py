@@ -27,12 +27,12 @@ class Think:
     seed: int = 0
 
     def delay_ms(self, request: str) -> int:
-        """How long ``request`` (``METHOD URL``) waits: nginx's timers count whole ms, from 1."""
+        """Return how long ``request`` (``METHOD URL``) waits; nginx counts whole ms, from 1."""
         factor = think_factor(self.seed, f"server {request}", self.spread_pct)
         return max(1, round(self.mean_ms * factor))
 
     def directives(self, request: str, uri: str) -> str:
-        """What a location says that waits for all of ``request``, thinks, and goes on at ``uri``.
+        """Return a location's directives: await all of ``request``, think, and go on at ``uri``.
 
         That is an internal redirect, after which the method is the client's.
         """
@@ -41,12 +41,12 @@ class Think:
 
 
 def load_directive() -> str:
-    """The line of a configuration, before all blocks, without which nginx cannot think."""
+    """Return the directive, before all blocks, that loads nginx's echo module."""
     return f"load_module {quote(str(MODULE))};\n"
 
 
 def require_module() -> None:
-    """See that nginx can think.
+    """Check that nginx has its echo module.
 
     Raises:
         MissingError: its module is not installed.

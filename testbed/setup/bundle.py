@@ -86,7 +86,7 @@ def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
 
 
 def _contents(native: Path, js: Path) -> dict[str, Path]:
-    """Name in the bundle -> file."""
+    """Return the files of the bundle by their names in it."""
     files = {"guest.py": sources.PACKAGE / "guest.py"}
     for file in sources.imported_sources(*PROGRAMS):
         files[f"testbed/{file.relative_to(sources.PACKAGE)}"] = file

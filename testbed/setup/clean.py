@@ -32,7 +32,7 @@ class Leftover:
 
 
 def find_leftovers(cache: Path, temporary: Path | None = None) -> list[Leftover]:
-    """Everything of ours in the cache and in the folder for temporary files."""
+    """Return everything of ours in the cache and in the folder for temporary files."""
     temporary = temporary or Path(tempfile.gettempdir())
     scratch = find_scratch(temporary)
     found = [*_cached(cache), *((path, "a process uses it" * used) for path, used in scratch)]
@@ -58,7 +58,7 @@ def remove(leftovers: list[Leftover]) -> None:
 
 
 def size_of(path: Path) -> int:
-    """The size of a file, or of all files below a folder, in bytes."""
+    """Return the size of a file, or of all files below a folder, in bytes."""
     paths = [path, *path.rglob("*")] if path.is_dir() and not path.is_symlink() else [path]
     return sum(item.lstat().st_size for item in paths if item.is_symlink() or item.is_file())
 

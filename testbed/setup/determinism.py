@@ -119,7 +119,7 @@ def _line(packet: Packet) -> str:
 def first_line_apart(
     what: str, one: Iterator[str], other: Iterator[str], before: int = 2
 ) -> Sequence[str]:
-    """The first place where two sequences part, with the ``before`` items that they share."""
+    """Return where two sequences first part, after the ``before`` items that they share."""
     shared: list[str] = []
     for index, (left, right) in enumerate(zip_longest(one, other, fillvalue="(no more)")):
         if left != right:
@@ -134,7 +134,7 @@ def first_line_apart(
 
 
 def read_calls(trace: Path, names: dict[int, str]) -> Iterator[str]:
-    """One line for each system call of a trace file."""
+    """Yield one line for each system call of a trace file."""
     with trace.open("rb") as file:
         while chunk := file.read(TRACE_RECORD.size * CHUNK_RECORDS):
             whole = len(chunk) - len(chunk) % TRACE_RECORD.size
@@ -150,7 +150,7 @@ def read_calls(trace: Path, names: dict[int, str]) -> Iterator[str]:
 
 
 def read_call_names(header: Path) -> dict[int, str]:
-    """System call numbers to names, from the C library's header; empty where it is missing."""
+    """Read the names of system calls by number from the C library's header, if it is there."""
     if not header.exists():
         return {}
     found = re.findall(r"#define __NR_(\w+) (\d+)", header.read_text())

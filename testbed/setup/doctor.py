@@ -42,7 +42,7 @@ HARNESS_TOOLS = {
 
 
 def read_tools() -> dict[str, str]:
-    """All programs that a run takes, and the Debian package of each."""
+    """Return all programs that a run takes, and the Debian package of each."""
     declared = {program.name: package_names(program)[0] for program in programs_of(tuple(CLIENTS))}
     return dict(sorted((HARNESS_TOOLS | declared).items()))
 
@@ -70,7 +70,7 @@ def examine(jobs: int) -> list[MachineCheck]:
 
 
 def healthy(checks: list[MachineCheck]) -> bool:
-    """Whether nothing that is needed is missing."""
+    """Return whether nothing that is needed is missing."""
     return all(check.ok for check in checks if check.needed)
 
 
@@ -121,7 +121,7 @@ def _kernels() -> Iterator[MachineCheck]:
 
 
 def _boot(version: str, build: KernelBuild) -> str | None:
-    """Why a guest that only powers off does not do so; ``None``: it does."""
+    """Return why a guest that only powers off does not do so; ``None``: it does."""
     jailed = read_jail_problem() is None
     if not jailed and not may_be_unjailed():
         return "not booted: there is no jail for its guest"
@@ -157,7 +157,7 @@ def _memory(jobs: int) -> MachineCheck:
 
 
 def parse_meminfo(text: str) -> dict[str, int]:
-    """The fields of ``/proc/meminfo`` in bytes (proc_meminfo(5)); those without kB are left out."""
+    """Return the fields of ``/proc/meminfo`` that are in kB, in bytes (proc_meminfo(5))."""
     fields = (line.split() for line in text.splitlines())
     return {
         words[0].rstrip(":"): int(words[1]) * 1024
@@ -167,7 +167,7 @@ def parse_meminfo(text: str) -> dict[str, int]:
 
 
 def _shm() -> MachineCheck:
-    """User-Mode Linux maps its memory from a file there, if it may execute from it."""
+    """Check shared memory: User-Mode Linux maps its memory from there, if it may execute."""
     if not SHARED_MEMORY.is_dir():
         return MachineCheck(
             str(SHARED_MEMORY),
@@ -209,7 +209,7 @@ def _parts() -> Iterator[MachineCheck]:
 
 
 def _host_kernel() -> Iterator[MachineCheck]:
-    """Asked from inside an enclosure, as a trial would be; nobody needs it for virtual time."""
+    """Check the host kernel from inside an enclosure; virtual time does not need it."""
     name = f"host kernel {os.uname().release}"
     try:
         require_privileges(os.geteuid(), Path("/proc/self/status").read_text())

@@ -56,7 +56,7 @@ BASE = (
 
 
 def find(program: Program) -> Path | None:
-    """A program's file, without links; ``None``: it is not installed."""
+    """Return a program's file, without links; ``None``: it is not installed."""
     if program.places:
         found = next((path for path in program.places if path.is_file()), None)
     else:
@@ -66,12 +66,12 @@ def find(program: Program) -> Path | None:
 
 
 def package_names(program: Program) -> tuple[str, ...]:
-    """The Debian packages of a program, without their least versions; its own comes first."""
+    """Return the Debian packages of a program, without versions; its own comes first."""
     return tuple(word.split()[0] for word in program.packages.split(","))
 
 
 def files_of(program: Program) -> list[Path]:
-    """A program and what it opens by itself, without links, as far as it is there."""
+    """Return a program and what it opens by itself, without links, as far as it is there."""
     file = find(program)
     if file is None:
         return []
@@ -81,7 +81,7 @@ def files_of(program: Program) -> list[Path]:
 
 
 def programs_of(clients: Collection[str], browser: Path | None = None) -> tuple[Program, ...]:
-    """The programs of trials with ``clients``; a client of no program of its own adds none.
+    """Return the programs of trials with ``clients``; a client of no program of its own adds none.
 
     ``browser`` is another than the installed one.
     """
@@ -94,7 +94,7 @@ def programs_of(clients: Collection[str], browser: Path | None = None) -> tuple[
 
 
 def read_files(programs: Iterable[Program]) -> dict[str, str]:
-    """What ``programs`` run and load, as parts of an environment.
+    """Return what ``programs`` run and load, as parts of an environment.
 
     ``package.NAME`` is the version of each Debian package that owns a file of theirs, ``file.PATH``
     the SHA-256 of a file that none owns, or ``not installed`` for a library that is not there.
@@ -112,7 +112,7 @@ def read_files(programs: Iterable[Program]) -> dict[str, str]:
 
 
 def read_libraries(files: Iterable[Path]) -> tuple[set[Path], set[str]]:
-    """The shared libraries that the loader gives to ``files``, and the names that it misses.
+    """Return the shared libraries that the loader gives to ``files``, and the names that it misses.
 
     Files that are no ELF, or are linked statically, need none.
 
@@ -147,7 +147,7 @@ def _is_dynamic(path: Path) -> bool:
 
 
 def parse_list(text: str) -> tuple[set[str], set[str]]:
-    """What the loader lists: paths of libraries, and names of those that were not found."""
+    """Return what the loader lists: paths of libraries, and names of those that were not found."""
     found, missing = set(), set()
     for line in text.splitlines():
         name, _, rest = line.strip().partition(" => ")
@@ -161,7 +161,7 @@ def parse_list(text: str) -> tuple[set[str], set[str]]:
 
 
 def read_owners(files: Collection[Path]) -> dict[Path, tuple[str, ...]]:
-    """The Debian packages, with their architecture where dpkg tells it, that own each file.
+    """Return the Debian packages, with their architecture where dpkg gives it, that own each file.
 
     dpkg knows a file by the path that it was packed as: in /lib, or in /usr/lib, which are one
     (merged /usr).  A file that no package owns is left out.
@@ -187,7 +187,7 @@ def read_owners(files: Collection[Path]) -> dict[Path, tuple[str, ...]]:
 
 
 def read_packages(names: Iterable[str]) -> dict[str, str]:
-    """The installed version of each Debian package in ``names``, without its architecture."""
+    """Return the installed version of each Debian package, by its name without architecture."""
     versions = {name.partition(":")[0]: ABSENT for name in names}
     if not versions:
         return {}
@@ -204,7 +204,7 @@ def read_packages(names: Iterable[str]) -> dict[str, str]:
 
 
 def read_versions(programs: Iterable[Program]) -> dict[str, str]:
-    """What each program that can be asked says of its version, as parts of an environment."""
+    """Read what each program prints as its version, as parts of an environment."""
     return {
         f"program.{program.name}": read_version(find(program), program.version)
         for program in programs
@@ -213,7 +213,7 @@ def read_versions(programs: Iterable[Program]) -> dict[str, str]:
 
 
 def read_version(program: Path | None, argument: str) -> str:
-    """The first line that a program prints about its version, or ``not installed``."""
+    """Return the first line that a program prints about its version, or ``not installed``."""
     if program is None:
         return ABSENT
     try:
@@ -225,7 +225,7 @@ def read_version(program: Path | None, argument: str) -> str:
 
 
 def read_elsewhere(programs: Iterable[Program]) -> dict[str, str]:
-    """Programs that the caller's PATH has and guests do not run: told, so that nobody is misled."""
+    """Find programs on the caller's PATH that guests do not run, as facts of an environment."""
     found = {program.name: shutil.which(program.name) for program in programs if not program.places}
     guests = {name: shutil.which(name, path=PATH) for name in found}
     return {

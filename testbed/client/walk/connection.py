@@ -117,7 +117,7 @@ class HttpConnection:
         self._unsent = self._unsent[sent:]
 
     def receive(self) -> bytes | None:
-        """What has arrived: ``b""`` at the end of the stream, ``None`` when nothing has.
+        """Return what has arrived: ``b""`` at the end of the stream, ``None`` when nothing has.
 
         Raises:
             OSError: the connection broke.
@@ -132,7 +132,7 @@ class HttpConnection:
             return None
 
     def release(self) -> None:
-        """The response has been read; the connection is free for another fetch."""
+        """Free the connection for another fetch: its response has been read."""
         if self._tls is not None and not self.used:
             self._tls.keep_session()
         self.used = True

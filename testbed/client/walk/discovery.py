@@ -56,7 +56,7 @@ class Node:
 
 
 def build_graph(entries: Sequence[Mapping[str, Any]], think_time: str) -> list[Node]:
-    """The roots of the recorded graph; ``think_time`` is "recorded" or "none".
+    """Return the roots of the recorded graph; ``think_time`` is "recorded" or "none".
 
     The gap between an entry and its parent is a think time, times the entry's ``think_factor``.
     """
@@ -91,7 +91,7 @@ def build_graph(entries: Sequence[Mapping[str, Any]], think_time: str) -> list[N
 
 
 def fraction(duration_ms: float | None, gap_ms: float | None, rank: int, siblings: int) -> float:
-    """How much of the document has arrived when a child is found, 0 to 1.
+    """Return how much of the document has arrived when a child is found, 0 to 1.
 
     ``gap_ms`` counts from the document's recorded end.  Without recorded times the children are
     spread evenly, in their order.
@@ -102,7 +102,7 @@ def fraction(duration_ms: float | None, gap_ms: float | None, rank: int, sibling
 
 
 def priority(mime: str) -> int:
-    """Chrome's class of priority for a media type."""
+    """Return Chrome's class of priority for a media type."""
     if "html" in mime or "css" in mime:
         return HIGHEST
     if "javascript" in mime or "ecmascript" in mime or "font" in mime:
@@ -111,7 +111,7 @@ def priority(mime: str) -> int:
 
 
 def split_url(url: str) -> tuple[bool, str, int, str]:
-    """Whether it is https, host, port and request target of an http or https URL.
+    """Return whether it is https, host, port and request target of an http or https URL.
 
     Raises:
         ValueError: the URL is of another scheme, or has no host.

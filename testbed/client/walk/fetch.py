@@ -52,7 +52,7 @@ class Fetch:
         self.next_child = 0  # index in node.on_body
 
     def take_known(self) -> list[tuple[float, Node]]:
-        """Children that the response so far makes known, each once, with their think time in s."""
+        """Return children that the response so far makes known, each once, and think times in s."""
         response, node = self.response, self.node
         if response is None or not response.status:
             return []
@@ -69,7 +69,7 @@ class Fetch:
         return known
 
     def report(self, start: float) -> dict[str, Any]:
-        """What was seen, for the result file; times in ms since ``start``, never rounded."""
+        """Return what was seen, for the result file; times in ms since ``start``, never rounded."""
         response = self.response
         return {
             "url": self.node.url,
@@ -97,7 +97,7 @@ def _since(start: float, moment: float | None) -> float | None:
 
 
 def request_head(node: Node) -> bytes:
-    """The request for ``node`` without its body, filled up by a cookie to ``REQUEST_BYTES``."""
+    """Return the head of a request for ``node``, filled up by a cookie to ``REQUEST_BYTES``."""
     default_port = 443 if node.tls else 80
     sends_body = node.method not in ("GET", "HEAD")
     lines = [

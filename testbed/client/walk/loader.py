@@ -94,7 +94,7 @@ class Timers:
         return self._heap[0][0] if self._heap else float("inf")
 
     def run_due(self, now: float) -> bool:
-        """Call the next action if it is due; whether it was."""
+        """Call the next action if it is due, and return whether it was."""
         if self.next_moment > now:
             return False
         heappop(self._heap)[2]()

@@ -32,7 +32,7 @@ class LookupFailedError(Exception):
 
 
 def literal_address(host: str) -> str | None:
-    """``host`` itself when it is an IPv4 address."""
+    """Return ``host`` itself when it is an IPv4 address."""
     try:
         socket.inet_pton(socket.AF_INET, host)
     except OSError:
@@ -41,7 +41,7 @@ def literal_address(host: str) -> str | None:
 
 
 def parse_hosts(text: str) -> dict[str, str]:
-    """Names to IPv4 addresses of a hosts file; the first line of a name wins."""
+    """Return the names to IPv4 addresses of a hosts file; the first line of a name wins."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         address, *names = line.partition("#")[0].split() or [""]
@@ -52,7 +52,7 @@ def parse_hosts(text: str) -> dict[str, str]:
 
 
 def parse_nameserver(text: str) -> str | None:
-    """The first IPv4 name server of a resolv.conf."""
+    """Return the first IPv4 name server of a resolv.conf."""
     for line in text.splitlines():
         words = line.split()
         if words[:1] == ["nameserver"] and len(words) > 1 and literal_address(words[1]):
@@ -61,7 +61,7 @@ def parse_nameserver(text: str) -> str | None:
 
 
 def question(identity: int, host: str) -> bytes:
-    """A query for the A records of ``host``.
+    """Return a query for the A records of ``host``.
 
     Raises:
         LookupFailedError: it is not a host name.
@@ -76,7 +76,7 @@ def question(identity: int, host: str) -> bytes:
 
 
 def parse_answer(identity: int, data: bytes) -> str | None:
-    """The first address of an answer; ``None`` when it answers another question.
+    """Return the first address of an answer; ``None`` when it answers another question.
 
     Raises:
         LookupFailedError: the name has no address, or the answer is damaged.

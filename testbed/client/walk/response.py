@@ -67,7 +67,7 @@ class HttpResponse:
             self._read_plain(data)
 
     def end(self) -> None:
-        """The server closed the connection.
+        """End the response: the server closed the connection.
 
         Raises:
             ProtocolError: the response is not complete.
@@ -80,7 +80,7 @@ class HttpResponse:
         raise ProtocolError("the server closed the connection inside a response")
 
     def header(self, name: str) -> str | None:
-        """The last value of header ``name`` (lower case)."""
+        """Return the last value of header ``name`` (lower case)."""
         return next((v for n, v in reversed(self.headers) if n.lower() == name), None)
 
     def _read_head(self) -> bool:

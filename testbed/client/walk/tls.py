@@ -30,7 +30,7 @@ class Trust:
         self._sessions: dict[str, ssl.SSLSession] = {}
 
     def open(self, host: str) -> Tls:
-        """A TLS client for ``host``; it resumes the newest session with it, as a browser does."""
+        """Return a TLS client for ``host`` that resumes its newest session, as a browser does."""
         return Tls(self, self._context, host, self._sessions.get(host))
 
     def keep(self, host: str, session: ssl.SSLSession | None) -> None:
@@ -54,7 +54,7 @@ class Tls:
         self.ready = False
 
     def shake(self, data: bytes | None) -> bytes:
-        """Take bytes of the handshake (``None``: none yet); what is to be sent for it.
+        """Take bytes of the handshake (``None``: none yet), and return what is to be sent.
 
         Raises:
             OSError: the handshake failed; ssl's errors are OSErrors.
@@ -71,12 +71,12 @@ class Tls:
         return self._out.read()
 
     def encrypt(self, data: bytes) -> bytes:
-        """The records that carry ``data``."""
+        """Return the records that carry ``data``."""
         self._object.write(data)
         return self._out.read()
 
     def decrypt(self, data: bytes) -> bytes | None:
-        """What the bytes carry; ``None`` when nothing is complete, ``b""`` at the end.
+        """Return what the bytes carry; ``None`` when nothing is complete, ``b""`` at the end.
 
         Raises:
             OSError: they are no TLS.

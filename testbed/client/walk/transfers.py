@@ -128,7 +128,7 @@ class Transfers:
             self._watch(origin, connection)
 
     def _make_room(self) -> bool:
-        """Whether one more connection may be opened, at the price of an idle one if need be."""
+        """Make room for a connection, by closing an idle one if need be; return if there is."""
         if self._open < IN_ALL:
             return True
         for origin in self._origins.values():
@@ -224,7 +224,7 @@ class Transfers:
         self._open -= 1
 
     def _lose(self, origin: OriginPool, connection: HttpConnection, error: str) -> None:
-        """A connection broke: its fetch is tried once more if it was only a stale connection."""
+        """Drop a broken connection; retry its fetch once if the connection was only stale."""
         fetch = connection.fetch
         if connection in origin.idle:
             origin.idle.remove(connection)
@@ -267,7 +267,7 @@ class OriginPool:
         heappush(self._queue, (-fetch.node.priority, self._sequence, fetch))
 
     def take(self) -> Fetch:
-        """The fetch whose turn it is."""
+        """Return the fetch whose turn it is."""
         return heappop(self._queue)[2]
 
     @property
@@ -276,7 +276,7 @@ class OriginPool:
         return len(self._queue)
 
     def take_idle(self) -> HttpConnection | None:
-        """A free connection: one that has been used before one that has not, newest first."""
+        """Take a free connection, if any: a used one before an unused one, newest first."""
         for index in range(len(self.idle) - 1, -1, -1):
             if self.idle[index].used:
                 return self.idle.pop(index)
