@@ -40,7 +40,13 @@ def measure_fresh(work: Work) -> Result:
     asked = f"under {FRESH_S / 60:g} min"
     if not work.fresh:
         return Result(
-            "bootstrap-fresh", asked, "not measured", "told", 0, "--fresh measures", real_time=True
+            "bootstrap-fresh",
+            asked,
+            "not measured",
+            "reported",
+            0,
+            "--fresh measures",
+            real_time=True,
         )
     folder = work.folder("fresh")
     clone = folder / "clone"

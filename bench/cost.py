@@ -68,7 +68,7 @@ def measure(work: Work) -> Result:
     ]
     mean = statistics.mean(page.typical_s for page in pages)
     parts = increments(stages)
-    told = ", ".join(f"{name} {cpu_s:.2f}" for name, cpu_s in parts.items())
+    shares = ", ".join(f"{name} {cpu_s:.2f}" for name, cpu_s in parts.items())
     rest = ", ".join(f"{page.name} {page.typical_s:.2f}" for page in pages)
     return Result(
         name="cost",
@@ -76,7 +76,7 @@ def measure(work: Work) -> Result:
         measured=f"{mean:.2f} s ({rest})",
         verdict=judge(mean < LIMIT_S),
         n=runs,
-        how=f"medians at 20 ms, one guest at a time. Of each load: {told}; the rest is the page",
+        how=f"medians at 20 ms, one guest at a time. Of each load: {shares}; the rest is the page",
         real_time=True,
         details={
             "increments_cpu_s": parts,

@@ -24,7 +24,7 @@ from testbed.wire.packets import read_capture
 
 ROUND_TRIPS_MS = (20.0, 100.0, 200.0)
 TOLERANCE_US = 10.0
-# What the graph client is told of a recorded request.
+# The fields of a recorded request that the graph client gets.
 NODE = ("url", "method", "mime", "body_size", "request_body_size", "parent")
 
 
@@ -109,7 +109,8 @@ def _compare(
 def read_exchange(pcap: Path) -> tuple[float, Packets]:
     """Return the time from the first SYN to the server's last data in ms, and the packets.
 
-    Sizes are IP bytes as the headers tell them; a capture may hold less of each packet.
+    The server's packets end with its last data.  Sizes are IP bytes by the headers: a capture may
+    hold less of each packet.
     """
     up: list[int] = []
     down: list[int] = []

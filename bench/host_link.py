@@ -35,7 +35,7 @@ TAG = "ffb-"
 
 @dataclass(frozen=True, slots=True)
 class BulkTransfer:
-    """One bulk transfer: payload beside what fits on the link, lateness of the link meanwhile."""
+    """One bulk transfer: payload beside what fits on the link, and the lateness of the link."""
 
     link: LinkSpec
     goodput_kbit: float
@@ -68,11 +68,13 @@ def measure_goodput(work: Work) -> Result:
     """Measure a bulk transfer at 4 and at 20 Mbit/s."""
     seconds = 3.0 if work.quick else 10.0
     flows = [_transfer(spec, seconds) for spec in LINKS]
-    told = "; ".join(f"{flow.share:.4f} of {flow.link.down_kbit / 1000:g} Mbit/s" for flow in flows)
+    shares = "; ".join(
+        f"{flow.share:.4f} of {flow.link.down_kbit / 1000:g} Mbit/s" for flow in flows
+    )
     return Result(
         "host-goodput",
         f"at least {LEAST_GOODPUT:g} of theory",
-        told,
+        shares,
         judge(all(flow.share >= LEAST_GOODPUT for flow in flows), in_full=not work.quick),
         len(flows),
         f"one TCP connection for {seconds:g} s after {WARM_UP_S:g} s, payload at the client; "

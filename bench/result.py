@@ -15,10 +15,10 @@ from rich.text import Text
 from bench.work import Machine
 from testbed.base.errors import StorageError
 
-Verdict = Literal["met", "missed", "told"]
-"""``told`` is for numbers that have no target, and for targets that were not measured in full."""
+Verdict = Literal["met", "missed", "reported"]
+"""``reported`` is for numbers without a target, and for targets not measured in full."""
 
-STYLES = {"met": "green", "missed": "bold red", "told": "dim"}
+STYLES = {"met": "green", "missed": "bold red", "reported": "dim"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def judge(within: bool, *, in_full: bool = True) -> Verdict:
     """Return the verdict on a number; one not measured in full can be missed, but not met."""
     if not within:
         return "missed"
-    return "met" if in_full else "told"
+    return "met" if in_full else "reported"
 
 
 def all_met(results: Sequence[Result]) -> bool:

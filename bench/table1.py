@@ -19,7 +19,7 @@ from testbed.results.records import RECORDS_FILE, read_records
 
 CELLS = 24
 SEEDS = 20
-# A third of the table, where --quick was asked: its time is scaled up and told as such.
+# A third of the table, where --quick was asked: its time is scaled up, and the table says so.
 QUICK_ONLY = "rtt_ms=100"
 QUICK_CELLS = 8
 
@@ -70,10 +70,10 @@ def measure_seeds(work: Work) -> Result:
         name,
         asked,
         f"about {wall_s / 60:.1f} min, extrapolated",
-        "told",
+        "reported",
         1,
         f"{len(run.records)} loads of one seed took {run.wall_s:.1f} s; "
-        f"times {scale * SEEDS:g}, as no load knows of another. --full measures",
+        f"times {scale * SEEDS:g}, as loads are independent. --full measures",
         real_time=True,
         details=describe(run),
     )
@@ -143,7 +143,7 @@ def describe(run: TimedRun) -> dict[str, float]:
     """
     costs = [record.cost for record in run.records if record.cost is not None]
     if not costs:
-        raise TestbedError("no trial of the run ended, so there is no cost to tell")
+        raise TestbedError("no trial of the run ended, so there is no cost to report")
     cpu_s = [cost.cpu_s for cost in costs]
     virtual_s = sum(cost.virtual_s for cost in costs)
     return {

@@ -16,7 +16,7 @@ from testbed.setup.bundle import make_bundle
 
 _log = log.logger("testbed.bench")
 
-# Of each core, over the last minute: beyond it, wall-clock and CPU times tell of others' work.
+# Of each core, over the last minute: beyond it, wall-clock and CPU times include others' work.
 IDLE_LOAD_PER_CORE = 0.25
 
 
@@ -68,7 +68,7 @@ class Machine:
 
     @property
     def idle(self) -> bool:
-        """Whether nobody else was using much of it."""
+        """Whether other programs used little of it."""
         return self.load <= IDLE_LOAD_PER_CORE * self.cores
 
     def describe(self) -> dict[str, Any]:

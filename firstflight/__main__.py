@@ -14,5 +14,5 @@ if __name__ == "__main__":
     from firstflight.cli.main import main
 
     code = main(sys.argv[1:], open_doors())
-    gc.freeze()  # the process ends: nobody needs to look for cycles in what it leaves
+    gc.freeze()  # the process ends, so what it leaves need not be searched for cycles
     sys.exit(code)

@@ -33,7 +33,7 @@ class VerbHelp(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What is said, and the exit code; a command that may go on is told what it needs."""
+    """An answer and its exit code; for a command that may go on, the answer is what it needs."""
 
     text: str
     code: int = 0

@@ -144,10 +144,10 @@ def run_lanes(lanes: Sequence[Lane], list_unsettled: Unsettled) -> list[Tally]:
 
 
 def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
-    with repeating(_log.info) as tell:
+    with repeating(_log.info) as report:
         pages = len({condition.page for condition in experiment.conditions})
         kernel = f"kernel {experiment.kernel} {experiment.kernel_version}"
-        tell(f"preparing {format_count(pages, 'page')} and {kernel}")
+        report(f"preparing {format_count(pages, 'page')} and {kernel}")
         return prepare(experiment, jobs)
 
 

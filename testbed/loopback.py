@@ -35,7 +35,7 @@ class LoopbackSite:
     ``resolver_rules`` are for Chromium's ``--host-resolver-rules``; with them it reaches this page
     and nothing else.  ``authority`` is the file with the hash of the lab authority's public key,
     for ``--ignore-certificate-errors-spki-list``, and ``tls`` its folder; both ``None`` for a page
-    without https.  ``scratch`` is a folder that goes with the site.  ``replay`` tells how the
+    without https.  ``scratch`` is a folder that goes with the site.  ``replay`` says how the
     requests so far were answered, and raises LabError when the server has ended.
     """
 
@@ -89,7 +89,7 @@ def serve_loopback(
 
 
 def resolver_rules(listeners: tuple[Listener, ...]) -> tuple[str, ...]:
-    """Return the rules for Chromium: each origin to where it listens, all other names to nowhere."""
+    """Return the rules for Chromium: each origin to its listener, all other names to nowhere."""
     rules = (f"MAP {each.host}:{each.port} {each.socket}" for each in listeners)
     return (*rules, "MAP * ~NOTFOUND")
 
@@ -104,7 +104,7 @@ def _ports(first: int, count: int) -> tuple[int, ...]:
 
 def _free_ports(count: int) -> tuple[int, ...]:
     with ExitStack() as undo:
-        # All at once, so that none is told twice.
+        # All at once, so that none is given twice.
         ends = [undo.enter_context(socket.socket()) for _ in range(count)]
         for end in ends:
             end.bind((ADDRESS, 0))

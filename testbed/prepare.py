@@ -68,9 +68,9 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
         pages={name: read_archive(folder).digest for name, folder in pages.items()},
         root=places.ROOT,
     )
-    # Told, and no part of the environment's id: what holds a guest does not change what it does.
-    told = {"confinement": kernel.confinement, "cpuid": read_cpuid()}
-    facts = environment.facts | told | read_elsewhere(programs)
+    # Facts, and no part of the environment's id: what holds a guest does not change what it does.
+    facts = {"confinement": kernel.confinement, "cpuid": read_cpuid()}
+    facts = environment.facts | facts | read_elsewhere(programs)
     means = Means(kernel, pages, conclude, fitting_jobs(kernel, jobs), (bundle.path,))
     return means, replace(environment, facts=facts)
 

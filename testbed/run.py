@@ -127,7 +127,7 @@ def perform(
 ) -> Generator[Record, None, None]:
     """Yield the record of each trial as it ends, ``jobs`` at a time, each on a slot of its own.
 
-    ``display`` is told what begins, and that time passes.  A trial whose record calls for it runs
+    ``display`` shows what begins, and that time passes.  A trial whose record calls for it runs
     ``again``, before those that wait.  When ``stop`` is set no trial begins; those that run are
     stopped and have no record.
     """
@@ -177,7 +177,7 @@ def disturbed(attempts: int) -> Callable[[Record], bool]:
 def check_room(out: Path) -> None:
     """Check that files can still be written in ``out`` after a trial.
 
-    A guest writes its files there through its page cache and is never told that they do not fit:
+    A guest writes its files there through its page cache and never learns that they do not fit:
     they are short, whatever the trial says of itself.
 
     Raises:
@@ -232,5 +232,5 @@ def _attempt(
 def _changed(folder: Path, damaged: tuple[str, ...]) -> str:
     return (
         f"{folder}: {', '.join(damaged[:3])} changed while trials used it; "
-        "start anew or resume: it is built again then"
+        "start anew or resume, which builds it again"
     )

@@ -163,7 +163,7 @@ def _load(
         begin_stage()
     order = _order(trial, site, archive, lab)
     pcap = site.scratch / CAPTURE_FILE
-    # In virtual time nothing that a machine does can be seen, so nobody looks.
+    # In virtual time what the machine does has no effect, so it is not watched.
     began = None if site.aligned else (read_sample(), read_queued(server))
     try:
         with capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log"):
@@ -189,8 +189,8 @@ def _load(
 
 def _link_of(lab: Lab) -> dict[str, float]:
     """Read the link's own numbers after a load; a link of the kernel's knows no lateness."""
-    told = asdict(lab.read_link())
-    return {name: float(value) for name, value in told.items() if isinstance(value, int | float)}
+    numbers = asdict(lab.read_link())
+    return {name: float(value) for name, value in numbers.items() if isinstance(value, int | float)}
 
 
 def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:

@@ -238,7 +238,7 @@ def test_a_signal_ends_the_work_and_leaves_nothing(
 
 def test_what_takes_long_is_told_again_and_again(machine: SmallMachine) -> None:
     messages = machine.tree / "bootstrap" / "messages.sh"
-    messages.write_text(messages.read_text().replace("TELL_EVERY_S=15", "TELL_EVERY_S=1"))
+    messages.write_text(messages.read_text().replace("WRITE_EVERY_S=15", "WRITE_EVERY_S=1"))
     log = machine.home / "log"
     with (
         log.open("wb") as stderr,

@@ -20,9 +20,9 @@ from testbed.setup.doctor import MachineCheck, examine, healthy
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Write the checks as JSON.")
 @click.option("--jobs", type=click.IntRange(1, 1024),
-              help="Trials at once to have room for; default: one a core.")  # fmt: skip
+              help="How many trials at once to check for; default: one for each core.")  # fmt: skip
 @click.option("--determinism", type=click.IntRange(min=2), metavar="N",
-              help="Boot N times and show where two runs part, if they do.")  # fmt: skip
+              help="Boot N times and show where two runs differ, if they do.")  # fmt: skip
 @click.option("--client", default="chromium", show_default=True,
               help="The client that --determinism boots with.")  # fmt: skip
 @click.option("--kernel-version", default=DEFAULT_VERSION, show_default=True,

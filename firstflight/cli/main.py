@@ -58,7 +58,7 @@ VERBS = {
 
 
 class Verbs(click.Group):
-    """Verbs that are imported when they are asked for: nobody waits for another verb's imports."""
+    """Verbs that are imported when they are used: none waits for another's imports."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all verbs."""

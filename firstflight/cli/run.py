@@ -30,7 +30,9 @@ _log = log.logger(__name__)
 
 @click.command()
 @choice_options
-@click.option("--jobs", type=click.IntRange(1, 1024), help="Trials at once; default: one a core.")
+@click.option(
+    "--jobs", type=click.IntRange(1, 1024), help="Trials at once; default: one for each core."
+)
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
               help="The new results folder; default: results/<UTC>-<experiment>.")  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR",
@@ -69,7 +71,7 @@ def run(
                 doors.prepare, experiments, jobs, doors.results, output, doors.now
             )
         tallies = run_lanes(lanes, doors.reports.list_unsettled)
-    return _tell(doors, folder, lanes, tallies, as_json)
+    return _finish(doors, folder, lanes, tallies, as_json)
 
 
 @click.command()
@@ -95,7 +97,7 @@ def report(doors: Doors, /, directory: Path) -> int:
     return EXIT_OK
 
 
-def _tell(
+def _finish(
     doors: Doors, folder: Path, lanes: Sequence[Lane], tallies: Sequence[Tally], as_json: bool
 ) -> int:
     """Write the reports, print the table or the JSON, and say what is left to do."""
@@ -106,20 +108,20 @@ def _tell(
         code = worst_exit([code, compared.exit_code if compared else EXIT_OK])
         if not as_json:
             click.echo(_render(doors, folder, compared))
-    told = {}
+    ended = {}
     for lane, tally in zip(lanes, tallies, strict=False):  # an interrupted run began fewer
         _say(lane, tally, folder)
-        told[lane.name] = asdict(tally) | {
+        ended[lane.name] = asdict(tally) | {
             "results": str(lane.folder),
             "exit_code": tally.exit_code,
         }
     if not tallies[-1].interrupted:
         _log.info("report: %s", ", ".join(str(path) for path in _reports(folder, lanes)))
     if as_json:
-        document: dict[str, Any] = told.get("") or {
+        document: dict[str, Any] = ended.get("") or {
             "results": str(folder),
             "exit_code": code,
-            "lanes": told,
+            "lanes": ended,
             "crosscheck": compared.document if compared else None,
         }
         click.echo(json.dumps(document, indent=2))
@@ -148,7 +150,7 @@ def _render(doors: Doors, folder: Path, compared: Presented | None) -> str:
 
 
 def _say(lane: Lane, tally: Tally, run_folder: Path) -> None:
-    """Say how a lane stands, and what is left to do."""
+    """Log the tally of a lane, and what is left to do."""
     name = f"kernel {lane.name}: " if lane.name else ""
     if tally.interrupted:
         _log.error("interrupted: %s%s; go on with --resume %s", name, tally.sentence(), run_folder)

@@ -31,7 +31,7 @@ MOST_LINES = 20
 def serve(doors: Doors, /, page: str, protocol: str, port: int | None, as_json: bool) -> int:
     """Serve PAGE on loopback until Ctrl-C, for a browser, curl or any other tool.
 
-    At the end it tells how the requests were answered.
+    At the end it says how the requests were answered.
     """
     # Imported here: the other verbs of the command line do not build pages.
     from testbed.prepare import built_page
@@ -41,10 +41,10 @@ def serve(doors: Doors, /, page: str, protocol: str, port: int | None, as_json: 
         built = built_page(page, cache)
         # From here on an interrupt is no failure: it is how this ends.
         with interruptible() as interruption, serve_loopback(built, protocol, port) as site:
-            _tell_site(page, site, as_json)
+            _show_site(page, site, as_json)
             while not interruption.stop.wait(LOOK_S):
                 site.replay()  # raises when the server has ended
-            _tell_replay(site.replay(), as_json)
+            _show_replay(site.replay(), as_json)
     return EXIT_OK
 
 
@@ -72,7 +72,7 @@ def curl_argv(site: LoopbackSite) -> tuple[str, ...]:
     return ("curl", "--connect-to", f"{at.host}:{at.port}:{at.socket}", *trust, root.url)
 
 
-def _tell_site(page: str, site: LoopbackSite, as_json: bool) -> None:
+def _show_site(page: str, site: LoopbackSite, as_json: bool) -> None:
     if as_json:
         facts = {
             "page": page,
@@ -89,7 +89,7 @@ def _tell_site(page: str, site: LoopbackSite, as_json: bool) -> None:
     click.echo("\nCtrl-C ends it")
 
 
-def _tell_replay(replay: Replay, as_json: bool) -> None:
+def _show_replay(replay: Replay, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"replay": asdict(replay)}))
         return

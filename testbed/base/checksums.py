@@ -1,7 +1,7 @@
 """Checksums of a folder that is built once and used often: a list of SHA-256 digests inside it.
 
 The list is one that sha256sum(1) reads: ``cd FOLDER && sha256sum -c SHA256SUMS``.  Digests are
-compared when a run begins; while it runs, a look at sizes and times of change tells whether that
+compared when a run begins; while it runs, a look at sizes and times of change shows whether that
 has to be done again, at the cost of a stat(2) for each file.
 """
 

@@ -21,7 +21,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interruption:
-    """``stop`` tells workers to end at once; ``signal`` is what asked for it, if anything did."""
+    """``stop`` asks workers to end at once; ``signal`` is what asked for it, if anything did."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()

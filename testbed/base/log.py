@@ -15,7 +15,7 @@ class _PlainFormatter(logging.Formatter):
 
 
 class _StderrHandler(logging.Handler):
-    """Writes to whatever ``sys.stderr`` is now, so that a live display may stand in for it."""
+    """Writes to whatever ``sys.stderr`` is now, so that a live display may replace it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

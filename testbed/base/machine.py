@@ -6,7 +6,7 @@ the server waited for a processor.  What may have been the cause is kept beside 
 Sources: proc_stat(5), proc_pid_stat(5), proc_loadavg(5); Linux, Documentation/scheduler/
 sched-stats.rst for /proc/<pid>/schedstat.
 Read inside a PID namespace of its own: the processes that are seen there are those of the trial,
-while /proc/stat and /proc/loadavg tell of the whole machine.
+while /proc/stat and /proc/loadavg are about the whole machine.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def describe_queues(plt_ms: float, client_s: float | None, server_s: float) -> d
 
     Args:
         plt_ms: how long the load took.
-        client_s: of that of its threads that waited longest; ``None`` when it did not tell.
+        client_s: of that of its threads that waited longest; ``None`` when it does not say.
         server_s: of the server.
     """
     seconds = {"server": server_s} | ({} if client_s is None else {"client": client_s})

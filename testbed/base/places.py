@@ -39,7 +39,7 @@ def built_part(name: str) -> Path:
     folder = os.environ.get(variable)
     if not folder:
         raise MissingError(
-            f"{variable} is not set, so the {name} part is not known; "
+            f"{variable} is not set, so the built {name} folder is unknown; "
             "start with ./run.sh, which builds it and sets this"
         )
     return Path(folder)

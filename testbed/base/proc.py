@@ -128,7 +128,7 @@ def wait(
                 return None
     finally:
         os.close(descriptor)
-    # wait4 rather than Popen.wait: only it tells the CPU time of the whole tree.
+    # wait4 rather than Popen.wait: only it gives the CPU time of the whole tree.
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     return ProcessExit(child.returncode, usage.ru_utime + usage.ru_stime)

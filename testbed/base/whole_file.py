@@ -13,7 +13,7 @@ def write_whole(path: Path, text: str, remedy: str) -> None:
     """Write ``text`` to ``path``; ``remedy`` ends the message when that fails.
 
     Raises:
-        StorageError: it cannot be written; what stood there before is as it was.
+        StorageError: it cannot be written; what was there before is unchanged.
     """
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:

@@ -34,7 +34,7 @@ REMEDY = "record the page again, or set allow_misses = true"
 class RequestCoverage:
     """URLs in the page's order (missing) and in the load's order (extra, failed).
 
-    A URL stands in ``missing`` or ``extra`` as often as it was asked too seldom or too often.
+    A URL is in ``missing`` or ``extra`` as often as it was asked too seldom or too often.
     """
 
     missing: tuple[str, ...]
@@ -101,7 +101,7 @@ def list_altered(
 ) -> tuple[str, ...]:
     """List the URLs of ``bodies`` whose body is none that the page holds for them, in their order.
 
-    A body stands for itself by its length or its digest, and ``recorded`` gives the same of a
+    A body is given by its length or its digest, and ``recorded`` gives the same of a
     resource whose response has a body.  What the page does not hold is not looked at.
     """
     due: dict[str, set[T]] = {}

@@ -68,7 +68,7 @@ class Graph:
         timings = tuple(exchange.timing for exchange in exchanges)
         if not timings:
             page = order.archive.name
-            raise LoadError(f"{page}: no entry of the page has how = root, so nothing to load")
+            raise LoadError(f"{page}: no entry of the page has how = root: nothing to load")
         plt_ms = max(timing.end_ms for timing in timings)
         load = describe_load(self.name, self.version, order.archive, timings, plt_ms, altered)
         write_har(order.out / HAR_FILE, load, order.archive.root_url, seen["started"], exchanges)

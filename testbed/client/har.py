@@ -1,6 +1,6 @@
 """HAR 1.2 of a load, for the clients that do not write one themselves.
 
-Source: http://www.softwareishard.com/blog/har-12-spec/ ; -1 and empty lists stand for what the
+Source: http://www.softwareishard.com/blog/har-12-spec/ ; -1 and empty lists mean what the
 client did not observe.
 """
 

@@ -114,7 +114,7 @@ class Feed:
             try:
                 writer = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             except OSError as error:
-                if error.errno != errno.ENXIO:  # nobody reads yet
+                if error.errno != errno.ENXIO:  # no process reads yet
                     raise
                 time.sleep(POLL_S)
             else:

@@ -132,7 +132,7 @@ def wget2_argv(urls: Path, stats: Path) -> tuple[str, ...]:
 def tls_arguments(order: LoadOrder) -> tuple[str, ...]:
     """Return what to trust and to speak over TLS; nothing for an order without an authority.
 
-    Nobody but the lab's authority is trusted, and nobody is asked about its certificates.
+    Only the lab's authority is trusted, and no server is asked about its certificates.
     """
     if order.tls is None:
         return ()
@@ -175,8 +175,8 @@ def join(
 ) -> list[Exchange]:
     """Return each sent request with its end; one without an end has failed, with status 0.
 
-    The log does not tell http from https: requests of one host and path are taken to be sent in
-    the order in which they ended, and then in the order of ``recorded`` URLs.
+    The log does not distinguish http from https: requests of one host and path are taken to be
+    sent in the order in which they ended, and then in the order of ``recorded`` URLs.
     """
     ends: dict[str, list[Ended]] = {}
     for end in ended:
@@ -241,7 +241,7 @@ def parse_sent(log: str, started_ms: float, known: Collection[str]) -> list[Sent
     Args:
         log: the log, whose times of day are UTC.
         started_ms: start of the load, in ms since 1970.
-        known: targets that may have been asked for; they tell which path belongs to which host.
+        known: targets that may have been asked for; they decide which path belongs to which host.
     """
     found = [
         Sent(f"{host}{path}", _since(clock, started_ms), int(size), H1)

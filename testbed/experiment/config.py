@@ -108,7 +108,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         raise ConfigurationError([f"{path}: not UTF-8 text: {error}"]) from None
     if len(text) > LARGEST_FILE:
         raise ConfigurationError(
-            [f"{path}: more than {LARGEST_FILE} characters; no experiment has"]
+            [f"{path}: more than {LARGEST_FILE} characters; no experiment file is that long"]
         )
     try:
         return parse_toml(text), find_lines(text)

@@ -58,7 +58,7 @@ def unique(values: list[Any]) -> list[Any]:
     """Return ``values``, refused when one of them is there twice."""
     twice = [value for index, value in enumerate(values) if value in values[:index]]
     if twice:
-        problem = f"{twice[0]!r} stands in the list twice"
+        problem = f"{twice[0]!r} is in the list twice"
         raise PydanticCustomError("twice", "{problem}", {"problem": problem})
     return values
 
@@ -109,7 +109,7 @@ def _check_listed(what: str, name: str, info: ValidationInfo) -> str:
     if name in valid:
         return name
     problem = f"no {what} is named {name!r}{did_you_mean(name, valid)}"
-    allowed = ", ".join(sorted(valid)) or "none, because there is none here"
+    allowed = ", ".join(sorted(valid)) or f"none, as there is no {what} here"
     raise PydanticCustomError("not_listed", "{problem}; allowed: {allowed}", {
         "problem": problem, "allowed": allowed,
     })  # fmt: skip

@@ -27,7 +27,7 @@ Unsettled = Callable[[Experiment, Sequence[Record]], tuple[str, ...]]
 RESOLUTION_MS = 0.01
 """Less is no other load: a system call takes 256 ns of virtual time, and ports may cost one."""
 DRAWS_REMEDY = (
-    "a seed decides what loss_pct and think_spread_pct draw, and for browsers start_spread_ms: "
+    "a seed affects loss_pct, think_spread_pct and, for browsers, start_spread_ms alone: "
     "set one of them, or ask for one repetition"
 )
 

@@ -85,7 +85,7 @@ def _key_path(key: str, line: str) -> KeyPath:
     """Return the parts of a dotted, perhaps quoted key: ``a."b c"`` gives (a, b c)."""
     try:
         node: object = tomllib.loads(f"{key.strip()} = 0")
-    except tomllib.TOMLDecodeError:  # a quoted key that holds '=' or ']': the line as it stands
+    except tomllib.TOMLDecodeError:  # a quoted key that holds '=' or ']': the line as it is
         return (line,)
     parts: list[str] = []
     while isinstance(node, dict):

@@ -69,7 +69,7 @@ def validate(
 
 
 def keys_of(table: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the keys that may stand in ``table``; ``()`` is the top of the file."""
+    """Return the keys that ``table`` may have; ``()`` is the top of the file."""
     model = TABLES[table[0]] if table else _File
     return tuple(model.model_fields)
 
@@ -88,7 +88,7 @@ def describe(errors: list[ErrorDetails], document: Mapping[str, Any], where: Whe
 
 
 def toml_text(value: Any) -> str:
-    """Return ``value`` as it would stand in a TOML file, shortened if long."""
+    """Return ``value`` as a TOML file would have it, shortened if long."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):  # a hexadecimal number of thousands of digits, or depth

@@ -26,7 +26,7 @@ _log = log.logger(__name__)
 def open_kernel(name: str, version: str, cache: Path, bundle: Path, progress: Progress) -> Kernel:
     """Return the kernel ``name`` in ``version``, built into ``cache`` first if it is not there.
 
-    ``bundle`` is what its guests are given; ``progress`` is told what a build does.
+    ``bundle`` is what its guests are given; ``progress`` is called with what a build does.
 
     Raises:
         ConfigurationError: no such kernel or version.
@@ -44,7 +44,7 @@ def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -
     from testbed.kernel.virtual import VirtualKernel
 
     pin = read_pin(version)
-    # Another Debian revision is used only if somebody built it on purpose; its identity says so.
+    # Another Debian revision is used only if it was built on purpose; its identity says so.
     build = find_kernel(pin, cache, allow_revision=True) or ensure_kernel(
         pin, cache, len(os.sched_getaffinity(0)), progress
     )
@@ -67,7 +67,7 @@ def _is_jailed() -> bool:
     """Return whether guests are jailed; if not, the caller has asked for that by name.
 
     Raises:
-        MissingError: this machine has no jail, and nobody has.
+        MissingError: this machine has no jail, and the caller has not.
     """
     from testbed.kernel.jail import (
         JAIL_REMEDY,

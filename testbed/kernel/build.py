@@ -99,15 +99,15 @@ def ensure_kernel(
     if found is not None:
         return found
     check_machine()
-    with repeating(progress) as tell, _build_lock(pin, cache, tell):
+    with repeating(progress) as report, _build_lock(pin, cache, report):
         found = find_kernel(pin, cache, allow_revision)  # another run may have built it
         if found is not None:
             return found
         if damaged := _damaged(pin, cache):
-            tell(f"kernel {pin.version}: {damaged} is damaged; building it again")
-        source = fetch_source(pin, cache, tell, allow_revision)
+            report(f"kernel {pin.version}: {damaged} is damaged; building it again")
+        source = fetch_source(pin, cache, report, allow_revision)
         actual = replace(pin, package_version=source.package_version, tarball_sha256=source.sha256)
-        return _build(actual, source.tarball, cache, jobs, tell)
+        return _build(actual, source.tarball, cache, jobs, report)
 
 
 def _build(pin: Pin, tarball: Path, cache: Path, jobs: int, progress: Progress) -> KernelBuild:
@@ -156,7 +156,7 @@ def _read_build(folder: Path, pin: Pin) -> KernelBuild | None:
 
 
 def _damaged(pin: Pin, cache: Path) -> Path | None:
-    """Return the folder of this compiler's build of ``pin``, which ``find_kernel`` has not found."""
+    """Return the folder of a build of ``pin`` by this compiler that ``find_kernel`` refused."""
     folder = build_folder(pin, read_compiler(), cache)
     return folder if folder.exists() else None
 
@@ -196,17 +196,19 @@ def main(arguments: list[str] | None = None) -> int:
         with raising():
             for version in asked.versions:
                 revision = asked.allow_kernel_revision
-                build = ensure_kernel(read_pin(version), cache(), asked.jobs, _tell, revision)
+                build = ensure_kernel(
+                    read_pin(version), cache(), asked.jobs, _print_error, revision
+                )
                 print(build.binary)
     except TestbedError as error:
-        _tell(f"error: {error}")
+        _print_error(f"error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return 0
 
 
-def _tell(message: str) -> None:
+def _print_error(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 

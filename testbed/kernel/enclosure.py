@@ -40,7 +40,7 @@ SEALED = tuple(
 )
 """What root of an enclosure could change the machine with, and does not need to write."""
 OWN_SYSCTLS = "/proc/sys/net"
-"""Those of the network namespace of whoever opens them."""
+"""Sysctls of the network namespace of the process that opens them."""
 FOLDERS = ("/sys", "/root", "/etc", "/etc/netns", "/ff")
 PATH = "/usr/sbin:/usr/bin"
 
@@ -83,7 +83,7 @@ def enclosure_argv(given: Given, environment: dict[str, str]) -> tuple[str, ...]
         *_bind("--bind", given.out, "/ff/out"),
         *chain.from_iterable(("--dir", str(folder)) for folder in above if folder.name),
         *_bind("--ro-bind", given.browser, str(given.browser)),
-        # What follows is process 1: as it ends so do all others, and their CPU time is told with
+        # What follows is process 1: as it ends so do all others, and their CPU time is counted with
         # its own.
         *("--chdir", "/", "--"),
     )
@@ -96,7 +96,7 @@ def effective_capabilities(status: str) -> int:
 
 
 def parse_capabilities(status: str) -> tuple[str, ...]:
-    """Return the needed capabilities that a process lacks, with reasons, from its /proc/PID/status."""
+    """Return needed capabilities, with reasons, that /proc/PID/status shows to be missing."""
     effective = effective_capabilities(status)
     return tuple(
         f"{name} ({reason})"

@@ -139,7 +139,7 @@ def named_browser(named: str | None) -> Path | None:
 
 
 def environment_of(browser: Path | None) -> dict[str, str]:
-    """Return the environment of a trial: that of a guest, whoever starts it."""
+    """Return the environment of a trial: that of a guest, the same for all users."""
     fixed = {
         "PATH": PATH,
         "HOME": "/root",

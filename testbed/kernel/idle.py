@@ -1,6 +1,6 @@
 """Idle machine: required before a run in real time, waited for before each of its trials.
 
-Both are bounded, and told.
+Both waits are bounded and logged.
 """
 
 from __future__ import annotations
@@ -44,29 +44,29 @@ def require_idle(
         patience_s: how long that is waited for.
 
     Raises:
-        MissingError: it was not found; or this kernel does not tell what trials are judged by.
+        MissingError: it was not found; or this kernel lacks what trials are judged by.
     """
     try:
         read_queued(os.getpid())
     except OSError as error:
         raise MissingError(
-            "this kernel does not tell how long a process waits for a processor "
+            "this kernel does not say how long a process waits for a processor "
             f"({error.filename}: {error.strerror}), by which trials in real time are judged: take "
             "one with CONFIG_SCHED_INFO, or the virtual kernel: --kernel virtual"
         ) from None
     look = look_around if look is None else look
-    told = False
+    logged = False
     for _ in range(max(1, round(patience_s / LOOK_S))):
         machine = look()
         problems = judge_machine(machine)
         if not problems:
             return
-        if not told:
+        if not logged:
             _log.info(
                 "waiting up to %.0f s for a machine that is idle enough: %s",
                 patience_s, "; ".join(problems),
             )  # fmt: skip
-            told = True
+            logged = True
     raise MissingError(
         f"this machine is too busy to measure in real time, for {patience_s:g} s at a stretch: "
         f"{'; '.join(problems)}; the hypervisor took {machine['steal_pct']:.3g} %; end what else "
@@ -114,7 +114,7 @@ def await_idle(
     A trial on a machine that stays busy is judged by its own readings (``testbed.base.machine``).
 
     Returns:
-        False when ``cancel`` was set meanwhile.
+        False when ``cancel`` was set before that.
     """
     busy_pct = _read_busy(cancel, look_s, proc)
     if busy_pct <= IDLE_PCT or cancel.is_set():
@@ -133,7 +133,7 @@ def await_idle(
 
 
 def _read_busy(cancel: threading.Event, look_s: float, proc: Path) -> float:
-    """Return the share of all processors' time that anybody uses now, in percent."""
+    """Return the share of all processors' time that is used now, in percent."""
     before = read_sample(proc, ours=False)
     cancel.wait(look_s)
     return describe_machine(before, read_sample(proc, ours=False), proc)["others_pct"]

@@ -46,8 +46,8 @@ JAIL_REMEDY = (
     "Install bubblewrap, and allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
     "another container runtime) or start as root with CAP_SYS_ADMIN"
 )
-# No distribution gives these ids to anybody: systemd's "Users, Groups, UIDs and GIDs" has them as
-# unused, and containers that know 65536 ids have them, too.
+# No distribution gives these ids to an account: systemd's "Users, Groups, UIDs and GIDs" has them
+# as unused, and containers that know 65536 ids have them, too.
 FIRST_ID, LAST_ID = 60_706, 61_183
 
 
@@ -99,10 +99,10 @@ def jail_argv(contents: Contents, filter_descriptor: int, user: int | None) -> t
         *("--ro-bind", str(contents.bundle), f"{STAGE}/bundle"),
         *("--ro-bind", str(contents.page), f"{STAGE}/page"),
         *("--bind", str(contents.out), f"{STAGE}/out"),
-        # Nobody in there has to write to these, whoever owns them.
+        # Nothing in there has to write to these, whatever their owner.
         *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),
         *("--seccomp", str(filter_descriptor), "--chdir", STAGE, "--"),
-        # A parent that waits, so that the guest's CPU time is told; not the kernel itself: as
+        # A parent that waits, so that the guest's CPU time is counted; not the kernel itself: as
         # process 1 it could not abort, and a panic would hang.  It is the caller still, because
         # bubblewrap, which has no capability left, could not end another user's process 1.
         *("/usr/bin/setsid", "--fork", "--wait"),
@@ -143,7 +143,7 @@ def _without_privileges(user: int | None) -> tuple[str, ...]:
 def jail_user(slot: int) -> int | None:
     """Return the id that root gives to a guest of ``slot``; ``None``: that of the caller.
 
-    It is nobody's: no account of this machine has it, and no other slot.  Root without
+    No account of this machine has it, and no other slot.  Root without
     CAP_SYS_ADMIN, as in most containers, needs a user namespace as others do, and stays root there:
     without capabilities, with nothing of root's to write, and behind the same filter.
 
@@ -208,7 +208,7 @@ def open_stage(contents: Contents, jailed: bool, slot: int = 0) -> Iterator[Stag
 
 
 def memory_directory(otherwise: Path) -> Path:
-    """Return the folder of an unjailed guest's memory: shared memory if it has room and executes."""
+    """Return the folder of an unjailed guest's memory: shared memory, if that will do."""
     try:
         found = os.statvfs(SHARED_MEMORY)
     except OSError:

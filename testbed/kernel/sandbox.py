@@ -45,35 +45,35 @@ def confined(
     env: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
 ) -> Iterator[proc.Process]:
-    """Start a command whose first word is ``bwrap``; after the block nobody is left inside.
+    """Start a command whose first word is ``bwrap``; after the block no process is left inside.
 
     To end bubblewrap would end the processes inside, too, but a moment later.  Their first one is
     ended instead: bubblewrap waits for that, and that one for all others (pid_namespaces(7)).
     """
-    told, telling = os.pipe()
+    reader, writer = os.pipe()
     try:
         # The option's place is after the name of the program.
-        command = (argv[0], "--info-fd", str(telling), *argv[1:])
+        command = (argv[0], "--info-fd", str(writer), *argv[1:])
         with ExitStack() as undo:
             try:
                 starting = proc.started(
-                    command, env=env, stdout=output, stderr=output, pass_fds=(telling, *pass_fds)
+                    command, env=env, stdout=output, stderr=output, pass_fds=(writer, *pass_fds)
                 )
                 child = undo.enter_context(starting)
             finally:
-                os.close(telling)
+                os.close(writer)
             try:
                 yield child
             finally:
-                _end_inside(child, told)
+                _end_inside(child, reader)
     finally:
-        os.close(told)
+        os.close(reader)
 
 
-def _end_inside(child: proc.Process, told: int) -> None:
+def _end_inside(child: proc.Process, reader: int) -> None:
     if child.poll() is not None:
         return
-    with open(told, closefd=False) as stream:
+    with open(reader, closefd=False) as stream:
         text = stream.read()
     if text:  # else it did not come to a first process
         with suppress(ProcessLookupError):
@@ -221,7 +221,7 @@ def _own(descriptor: int, mode: int) -> None:
 
 @contextmanager
 def _opened(name: str, folder: int) -> Iterator[tuple[int, int]]:
-    """Open the very file that ``name`` is, whatever its kind and its readers; yield its mode, too."""
+    """Open the very file that ``name`` is, of whatever kind; yield its mode, too."""
     descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         yield descriptor, os.fstat(descriptor).st_mode

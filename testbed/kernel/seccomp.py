@@ -1,7 +1,7 @@
 """System call filter of the jail: what a guest's kernel needs of the host's, and nothing else.
 
 A classic BPF program as seccomp(2) takes it.  A call that is not listed does not exist (ENOSYS);
-a listed one with arguments that nobody needs is not permitted (EPERM).  The list was found by
+a listed one with arguments that no guest needs is not permitted (EPERM).  The list was found by
 tracing guests of both kernels (strace(1)): docs/decisions/kernel-jail.md.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 ALLOWED: dict[str, int] = {
-    # Files: the guest's hostfs, and whoever starts the kernel.
+    # Files: the guest's hostfs, and what starts the kernel.
     "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7,
     "lseek": 8, "pread64": 17, "pwrite64": 18, "readv": 19, "writev": 20, "access": 21,
     "pipe": 22, "select": 23, "dup": 32, "dup2": 33, "sendfile": 40, "fcntl": 72, "flock": 73,
@@ -47,7 +47,7 @@ ALLOWED: dict[str, int] = {
     "exit_group": 231, "tgkill": 234, "waitid": 247, "set_robust_list": 273, "seccomp": 317,
     "getrandom": 318, "execveat": 322, "rseq": 334, "getrlimit": 97, "getrusage": 98,
     "sysinfo": 99,
-    # Whoever starts the kernel gives up what is left of root (capabilities(7)).
+    # What starts the kernel gives up what is left of root (capabilities(7)).
     "setuid": 105, "setgid": 106, "setgroups": 116, "setresuid": 117, "setresgid": 119,
     "capget": 125, "capset": 126,
     # Sockets to the guest's own processes, and the kernel's own folder (its mconsole).

@@ -72,7 +72,7 @@ def read_environment(
 
 
 def hash_tree(folder: Path) -> str:
-    """Return the SHA-256 over the names, contents and execute bits of all files below ``folder``."""
+    """Return the SHA-256 over names, contents and execute bits of all files below ``folder``."""
     total = hashlib.sha256()
     skipped = {"__pycache__", ".git"}
     for path in sorted(folder.rglob("*")):
@@ -118,7 +118,7 @@ def _git(root: Path) -> tuple[str, str]:
     try:
         revision = proc.run((*git, "rev-parse", "--verify", "HEAD"), timeout_s=20).stdout.strip()
         changes = proc.run((*git, "status", "--porcelain"), timeout_s=20).stdout.strip()
-    except TestbedError:  # no git, no repository, or no commit: told as unknown, never guessed
+    except TestbedError:  # no git, no repository, or no commit: unknown, never guessed
         return "unknown", "unknown"
     return revision, "yes" if changes else "no"
 

@@ -13,7 +13,7 @@ from testbed.base.units import format_duration
 from testbed.experiment.label import label, varying
 from testbed.model import Record, Trial
 
-TELL_EVERY_S = 15.0
+WRITE_EVERY_S = 15.0
 """The longest time without a line."""
 _MOST_CELLS = 4
 Clock = Callable[[], float]
@@ -123,21 +123,21 @@ class ProgressLines:
         self._pace.begin(trial)
 
     def waited(self) -> None:
-        """Say what runs, at first and whenever nothing was said for ``TELL_EVERY_S``."""
+        """Say what runs, at first and whenever nothing was said for ``WRITE_EVERY_S``."""
         elapsed_s = self._pace.elapsed_s
         if elapsed_s >= self._next_s:
             so_far = format_duration(elapsed_s)
-            self._tell(f"running    {self._pace.running()}  {so_far} so far")
+            self._write_line(f"running    {self._pace.running()}  {so_far} so far")
 
     def ended(self, record: Record) -> None:
         """Write the line of ``record``, numbered, with the time to go."""
-        self._tell(self._pace.end(record))
+        self._write_line(self._pace.end(record))
 
-    def _tell(self, line: str) -> None:
+    def _write_line(self, line: str) -> None:
         width = len(str(self._pace.total))
         counted = f"[{self._pace.done:>{width}}/{self._pace.total}] {line}"
         self._write("  ".join(part for part in (counted, self._pace.eta()) if part))
-        self._next_s = self._pace.elapsed_s + TELL_EVERY_S
+        self._next_s = self._pace.elapsed_s + WRITE_EVERY_S
 
 
 class ProgressBar:
@@ -198,7 +198,7 @@ class ProgressBar:
 
 
 @contextmanager
-def repeating(tell: Write, every_s: float = TELL_EVERY_S) -> Iterator[Write]:
+def repeating(write: Write, every_s: float = WRITE_EVERY_S) -> Iterator[Write]:
     """Yield ``write`` for what takes long: it repeats the last message, with the time since then.
 
     Whenever nothing was said for ``every_s`` seconds, until the block ends.
@@ -207,7 +207,7 @@ def repeating(tell: Write, every_s: float = TELL_EVERY_S) -> Iterator[Write]:
 
     def first(message: str) -> None:
         said[:] = [(message, time.monotonic())]
-        tell(message)
+        write(message)
 
     def again() -> None:
         before, repeats = said[0], 0
@@ -218,7 +218,7 @@ def repeating(tell: Write, every_s: float = TELL_EVERY_S) -> Iterator[Write]:
             repeats += 1
             message, since = before
             if message:
-                tell(f"{format_duration(time.monotonic() - since)} so far: {message}")
+                write(f"{format_duration(time.monotonic() - since)} so far: {message}")
 
     thread = Thread(target=again, daemon=True)
     thread.start()

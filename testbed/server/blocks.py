@@ -30,7 +30,7 @@ from testbed.server.think import Think
 
 MISS = "add_header X-Replay miss always; return 404;"
 MISS_URI = "//miss"
-# Cookies are primed before a load: nobody thinks about that, however long a think time is.
+# Cookies are primed before a load: the server does not think then, however long a think time is.
 PRIMING_KEYS = tuple(f"{KEY_MARK}{method}:prime/" for method in ("GET", "HEAD"))
 
 EMPTY_FILE = "empty"

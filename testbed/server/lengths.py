@@ -3,7 +3,7 @@
 A response is the recorded one only if its head and its body have their lengths, to the byte; over
 HTTP/2 heads are compressed (RFC 7541), and the body alone is held against the page.  It arrived
 only if the client counts the body at least, and no more than the server sent: after a redirect
-Chromium leaves the head out of what it tells.
+Chromium leaves the head out of what it reports.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_lengths(answered: Sequence[LoggedAnswer], load: PageLoad) -> tuple[str
 
 
 def says_close(one: LoggedAnswer) -> bool:
-    """Return whether the answer told the client that the connection ends with it (HTTP/1.x)."""
+    """Return whether the answer announced that the connection ends with it (HTTP/1.x)."""
     if one.entry is None or not one.protocol.startswith("HTTP/1."):
         return False
     return one.sent_bytes - one.body_bytes == _head_bytes(one.entry) - CLOSE_SAVES

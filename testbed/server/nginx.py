@@ -1,7 +1,7 @@
 """Replay server: nginx, its whole configuration, TLS included, and its process.
 
-``listeners`` says where it listens, ``blocks`` what it serves there: ``matching`` which recorded
-response answers a request, ``responses`` what each one is; ``replay_log`` tells how it went.
+``listeners`` says where it listens, ``blocks`` what it serves there, ``matching`` which recorded
+response answers a request, and ``replay_log`` how requests were answered.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def parse_answered(log: bytes, entries: Sequence[Entry]) -> tuple[LoggedAnswer, 
 
 
 def parse_replay(log: bytes, answers: Mapping[str, str]) -> Replay:
-    """Return the coverage that an access log tells; ``answers`` maps URIs of responses to requests.
+    """Return the coverage in an access log; ``answers`` maps URIs of responses to requests.
 
     A line that is none of ours counts as missed, as it is: nothing asked for is left out.  The
     opening handshake of a WebSocket (RFC 6455) is no request that a recording could answer; it was

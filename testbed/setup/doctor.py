@@ -87,8 +87,8 @@ def _cpuid() -> MachineCheck:
         "CPUID",
         found == FAULTS,
         found,
-        "guests are held to one level of x86-64 all the same; nothing that they run may ask the "
-        "processor itself",
+        "nothing to do: guests are held to one level of x86-64, and their programs do not ask the "
+        "processor",
         needed=False,
     )
 
@@ -106,7 +106,7 @@ def _kernels() -> Iterator[MachineCheck]:
         try:
             build = find_kernel(read_pin(version), places.cache(), allow_revision=True)
         except TestbedError as error:
-            yield MachineCheck(f"kernel {version}", False, str(error), "see the message",
+            yield MachineCheck(f"kernel {version}", False, str(error), "as the message says",
                         needed=version == DEFAULT_VERSION)  # fmt: skip
             continue
         found, remedy = "not built", "make kernel, or just run with it: a run builds what it needs"
@@ -184,8 +184,8 @@ def _shm() -> MachineCheck:
         str(SHARED_MEMORY),
         executable and free >= MEMORY_FILE_BYTES,
         found,
-        "guests keep their memory in TMPDIR instead: in a container give --shm-size=2g or "
-        "have room in /tmp",
+        "guests keep their memory in TMPDIR instead: give a container --shm-size=2g, or "
+        "make room in /tmp",
         needed=False,
     )
 
@@ -193,7 +193,7 @@ def _shm() -> MachineCheck:
 def _disk() -> MachineCheck:
     place = places.RESULTS if places.RESULTS.exists() else places.ROOT
     free = shutil.disk_usage(place).free
-    remedy = f"have {format_bytes(LEAST_DISK)} free, or choose another place with -o DIR"
+    remedy = f"free {format_bytes(LEAST_DISK)}, or choose another place with -o DIR"
     found = f"{format_bytes(free)} free at {place}"
     return MachineCheck("disk", free >= LEAST_DISK, found, remedy)
 

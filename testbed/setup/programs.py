@@ -132,7 +132,7 @@ def read_libraries(files: Iterable[Path]) -> tuple[set[Path], set[str]]:
         done = proc.run(argv, timeout_s=20, check=False, env=settings)
         if done.returncode != 0 and _is_dynamic(path):
             raise MissingError(
-                f"{path}: its shared libraries cannot be told ({done.stderr.strip()}); "
+                f"{path}: its shared libraries cannot be listed ({done.stderr.strip()}); "
                 "install its package again"
             )
         libraries, absent = parse_list(done.stdout)

@@ -50,8 +50,8 @@ def test_a_signal_during_the_start(tmp_path: Path, number: signal.Signals) -> No
             time.sleep(moment_s)  # whichever it is, the end is one of the two
             child.send_signal(number)
             code = child.wait(60)
-        told = log.read_text()
-        assert (code, told.strip()) in ((130, "error: interrupted"), (0, ""))
+        reported = log.read_text()
+        assert (code, reported.strip()) in ((130, "error: interrupted"), (0, ""))
 
 
 def test_nohup_is_respected() -> None:

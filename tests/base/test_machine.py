@@ -85,8 +85,8 @@ def test_who_waited_for_a_processor_in_vain(tmp_path: Path) -> None:
          "server_queued_pct": 0.1}
     )  # fmt: skip
     assert set(describe_queues(2000.0, None, 0.0)) == {"server_queued_ms", "server_queued_pct"}
-    (told,) = judge_machine(describe_queues(2000.0, 0.44, 0.002))
-    assert told == (
+    (reported,) = judge_machine(describe_queues(2000.0, 0.44, 0.002))
+    assert reported == (
         "a thread of the client waited for a processor 22 % of the load (limit 20 % of the load)"
     )
     assert judge_machine(describe_queues(2000.0, 0.39, 0.002)) == ()
@@ -96,8 +96,8 @@ def test_a_hypervisor_is_judged_by_what_reached_the_trial() -> None:
     idle = {"steal_pct": 3.6, "others_pct": 2.0, "worst_lateness_ms": 0.4}
     idle |= describe_queues(2000.0, 0.01, 0.001)
     assert judge_machine(idle) == ()
-    (told,) = judge_machine(idle | {"worst_lateness_ms": 6.0})
-    assert told.startswith("a packet left the link late by 6 ms")
+    (reported,) = judge_machine(idle | {"worst_lateness_ms": 6.0})
+    assert reported.startswith("a packet left the link late by 6 ms")
 
 
 def test_a_process_that_had_to_wait() -> None:

@@ -30,7 +30,7 @@ def test_what_a_load_takes_beyond_its_plt() -> None:
     ("loads", "in_full", "verdict"),
     [
         ([load(900.0), load(905.0), load(895.0)], True, "met"),
-        ([load(900.0), load(905.0), load(895.0)], False, "told"),
+        ([load(900.0), load(905.0), load(895.0)], False, "reported"),
         ([load(900.0), load(980.0), load(895.0)], True, "missed"),
         ([load(900.0, 0.6), load(905.0, 0.6), load(895.0, 0.6)], True, "missed"),
     ],

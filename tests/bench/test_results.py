@@ -21,17 +21,17 @@ from tests.analysis.sample import broken, conditions, record
 IDLE, BUSY = Machine(2, 0.1), Machine(2, 3.0)
 MET = Result("speed", "under 2 s", "1.5 s", "met", 5, "median", real_time=True)
 MISSED = replace(MET, name="size", measured="3 s", verdict="missed", real_time=False)
-TOLD = replace(MET, name="guess", verdict="told")
+REPORTED = replace(MET, name="guess", verdict="reported")
 
 
 def test_a_missed_target_counts_and_an_untold_one_does_not() -> None:
-    assert all_met([MET, TOLD])
+    assert all_met([MET, REPORTED])
     assert not all_met([MET, MISSED])
     assert (judge(True), judge(False)) == ("met", "missed")
 
 
 def test_what_was_not_measured_in_full_can_be_missed_but_not_met() -> None:
-    assert (judge(True, in_full=False), judge(False, in_full=False)) == ("told", "missed")
+    assert (judge(True, in_full=False), judge(False, in_full=False)) == ("reported", "missed")
 
 
 def test_a_measurement_that_fails_is_a_missed_target(tmp_path: Path) -> None:

@@ -107,17 +107,17 @@ def test_an_inexact_answer_excuses_one_request_of_each_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("urls", "told"),
+    ("urls", "reported"),
     [
         ((GONE,), f"1 request missed: GET {GONE}"),
         (tuple(f"{GONE}{i}" for i in range(3)), "3 requests missed: GET https://a.test/gone0, "),
         (tuple(f"{GONE}{i}" for i in range(4)), ", GET https://a.test/gone2 ..."),
     ],
 )
-def test_a_miss_fails_unless_misses_are_allowed(urls: tuple[str, ...], told: str) -> None:
+def test_a_miss_fails_unless_misses_are_allowed(urls: tuple[str, ...], reported: str) -> None:
     load, replay = missing_page(*urls)
     reason = judge(load, replay)
-    assert told in reason
+    assert reported in reason
     assert reason.endswith(REMEDY)
     assert "failed" not in reason and "more often" not in reason
     assert judge(load, replay, allow_misses=True) == "counts"
@@ -130,14 +130,16 @@ def test_a_miss_that_the_client_does_not_tell_fails_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "told"),
+    ("load", "reported"),
     [
         (replace(LOAD, missing=(OLD,)), f"1 request of the recording not made: {OLD}"),
         (replace(LOAD, extra=(OLD,)), f"1 request made more often than recorded: {OLD}"),
     ],
 )
-def test_the_recorded_set_is_asked_for_unless_misses_are_allowed(load: PageLoad, told: str) -> None:
-    assert judge(load, ALL) == told + REMEDY
+def test_the_recorded_set_is_asked_for_unless_misses_are_allowed(
+    load: PageLoad, reported: str
+) -> None:
+    assert judge(load, ALL) == reported + REMEDY
     assert judge(load, ALL, allow_misses=True) == "counts"
 
 
@@ -156,7 +158,7 @@ def test_a_recorded_error_is_no_failure_under_another_name(status: int, reason: 
     assert judge(load, SWAPPED, status=status) == reason
 
 
-def test_all_complaints_are_told_at_once() -> None:
+def test_all_complaints_are_reported_at_once() -> None:
     load, replay = missing_page(GONE)
     load = replace(load, missing=(OLD,), extra=(GONE, PAGE), failed=(GONE, PAGE))
     assert judge(load, replay) == (

@@ -49,7 +49,7 @@ def test_log() -> None:
 
 
 def test_a_line_may_follow_one_that_another_thread_did_not_end() -> None:
-    """As seen on a busy machine, behind what was told of a certificate."""
+    """As seen on a busy machine, behind what was reported of a certificate."""
     mingled = LOG.replace("21.000600", "  Serial number: 7c921.000600")
     first, second = parse_sent(mingled, STARTED_MS, ())
     assert second == parse_sent(LOG, STARTED_MS, ())[1]

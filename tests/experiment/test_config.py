@@ -112,7 +112,7 @@ def test_a_version_of_tls_is_text(tmp_path: Path) -> None:
     assert '"1.3" or "1.2"' in problem
 
 
-def test_every_error_is_told_at_once_with_place_and_remedy(tmp_path: Path) -> None:
+def test_every_error_is_reported_at_once_with_place_and_remedy(tmp_path: Path) -> None:
     text = (
         'clinet = "graph"\n'
         'page = "amazn"\n'
@@ -206,7 +206,7 @@ def test_impossible_values_are_refused_in_file_and_on_the_command_line(
             "[link]\nrtt_ms = 20\n[sweep]\nrtt_ms = [20]\n",
             "/trial.toml:4: link.rtt_ms: also swept (/trial.toml:6)",
         ),
-        ("[sweep]\nrtt_ms = [20, 20.0]\n", "/trial.toml:4: sweep.rtt_ms: 20.0 stands in the list"),
+        ("[sweep]\nrtt_ms = [20, 20.0]\n", "/trial.toml:4: sweep.rtt_ms: 20.0 is in the list"),
         ("[sweep]\nrtt_ms = []\n", "/trial.toml:4: sweep.rtt_ms: [] is not a list of one or more"),
         ("link = 3\n", "/trial.toml:3: link: 3 is not a table; write it as [link]"),
         ("sweep = [1]\n", "/trial.toml:3: sweep: [1] is not a table; write it as [sweep]"),
@@ -259,7 +259,7 @@ def test_the_last_set_wins(tmp_path: Path) -> None:
         assert condition.link.rtt_ms == 3.0
 
 
-def test_wrong_sets_are_told_with_the_rest(tmp_path: Path) -> None:
+def test_wrong_sets_are_reported_with_the_rest(tmp_path: Path) -> None:
     found = problems(tmp_path, "repetitions = 0\n" + MINIMAL, "rtt=3", "up_kbit=x", "seed=[1]")
     assert [line.partition(": ")[0] for line in found] == [
         "--set rtt=3",

@@ -115,7 +115,7 @@ def test_what_would_take_hours_or_end_badly_is_refused(
 
 
 @pytest.mark.parametrize("value", [DEEP, "9" * 5000])
-def test_an_option_beyond_toml_is_told(value: str, tmp_path: Path) -> None:
+def test_an_option_beyond_toml_is_reported(value: str, tmp_path: Path) -> None:
     (tmp_path / "trial.toml").write_text(MINIMAL)
     with pytest.raises(ConfigurationError, match="--set seed="):
         load_experiment(tmp_path / "trial.toml", CATALOGUE, [parse_override(f"seed={value}")])

@@ -94,11 +94,11 @@ def test_the_worst_lane_decides(
 ) -> None:
     assert main([*RUN, "--json"], make_doors(tmp_path, plan=plan, crossed=crossed)) == code
     out, err = capsys.readouterr()
-    told = json.loads(out)
-    assert told["exit_code"] == code
-    assert told["results"] == str(latest(tmp_path))
-    assert told["crosscheck"] == {"cells": []}
-    lanes = told["lanes"]
+    reported = json.loads(out)
+    assert reported["exit_code"] == code
+    assert reported["results"] == str(latest(tmp_path))
+    assert reported["crosscheck"] == {"cells": []}
+    lanes = reported["lanes"]
     assert lanes["6.1"]["results"] == str(latest(tmp_path) / "6.1")
     assert worst_exit([lanes["6.1"]["exit_code"], lanes["7.3"]["exit_code"], crossed]) == code
     assert (f"--resume {latest(tmp_path)}\n" in err) == bool(plan)
@@ -153,8 +153,12 @@ def test_an_interrupt_ends_both_lanes_and_resume_runs_them(
     folder = latest(tmp_path)
     assert counts(folder) == {"6.1": 0, "7.3": 0}
     out, err = capsys.readouterr()
-    told = json.loads(out)
-    assert (told["exit_code"], told["crosscheck"], list(told["lanes"])) == (130, None, ["6.1"])
+    reported = json.loads(out)
+    assert (reported["exit_code"], reported["crosscheck"], list(reported["lanes"])) == (
+        130,
+        None,
+        ["6.1"],
+    )
     assert f"interrupted: kernel 6.1: 2 not run; go on with --resume {folder}\n" in err
     assert not (folder / "crosscheck.html").exists()
     assert main(["run", "--resume", str(folder)], make_doors(tmp_path)) == 0
@@ -219,7 +223,7 @@ def test_output_goes_to_a_new_folder_only(
          ":4: kernel.version: there are kernel.versions as well (FOLDER:5); keep one of the two"),
         ('versions = ["6.1", "7.4"]', [], ":4: kernel.versions: the virtual kernel has no version "
          "'7.4' (did you mean '7.3'?); allowed: 7.3, 6.1"),
-        ('versions = ["6.1", "6.1"]', [], ":4: kernel.versions: '6.1' stands in the list twice"),
+        ('versions = ["6.1", "6.1"]', [], ":4: kernel.versions: '6.1' is in the list twice"),
         ('versions = ["6.1"]', [], ':4: kernel.versions: ["6.1"] is not a list of two versions'),
         ('versions = ["6.1", 7.3]', [], ":4: kernel.versions[1]: 7.3 is not a list of two"),
         ('name = "host"\nversions = ["6.1", "7.3"]', [], ":5: kernel.versions: the host kernel is"),

@@ -35,7 +35,7 @@ def test_order_is_kept(experiment: Experiment) -> None:
         ("", ["key=value"]),
     ],
 )
-def test_what_matches_nothing_is_told_with_what_there_is(
+def test_what_matches_nothing_is_reported_with_what_there_is(
     experiment: Experiment, only: str, complaints: list[str]
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:

@@ -189,10 +189,10 @@ def test_the_command_line_collects_more_until_it_has_settled(
     asked = ["run", QUICK, "--until-ci", "1%", "--max-n", "12", "--json"]
     assert main(asked, doors) == 5
     out, err = capsys.readouterr()
-    told = json.loads(out)
-    assert (told["exit_code"], told["unsettled"]) == (5, ["amazon, 20 ms"])
+    reported = json.loads(out)
+    assert (reported["exit_code"], reported["unsettled"]) == (5, ["amazon, 20 ms"])
     assert "wider than asked: amazon, 20 ms; collect more with --resume" in err
-    folder = told["results"]
+    folder = reported["results"]
     assert len(read_records(Path(folder))) == 24
     assert main(["run", "--resume", folder], doors) == 5
     assert main(["run", "--resume", folder, "--max-n", "9"], doors) == 2

@@ -111,7 +111,7 @@ def list_descriptors() -> dict[str, str]:
 
 def main() -> None:
     """Tell all of it."""
-    told = {
+    reported = {
         "writable": list_writable(),
         "calls": list_calls(),
         "ids": [*os.getresuid(), *os.getresgid(), *os.getgroups()],
@@ -127,7 +127,7 @@ def main() -> None:
             line for line in read_lines("/proc/self/mountinfo") if "nosuid" not in line.split()[5]
         ],
     }
-    sys.stdout.write(json.dumps(told))
+    sys.stdout.write(json.dumps(reported))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The enclosure's command, and what a caller without privileges is told."""
+"""The enclosure's command, and what a caller without privileges is reported."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_root_may() -> None:
     assert parse_capabilities(ALL) == ()
 
 
-def test_a_user_is_told_to_use_sudo_or_the_virtual_kernel() -> None:
+def test_a_user_is_reported_to_use_sudo_or_the_virtual_kernel() -> None:
     with pytest.raises(MissingError) as error:
         require_privileges(1000, NONE)
     assert error.value.exit_code == EXIT_MISSING
@@ -70,7 +70,7 @@ def test_a_user_is_told_to_use_sudo_or_the_virtual_kernel() -> None:
 
 
 @pytest.mark.parametrize("name", CAPABILITIES)
-def test_root_of_a_container_is_told_what_is_missing(name: str) -> None:
+def test_root_of_a_container_is_reported_what_is_missing(name: str) -> None:
     bit, reason = CAPABILITIES[name]
     status = f"CapEff:\t{(1 << 41) - 1 & ~(1 << bit):016x}\n"
     assert parse_capabilities(status) == (f"{name} ({reason})",)

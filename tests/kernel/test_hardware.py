@@ -60,6 +60,6 @@ def test_this_host_says_what_its_kernel_says() -> None:
 
 
 def test_what_the_question_ends_with_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    for status, told in ((0, FAULTS), (1, VISIBLE)):
+    for status, reported in ((0, FAULTS), (1, VISIBLE)):
         monkeypatch.setattr(hardware, "ASK", f"raise SystemExit({status})")
-        assert read_cpuid() == told
+        assert read_cpuid() == reported

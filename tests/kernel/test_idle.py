@@ -1,4 +1,4 @@
-"""Waiting for an idle machine: bounded, and told."""
+"""Waiting for an idle machine: bounded, and reported."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ def test_a_run_does_not_begin_on_a_machine_that_stays_busy() -> None:
     with pytest.raises(MissingError) as caught:
         require_idle(look, patience_s=10 * idle.LOOK_S)
     assert len(looks) == 10
-    told = str(caught.value)
-    assert f"late by 7.5 ms (limit 5 ms); {WAITED}" in told
-    assert "the hypervisor took 3.6 %" in told and "--kernel virtual" in told
+    reported = str(caught.value)
+    assert f"late by 7.5 ms (limit 5 ms); {WAITED}" in reported
+    assert "the hypervisor took 3.6 %" in reported and "--kernel virtual" in reported
     assert caught.value.exit_code == 3
 
 
@@ -127,7 +127,7 @@ def test_who_takes_time_and_delays_nothing_stops_nobody() -> None:
     assert not {"steal_pct", "others_pct"} & set(LIMITS)
 
 
-def test_a_kernel_that_does_not_tell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_kernel_that_does_not_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def missing(_pid: int) -> float:
         return float((tmp_path / "schedstat").read_text())
 

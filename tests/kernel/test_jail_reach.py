@@ -86,7 +86,7 @@ def place() -> Iterator[Path]:
     ],
 )
 def enter(request: pytest.FixtureRequest, place: Path) -> Enter:
-    """Runs a Python program in a jail and returns what it told; root is one of the callers."""
+    """Runs a Python program in a jail and returns what it reported; root is one of the callers."""
     prefix: tuple[str, ...] = ()
     if request.param != "this user" and os.geteuid() != 0:
         pytest.skip("only root can start a jail as somebody else")
@@ -98,8 +98,8 @@ def enter(request: pytest.FixtureRequest, place: Path) -> Enter:
 
     def run(*words: str) -> dict[str, Any]:
         argv = (*prefix, PYTHON, "-B", "-c", RUNNER, str(place), *words)
-        told: dict[str, Any] = json.loads(proc.run(argv, cwd=place).stdout)
-        return told
+        reported: dict[str, Any] = json.loads(proc.run(argv, cwd=place).stdout)
+        return reported
 
     return run
 
@@ -172,14 +172,14 @@ def multiply():
 
 room = os.statvfs("/tmp")
 private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-told = {
+reported = {
     "a large file": refused(lambda: open("out/large", "w").truncate(3 << 30)),
     "files of the kernel": refused(lambda: fill("/stage/uml/large")),
     "private memory": refused(lambda: mmap.mmap(-1, 3 << 30, private)),
     "processes": refused(multiply),
     "shared memory": room.f_blocks * room.f_frsize,
 }
-print(json.dumps(told))
+print(json.dumps(reported))
 """
 
 

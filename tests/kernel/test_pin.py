@@ -57,7 +57,7 @@ def test_unknown_version_names_the_nearest() -> None:
         read_pin("7.33")
 
 
-def test_every_problem_of_a_pin_is_told_at_once(tmp_path: Path) -> None:
+def test_every_problem_of_a_pin_is_reported_at_once(tmp_path: Path) -> None:
     shutil.copytree(PINS / "7.3", tmp_path / "7.3")
     file = tmp_path / "7.3" / "pin.toml"
     file.write_text(file.read_text().replace("suite =", "suit =").replace("seccomp=on", "a b"))

@@ -76,7 +76,7 @@ def test_facts_tell_revision_and_changes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "pages", "told"),
+    ("parts", "pages", "reported"),
     [
         ({"a": "1"}, {"p": "1"}, []),
         ({"a": "2"}, {"p": "1"}, ["a: 1 then, 2 now"]),
@@ -84,6 +84,6 @@ def test_facts_tell_revision_and_changes(tmp_path: Path) -> None:
     ],
 )
 def test_differences_are_named(
-    parts: dict[str, str], pages: dict[str, str], told: list[str]
+    parts: dict[str, str], pages: dict[str, str], reported: list[str]
 ) -> None:
-    assert differences(Environment(parts, pages), Environment({"a": "1"}, {"p": "1"})) == told
+    assert differences(Environment(parts, pages), Environment({"a": "1"}, {"p": "1"})) == reported

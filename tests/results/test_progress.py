@@ -73,8 +73,8 @@ def test_what_takes_long_is_said_again_until_it_ends() -> None:
         if len(lines) == 4:
             heard.set()
 
-    with repeating(tell, 0.001) as told:
-        told("compiling")
+    with repeating(tell, 0.001) as reported:
+        reported("compiling")
         assert heard.wait(60)
     count = len(lines)
     assert lines[0] == "compiling"

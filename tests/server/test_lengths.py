@@ -38,7 +38,7 @@ def received(transfer_bytes: int | None, status: int = 200, url: str = URL) -> P
 
 
 def page(folder: Path) -> tuple[Entry, ...]:
-    """Responses of every kind that lengths are told apart by."""
+    """Responses of every kind that lengths are reported apart by."""
     html, moved = (("Content-Type", "text/html"),), (("Location", "/a"), ("Cache-Control", "no"))
     return (
         make_entry("/a", b"a" * 1000, folder),
@@ -80,9 +80,9 @@ def test_a_body_that_was_cut_on_disk(tmp_path: Path, size: int, problems: int) -
     with on_loopback(tmp_path, entry) as site, site.connected() as connection:
         connection.get("/a")
     found = check_lengths(read_answered(site.scratch, (entry,)), SILENT)
-    told = f"the first GET {URL}: {size} bytes instead of 1000"
+    reported = f"the first GET {URL}: {size} bytes instead of 1000"
     assert [one for one in found if one.startswith("1 bodies")] == [
-        f"1 bodies were not sent as recorded, {told}"
+        f"1 bodies were not sent as recorded, {reported}"
     ] * problems
 
 
@@ -153,7 +153,7 @@ def test_one_answer(changes: dict[str, object], problem: str | None) -> None:
         (received(650), 1),
         (received(300), 1),
         (received(300, status=302), 0),  # of a redirect the head is enough
-        (received(650, status=0), 0),  # failed: told elsewhere
+        (received(650, status=0), 0),  # failed: reported elsewhere
         (received(0), 0),  # from a cache
         (received(None), 0),  # wget2 does not say
         (received(77, url=f"http://{HOST}/elsewhere"), 0),

@@ -1,4 +1,4 @@
-"""The matching rule: nginx's longest prefix over our locations, against the rule as it is told."""
+"""The matching rule: nginx's longest prefix over our locations, against the rule as it is said."""
 
 from __future__ import annotations
 

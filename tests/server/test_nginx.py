@@ -110,7 +110,7 @@ def test_a_head_of_unknown_size_is_not_padded() -> None:
     assert paddings(make_entry(headers_size=None)) == ()
 
 
-def test_all_that_cannot_be_replayed_is_told_at_once() -> None:
+def test_all_that_cannot_be_replayed_is_reported_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         configure(
             make_entry(status=199),

@@ -95,7 +95,9 @@ def test_any_urls_are_read(lines: list[str]) -> None:
         (b"DELETE / HTTP/1.1", f"DELETE http://{HOST}/"),
     ],
 )
-def test_hostile_requests_are_misses_and_are_told(tmp_path: Path, raw: bytes, shown: str) -> None:
+def test_hostile_requests_are_misses_and_are_reported(
+    tmp_path: Path, raw: bytes, shown: str
+) -> None:
     page = make_entry("/", b"x", tmp_path)
     with on_loopback(tmp_path, page) as site, site.connected() as connection:
         connection.send(raw + f"\r\nHost: {HOST}\r\n\r\n".encode())

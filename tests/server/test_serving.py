@@ -132,14 +132,14 @@ def test_origins_of_one_host_are_apart(tmp_path: Path) -> None:
     assert (replay.exact, replay.missed) == (3, (f"GET http://{HOST}/b",))
 
 
-def test_an_inexact_answer_is_told(tmp_path: Path) -> None:
+def test_an_inexact_answer_is_reported(tmp_path: Path) -> None:
     page = make_entry("/p?a=1", b"x", tmp_path)
     with on_loopback(tmp_path, page) as site, site.connected() as connection:
         response = connection.get("/p?a=2")
         assert len(response.head) == page.headers_size
         assert "X-Replay" not in response.headers
-    (told,) = site.replay().inexact
-    assert (told.asked, told.answered) == (f"GET http://{HOST}/p?a=2", f"GET {page.url}")
+    (reported,) = site.replay().inexact
+    assert (reported.asked, reported.answered) == (f"GET http://{HOST}/p?a=2", f"GET {page.url}")
 
 
 def test_a_folder_with_any_name(tmp_path: Path) -> None:

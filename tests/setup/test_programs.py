@@ -58,7 +58,7 @@ def test_what_no_package_owns_is_named_by_its_content(tmp_path: Path) -> None:
     assert read_files(planted)[f"file.{library.name}"] == ABSENT
 
 
-def test_a_static_program_has_no_libraries_and_what_the_loader_refuses_is_told(
+def test_a_static_program_has_no_libraries_and_what_the_loader_refuses_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, program = tmp_path / "main.c", tmp_path / "node"
@@ -71,7 +71,7 @@ def test_a_static_program_has_no_libraries_and_what_the_loader_refuses_is_told(
     source.write_text("int main(void) { return 2; }\n")
     proc.run(("gcc", "-static", "-o", str(loader), str(source)))
     monkeypatch.setattr("testbed.setup.programs.LOADER", str(loader))
-    with pytest.raises(MissingError, match="cannot be told"):
+    with pytest.raises(MissingError, match="cannot be reported"):
         read_files(planted)
 
 
@@ -89,8 +89,8 @@ def test_the_callers_libraries_and_programs_are_not_the_guests(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert read_files(programs) == before
     assert read_versions(programs) == versions
-    told = read_elsewhere(programs)["elsewhere.dnsmasq"]
-    assert told == f"{planted}, which guests do not run (/usr/sbin/dnsmasq)"
+    reported = read_elsewhere(programs)["elsewhere.dnsmasq"]
+    assert reported == f"{planted}, which guests do not run (/usr/sbin/dnsmasq)"
 
 
 def test_a_client_without_a_browser_depends_on_none() -> None:

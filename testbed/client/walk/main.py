@@ -29,7 +29,7 @@ def main(order_path: str) -> None:
 
         trust = Trust(order["authority"], order["tls_version"])
     loader = Loader(order["fast_open"], order["timeout_s"], trust)
-    gc.disable()  # a pause inside the load would be a pause of the browser that this stands for
+    gc.disable()  # a pause inside the load would be a pause of the browser that this imitates
     if order["wait_until_ns"] is not None:
         time.sleep(max(0.0, (order["wait_until_ns"] - time.time_ns()) / 1e9))
     started = time.time()
