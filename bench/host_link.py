@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from bench.result import Result, judge
 from bench.work import Work
@@ -80,7 +80,7 @@ def measure_goodput(work: Work) -> Result:
         f"one TCP connection for {seconds:g} s after {WARM_UP_S:g} s, payload at the client; "
         f"theory: segments of {SEGMENT_BYTES} in packets of {SEGMENT_IP_BYTES} bytes",
         real_time=True,
-        details={f"{flow.link.down_kbit}": _describe(flow) for flow in flows},
+        details={f"{flow.link.down_kbit}": asdict(flow) for flow in flows},
     )
 
 
@@ -201,12 +201,3 @@ def _time_whole() -> float:
     with _lab(LinkSpec()):
         pass
     return time.monotonic() - started
-
-
-def _describe(flow: BulkTransfer) -> dict[str, float | None]:
-    return {
-        "goodput_kbit": flow.goodput_kbit,
-        "theory_kbit": flow.theory_kbit,
-        "worst_lateness_ms": flow.worst_lateness_ms,
-        "link_cpu_s": flow.link_cpu_s,
-    }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.result import Result, judge
-from bench.small_page import FACTS, HOST
+from bench.small_page import build_rows
 from bench.work import Work, bundle
 from testbed.base import places
 from testbed.base.errors import TrialError
@@ -18,10 +18,6 @@ from testbed.judge import conclude
 from testbed.kernel import kernel_versions, open_kernel
 from testbed.kernel.protocol import Kernel
 from testbed.model import Condition, LinkSpec, PageLoad, TcpSpec, Trial
-from testbed.pages.build import build_page
-from testbed.pages.catalogue import TABLE_NAME
-from testbed.pages.facts import FACTS_NAME
-from testbed.pages.table.resources import COLUMNS
 
 OBJECTS, OBJECT_BYTES, ROOT_BYTES = 40, 4_000, 12_000
 MOST_CV_PCT = 2.0
@@ -89,20 +85,12 @@ def judge_loads(loads: Sequence[Load], *, in_full: bool) -> Result:
 
 
 def build_forty_objects(folder: Path) -> Path:
-    """Write the page's two files below ``folder``, build it there, and return the built folder."""
-    source = folder / "forty"
-    source.mkdir()
-    (source / FACTS_NAME).write_text(FACTS)
+    """Build the page of a root and ``OBJECTS`` images below ``folder``; return the built folder."""
     root = {"id": "0", "mime": "text/html", "how": "root", "transfer_bytes": str(ROOT_BYTES)}
     image = {"parent": "0", "mime": "image/gif", "how": "url-in-main-html",
              "transfer_bytes": str(OBJECT_BYTES)}  # fmt: skip
-    rows = [root, *({**image, "id": str(number)} for number in range(1, OBJECTS + 1))]
-    lines = [
-        ",".join({"host": HOST, "status": "200", **row}.get(column, "") for column in COLUMNS)
-        for row in rows
-    ]
-    (source / TABLE_NAME).write_text("\n".join([",".join(COLUMNS), *lines, ""]))
-    return build_page(source, folder)
+    images = ({**image, "id": str(number)} for number in range(1, OBJECTS + 1))
+    return build_rows(folder, "forty", [root, *images])
 
 
 def _load(kernel: Kernel, page: Path, number: int, work: Work) -> Load:

@@ -1,7 +1,8 @@
-"""Small page of one object, built like any other."""
+"""Small synthetic pages of the bench, built like any other."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from testbed.pages.build import build_page
@@ -24,12 +25,22 @@ deviations = []
 
 
 def build_small_page(folder: Path) -> Path:
-    """Write the page's two files below ``folder``, build it there, and return the built folder."""
-    source = folder / "small"
+    """Build the page of one object below ``folder``, and return the built folder."""
+    root = {"id": "0", "mime": "text/html", "how": "root", "transfer_bytes": str(RESPONSE_BYTES)}
+    return build_rows(folder, "small", [root])
+
+
+def build_rows(folder: Path, name: str, rows: Iterable[Mapping[str, str]]) -> Path:
+    """Build a page of ``rows`` of a resource table below ``folder``, and return the built folder.
+
+    Every row is of one host, and answered with 200.
+    """
+    source = folder / name
     source.mkdir()
     (source / FACTS_NAME).write_text(FACTS)
-    row = {"id": "0", "host": HOST, "mime": "text/html", "status": "200", "how": "root"}
-    row["transfer_bytes"] = str(RESPONSE_BYTES)
-    cells = ",".join(row.get(column, "") for column in COLUMNS)
-    (source / TABLE_NAME).write_text(f"{','.join(COLUMNS)}\n{cells}\n")
+    lines = [
+        ",".join({"host": HOST, "status": "200", **row}.get(column, "") for column in COLUMNS)
+        for row in rows
+    ]
+    (source / TABLE_NAME).write_text("\n".join([",".join(COLUMNS), *lines, ""]))
     return build_page(source, folder)

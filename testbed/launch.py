@@ -29,7 +29,7 @@ Prepare = Callable[[Experiment, int], tuple[Means, Environment]]
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class RunLane:
     """One results folder, which has its manifest, and all that its trials need.
 
     ``name`` is the kernel's version where a run has several lanes, and empty where it has one.
@@ -58,7 +58,7 @@ def open_lanes(
     results: Path,
     output: Path | None,
     now: Callable[[], datetime],
-) -> tuple[Path, tuple[Lane, ...]]:
+) -> tuple[Path, tuple[RunLane, ...]]:
     """Make a run's folder, and in it a lane for each of ``experiments``; one is the folder itself.
 
     Every kernel is at hand before any folder is made: ``output``, or a new one in ``results``.
@@ -75,7 +75,7 @@ def open_lanes(
     alone = len(experiments) == 1
     with new_results(results, experiments[0].name, began, output) as folder:
         lanes = tuple(
-            Lane(folder / name, manifest, means, name)
+            RunLane(folder / name, manifest, means, name)
             for manifest, (means, _) in zip(manifests, prepared, strict=True)
             for name in ("" if alone else manifest.experiment.kernel_version,)
         )
@@ -96,14 +96,14 @@ def resume_lanes(
     experiments: Sequence[Experiment],
     jobs: int,
     now: Callable[[], datetime],
-) -> tuple[Lane, ...]:
+) -> tuple[RunLane, ...]:
     """Return the lanes of ``old`` to go on with, planned as ``experiments``.
 
     Raises:
         ConfigurationError: this environment is another than that of a lane.
         TestbedError: a part of the run cannot be had.
     """
-    lanes: list[Lane] = []
+    lanes: list[RunLane] = []
     problems: list[str] = []
     for (folder, before), experiment in zip(old.items(), experiments, strict=True):
         means, environment = _prepare(prepare, experiment, jobs)
@@ -112,13 +112,13 @@ def resume_lanes(
             experiment, environment, plan_trials(experiment), now(), tuple(sys.argv[1:])
         )
         name = folder.name if len(old) > 1 else ""
-        lanes.append(Lane(folder, manifest, means, name))
+        lanes.append(RunLane(folder, manifest, means, name))
     if problems:
         raise ConfigurationError(problems)
     return tuple(lanes)
 
 
-def run_lanes(lanes: Sequence[Lane], list_unsettled: Unsettled) -> list[Tally]:
+def run_lanes(lanes: Sequence[RunLane], list_unsettled: Unsettled) -> list[Tally]:
     """Run one lane after the other; there is no tally of those behind an interrupted one.
 
     Raises:

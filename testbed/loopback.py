@@ -84,7 +84,7 @@ def serve_loopback(
             tls=tls,
             listeners=listeners,
             scratch=scratch,
-            replay=lambda: _replay(server, ports[0]),
+            replay=lambda: _replay(server, archive, ports[0]),
         )
 
 
@@ -111,10 +111,10 @@ def _free_ports(count: int) -> tuple[int, ...]:
         return tuple(end.getsockname()[1] for end in ends)
 
 
-def _replay(server: Path, plain_port: int) -> Replay:
+def _replay(server: Path, archive: Archive, plain_port: int) -> Replay:
     # nginx does one thing after the other: what was answered before this is in its log now.
     _ping(server, plain_port)
-    return read_replay(server)
+    return read_replay(server, archive.entries)
 
 
 def _ping(server: Path, plain_port: int) -> None:

@@ -132,12 +132,12 @@ def _measure(
                 observation["lab"] = asdict(read_again())
     except LoadError:
         # What the server was asked explains a load that came to no end.
-        observation["replay"] = asdict(read_replay(nginx))
+        observation["replay"] = asdict(read_replay(nginx, archive.entries))
         raise
     finally:
         _keep_complaints(nginx / ERROR_LOG, site.out / SERVER_LOG_FILE)
     # The server has ended: its log is complete.
-    replay = read_replay(nginx)
+    replay = read_replay(nginx, archive.entries)
     answered = read_answered(nginx, archive.entries)
     served = {(listener.host, listener.port) for listener in listeners}
     replay = replace(replay, missed=(*replay.missed, *unreached(load.requests, served)))

@@ -136,14 +136,14 @@ class Stage:
             self.running = False
             (scratch / ERROR_LOG).write_text(self.complaint)
 
-    def read_replay(self, _scratch: Path) -> Replay:
+    def read_replay(self, _scratch: Path, _entries: object) -> Replay:
         """The log, which is complete only when the server has ended."""
         assert not self.running
         return self.replay
 
-    def read_answered(self, scratch: Path, _entries: object) -> tuple[LoggedAnswer, ...]:
+    def read_answered(self, scratch: Path, entries: object) -> tuple[LoggedAnswer, ...]:
         """As ``read_replay``, request by request."""
-        self.read_replay(scratch)
+        self.read_replay(scratch, entries)
         return self.answered
 
     def ask(self, order: LoadOrder) -> PageLoad:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,41 +34,35 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
 )  # fmt: skip
 
 _KNOBS = {
-    "--kernel": "kernel.name",
-    "--kernel-version": "kernel.version",
-    "--client": "client",
-    "--protocol": "protocol",
-    "-n": "repetitions",
-    "--until-ci": "until_ci_pct",
-    "--max-n": "max_repetitions",
-    "--seed": "seed",
+    "kernel": ("--kernel", "kernel.name"),
+    "kernel_version": ("--kernel-version", "kernel.version"),
+    "client": ("--client", "client"),
+    "protocol": ("--protocol", "protocol"),
+    "repetitions": ("-n", "repetitions"),
+    "until_ci": ("--until-ci", "until_ci_pct"),
+    "max_n": ("--max-n", "max_repetitions"),
+    "seed": ("--seed", "seed"),
 }
+"""Options that set one knob each: option and knob by the name of click's parameter."""
 
 
-@dataclass(frozen=True, slots=True)
 class Choice:
     """An experiment as the command line names it; ``None`` is what it does not say."""
 
-    config: Path | None
-    kernel: str | None
-    kernel_version: str | None
-    client: str | None
-    protocol: str | None
-    only: str | None
-    sets: tuple[str, ...]
-    repetitions: str | None
-    until_ci: str | None
-    max_n: str | None
-    seed: str | None
+    def __init__(
+        self, config: Path | None, only: str | None, sets: tuple[str, ...], **typed: str | None
+    ) -> None:
+        self.config, self.only, self.sets = config, only, sets
+        self.max_n = typed["max_n"]
+        self._typed = {name: value for name, value in typed.items() if value is not None}
+        if self._typed.get("until_ci", "").endswith("%"):
+            self._typed["until_ci"] = self._typed["until_ci"].removesuffix("%")
 
     def given(self) -> tuple[str, ...]:
         """Return what the command line says at all, beside the bound of a run, for a message."""
         words = ["CONFIG"] if self.config else []
-        words += [
-            option
-            for option, value in self._values().items()
-            if value is not None and option != "--max-n"
-        ]
+        words += [option for name, (option, _) in _KNOBS.items()
+                  if name in self._typed and name != "max_n"]  # fmt: skip
         words += ["--only"] if self.only else []
         return tuple([*words, "--set"] if self.sets else words)
 
@@ -87,9 +81,9 @@ class Choice:
                 problems += error.problems
         # Options of their own come last: the more special name wins over --set.
         overrides += [
-            Override(_KNOBS[option], value, f"{option} {value}")
-            for option, value in self._values().items()
-            if value is not None
+            Override(knob, self._typed[name], f"{option} {self._typed[name]}")
+            for name, (option, knob) in _KNOBS.items()
+            if name in self._typed
         ]
         try:
             experiment = load_experiment(self.config or places.DEFAULT_CONFIG, catalogue, overrides)
@@ -117,18 +111,6 @@ class Choice:
                 [f"--max-n {self.max_n}: not a whole number from {FIRST_LOOK}"]
             )
         return replace(experiment, max_repetitions=int(self.max_n))
-
-    def _values(self) -> dict[str, str | None]:
-        return {
-            "--kernel": self.kernel,
-            "--kernel-version": self.kernel_version,
-            "--client": self.client,
-            "--protocol": self.protocol,
-            "-n": self.repetitions,
-            "--until-ci": self.until_ci and self.until_ci.removesuffix("%"),
-            "--max-n": self.max_n,
-            "--seed": self.seed,
-        }
 
 
 def choice_options(command: Command) -> Command:

@@ -19,7 +19,7 @@ from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK, ConfigurationError, 
 from testbed.experiment.label import label, varying
 from testbed.experiment.lanes import read_lanes, split
 from testbed.experiment.plan import plan_trials
-from testbed.launch import Lane, find_lanes, open_lanes, resume_lanes, run_lanes
+from testbed.launch import RunLane, find_lanes, open_lanes, resume_lanes, run_lanes
 from testbed.model import Experiment
 from testbed.results.tally import Tally
 
@@ -98,7 +98,7 @@ def report(doors: Doors, /, directory: Path) -> int:
 
 
 def _finish(
-    doors: Doors, folder: Path, lanes: Sequence[Lane], tallies: Sequence[Tally], as_json: bool
+    doors: Doors, folder: Path, lanes: Sequence[RunLane], tallies: Sequence[Tally], as_json: bool
 ) -> int:
     """Write the reports, print the table or the JSON, and say what is left to do."""
     code = worst_exit(tally.exit_code for tally in tallies)
@@ -138,7 +138,7 @@ def _write_reports(doors: Doors, folder: Path) -> Presented | None:
     return doors.reports.cross_check(folder / names[0], folder / names[-1], folder)
 
 
-def _reports(folder: Path, lanes: Sequence[Lane]) -> list[Path]:
+def _reports(folder: Path, lanes: Sequence[RunLane]) -> list[Path]:
     """Return the pages to look at: a run's report, or those of its lanes and what they came to."""
     found = [lane.folder / REPORT_FILE for lane in lanes]
     return found if len(found) == 1 else [*found, folder / CROSSCHECK_FILE]
@@ -149,7 +149,7 @@ def _render(doors: Doors, folder: Path, compared: Presented | None) -> str:
     return text.rstrip("\n")
 
 
-def _say(lane: Lane, tally: Tally, run_folder: Path) -> None:
+def _say(lane: RunLane, tally: Tally, run_folder: Path) -> None:
     """Log the tally of a lane, and what is left to do."""
     name = f"kernel {lane.name}: " if lane.name else ""
     if tally.interrupted:

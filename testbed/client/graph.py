@@ -17,7 +17,7 @@ from testbed.base.errors import MissingError
 from testbed.base.seeding import think_factor
 from testbed.client.alpn import H2, wanted_protocols
 from testbed.client.coverage import BODILESS, NOT_MODIFIED, describe_load, list_altered
-from testbed.client.har import UNKNOWN, Exchange, write_har
+from testbed.client.har import UNKNOWN, ClientExchange, write_har
 from testbed.client.process import run_logged
 from testbed.client.protocol import (
     AUTHORITY_NAME,
@@ -75,13 +75,13 @@ class Graph:
         return load
 
 
-def read_exchange(item: dict[str, Any]) -> Exchange:
+def read_exchange(item: dict[str, Any]) -> ClientExchange:
     """Return one request of the result file."""
     headers = tuple((name, value) for name, value in item["headers"])
     head, body = item["header_bytes"], item["body_bytes"]
     encoded = any(name.lower() == "content-encoding" for name, _ in headers)
     types = [value for name, value in headers if name.lower() == "content-type"]
-    return Exchange(
+    return ClientExchange(
         timing=RequestTiming(
             url=item["url"],
             status=item["status"],

@@ -22,7 +22,7 @@ Headers = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ClientExchange:
     """One request and its response, as far as the client saw them (times in ms, sizes in bytes)."""
 
     timing: RequestTiming
@@ -41,7 +41,7 @@ class Exchange:
 
 
 def write_har(
-    path: Path, load: PageLoad, page_url: str, started: float, exchanges: Sequence[Exchange]
+    path: Path, load: PageLoad, page_url: str, started: float, exchanges: Sequence[ClientExchange]
 ) -> None:
     """Write the load as HAR 1.2; ``started`` is its start in seconds since 1970 (UTC)."""
     log = {
@@ -61,7 +61,7 @@ def write_har(
     path.write_text(json.dumps({"log": log}, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-def _entry(exchange: Exchange, started: float) -> dict[str, Any]:
+def _entry(exchange: ClientExchange, started: float) -> dict[str, Any]:
     timing = exchange.timing
     phases = exchange.phases or {"wait": timing.end_ms - timing.start_ms}
     # The total is the sum of what is known: the specification asks for this.
@@ -85,7 +85,7 @@ def _entry(exchange: Exchange, started: float) -> dict[str, Any]:
     return entry
 
 
-def _request(exchange: Exchange) -> dict[str, Any]:
+def _request(exchange: ClientExchange) -> dict[str, Any]:
     query = parse_qsl(urlsplit(exchange.timing.url).query, keep_blank_values=True)
     return {
         "method": exchange.method,
@@ -99,7 +99,7 @@ def _request(exchange: Exchange) -> dict[str, Any]:
     }
 
 
-def _response(exchange: Exchange) -> dict[str, Any]:
+def _response(exchange: ClientExchange) -> dict[str, Any]:
     location = [value for name, value in exchange.response_headers if name.lower() == "location"]
     return {
         "status": exchange.timing.status,

@@ -21,7 +21,7 @@ from testbed.archive.reading import Archive, Entry
 from testbed.base import proc
 from testbed.client.alpn import H1, H2, require_protocols
 from testbed.client.coverage import BODILESS, describe_load, list_altered
-from testbed.client.har import UNKNOWN, Exchange, write_har
+from testbed.client.har import UNKNOWN, ClientExchange, write_har
 from testbed.client.process import Feed, read_tail, run_logged
 from testbed.client.program import Program
 from testbed.client.protocol import (
@@ -172,7 +172,7 @@ def parse_stats(lines: Iterable[str]) -> list[Ended]:
 
 def join(
     sent: Sequence[Sent], ended: Sequence[Ended], recorded: Sequence[str], plt_ms: float
-) -> list[Exchange]:
+) -> list[ClientExchange]:
     """Return each sent request with its end; one without an end has failed, with status 0.
 
     The log does not distinguish http from https: requests of one host and path are taken to be
@@ -203,9 +203,9 @@ def _length(resource: Entry) -> int:
     return 0 if resource.status in BODILESS else resource.body_size
 
 
-def _exchange(sent: Sent, end: Ended, plt_ms: float) -> Exchange:
+def _exchange(sent: Sent, end: Ended, plt_ms: float) -> ClientExchange:
     finish_ms = min(sent.start_ms + end.transfer_ms, max(plt_ms, sent.start_ms))
-    return Exchange(
+    return ClientExchange(
         RequestTiming(end.url, end.status, sent.start_ms, finish_ms),
         protocol=PROTOCOLS[sent.protocol],
         request_header_bytes=sent.header_bytes,
@@ -215,10 +215,10 @@ def _exchange(sent: Sent, end: Ended, plt_ms: float) -> Exchange:
     )
 
 
-def _failed_exchange(sent: Sent, url: str, plt_ms: float) -> Exchange:
+def _failed_exchange(sent: Sent, url: str, plt_ms: float) -> ClientExchange:
     timing = RequestTiming(url, 0, sent.start_ms, max(plt_ms, sent.start_ms))
     protocol = PROTOCOLS[sent.protocol]
-    return Exchange(timing, protocol=protocol, request_header_bytes=sent.header_bytes)
+    return ClientExchange(timing, protocol=protocol, request_header_bytes=sent.header_bytes)
 
 
 @dataclass(frozen=True, slots=True)

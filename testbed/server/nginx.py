@@ -22,7 +22,7 @@ from testbed.server.blocks import EMPTY_FILE, check_replayable, server_block
 from testbed.server.listeners import Listener
 from testbed.server.matching import CONDITION
 from testbed.server.quoting import Constants, quote
-from testbed.server.replay_log import log_directives, write_answers
+from testbed.server.replay_log import log_directives
 from testbed.server.think import Think, load_directive, require_module
 
 READY_S = 10.0
@@ -167,7 +167,6 @@ def serve(
     scratch = scratch.absolute()
     (scratch / EMPTY_FILE).touch()
     (scratch / "nginx.conf").write_text(text, "latin-1")
-    write_answers(scratch, archive.entries)
     if terms.tls is not None:
         # A link: paths of certificates may hold variables, and this one has none.
         (scratch / TLS_LINK).symlink_to(terms.tls.absolute())

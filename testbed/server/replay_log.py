@@ -14,7 +14,6 @@ from testbed.model import Replay, Substitution
 from testbed.server.blocks import response_uri
 
 LOG_FILE = "access.log"
-ANSWERS_FILE = "answers.json"
 BUFFER = "256k"
 WEBSOCKET = "websocket"
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
@@ -78,21 +77,17 @@ def log_directives(buffered: bool) -> str:
 """
 
 
-def write_answers(scratch: Path, entries: Sequence[Entry]) -> None:
-    """Leave beside the log what its numbers of responses mean."""
-    answers = {
-        response_uri(number): f"{entry.method} {entry.url}" for number, entry in enumerate(entries)
-    }
-    (scratch / ANSWERS_FILE).write_text(json.dumps(answers), "ascii")
-
-
-def read_replay(scratch: Path) -> Replay:
+def read_replay(scratch: Path, entries: Sequence[Entry]) -> Replay:
     """Return the coverage of all requests that the server in ``scratch`` has answered and logged.
+
+    ``entries`` are those that it served.
 
     Raises:
         OSError: no server has run there.
     """
-    answers = json.loads((scratch / ANSWERS_FILE).read_text("ascii"))
+    answers = {
+        response_uri(number): f"{entry.method} {entry.url}" for number, entry in enumerate(entries)
+    }
     return parse_replay((scratch / LOG_FILE).read_bytes(), answers)
 
 

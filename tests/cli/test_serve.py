@@ -36,7 +36,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tupl
     """Runs the verb on a small page and, once the site was told, uses it and interrupts."""
     built = build(tmp_path / "built")
     monkeypatch.setattr(prepare, "built_page", lambda _name, _cache: built)
-    tell = cli_serve._tell_site
+    tell = cli_serve._show_site
 
     def run(
         *arguments: str,
@@ -51,7 +51,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tupl
             use(site)
             os.kill(os.getpid(), by)
 
-        monkeypatch.setattr(cli_serve, "_tell_site", told)
+        monkeypatch.setattr(cli_serve, "_show_site", told)
         code = run_command(serve, args=["small", *arguments], obj=make_doors(tmp_path))
         return code, scratch[0]
 
@@ -109,7 +109,7 @@ def test_json_is_one_object_for_the_site_and_one_for_its_end(
 
 def test_many_misses_are_not_all_shown(capsys: pytest.CaptureFixture[str]) -> None:
     told = Replay(0, (Substitution("GET a", "GET b"),), tuple(f"GET {i}" for i in range(50)))
-    cli_serve._tell_replay(told, as_json=False)
+    cli_serve._show_replay(told, as_json=False)
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "... and 31 more"
     assert len(lines) == 23

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.client.har import Exchange, write_har
+from testbed.client.har import ClientExchange, write_har
 from testbed.model import PageLoad, RequestTiming
 from tests.client.har_model import Har
 
 
 def test_the_least_and_the_most_that_a_client_may_know(tmp_path: Path) -> None:
-    least = Exchange(RequestTiming("http://a.test/?x=1&y", 0, 0.0, 2.5))
-    most = Exchange(
+    least = ClientExchange(RequestTiming("http://a.test/?x=1&y", 0, 0.0, 2.5))
+    most = ClientExchange(
         RequestTiming("http://a.test/go", 302, 1.0, 4.0, 300, "7", "http://a.test/"),
         request_headers=(("Host", "a.test"),),
         request_header_bytes=490,

@@ -150,6 +150,7 @@ class Served:
     """Entries being served on loopback: the server's folder and where each listener is."""
 
     scratch: Path
+    entries: tuple[Entry, ...]
     listeners: tuple[Listener, ...]
 
     @contextmanager
@@ -176,7 +177,7 @@ class Served:
 
     def replay(self) -> Replay:
         """What the log says; complete once the server has ended."""
-        return read_replay(self.scratch)
+        return read_replay(self.scratch, self.entries)
 
 
 @contextmanager
@@ -196,4 +197,4 @@ def on_loopback(
         replace(each, bound_port=port) for each, port in zip(wanted, ports, strict=True)
     )
     with serve(None, archive, listeners, scratch / "nginx", terms or Terms()):
-        yield Served(scratch / "nginx", listeners)
+        yield Served(scratch / "nginx", archive.entries, listeners)

@@ -71,7 +71,7 @@ def test_a_static_program_has_no_libraries_and_what_the_loader_refuses_is_report
     source.write_text("int main(void) { return 2; }\n")
     proc.run(("gcc", "-static", "-o", str(loader), str(source)))
     monkeypatch.setattr("testbed.setup.programs.LOADER", str(loader))
-    with pytest.raises(MissingError, match="cannot be reported"):
+    with pytest.raises(MissingError, match="cannot be listed"):
         read_files(planted)
 
 
