@@ -16,8 +16,8 @@ from testbed.base.errors import TrialError
 from testbed.client.walk.discovery import Node
 from testbed.client.walk.fetch import request_head
 from testbed.judge import conclude
+from testbed.kernel.interface import Kernel
 from testbed.kernel.pin import DEFAULT_VERSION
-from testbed.kernel.protocol import Kernel
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, Condition, LinkSpec, TcpSpec, Trial
 from testbed.wire.packets import read_capture

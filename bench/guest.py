@@ -28,7 +28,7 @@ def _go_on(stage: str) -> None:
     from testbed.archive.reading import read_archive
     from testbed.base import proc
     from testbed.client.chromium import DRIVER
-    from testbed.client.protocol import LoadOrder
+    from testbed.client.interface import LoadOrder
     from testbed.lab.laboratory import open_lab
     from testbed.model import TRIAL_FILE, PageLoad, Trial
 

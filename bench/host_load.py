@@ -16,7 +16,7 @@ from testbed.base.errors import TrialError
 from testbed.base.log import logger
 from testbed.judge import conclude
 from testbed.kernel import kernel_versions, open_kernel
-from testbed.kernel.protocol import Kernel
+from testbed.kernel.interface import Kernel
 from testbed.model import Condition, LinkSpec, PageLoad, TcpSpec, Trial
 
 OBJECTS, OBJECT_BYTES, ROOT_BYTES = 40, 4_000, 12_000

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.base.machine import judge_machine
-from testbed.kernel.protocol import RawResult
+from testbed.kernel.interface import RawResult
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import (
     CAPTURE_FILE,

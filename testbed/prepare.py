@@ -17,7 +17,7 @@ from testbed.kernel import KERNELS, kernel_versions, open_kernel
 from testbed.kernel.hardware import read_cpuid
 from testbed.kernel.host import HostKernel
 from testbed.kernel.idle import require_idle
-from testbed.kernel.protocol import Kernel
+from testbed.kernel.interface import Kernel
 from testbed.kernel.virtual import VirtualKernel
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
 from testbed.pages.build import build_page

@@ -24,7 +24,7 @@ from testbed.experiment.stopping import (
     look_points,
     nothing_varies,
 )
-from testbed.kernel.protocol import InterruptedTrial, Kernel, RawResult
+from testbed.kernel.interface import InterruptedTrial, Kernel, RawResult
 from testbed.model import Record, Trial, in_real_time
 from testbed.results.manifest import Manifest
 from testbed.results.progress import Display

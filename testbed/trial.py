@@ -19,7 +19,7 @@ from testbed.base.errors import LabError, MissingError, TestbedError
 from testbed.base.machine import describe_machine, describe_queues, read_queued, read_sample
 from testbed.client import CLIENTS
 from testbed.client.coverage import check_protocols, judge_coverage, unreached
-from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
+from testbed.client.interface import LoadError, LoadOrder, LoadTimeoutError
 from testbed.lab.alignment import Moments, begin_stage, choose_moments, draw_secrets
 from testbed.lab.exactness import HOST
 from testbed.lab.laboratory import Lab, open_lab

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from testbed.base.errors import TrialError
-from testbed.kernel.protocol import InterruptedTrial, RawResult
+from testbed.kernel.interface import InterruptedTrial, RawResult
 from testbed.model import (
     OBSERVATION_FILE,
     Cost,
@@ -61,7 +61,7 @@ class FakeKernel:
     def run(
         self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
-        """Pretend to run ``trial`` (see ``protocol.Kernel.run``)."""
+        """Pretend to run ``trial`` (see ``Kernel.run``)."""
         started = time.monotonic()
         (out / "console.log").write_text(f"fake kernel {self.version}, slot {slot}\n")
         if cancel.wait(self.seconds):

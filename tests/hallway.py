@@ -20,7 +20,7 @@ from testbed.base import proc
 from testbed.base.errors import EXIT_OK
 from testbed.experiment.config import Catalogue
 from testbed.experiment.stopping import Unsettled, all_settled
-from testbed.kernel.protocol import Kernel, RawResult
+from testbed.kernel.interface import Kernel, RawResult
 from testbed.model import Condition, Experiment, LinkSpec, Outcome, Record, TcpSpec, Trial
 from testbed.results.environment import Environment
 from testbed.results.store import read_records

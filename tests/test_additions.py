@@ -60,7 +60,7 @@ CLIENT = '''\
 from __future__ import annotations
 
 from testbed.client.program import Program
-from testbed.client.protocol import LoadError, LoadOrder
+from testbed.client.interface import LoadError, LoadOrder
 from testbed.model import PageLoad
 
 

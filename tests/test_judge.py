@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from testbed.judge import conclude
-from testbed.kernel.protocol import RawResult, Status
+from testbed.kernel.interface import RawResult, Status
 from testbed.model import (
     Condition,
     Cost,

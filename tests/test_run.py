@@ -14,7 +14,7 @@ import pytest
 
 from testbed.base.checksums import write_checksums
 from testbed.base.errors import EXIT_INCOMPLETE, MissingError, StorageError
-from testbed.kernel.protocol import Kernel, RawResult
+from testbed.kernel.interface import Kernel, RawResult
 from testbed.model import Experiment, Outcome, Record, Trial
 from testbed.results.manifest import Manifest, make_manifest
 from testbed.results.records import read_records

@@ -15,7 +15,7 @@ import pytest
 from testbed import trial as trials
 from testbed.archive.reading import Archive, Entry, split_url
 from testbed.base.errors import LabError, MissingError
-from testbed.client.protocol import LoadError, LoadOrder, LoadTimeoutError
+from testbed.client.interface import LoadError, LoadOrder, LoadTimeoutError
 from testbed.lab.alignment import Moments
 from testbed.lab.exactness import HOST
 from testbed.model import (

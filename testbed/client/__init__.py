@@ -10,7 +10,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # not from typing, whose import costs every start of a client
 if TYPE_CHECKING:
-    from testbed.client.protocol import Client
+    from testbed.client.interface import Client
 
 _FACTORIES = {
     "chromium": ("testbed.client.chromium", "Chromium"),

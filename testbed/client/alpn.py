@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from testbed.archive.reading import Archive
-from testbed.client.protocol import LoadError, LoadOrder
+from testbed.client.interface import LoadError, LoadOrder
 
 H1, H2 = "http/1.1", "h2"
 EVERYWHERE = {"h1": H1, "h2": H2}

@@ -18,14 +18,14 @@ from testbed.base.seeding import think_factor
 from testbed.client.alpn import H2, wanted_protocols
 from testbed.client.coverage import BODILESS, NOT_MODIFIED, describe_load, list_altered
 from testbed.client.har import UNKNOWN, ClientExchange, write_har
-from testbed.client.process import run_logged
-from testbed.client.protocol import (
+from testbed.client.interface import (
     AUTHORITY_NAME,
     LoadError,
     LoadOrder,
     LoadTimeoutError,
     client_environment,
 )
+from testbed.client.process import run_logged
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
 WALK = Path(__file__).parent / "walk" / "main.py"
@@ -41,7 +41,7 @@ class Graph:
     version = "1"
 
     def load(self, order: LoadOrder) -> PageLoad:
-        """Load the page; see ``protocol.Client.load``.
+        """Load the page; see ``Client.load``.
 
         Raises:
             MissingError: an origin is to speak HTTP/2, which this client does not.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base import proc
-from testbed.client.protocol import LoadError, LoadTimeoutError
+from testbed.client.interface import LoadError, LoadTimeoutError
 
 TAIL_BYTES = 2000
 

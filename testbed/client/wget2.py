@@ -22,14 +22,14 @@ from testbed.base import proc
 from testbed.client.alpn import H1, H2, require_protocols
 from testbed.client.coverage import BODILESS, describe_load, list_altered
 from testbed.client.har import UNKNOWN, ClientExchange, write_har
-from testbed.client.process import Feed, read_tail, run_logged
-from testbed.client.program import Program
-from testbed.client.protocol import (
+from testbed.client.interface import (
     AUTHORITY_NAME,
     LoadError,
     LoadOrder,
     client_environment,
 )
+from testbed.client.process import Feed, read_tail, run_logged
+from testbed.client.program import Program
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
 THREADS = 6
@@ -57,7 +57,7 @@ class Wget2:
     programs = (Program("wget2", packages="wget2"),)
 
     def load(self, order: LoadOrder) -> PageLoad:
-        """Load the page; see ``protocol.Client.load``."""
+        """Load the page; see ``Client.load``."""
         urls, stats = order.scratch / "urls", order.scratch / "stats.csv"
         feed = Feed(urls, "".join(f"{url}\n" for url in list_urls(order.archive)))
         log = order.out / "client.log"

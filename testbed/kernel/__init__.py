@@ -16,7 +16,7 @@ from testbed.base import log
 from testbed.base.errors import ConfigurationError, MissingError
 
 if TYPE_CHECKING:
-    from testbed.kernel.protocol import Kernel
+    from testbed.kernel.interface import Kernel
 
 Progress = Callable[[str], None]
 Opener = Callable[[str, Path, Path, Progress], "Kernel"]

@@ -19,7 +19,7 @@ from testbed.base.errors import MissingError
 from testbed.kernel.enclosure import PATH, Given, enclosure_argv, require_privileges
 from testbed.kernel.hardware import read_hardware
 from testbed.kernel.idle import await_idle
-from testbed.kernel.protocol import InterruptedTrial, RawResult
+from testbed.kernel.interface import InterruptedTrial, RawResult
 from testbed.kernel.sandbox import confined, gather_result, run_trial
 from testbed.model import TRIAL_FILE, Trial
 
@@ -56,7 +56,7 @@ class HostKernel:
     def run(
         self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
-        """Perform ``trial`` in an enclosure of its own (see ``protocol.Kernel.run``)."""
+        """Perform ``trial`` in an enclosure of its own (see ``Kernel.run``)."""
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
         if not await_idle(cancel):
             raise InterruptedTrial(f"trial {trial.id} was interrupted")

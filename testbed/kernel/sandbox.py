@@ -21,7 +21,7 @@ from typing import IO
 
 from testbed.base import proc
 from testbed.base.units import format_bytes
-from testbed.kernel.protocol import InterruptedTrial, RawResult, Status
+from testbed.kernel.interface import InterruptedTrial, RawResult, Status
 from testbed.model import OBSERVATION_FILE, Cost, Trial
 
 CONSOLE_FILE = "console.log"

@@ -23,8 +23,8 @@ from typing import IO
 
 from testbed.base import proc
 from testbed.base.scratch import scratch_folder
+from testbed.kernel.interface import RawResult
 from testbed.kernel.jail import Contents, Stage, open_stage
-from testbed.kernel.protocol import RawResult
 from testbed.kernel.sandbox import confined, gather_result, run_trial
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Trial
 
@@ -76,7 +76,7 @@ class VirtualKernel:
     def run(
         self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
-        """Boot a guest for ``trial`` and wait until it halts (see ``protocol.Kernel.run``)."""
+        """Boot a guest for ``trial`` and wait until it halts (see ``Kernel.run``)."""
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
         contents = Contents(self.binary, self.bundle, page, out)
         started_s = time.monotonic()

@@ -37,7 +37,7 @@
 
 /*
  * The loader looks into other folders on each level of x86-64, and so makes another number of
- * system calls: everywhere those of x86-64-v2.  The same as testbed/client/protocol.py has it.
+ * system calls: everywhere those of x86-64-v2.  The same as testbed/client/interface.py has it.
  */
 #define SAME_PROCESSOR \
 	"GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-ERMS,-FSRM"

@@ -19,7 +19,7 @@ from threading import Event
 
 from testbed.base.errors import TestbedError
 from testbed.base.scratch import scratch_folder
-from testbed.kernel.protocol import Kernel, RawResult
+from testbed.kernel.interface import Kernel, RawResult
 from testbed.kernel.virtual import TRACE_FILE
 from testbed.model import CAPTURE_FILE, Record, Trial
 from testbed.wire.difference import describe_difference, first_difference

@@ -17,8 +17,8 @@ from testbed.base.checksums import file_sha256
 from testbed.base.errors import MissingError
 from testbed.client import CLIENTS
 from testbed.client.chromium.browser import KNOWN_PATHS
+from testbed.client.interface import SAME_PROCESSOR
 from testbed.client.program import LIBRARIES, Program
-from testbed.client.protocol import SAME_PROCESSOR
 from testbed.kernel.enclosure import PATH
 from testbed.server.think import MODULE as ECHO_MODULE
 

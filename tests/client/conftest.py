@@ -16,7 +16,7 @@ import pytest
 from testbed.base import proc
 from testbed.base.namespace import Namespace
 from testbed.client import CLIENTS
-from testbed.client.protocol import LoadOrder
+from testbed.client.interface import LoadOrder
 from testbed.model import PageLoad
 from testbed.pages.authority import make_authority
 from tests.client.front import serving_tls

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.client.alpn import require_protocols, wanted_protocols
-from testbed.client.protocol import NO_RDRAND, LoadError, LoadOrder, client_environment
+from testbed.client.interface import NO_RDRAND, LoadError, LoadOrder, client_environment
 from tests.client.sites import Site
 
 

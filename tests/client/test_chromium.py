@@ -9,7 +9,7 @@ import pytest
 
 from testbed.base.errors import MissingError
 from testbed.client.chromium import browser, read_load
-from testbed.client.protocol import LoadError, LoadOrder
+from testbed.client.interface import LoadError, LoadOrder
 from tests.client.sites import Site
 
 

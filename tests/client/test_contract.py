@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from testbed.client import CLIENTS
-from testbed.client.protocol import LoadTimeoutError
+from testbed.client.interface import LoadTimeoutError
 from testbed.model import PageLoad
 from tests.client.har_model import Har
 from tests.client.replay import Replay

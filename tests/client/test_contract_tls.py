@@ -10,7 +10,7 @@ import pytest
 
 from testbed.base.errors import MissingError
 from testbed.client import CLIENTS
-from testbed.client.protocol import LoadError
+from testbed.client.interface import LoadError
 from testbed.model import PageLoad
 from tests.client.har_model import Har
 from tests.client.replay import Replay

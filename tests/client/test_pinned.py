@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.client import CLIENTS
-from testbed.client.protocol import LoadOrder
+from testbed.client.interface import LoadOrder
 from testbed.model import PageLoad
 from tests.client.conftest import TwoEnds
 from tests.client.replay import Replay

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.client.protocol import LoadOrder
+from testbed.client.interface import LoadOrder
 from testbed.client.wget2 import join, list_urls, parse_sent, parse_stats, tls_arguments, wget2_argv
 from tests.client.sites import Site
 

@@ -21,7 +21,7 @@ from testbed.experiment.config import load_experiment
 from testbed.experiment.lanes import read_lanes, split
 from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
-from testbed.kernel.protocol import RawResult
+from testbed.kernel.interface import RawResult
 from testbed.model import Outcome, Trial
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest

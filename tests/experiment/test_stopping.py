@@ -24,7 +24,7 @@ from testbed.experiment.stopping import (
     nothing_varies,
     seeds_differ,
 )
-from testbed.kernel.protocol import RawResult
+from testbed.kernel.interface import RawResult
 from testbed.model import (
     Condition,
     Experiment,

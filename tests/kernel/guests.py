@@ -10,7 +10,7 @@ from textwrap import dedent
 
 from testbed.base import proc
 from testbed.base.sources import PACKAGE, imported_sources
-from testbed.kernel.protocol import RawResult
+from testbed.kernel.interface import RawResult
 from testbed.kernel.virtual import VirtualKernel
 from testbed.model import Condition, Trial
 from testbed.setup.bundle import FONTS_CONF, PROGRAMS

@@ -20,7 +20,7 @@ from testbed.base.places import ROOT
 from testbed.kernel import host
 from testbed.kernel.enclosure import OWN_SYSCTLS, SEALED, Given, enclosure_argv
 from testbed.kernel.host import HostKernel, named_browser, open_host, probe_host, tag_of
-from testbed.kernel.protocol import InterruptedTrial, RawResult
+from testbed.kernel.interface import InterruptedTrial, RawResult
 from testbed.model import Condition, Trial
 from testbed.setup.clean import find_leftovers
 from tests.kernel.host_state import await_that, read_holders, read_host_state

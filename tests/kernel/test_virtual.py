@@ -12,7 +12,7 @@ from textwrap import dedent
 import pytest
 
 from testbed.kernel import sandbox
-from testbed.kernel.protocol import InterruptedTrial
+from testbed.kernel.interface import InterruptedTrial
 from testbed.kernel.virtual import VirtualKernel, boot_problem, command_line, core_of
 from testbed.model import Condition, Trial
 from tests.kernel.guests import Guests

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import TestbedError
-from testbed.kernel.protocol import RawResult
+from testbed.kernel.interface import RawResult
 from testbed.kernel.virtual import TRACE_FILE
 from testbed.model import CAPTURE_FILE, Condition, Record, Replay, Trial
 from testbed.setup.determinism import (

@@ -25,15 +25,15 @@ from testbed.client.chromium.browser import (
     sandbox_obstacle,
 )
 from testbed.client.coverage import compare, list_due
-from testbed.client.process import run_logged
-from testbed.client.program import LIBRARIES, Program
-from testbed.client.protocol import (
+from testbed.client.interface import (
     LoadError,
     LoadOrder,
     LoadTimeoutError,
     client_environment,
     read_authority,
 )
+from testbed.client.process import run_logged
+from testbed.client.program import LIBRARIES, Program
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
 DRIVER = Path("js") / "load.cjs"
@@ -76,7 +76,7 @@ class Chromium:
         self._sandbox = sandbox
 
     def load(self, order: LoadOrder) -> PageLoad:
-        """Load the page; see ``protocol.Client.load``."""
+        """Load the page; see ``Client.load``."""
         request, result = order.scratch / "order.json", order.scratch / "load.json"
         request.write_text(json.dumps(self._describe(order, result)), "utf-8")
         log = order.out / "client.log"
