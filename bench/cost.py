@@ -40,7 +40,7 @@ RUNS = 3
 
 @dataclass(frozen=True, slots=True)
 class TrialStage:
-    """What a trial had cost when it came this far, in CPU seconds, once for each run."""
+    """Cost of a trial up to this stage, in CPU seconds, once for each run."""
 
     name: str
     cpu_s: tuple[float, ...]

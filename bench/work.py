@@ -22,7 +22,7 @@ IDLE_LOAD_PER_CORE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """How to measure: ``quick`` takes fewer repetitions, ``full`` leaves nothing extrapolated.
+    """Context of a measurement.  ``quick`` takes fewer repetitions, ``full`` extrapolates nothing.
 
     ``scratch`` is an empty folder that is removed afterwards; ``fresh`` allows a bootstrap into
     an empty cache.

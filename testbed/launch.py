@@ -20,11 +20,11 @@ from testbed.results.manifest import Manifest, load_manifest, make_manifest, wri
 from testbed.results.progress import open_display, repeating
 from testbed.results.store import new_results
 from testbed.results.tally import Tally
-from testbed.run import Means, run_experiment
+from testbed.run import RunSetup, run_experiment
 
 _log = log.logger(__name__)
 
-Prepare = Callable[[Experiment, int], tuple[Means, Environment]]
+Prepare = Callable[[Experiment, int], tuple[RunSetup, Environment]]
 """From an experiment and the number of jobs to all that its trials need, and what they run in."""
 
 
@@ -37,7 +37,7 @@ class RunLane:
 
     folder: Path
     manifest: Manifest
-    means: Means
+    setup: RunSetup
     name: str = ""
 
 
@@ -75,8 +75,8 @@ def open_lanes(
     alone = len(experiments) == 1
     with new_results(results, experiments[0].name, began, output) as folder:
         lanes = tuple(
-            RunLane(folder / name, manifest, means, name)
-            for manifest, (means, _) in zip(manifests, prepared, strict=True)
+            RunLane(folder / name, manifest, setup, name)
+            for manifest, (setup, _) in zip(manifests, prepared, strict=True)
             for name in ("" if alone else manifest.experiment.kernel_version,)
         )
         for lane in lanes:
@@ -106,13 +106,13 @@ def resume_lanes(
     lanes: list[RunLane] = []
     problems: list[str] = []
     for (folder, before), experiment in zip(old.items(), experiments, strict=True):
-        means, environment = _prepare(prepare, experiment, jobs)
+        setup, environment = _prepare(prepare, experiment, jobs)
         problems += _other_environment(folder, before, differences(environment, before.environment))
         manifest = make_manifest(
             experiment, environment, plan_trials(experiment), now(), tuple(sys.argv[1:])
         )
         name = folder.name if len(old) > 1 else ""
-        lanes.append(RunLane(folder, manifest, means, name))
+        lanes.append(RunLane(folder, manifest, setup, name))
     if problems:
         raise ConfigurationError(problems)
     return tuple(lanes)
@@ -133,7 +133,7 @@ def run_lanes(lanes: Sequence[RunLane], list_unsettled: Unsettled) -> list[Tally
             run_experiment(
                 lane.folder,
                 lane.manifest,
-                lane.means,
+                lane.setup,
                 open_display(),
                 list_unsettled=list_unsettled,
             )
@@ -143,7 +143,7 @@ def run_lanes(lanes: Sequence[RunLane], list_unsettled: Unsettled) -> list[Tally
     return tallies
 
 
-def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
+def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
     with repeating(_log.info) as report:
         pages = len({condition.page for condition in experiment.conditions})
         kernel = f"kernel {experiment.kernel} {experiment.kernel_version}"

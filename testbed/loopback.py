@@ -17,7 +17,7 @@ from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.scratch import scratch_folder
 from testbed.model import Replay
 from testbed.server.listeners import Listener, lab_listeners
-from testbed.server.nginx import ERROR_LOG, Terms, serve
+from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
 from testbed.server.replay_log import read_replay
 
 ADDRESS = "127.0.0.1"
@@ -73,7 +73,7 @@ def serve_loopback(
             replace(listener, bound_port=port) for listener, port in zip(wanted, ports, strict=True)
         )
         server = scratch / "server"
-        terms = Terms(tls=tls, buffered_log=False)
+        terms = ServerOptions(tls=tls, buffered_log=False)
         undo.enter_context(serve(None, archive, listeners, server, terms))
         # A signal that comes before nginx waits for events would be heard at the next event only.
         _ping(server, ports[0])

@@ -23,7 +23,7 @@ from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_kind
 from testbed.results.environment import Environment, hash_tree, read_environment
-from testbed.run import Means
+from testbed.run import RunSetup
 from testbed.setup.bundle import make_bundle
 from testbed.setup.determinism import check_determinism
 from testbed.setup.programs import programs_of, read_elsewhere, read_files, read_versions
@@ -41,7 +41,7 @@ def read_catalogue() -> Catalogue:
     )
 
 
-def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
+def prepare(experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
     """Build or find pages, bundle and kernel for ``experiment``, and say what they are.
 
     Raises:
@@ -71,8 +71,8 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[Means, Environment]:
     # Facts, and no part of the environment's id: what holds a guest does not change what it does.
     facts = {"confinement": kernel.confinement, "cpuid": read_cpuid()}
     facts = environment.facts | facts | read_elsewhere(programs)
-    means = Means(kernel, pages, conclude, fitting_jobs(kernel, jobs), (bundle.path,))
-    return means, replace(environment, facts=facts)
+    setup = RunSetup(kernel, pages, conclude, fitting_jobs(kernel, jobs), (bundle.path,))
+    return setup, replace(environment, facts=facts)
 
 
 def fitting_jobs(kernel: Kernel, jobs: int) -> int:
@@ -98,15 +98,15 @@ def prepare_determinism(boots: int, client: str, version: str, jobs: int) -> tup
         tcp=TcpSpec(tfo=True, initcwnd_segments=3),
     )
     experiment = Experiment("determinism", "", (condition,), kernel_version=version)
-    means, _ = prepare(experiment, jobs)
-    if not isinstance(means.kernel, VirtualKernel):
+    setup, _ = prepare(experiment, jobs)
+    if not isinstance(setup.kernel, VirtualKernel):
         raise ConfigurationError(
-            [f"kernel {means.kernel.name}: its runs are not meant to be equal"]
+            [f"kernel {setup.kernel.name}: its runs are not meant to be equal"]
         )
     return check_determinism(
-        replace(means.kernel, traced=True),
+        replace(setup.kernel, traced=True),
         plan_trials(experiment)[0],
-        means.pages[condition.page],
+        setup.pages[condition.page],
         conclude,
         boots,
         jobs,

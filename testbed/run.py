@@ -41,8 +41,8 @@ _PROBE_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """With what trials are run: a kernel, built pages by name, the judge, and how many at once.
+class RunSetup:
+    """Setup of a run: a kernel, built pages by name, the judge, and how many at once.
 
     ``built`` are the folders with checksums that every trial uses, beside its page.
     """
@@ -57,7 +57,7 @@ class Means:
 def run_experiment(
     results: Path,
     manifest: Manifest,
-    means: Means,
+    setup: RunSetup,
     display: Display,
     *,
     list_unsettled: Unsettled = all_settled,
@@ -80,8 +80,8 @@ def run_experiment(
         interruptible() as interruption,
     ):
         stop = interruption.stop
-        attempt = _attempt(store, means, manifest.environment.id, stop)
-        again = disturbed(ATTEMPTS if in_real_time(means.kernel.name) else 1)
+        attempt = _attempt(store, setup, manifest.environment.id, stop)
+        again = disturbed(ATTEMPTS if in_real_time(setup.kernel.name) else 1)
         for repetitions in look_points(experiment, store.records):
             trials = plan_trials(experiment, repetitions)
             todo = [t for t in choose_trials(trials, store.done()) if t.id not in tried]
@@ -89,7 +89,7 @@ def run_experiment(
             place, done = positions(trials), store.done()
             with (
                 display.showing(todo, sum(t.id in done and not t.warm_up for t in trials)),
-                closing(perform(todo, attempt, means.jobs, stop, again, display)) as records,
+                closing(perform(todo, attempt, setup.jobs, stop, again, display)) as records,
             ):
                 _keep(records, place, store, display)
             if stop.is_set():
@@ -191,17 +191,17 @@ def check_room(out: Path) -> None:
 
 
 def _attempt(
-    store: Store, means: Means, environment: str, stop: Event
+    store: Store, setup: RunSetup, environment: str, stop: Event
 ) -> Callable[[Trial, int], Record]:
-    folders = (*means.built, *means.pages.values())
+    folders = (*setup.built, *setup.pages.values())
     stamps = {folder: read_stamps(folder) for folder in folders}
 
     def attempt(trial: Trial, slot: int) -> Record:
         number = store.attempts(trial.id) + 1
         out = store.fresh_trial(trial.id)
-        page = means.pages[trial.condition.page]
+        page = setup.pages[trial.condition.page]
         try:
-            raw = means.kernel.run(trial, page, out, slot, stop)
+            raw = setup.kernel.run(trial, page, out, slot, stop)
             if stop.is_set() and raw.status != "ended":
                 raise InterruptedTrial(f"trial {trial.id} was interrupted")
             check_room(out)
@@ -220,11 +220,11 @@ def _attempt(
                 f"trial {trial.id}: cannot write to {out}: {error.strerror}; the records so far "
                 f"are intact; free space, then go on with --resume {store.directory}"
             ) from error
-        for folder in (*means.built, page):
+        for folder in (*setup.built, page):
             damaged = damaged_since(folder, stamps[folder])
             if damaged:
                 raw = RawResult("failed", _changed(folder, damaged), "", raw.cost, None)
-        return means.conclude(trial, raw, out, environment, number)
+        return setup.conclude(trial, raw, out, environment, number)
 
     return attempt
 

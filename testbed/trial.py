@@ -36,7 +36,7 @@ from testbed.model import (
 )
 from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.listeners import Listener, lab_listeners
-from testbed.server.nginx import ERROR_LOG, Terms, serve
+from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
 from testbed.server.replay_log import read_answered, read_replay
 from testbed.server.resolver import resolve
 from testbed.server.think import Think
@@ -53,7 +53,7 @@ START = Path("native") / "start"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a trial is performed, and with what: all paths exist, ``scratch`` is empty.
+    """Files of a trial where it is performed: all paths exist, ``scratch`` is empty.
 
     ``aligned`` is for virtual time, where a load starts at a round instant; in real time the lab
     has the host's bounds, and the machine is watched.
@@ -112,7 +112,9 @@ def _measure(
     condition, topology = trial.condition, lab.topology
     listeners = lab_listeners(archive, addresses, condition.protocol)
     requests = condition.tcp.requests_per_connection
-    terms = Terms(requests, condition.tls_version, _tls_of(site.page), think=_think_of(trial))
+    terms = ServerOptions(
+        requests, condition.tls_version, _tls_of(site.page), think=_think_of(trial)
+    )
     nginx = site.scratch / "nginx"
     try:
         with (

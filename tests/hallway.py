@@ -24,7 +24,7 @@ from testbed.kernel.interface import Kernel, RawResult
 from testbed.model import Condition, Experiment, LinkSpec, Outcome, Record, TcpSpec, Trial
 from testbed.results.environment import Environment
 from testbed.results.store import read_records
-from testbed.run import Means
+from testbed.run import RunSetup
 from tests.fake_kernel import FakeKernel, conclude
 
 CATALOGUE = Catalogue(
@@ -57,9 +57,9 @@ def make_experiment(repetitions: int = 1) -> Experiment:
     return Experiment("small", "A small experiment", conditions, repetitions)
 
 
-def make_means(kernel: Kernel, jobs: int = 1) -> Means:
+def make_means(kernel: Kernel, jobs: int = 1) -> RunSetup:
     """A kernel with pages that nobody reads."""
-    return Means(kernel, dict.fromkeys(CATALOGUE.pages, Path("page")), conclude, jobs)
+    return RunSetup(kernel, dict.fromkeys(CATALOGUE.pages, Path("page")), conclude, jobs)
 
 
 class FakeReports(Reports):

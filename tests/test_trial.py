@@ -30,7 +30,7 @@ from testbed.model import (
     Trial,
 )
 from testbed.server.listeners import Listener
-from testbed.server.nginx import ERROR_LOG, Terms
+from testbed.server.nginx import ERROR_LOG, ServerOptions
 from testbed.server.replay_log import LoggedAnswer
 from testbed.server.think import Think
 from testbed.trial import SERVER_LOG_FILE, Site, _outcome, perform
@@ -83,7 +83,7 @@ class Stage:
     reading: LabReading = field(default_factory=lambda: LabReading((), {}))
     changes: tuple[str, ...] = ()
     orders: list[LoadOrder] = field(default_factory=list)
-    served: list[tuple[tuple[Listener, ...], Terms]] = field(default_factory=list)
+    served: list[tuple[tuple[Listener, ...], ServerOptions]] = field(default_factory=list)
     running: bool = False
     real_time: bool = False
     labs: list[tuple[object, ...]] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Stage:
 
     @contextmanager
     def serve(
-        self, _end: object, _archive: object, listeners: Any, scratch: Path, terms: Terms
+        self, _end: object, _archive: object, listeners: Any, scratch: Path, terms: ServerOptions
     ) -> Iterator[int]:
         """A server that writes its log when it ends."""
         self.served.append((listeners, terms))
@@ -235,7 +235,7 @@ def test_what_server_and_client_are_told(stage: Stage, tls: bool) -> None:
     (order,), ((listeners, terms),) = stage.orders, stage.served
     expected = folder if tls else None
     assert (order.tls, order.tls_version, order.protocol) == (expected, "1.2", "h1")
-    assert terms == Terms(3, "1.2", expected)
+    assert terms == ServerOptions(3, "1.2", expected)
     assert [(each.host, each.port, each.h2) for each in listeners] == [
         ("www.page.test", 80, False), ("img.page.test", 80, False), ("www.page.test", 443, False),
     ]  # fmt: skip

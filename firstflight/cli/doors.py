@@ -17,7 +17,7 @@ from testbed.launch import Prepare
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """Everything that the verbs reach.
+    """Dependencies of the verbs.
 
     ``check_determinism`` takes a number of boots, a client, a kernel version and the number of
     jobs, and returns a description of each boot that differs from the first.

@@ -78,4 +78,4 @@ class StorageError(TestbedError):
 
 
 class TrialError(TestbedError):
-    """One trial ended badly; becomes a Record with this reason, never a crash of the run."""
+    """A trial that ended badly; becomes a Record with this reason, never a crash of the run."""

@@ -107,7 +107,7 @@ def started(
 
 @dataclass(frozen=True, slots=True)
 class ProcessExit:
-    """How a process ended: its exit status (negative: by a signal) and its tree's CPU seconds."""
+    """End of a process: its exit status (negative: by a signal) and its tree's CPU seconds."""
 
     status: int
     cpu_s: float

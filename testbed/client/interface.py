@@ -27,7 +27,7 @@ class LoadTimeoutError(LoadError):
 
 @dataclass(frozen=True, slots=True)
 class LoadOrder:
-    """One page load to be done.
+    """Order of one page load.
 
     ``prefix`` runs a command inside the client's network namespace.  ``tfo`` says whether Fast
     Open is under test.  ``think_time`` is "recorded" or "none" (graph client).  ``bundle`` holds

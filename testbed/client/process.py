@@ -72,7 +72,7 @@ def _ends_within(pid: int, timeout_s: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """When a load began: ns since 1970, and ns of the monotonic clock."""
+    """Start of a load: ns since 1970, and ns of the monotonic clock."""
 
     realtime_ns: int
     monotonic_ns: int

@@ -29,7 +29,7 @@ from testbed.results.progress import repeating
 
 @dataclass(frozen=True, slots=True)
 class KernelIdentity:
-    """All that went into a kernel, and what came out; hashes are SHA-256 hex."""
+    """Inputs of a kernel build, and its output; hashes are SHA-256 hex."""
 
     version: str
     package: str

@@ -46,8 +46,8 @@ PATH = "/usr/sbin:/usr/bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What is put into an enclosure, as paths of the host; ``browser`` is a folder outside /usr."""
+class EnclosureFiles:
+    """Files put into an enclosure, as paths of the host; ``browser`` is a folder outside /usr."""
 
     bundle: Path
     page: Path | None = None
@@ -55,7 +55,7 @@ class Given:
     browser: Path | None = None
 
 
-def enclosure_argv(given: Given, environment: dict[str, str]) -> tuple[str, ...]:
+def enclosure_argv(given: EnclosureFiles, environment: dict[str, str]) -> tuple[str, ...]:
     """Return the command that runs the words after it inside, with ``environment`` only."""
     capabilities = (("--cap-add", name) for name in (*CAPABILITIES, *WISHED))
     merged = (("--symlink", f"usr/{name}", f"/{name}") for name in ("bin", "sbin", "lib", "lib64"))

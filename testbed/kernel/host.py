@@ -16,7 +16,7 @@ from pathlib import Path
 
 from testbed.base import log, proc
 from testbed.base.errors import MissingError
-from testbed.kernel.enclosure import PATH, Given, enclosure_argv, require_privileges
+from testbed.kernel.enclosure import PATH, EnclosureFiles, enclosure_argv, require_privileges
 from testbed.kernel.hardware import read_hardware
 from testbed.kernel.idle import await_idle
 from testbed.kernel.interface import InterruptedTrial, RawResult
@@ -60,7 +60,7 @@ class HostKernel:
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
         if not await_idle(cancel):
             raise InterruptedTrial(f"trial {trial.id} was interrupted")
-        given = Given(self.bundle, page.resolve(), out.resolve(), _folder_of(self.browser))
+        given = EnclosureFiles(self.bundle, page.resolve(), out.resolve(), _folder_of(self.browser))
         argv = (
             *enclosure_argv(given, environment_of(self.browser)),
             *(*HOSTED, "trial", tag_of(os.getpid(), slot)),
@@ -108,7 +108,7 @@ def probe_host(bundle: Path) -> dict[str, str]:
         MissingError: a privilege or a tool is missing, or there can be no enclosure.
     """
     require_privileges(os.geteuid(), Path("/proc/self/status").read_text())
-    argv = (*enclosure_argv(Given(bundle), environment_of(None)), *HOSTED, "probe")
+    argv = (*enclosure_argv(EnclosureFiles(bundle), environment_of(None)), *HOSTED, "probe")
     done = proc.run(argv, timeout_s=PROBE_S, check=False)
     if done.returncode != 0:
         raise MissingError(

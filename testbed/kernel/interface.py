@@ -21,7 +21,7 @@ class InterruptedTrial(TestbedError):  # noqa: N818 - an event, not a fault
 
 @dataclass(frozen=True, slots=True)
 class RawResult:
-    """How a guest ended, before what it measured is judged.
+    """End of a guest, before what it measured is judged.
 
     ``ended`` means that the guest halted by itself and wrote ``observation``; ``message`` is one
     sentence for the other states.  ``console_tail`` is the last lines of the guest's console.

@@ -66,8 +66,8 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
-    """What a guest is given, as paths of the host."""
+class GuestFiles:
+    """Files that a guest is given, as paths of the host."""
 
     kernel: Path
     bundle: Path
@@ -75,7 +75,7 @@ class Contents:
     out: Path
 
 
-def jail_argv(contents: Contents, filter_descriptor: int, user: int | None) -> tuple[str, ...]:
+def jail_argv(contents: GuestFiles, filter_descriptor: int, user: int | None) -> tuple[str, ...]:
     """Return the bubblewrap command that a guest's kernel is started with.
 
     Args:
@@ -177,7 +177,7 @@ def _has_account(number: int) -> bool:
 
 
 @contextmanager
-def open_stage(contents: Contents, jailed: bool, slot: int = 0) -> Iterator[Stage]:
+def open_stage(contents: GuestFiles, jailed: bool, slot: int = 0) -> Iterator[Stage]:
     """Prepare the stage of a guest of ``slot``; both kinds look the same from inside the guest.
 
     Raises:
@@ -230,7 +230,7 @@ def read_jail_problem() -> str | None:
         for folder in folders:
             folder.mkdir()
         try:
-            with open_stage(Contents(Path("/usr/bin/true"), *folders), jailed=True) as stage:
+            with open_stage(GuestFiles(Path("/usr/bin/true"), *folders), jailed=True) as stage:
                 argv = (*stage.prefix, stage.kernel)
                 done = proc.run(argv, check=False, timeout_s=10, pass_fds=stage.descriptors)
         except (MissingError, OSError) as error:

@@ -24,7 +24,7 @@ from typing import IO
 from testbed.base import proc
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.interface import RawResult
-from testbed.kernel.jail import Contents, Stage, open_stage
+from testbed.kernel.jail import GuestFiles, Stage, open_stage
 from testbed.kernel.sandbox import confined, gather_result, run_trial
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Trial
 
@@ -78,7 +78,7 @@ class VirtualKernel:
     ) -> RawResult:
         """Boot a guest for ``trial`` and wait until it halts (see ``Kernel.run``)."""
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
-        contents = Contents(self.binary, self.bundle, page, out)
+        contents = GuestFiles(self.binary, self.bundle, page, out)
         started_s = time.monotonic()
         with open_stage(contents, self.jailed, slot) as stage:
             argv = self._boot_argv(stage, trial, slot)

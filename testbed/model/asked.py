@@ -185,7 +185,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What was asked: a title, the conditions in order, how often, and on which kernel.
+    """An experiment as asked for: a title, the conditions in order, how often, and on which kernel.
 
     ``testbed.experiment.stopping`` says how ``until_ci_pct`` ends a run, and
     ``testbed.experiment.lanes`` how several ``kernel_versions`` are run, each into a results folder

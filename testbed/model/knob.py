@@ -18,7 +18,7 @@ FIRST_SCHEMA = 2
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """What there is to say of a knob beyond its name, type and default.
+    """Description of a knob, beyond its name, type and default.
 
     Attributes:
         help: what it does, in a sentence.

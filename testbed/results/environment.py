@@ -30,7 +30,7 @@ from testbed.model import digest
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What produced results.  ``parts`` and ``pages`` decide ``id``; ``facts`` do not."""
+    """Environment of results.  ``parts`` and ``pages`` decide ``id``; ``facts`` do not."""
 
     parts: dict[str, str]
     """All that can influence a number: `kernel.` (source, patches, build and command line; in real

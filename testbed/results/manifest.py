@@ -28,7 +28,7 @@ _ENVIRONMENT = TypeAdapter(Environment)
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything that a results folder says about itself before its first record."""
+    """Description of a results folder, written before its first record."""
 
     experiment: Experiment
     """What was asked."""

@@ -42,7 +42,7 @@ class Display(Protocol):
 
 
 class Pace:
-    """How far a run is and how long the rest takes at the pace so far.
+    """Pace of a run: how far it is, and how long the rest takes at the pace so far.
 
     Trials are counted, and not attempts: one that is taken again counts once.
     """

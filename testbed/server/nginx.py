@@ -93,8 +93,8 @@ TLS = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """How the server serves, whatever the page.
+class ServerOptions:
+    """Options of the server, the same for every page.
 
     ``keepalive_requests`` ends a connection after so many requests; ``None``: never.
     ``tls_version`` ("1.2" or "1.3") is the only one offered.  ``tls`` is the built page's folder
@@ -110,7 +110,7 @@ class Terms:
     think: Think | None = None
 
 
-def configuration(archive: Archive, listeners: Sequence[Listener], terms: Terms) -> str:
+def configuration(archive: Archive, listeners: Sequence[Listener], terms: ServerOptions) -> str:
     """Return the whole nginx.conf, to be written as Latin-1.
 
     Raises:
@@ -147,7 +147,7 @@ def serve(
     archive: Archive,
     listeners: Sequence[Listener],
     scratch: Path,
-    terms: Terms,
+    terms: ServerOptions,
 ) -> Iterator[int]:
     """Run nginx inside ``namespace`` and yield its process id once it listens everywhere.
 

@@ -53,7 +53,7 @@ _SBIN = "/usr/sbin:/sbin"
 
 @dataclass(frozen=True, slots=True)
 class MachineCheck:
-    """One thing looked at.  ``needed`` is false for what only costs safety or comfort."""
+    """One check and its result.  ``needed`` is false for what only costs safety or comfort."""
 
     name: str
     ok: bool

@@ -10,7 +10,7 @@ from testbed.base.errors import EXIT_MISSING, MissingError
 from testbed.kernel.enclosure import (
     CAPABILITIES,
     OWN_SYSCTLS,
-    Given,
+    EnclosureFiles,
     enclosure_argv,
     parse_capabilities,
     require_privileges,
@@ -18,7 +18,7 @@ from testbed.kernel.enclosure import (
 
 ALL = "Name:\tx\nCapInh:\t0000000000000000\nCapEff:\t000001ffffffffff\n"
 NONE = "Name:\tx\nCapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\n"
-GIVEN = Given(Path("/b"), Path("/p"), Path("/o"), Path("/opt/chrome"))
+GIVEN = EnclosureFiles(Path("/b"), Path("/p"), Path("/o"), Path("/opt/chrome"))
 
 
 def options(argv: tuple[str, ...], name: str) -> list[tuple[str, ...]]:
@@ -40,7 +40,7 @@ def test_only_out_can_be_written() -> None:
 
 
 def test_it_ends_with_its_parent_and_shares_no_namespace() -> None:
-    argv = enclosure_argv(Given(Path("/b")), {})
+    argv = enclosure_argv(EnclosureFiles(Path("/b")), {})
     for word in ("pid", "net", "ipc", "uts"):
         assert f"--unshare-{word}" in argv
     assert "--die-with-parent" in argv

@@ -18,7 +18,7 @@ from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.base.places import ROOT
 from testbed.kernel import host
-from testbed.kernel.enclosure import OWN_SYSCTLS, SEALED, Given, enclosure_argv
+from testbed.kernel.enclosure import OWN_SYSCTLS, SEALED, EnclosureFiles, enclosure_argv
 from testbed.kernel.host import HostKernel, named_browser, open_host, probe_host, tag_of
 from testbed.kernel.interface import InterruptedTrial, RawResult
 from testbed.model import Condition, Trial
@@ -254,7 +254,7 @@ def list_writable(room: Room, prefix: tuple[str, ...] = ()) -> set[str]:
     shutil.copy(Path(__file__).with_name("probe.py"), room.bundle)
     for path in (room.folder, *room.bundle.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    given = Given(room.bundle, room.page, room.out())
+    given = EnclosureFiles(room.bundle, room.page, room.out())
     python = ("/usr/bin/python3", "-I", "-S", "-c", LIST)
     argv = (*enclosure_argv(given, {"PATH": "/usr/bin"}), *prefix, *python)
     return set(json.loads(proc.run(argv).stdout))

@@ -20,7 +20,7 @@ from testbed.base.places import ROOT
 from testbed.kernel.jail import (
     FIRST_ID,
     LAST_ID,
-    Contents,
+    GuestFiles,
     jail_argv,
     jail_user,
     may_administer,
@@ -34,8 +34,8 @@ import sys, tempfile
 from pathlib import Path
 from testbed.kernel.sandbox import confined
 from testbed.base import proc
-from testbed.kernel.jail import Contents, open_stage
-contents = Contents(*(Path(word) for word in sys.argv[2:6]))
+from testbed.kernel.jail import GuestFiles, open_stage
+contents = GuestFiles(*(Path(word) for word in sys.argv[2:6]))
 jailed = sys.argv[1] == "jailed"
 with open_stage(contents, jailed) as stage, tempfile.TemporaryFile() as output:
     argv = (*stage.prefix, "/usr/bin/sleep", sys.argv[6])
@@ -49,7 +49,7 @@ with open_stage(contents, jailed) as stage, tempfile.TemporaryFile() as output:
 
 
 @pytest.fixture
-def contents(tmp_path: Path) -> Contents:
+def contents(tmp_path: Path) -> GuestFiles:
     """A shell in place of the kernel, and folders with a file in each."""
     kernel = tmp_path / "kernel"
     shutil.copy("/bin/sh", kernel)
@@ -57,7 +57,7 @@ def contents(tmp_path: Path) -> Contents:
     for folder in folders:
         folder.mkdir()
         (folder / "file").write_text(f"{folder.name}\n")
-    return Contents(kernel, *folders)
+    return GuestFiles(kernel, *folders)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def jail() -> None:
         pytest.skip(f"no jail here: {problem}")
 
 
-def inside(contents: Contents, script: str, *, jailed: bool = True) -> str:
+def inside(contents: GuestFiles, script: str, *, jailed: bool = True) -> str:
     """What ``script`` prints, errors included, when it runs in place of the guest's kernel."""
     with open_stage(contents, jailed) as stage:
         argv = (*stage.prefix, stage.kernel, "-c", f"exec 2>&1; {script}")
@@ -82,7 +82,7 @@ def inside(contents: Contents, script: str, *, jailed: bool = True) -> str:
 
 
 @pytest.mark.parametrize("user", [None, FIRST_ID])
-def test_the_command(contents: Contents, user: int | None) -> None:
+def test_the_command(contents: GuestFiles, user: int | None) -> None:
     argv = jail_argv(contents, 7, user)
     assert argv[0] == "bwrap"
     assert argv[argv.index("--") + 1 :][:3] == ("/usr/bin/setsid", "--fork", "--wait")
@@ -106,12 +106,12 @@ def test_the_command(contents: Contents, user: int | None) -> None:
 
 @pytest.mark.usefixtures("jail")
 @pytest.mark.parametrize("path", ["/home", "/root", "/etc/passwd", "/etc/hosts", "/run", "/var"])
-def test_the_hosts_files_are_not_there(contents: Contents, path: str) -> None:
+def test_the_hosts_files_are_not_there(contents: GuestFiles, path: str) -> None:
     assert "No such file" in inside(contents, f"ls {path}")
 
 
 @pytest.mark.usefixtures("jail")
-def test_what_is_there(contents: Contents) -> None:
+def test_what_is_there(contents: GuestFiles) -> None:
     listed = inside(contents, "ls -A / /stage /tmp; ls -A /home | wc -l").split("\n\n")
     assert listed[0].split()[1:] == [
         "bin",
@@ -130,7 +130,7 @@ def test_what_is_there(contents: Contents) -> None:
 
 
 @pytest.mark.usefixtures("jail")
-def test_no_network_but_its_own_loopback(contents: Contents) -> None:
+def test_no_network_but_its_own_loopback(contents: GuestFiles) -> None:
     lines = inside(contents, "cat /proc/net/dev").splitlines()[2:]
     assert [line.split(":")[0].strip() for line in lines] == ["lo"]
     assert len(inside(contents, "cat /proc/net/route").splitlines()) == 1
@@ -138,7 +138,7 @@ def test_no_network_but_its_own_loopback(contents: Contents) -> None:
 
 @pytest.mark.usefixtures("jail")
 def test_no_environment_and_no_other_process(
-    contents: Contents, monkeypatch: pytest.MonkeyPatch
+    contents: GuestFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_SECRET", "x")
     names = {line.split("=")[0] for line in inside(contents, "env").splitlines()}
@@ -149,7 +149,7 @@ def test_no_environment_and_no_other_process(
 
 
 @pytest.mark.usefixtures("jail")
-def test_only_out_can_be_written(contents: Contents) -> None:
+def test_only_out_can_be_written(contents: GuestFiles) -> None:
     assert inside(contents, "echo new > out/made; mkdir out/folder; rm out/file") == ""
     assert (contents.out / "made").read_text() == "new\n"
     assert sorted(path.name for path in contents.out.iterdir()) == ["folder", "made"]
@@ -163,7 +163,7 @@ def test_only_out_can_be_written(contents: Contents) -> None:
 
 @pytest.mark.parametrize("kind", ["jailed", "plain"])
 def test_it_ends_with_its_parent(
-    contents: Contents, kind: str, request: pytest.FixtureRequest, tmp_path: Path
+    contents: GuestFiles, kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     if kind == "jailed":
         request.getfixturevalue("jail")
@@ -179,13 +179,13 @@ def test_it_ends_with_its_parent(
         await_that(lambda: not sleeping(mark))
 
 
-def test_without_a_jail_the_stage_looks_the_same(contents: Contents) -> None:
+def test_without_a_jail_the_stage_looks_the_same(contents: GuestFiles) -> None:
     listed = inside(contents, "ls -A; cat bundle/file page/file out/file", jailed=False)
     folders = ["bundle", "out", "page", "uml"]
     assert listed.split() == [*folders, "bundle", "page", "out"]
 
 
-def test_without_a_jail_the_stage_is_removed(contents: Contents) -> None:
+def test_without_a_jail_the_stage_is_removed(contents: GuestFiles) -> None:
     with pytest.raises(KeyError), open_stage(contents, jailed=False) as stage:
         assert stage.directory is not None
         assert stage.directory.is_dir()
@@ -222,7 +222,7 @@ def test_root_needs_a_capability_to_become_another(capabilities: str, may: bool)
 
 
 def test_a_jail_has_no_more_than_its_caller(
-    contents: Contents, monkeypatch: pytest.MonkeyPatch
+    contents: GuestFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "--nproc=1024" in jail_argv(contents, 7, None)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (5, 5))

@@ -25,9 +25,9 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from testbed.base import proc
-from testbed.kernel.jail import Contents, open_stage
+from testbed.kernel.jail import GuestFiles, open_stage
 folders = [Path(sys.argv[1]) / name for name in ("bundle", "page", "out")]
-with open_stage(Contents(Path("/usr/bin/env"), *folders), jailed=True) as stage:
+with open_stage(GuestFiles(Path("/usr/bin/env"), *folders), jailed=True) as stage:
     argv = (*stage.prefix, stage.kernel, "/usr/bin/python3", "-I", "-S", *sys.argv[2:])
     done = proc.run(argv, pass_fds=stage.descriptors)
 print(done.stdout)

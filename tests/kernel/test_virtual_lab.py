@@ -25,7 +25,7 @@ from testbed.lab.laboratory import open_lab
 from testbed.model import Condition, LinkSpec, TcpSpec
 from testbed.archive.reading import Archive, Entry
 from testbed.server.listeners import lab_listeners
-from testbed.server.nginx import Terms, serve
+from testbed.server.nginx import ServerOptions, serve
 from testbed.server.think import Think
 Path("/tmp/body").write_bytes(bytes({body}))
 entry = Entry(
@@ -38,7 +38,7 @@ archive = Archive("a", "a", entry.url, (entry,), "")
 condition = Condition("p", "c", LinkSpec(**{link}), TcpSpec(tfo={tfo}))
 with open_lab(condition, 1) as lab, serve(
     lab.topology.server, archive, lab_listeners(archive, {{"a": "10.10.0.1"}}, "as-recorded"),
-    Path("/tmp/nginx"), Terms(think={think}),
+    Path("/tmp/nginx"), ServerOptions(think={think}),
 ):
     lab.prime_cookies(1)
     time.sleep(2)

@@ -14,7 +14,7 @@ from typing import Any
 from testbed.archive.reading import DEFAULT_PORTS, Archive, Entry
 from testbed.model import Replay
 from testbed.server.listeners import Listener, lab_listeners
-from testbed.server.nginx import Terms, serve
+from testbed.server.nginx import ServerOptions, serve
 from testbed.server.replay_log import read_replay
 
 HOST = "www.page.test"
@@ -182,7 +182,10 @@ class Served:
 
 @contextmanager
 def on_loopback(
-    scratch: Path, *entries: Entry, protocol: str = "as-recorded", terms: Terms | None = None
+    scratch: Path,
+    *entries: Entry,
+    protocol: str = "as-recorded",
+    terms: ServerOptions | None = None,
 ) -> Iterator[Served]:
     """Serve ``entries`` on free ports of loopback; needs no root."""
     archive = make_archive(*entries)
@@ -196,5 +199,5 @@ def on_loopback(
     listeners = tuple(
         replace(each, bound_port=port) for each, port in zip(wanted, ports, strict=True)
     )
-    with serve(None, archive, listeners, scratch / "nginx", terms or Terms()):
+    with serve(None, archive, listeners, scratch / "nginx", terms or ServerOptions()):
         yield Served(scratch / "nginx", archive.entries, listeners)

@@ -11,7 +11,7 @@ import pytest
 from testbed.archive.reading import Entry
 from testbed.model import PageLoad, RequestTiming, ServedConnection
 from testbed.server.lengths import check_lengths, list_connections
-from testbed.server.nginx import Terms
+from testbed.server.nginx import ServerOptions
 from testbed.server.replay_log import LoggedAnswer, parse_answered, read_answered
 from tests.server.pages import HOST, make_entry, on_loopback
 
@@ -55,7 +55,7 @@ def page(folder: Path) -> tuple[Entry, ...]:
 @pytest.mark.parametrize("limit", [None, 1, 3])
 def test_what_nginx_serves_is_as_recorded(tmp_path: Path, limit: int | None) -> None:
     entries = page(tmp_path)
-    with on_loopback(tmp_path, *entries, terms=Terms(keepalive_requests=limit)) as site:
+    with on_loopback(tmp_path, *entries, terms=ServerOptions(keepalive_requests=limit)) as site:
         for number in range(0, len(entries), limit or len(entries)):
             with site.connected() as connection:
                 for entry in entries[number : number + (limit or len(entries))]:

@@ -15,7 +15,7 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError
 from testbed.server.blocks import EMPTY_FILE, paddings
 from testbed.server.listeners import Listener, lab_listeners
-from testbed.server.nginx import Terms, configuration, nginx_argv
+from testbed.server.nginx import ServerOptions, configuration, nginx_argv
 from tests.server.pages import HOST, OTHER_HOST, make_archive, make_entry
 from tests.server.test_quoting import unquote
 
@@ -24,10 +24,14 @@ PRINTABLE = st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_charac
 BARE = natural_size(200, 0, make_entry().headers)
 
 
-def configure(*entries: Entry, terms: Terms | None = None, protocol: str = "as-recorded") -> str:
+def configure(
+    *entries: Entry, terms: ServerOptions | None = None, protocol: str = "as-recorded"
+) -> str:
     archive = make_archive(*entries)
     addresses = {host: f"10.10.0.{i}" for i, host in enumerate(archive.hosts, 1)}
-    return configuration(archive, lab_listeners(archive, addresses, protocol), terms or Terms())
+    return configuration(
+        archive, lab_listeners(archive, addresses, protocol), terms or ServerOptions()
+    )
 
 
 def tokens(text: str) -> list[str]:
@@ -76,7 +80,9 @@ def test_one_server_for_each_host() -> None:
 
 @pytest.mark.parametrize(("asked", "written"), [(None, "1000000"), (1, "1"), (100, "100")])
 def test_requests_per_connection(asked: int | None, written: str) -> None:
-    assert f"  keepalive_requests {written};\n" in configure(make_entry(), terms=Terms(asked))
+    assert f"  keepalive_requests {written};\n" in configure(
+        make_entry(), terms=ServerOptions(asked)
+    )
 
 
 def test_nothing_is_written_outside_the_scratch_folder() -> None:
@@ -249,5 +255,7 @@ def test_nginx_takes_every_configuration_that_is_written(
     archive = make_archive(make_entry(), *entries)
     listeners = (Listener(HOST, "127.0.0.1", 80, False, False, 65000),)
     (folder / EMPTY_FILE).touch()
-    (folder / "nginx.conf").write_text(configuration(archive, listeners, Terms()), "latin-1")
+    (folder / "nginx.conf").write_text(
+        configuration(archive, listeners, ServerOptions()), "latin-1"
+    )
     proc.run((*nginx_argv(folder), "-t"))

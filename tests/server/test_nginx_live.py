@@ -17,7 +17,7 @@ from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 from testbed.server.listeners import lab_listeners
-from testbed.server.nginx import Terms, serve
+from testbed.server.nginx import ServerOptions, serve
 from testbed.wire.counters import difference, read_counters
 from tests.lab.wires import namespace
 from tests.server.pages import HOST, OTHER_HOST, Connection, Response, make_archive, make_entry
@@ -46,7 +46,7 @@ def serving(
     addresses = {host: ADDRESSES[host] for host in dict.fromkeys(e.host for e in entries)}
     archive = make_archive(*entries)
     listeners = lab_listeners(archive, addresses, "as-recorded")
-    terms = Terms(keepalive_requests)
+    terms = ServerOptions(keepalive_requests)
     with serve(server, archive, listeners, scratch / "nginx", terms), server.entered():
         yield
 
@@ -195,7 +195,7 @@ def test_an_address_that_it_cannot_have(server: Namespace, tmp_path: Path) -> No
     listeners = lab_listeners(archive, {HOST: "10.10.0.9"}, "as-recorded")
     with (
         pytest.raises(LabError, match=r"nginx is not ready: .*bind\(\) to 10\.10\.0\.9:80 failed"),
-        serve(server, archive, listeners, tmp_path / "nginx", Terms()),
+        serve(server, archive, listeners, tmp_path / "nginx", ServerOptions()),
     ):
         pytest.fail("it cannot listen there")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from testbed.archive.head import REASONS, natural_size, request_problem
 from testbed.base.errors import ConfigurationError
 from testbed.server.listeners import Listener, lab_listeners
-from testbed.server.nginx import Terms
+from testbed.server.nginx import ServerOptions
 from tests.server.pages import HOST, OTHER_HOST, make_archive, make_entry, on_loopback
 
 
@@ -166,7 +166,7 @@ def test_a_buffered_log_is_written_at_the_end_and_another_at_once(tmp_path: Path
     for buffered in (True, False):
         folder = tmp_path / str(buffered)
         folder.mkdir()
-        with on_loopback(folder, page, terms=Terms(buffered_log=buffered)) as site:
+        with on_loopback(folder, page, terms=ServerOptions(buffered_log=buffered)) as site:
             with site.connected() as connection:
                 connection.get("/")
             assert site.replay().exact == (0 if buffered else 1)

@@ -16,11 +16,11 @@ from testbed.model import Replay
 from testbed.pages.authority import make_authority
 from testbed.server import think as thinking
 from testbed.server.listeners import lab_listeners
-from testbed.server.nginx import Terms, configuration, serve
+from testbed.server.nginx import ServerOptions, configuration, serve
 from testbed.server.think import Think
 from tests.server.pages import HOST, OTHER_HOST, make_archive, make_entry, on_loopback
 
-SHORT = Terms(think=Think(3.0, 50.0, 1))
+SHORT = ServerOptions(think=Think(3.0, 50.0, 1))
 MOVED = (("Content-Type", "text/html"), ("Location", "/a?b=1"))
 ASKED = (
     *(("GET", "/", b""), ("HEAD", "/", b""), ("GET", "/a?b=1", b""), ("GET", "/a?b=2", b"")),
@@ -46,7 +46,7 @@ def make_entries(folder: Path) -> list[Entry]:
     ]
 
 
-def ask_all(folder: Path, terms: Terms) -> tuple[list[tuple[bytes, bytes]], Replay]:
+def ask_all(folder: Path, terms: ServerOptions) -> tuple[list[tuple[bytes, bytes]], Replay]:
     """Head (but its date) and body of every answer over one connection, and the coverage."""
     folder.mkdir()
     with (
@@ -62,7 +62,7 @@ def ask_all(folder: Path, terms: Terms) -> tuple[list[tuple[bytes, bytes]], Repl
 
 
 def test_answers_and_coverage_are_as_without(tmp_path: Path) -> None:
-    assert ask_all(tmp_path / "thinks", SHORT) == ask_all(tmp_path / "does not", Terms())
+    assert ask_all(tmp_path / "thinks", SHORT) == ask_all(tmp_path / "does not", ServerOptions())
 
 
 def test_requests_that_came_at_once_are_answered_in_their_order(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_requests_that_came_at_once_are_answered_in_their_order(tmp_path: Path) 
 def test_it_waits_and_meanwhile_serves_others_and_primes_at_once(tmp_path: Path) -> None:
     page = make_entry("/", b"x", tmp_path)
     with (
-        on_loopback(tmp_path, page, terms=Terms(think=Think(1000.0))) as site,
+        on_loopback(tmp_path, page, terms=ServerOptions(think=Think(1000.0))) as site,
         site.connected() as slow,
     ):
         slow.send(f"GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
@@ -90,7 +90,7 @@ def test_it_waits_and_meanwhile_serves_others_and_primes_at_once(tmp_path: Path)
 def test_it_thinks_once_the_whole_request_has_come(tmp_path: Path) -> None:
     entry = make_entry("/a", b"done", tmp_path, method="POST", request_body_size=5)
     with (
-        on_loopback(tmp_path, entry, terms=Terms(think=Think(1.0))) as site,
+        on_loopback(tmp_path, entry, terms=ServerOptions(think=Think(1.0))) as site,
         site.connected() as connection,
     ):
         head = f"POST /a HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 5\r\n\r\n"
@@ -102,7 +102,7 @@ def test_it_thinks_once_the_whole_request_has_come(tmp_path: Path) -> None:
 
 def test_requests_per_connection_hold(tmp_path: Path) -> None:
     page = make_entry("/", b"x", tmp_path)
-    terms = Terms(2, think=Think(1.0))
+    terms = ServerOptions(2, think=Think(1.0))
     with on_loopback(tmp_path, page, terms=terms) as site, site.connected() as connection:
         answers = [connection.get("/").headers["Connection"] for _ in range(2)]
         assert answers == ["keep-alive", "close"]
@@ -117,7 +117,7 @@ def test_over_h2_all_streams_think_side_by_side(tmp_path: Path) -> None:
     more = {"scheme": "https", "protocol": "h2", "headers_size": None}
     pages = [make_entry(f"/{i}", b"%d" % i * 50_000, tmp_path, **more) for i in range(5)]
     post = make_entry("/p", b"posted", tmp_path, method="POST", request_body_size=4, **more)
-    terms = Terms(tls=tls, think=Think(5.0))
+    terms = ServerOptions(tls=tls, think=Think(5.0))
     with on_loopback(tmp_path, *pages, post, terms=terms) as site:
         (secure,) = (each for each in site.listeners if each.tls)
         curl = (
@@ -137,7 +137,7 @@ def test_over_h2_all_streams_think_side_by_side(tmp_path: Path) -> None:
 
 def test_a_client_that_leaves_in_the_middle_does_no_harm(tmp_path: Path) -> None:
     page = make_entry("/", b"x", tmp_path)
-    with on_loopback(tmp_path, page, terms=Terms(think=Think(200.0))) as site:
+    with on_loopback(tmp_path, page, terms=ServerOptions(think=Think(200.0))) as site:
         with site.connected() as connection:
             connection.send(f"GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
         with site.connected() as connection:
@@ -147,9 +147,9 @@ def test_a_client_that_leaves_in_the_middle_does_no_harm(tmp_path: Path) -> None
 def test_without_a_think_time_nothing_of_it_is_written() -> None:
     archive = make_archive(make_entry("/"), make_entry("/a?b", host=OTHER_HOST))
     listeners = lab_listeners(archive, {HOST: "10.10.0.1", OTHER_HOST: "10.10.0.2"}, "h1")
-    plain = configuration(archive, listeners, Terms())
+    plain = configuration(archive, listeners, ServerOptions())
     assert "echo" not in plain and "module" not in plain and "thought" not in plain
-    thinks = configuration(archive, listeners, Terms(think=Think(50.0)))
+    thinks = configuration(archive, listeners, ServerOptions(think=Think(50.0)))
     assert thinks.startswith('load_module "/usr/lib/nginx/modules/ngx_http_echo_module.so";\n')
     assert thinks.count("echo_sleep 0.050;") == plain.count("return 404") + plain.count("418;")
 
@@ -161,7 +161,7 @@ def test_without_the_module_it_says_what_to_install(
     archive = make_archive(make_entry("/"))
     with (
         pytest.raises(MissingError, match=r"none\.so: install the package libnginx-mod-http-echo"),
-        serve(None, archive, (), tmp_path / "nginx", Terms(think=Think(1.0))),
+        serve(None, archive, (), tmp_path / "nginx", ServerOptions(think=Think(1.0))),
     ):
         pytest.fail("it cannot think")
 

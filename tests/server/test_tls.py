@@ -11,7 +11,7 @@ from testbed.archive.reading import Entry
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError
 from testbed.pages.authority import make_authority
-from testbed.server.nginx import Terms
+from testbed.server.nginx import ServerOptions
 from tests.server.pages import HOST, OTHER_HOST, Served, make_entry, on_loopback
 
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
@@ -54,7 +54,7 @@ def curl(site: Served, tls: Path, *urls: str, arguments: tuple[str, ...] = ()) -
 def test_only_the_asked_version_is_spoken(tmp_path: Path, tls: Path, version: str) -> None:
     page = secure("/", b"x", tmp_path)
     other = "1.2" if version == "1.3" else "1.3"
-    with on_loopback(tmp_path, page, terms=Terms(tls=tls, tls_version=version)) as site:
+    with on_loopback(tmp_path, page, terms=ServerOptions(tls=tls, tls_version=version)) as site:
         with site.connected(port=443, trust=trust(tls, version)) as connection:
             assert connection.get("/").body == b"x"
             assert isinstance(connection.socket, ssl.SSLSocket)
@@ -71,7 +71,7 @@ def test_only_the_asked_version_is_spoken(tmp_path: Path, tls: Path, version: st
 def test_no_session_can_be_resumed(tmp_path: Path, tls: Path, version: str) -> None:
     page = secure("/", b"x", tmp_path)
     with (
-        on_loopback(tmp_path, page, terms=Terms(tls=tls, tls_version=version)) as site,
+        on_loopback(tmp_path, page, terms=ServerOptions(tls=tls, tls_version=version)) as site,
         site.connected(port=443, trust=trust(tls, version)) as connection,
     ):
         connection.get("/")
@@ -96,7 +96,7 @@ def test_the_protocol_is_that_asked_for(
 ) -> None:
     page = secure("/", b"x", tmp_path, protocol=recorded)
     with (
-        on_loopback(tmp_path, page, protocol=asked, terms=Terms(tls=tls)) as site,
+        on_loopback(tmp_path, page, protocol=asked, terms=ServerOptions(tls=tls)) as site,
         site.connected(port=443, trust=trust(tls)) as connection,
     ):
         assert isinstance(connection.socket, ssl.SSLSocket)
@@ -108,7 +108,7 @@ def test_the_protocol_is_that_asked_for(
 def test_heads_over_tls_have_the_recorded_size(tmp_path: Path, tls: Path) -> None:
     page = secure("/a?b", b"12345", tmp_path, headers=HEADERS, headers_size=400)
     with (
-        on_loopback(tmp_path, page, terms=Terms(tls=tls)) as site,
+        on_loopback(tmp_path, page, terms=ServerOptions(tls=tls)) as site,
         site.connected(port=443, trust=trust(tls)) as connection,
     ):
         response = connection.get("/a?b")
@@ -122,7 +122,7 @@ def test_h2_answers_as_h1_does(tmp_path: Path, tls: Path, size: int) -> None:
     post = secure("/p", b"posted", tmp_path, method="POST", request_body_size=4, **more)
     late = secure("/204", b"", tmp_path, status=204, **more)
     url = f"https://{HOST}"
-    with on_loopback(tmp_path, page, post, late, terms=Terms(tls=tls)) as site:
+    with on_loopback(tmp_path, page, post, late, terms=ServerOptions(tls=tls)) as site:
         head = ("--include",)
         for path, rest in (("/a?b", ()), ("/p", ("--data", "1234")), ("/204", ())):
             text = curl(site, tls, f"{url}{path}", arguments=(*head, *rest))
@@ -148,7 +148,7 @@ def test_h2_answers_as_h1_does(tmp_path: Path, tls: Path, size: int) -> None:
 def test_a_load_over_one_h2_connection_is_not_cut_short(tmp_path: Path, tls: Path) -> None:
     count = 1200
     pages = [secure(f"/{i}", b"%d," % i, tmp_path, protocol="h2") for i in range(count)]
-    with on_loopback(tmp_path, *pages, terms=Terms(tls=tls)) as site:
+    with on_loopback(tmp_path, *pages, terms=ServerOptions(tls=tls)) as site:
         said = curl(site, tls, f"https://{HOST}/[0-{count - 1}]")
         assert said == "".join(f"{i}," for i in range(count))
     replay = site.replay()
@@ -158,7 +158,7 @@ def test_a_load_over_one_h2_connection_is_not_cut_short(tmp_path: Path, tls: Pat
 
 def test_requests_per_connection_hold_over_h2(tmp_path: Path, tls: Path) -> None:
     pages = [secure(f"/{i}", b"%d," % i, tmp_path, protocol="h2") for i in range(7)]
-    with on_loopback(tmp_path, *pages, terms=Terms(3, tls=tls)) as site:
+    with on_loopback(tmp_path, *pages, terms=ServerOptions(3, tls=tls)) as site:
         assert curl(site, tls, f"https://{HOST}/[0-6]") == "0,1,2,3,4,5,6,"
     assert site.replay().most_per_connection == 3
 
@@ -169,7 +169,7 @@ def test_two_hosts_over_h2(tmp_path: Path, tls: Path) -> None:
         for host in (HOST, OTHER_HOST)
         for i in range(1, 20)
     ]
-    with on_loopback(tmp_path, *pages, terms=Terms(tls=tls)) as site:
+    with on_loopback(tmp_path, *pages, terms=ServerOptions(tls=tls)) as site:
         for page in pages:
             said = curl(site, tls, page.url, arguments=("--write-out", "%{http_version}"))
             assert said == "x" * page.body_size + "2"
@@ -180,7 +180,7 @@ def test_two_hosts_over_h2(tmp_path: Path, tls: Path) -> None:
 
 def test_plain_http_on_a_host_of_https_is_a_miss(tmp_path: Path, tls: Path) -> None:
     page = secure("/", b"x", tmp_path)
-    with on_loopback(tmp_path, page, terms=Terms(tls=tls)) as site:
+    with on_loopback(tmp_path, page, terms=ServerOptions(tls=tls)) as site:
         with site.connected(port=80) as connection:
             assert connection.get("/").headers["X-Replay"] == "miss"
         with site.connected(port=443) as connection:
@@ -193,6 +193,6 @@ def test_tls_without_a_certificate_is_refused(tmp_path: Path, tls: Path) -> None
     for folder in (None, tls):
         with (
             pytest.raises(ConfigurationError, match=r"third\.test: .* has no certificate for it"),
-            on_loopback(tmp_path, page, terms=Terms(tls=folder)),
+            on_loopback(tmp_path, page, terms=ServerOptions(tls=folder)),
         ):
             pytest.fail("there is no certificate")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Loader:
-    """Loads one page.  Times are in s of the monotonic clock."""
+    """Load of one page.  Times are in s of the monotonic clock."""
 
     def __init__(self, fast_open: bool, timeout_s: float, trust: Trust | None = None) -> None:
         self.fetches: list[Fetch] = []

@@ -13,7 +13,7 @@ class ProtocolError(Exception):
 
 
 class HttpResponse:
-    """What has arrived of one response.
+    """One response, as far as it has arrived.
 
     ``header_bytes`` and ``body_bytes`` count bytes on the wire, chunk framing included;
     ``digest`` is that of the same body.

@@ -14,7 +14,7 @@ READ_BYTES = 65536
 
 
 class Trust:
-    """What all connections of a load share: one authority, one highest version, sessions."""
+    """Trust that all connections of a load share: one authority, one highest version, sessions."""
 
     def __init__(self, authority: str, version: str) -> None:
         """Trust the certificates in the file ``authority`` and nothing else.

@@ -25,7 +25,7 @@ UNRESOLVED, RESOLVING, RESOLVED = 0, 1, 2
 
 
 class Transfers:
-    """Carries fetches out, and reports progress by two calls."""
+    """Transfers of all fetches; their progress is reported by two calls."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from testbed.pages.importing.writing import Manner, write_page
 from testbed.pages.table.resources import read_table
 from testbed.pages.verify import verify_archive
 from testbed.server.listeners import lab_listeners
-from testbed.server.nginx import Terms, configuration
+from testbed.server.nginx import ServerOptions, configuration
 from tests.pages.importing.mutations import members
 from tests.pages.importing.site import SITE, browsertime, devtools, firefox, webpagetest
 from tests.pages.importing.test_mahimahi import record
@@ -138,7 +138,7 @@ def check_sound(archive: Archive, tls: Path) -> None:
     tls.mkdir()
     for host in hosts:
         (tls / f"{host}.pem").touch()
-    text = configuration(archive, lab_listeners(archive, hosts, "h1"), Terms(tls=tls))
+    text = configuration(archive, lab_listeners(archive, hosts, "h1"), ServerOptions(tls=tls))
     text.encode("latin-1")
     assert tokens(text).count("{") == tokens(text).count("}")
     for entry in archive.entries:
