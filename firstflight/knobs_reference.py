@@ -1,4 +1,4 @@
-"""``docs/knobs.md``: every knob of an experiment file, from its declaration in the model."""
+"""Reference of the knobs, ``docs/knobs.md``, from their declarations in the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``docs/command-line.md``: every verb's help, and what ``run.sh`` sets up for it.
+"""Reference of the command line, ``docs/command-line.md``: each verb's help, and what it needs.
 
 ``python -m firstflight.reference`` writes it anew, and docs/knobs.md and docs/results.md.
 """

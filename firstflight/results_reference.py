@@ -1,4 +1,4 @@
-"""``docs/results.md``: every file, field and column of results, from the code that writes them.
+"""Reference of results, ``docs/results.md``: each file, field and column, from its code.
 
 What a field means is the string below it in its class, its unit is the end of its name.  A field
 without such a string is an error, so that no field can be added without one.
@@ -182,12 +182,12 @@ def documents_in(hint: Any) -> Iterator[type]:
 
 
 def is_document(hint: Any) -> bool:
-    """Whether ``hint`` is a class whose fields are described one by one."""
+    """Return whether ``hint`` is a class whose fields are described one by one."""
     return isinstance(hint, type) and (is_dataclass(hint) or is_typeddict(hint))
 
 
 def _strings_below(source: str) -> dict[str, str]:
-    """The string below each assignment at the top of a module, or of its one class."""
+    """Return the string below each assignment at the top of a module, or of its one class."""
     module = ast.parse(textwrap.dedent(source))
     first = module.body[0]
     body = first.body if isinstance(first, ast.ClassDef) else module.body
@@ -213,7 +213,7 @@ def _knob_help(hint: Any) -> str:
 
 
 def _document(title: str, introduction: str, root: type, known: set[type]) -> str:
-    """A section for ``root`` and a part for each class below it that no earlier one has."""
+    """Return a section for ``root`` and a part for each class below it that no earlier one has."""
     waiting, parts = [root], []
     while waiting:
         kind = waiting.pop(0)
@@ -235,7 +235,7 @@ def _fields(fields: Iterable[Described]) -> str:
 
 
 def _type_words(hint: Any) -> str:
-    """A type in JSON's words, with links to the classes of this page."""
+    """Return a type in JSON's words, with links to the classes of this page."""
     if isinstance(hint, type) and hint in KNOBS:
         return KNOBS[hint]
     if is_document(hint):

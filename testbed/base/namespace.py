@@ -32,7 +32,7 @@ class Namespace:
 
     @contextmanager
     def opened(self) -> Iterator[int]:
-        """A descriptor of it, for messages that name it (rtnetlink(7))."""
+        """Yield a descriptor of it, for messages that name it (rtnetlink(7))."""
         descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             yield descriptor
@@ -117,7 +117,7 @@ def _setns(descriptor: int, name: str) -> None:
 
 
 def _call(name: str, *arguments: object, of: str) -> None:
-    """One system call for namespace ``of``.
+    """Make one system call for namespace ``of``.
 
     Raises:
         OSError: it failed.
