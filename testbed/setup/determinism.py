@@ -84,7 +84,7 @@ def _same(one: Record, other: Record) -> bool:
 def _describe(first: Boot, other: Boot) -> str:
     lines = [f"boot {other.number} is not boot {first.number}:"]
     for name in sorted(first.record.artefacts.keys() | other.record.artefacts.keys()):
-        hashes = [run.record.artefacts.get(name, "absent")[:12] for run in (first, other)]
+        hashes = [boot.record.artefacts.get(name, "absent")[:12] for boot in (first, other)]
         if hashes[0] != hashes[1]:
             lines.append(f"  {name}: {hashes[0]} and {hashes[1]}")
     lines += _compare_captures(first, other)
@@ -97,9 +97,9 @@ def _describe(first: Boot, other: Boot) -> str:
     return "\n".join(lines)
 
 
-def _compare_captures(first: Run, other: Run) -> Sequence[str]:
+def _compare_captures(first: Boot, other: Boot) -> Sequence[str]:
     """The first packet that differs for its ends, else the first that differs in any bit."""
-    base, new = (read_capture(run.folder / CAPTURE_FILE) for run in (first, other))
+    base, new = (read_capture(boot.folder / CAPTURE_FILE) for boot in (first, other))
     difference = first_difference(base, new)
     if difference is not None:
         return [
