@@ -1,7 +1,7 @@
-"""The README's tables of results, each written from the committed results that it shows.
+"""Tables of the README, written from the committed results that they show.
 
-A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; ``make readme`` writes all of
-them anew, each with the revision and the environment that gave it.
+A table is between ``<!-- table: NAME -->`` and ``<!-- end -->``; ``make readme`` writes all of them
+anew, each with the revision and the environment that gave it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.rebuilt.cs244_rows import REUSE, average_pair
-from analysis.rebuilt.sweep import proven_loads
-from analysis.rebuilt.tum_website import improvements, with_arms
-from analysis.rebuilt.website_checks import MECHANISMS
+from analysis.rebuilt.cs244_reuse import average_pairs
+from analysis.rebuilt.sweep import plain, proven_loads
+from analysis.rebuilt.tum_website import MECHANISMS, NEITHER, medians, with_savings
 from analysis.records.cells import cells_of
 from analysis.records.results import Results, read_results
 from analysis.regression.baseline import read_facts
 from analysis.report.document import find_reference
 from analysis.report.terminal import align, table_columns
 from analysis.tables.table import Table, make_table
-from analysis.words import axis_value, count, number, seconds
+from analysis.words import axis_value, count, number
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole
 
@@ -64,7 +63,7 @@ def _block(shown: Shown, root: Path) -> str:
 
 
 def describe_origin(results: Results) -> str:
-    """How many loads, and the revision and environment that gave them."""
+    """Return how many loads there are, and the revision and environment that gave them."""
     facts: Mapping[str, str] = dict(read_facts(results.manifest))
     changed = " with changes" if facts.get("git_dirty") == "yes" else ""
     known = results.identity
@@ -95,48 +94,36 @@ def _mean_gain(results: Results) -> str:
 
 
 def _website(results: Results) -> list[str]:
-    """A row for each RTT: the load time with neither, and what each mechanism saves."""
-    loads = with_arms(proven_loads(results))
-    least = loads["initcwnd_segments"].min()
-    neither = loads[~loads["tfo"].astype(bool) & (loads["initcwnd_segments"] == least)]
-    base = neither.groupby("rtt_ms")["plt_s"].median()
-    gains = improvements(loads).pivot_table(
-        index="rtt_ms", columns="mechanism", values="improvement_pct", aggfunc="median"
-    )
-    rtts = sorted(base.index)
-    return align(
-        [
-            ["RTT", *(axis_value("rtt_ms", rtt) for rtt in rtts)],
-            ["neither", *(f"{base[rtt]:.3f} s" for rtt in rtts)],
-            *(
-                [name, *(f"{number(gains.loc[rtt, name], 1)} %" for rtt in rtts)]
-                for name in MECHANISMS
-            ),
-        ]
-    )
+    """Return a row for each RTT: the load time with neither, and what each mechanism saves."""
+    arms = medians(with_savings(proven_loads(results)))
+    found = arms.pivot(index="rtt_ms", columns="mechanism", values=["plt_s", "improvement"])
+    saved = found["improvement"]
+    return align([
+        ["RTT", *(axis_value("rtt_ms", rtt_ms) for rtt_ms in found.index)],
+        [NEITHER, *(f"{value:.3f} s" for value in found["plt_s", NEITHER])],
+        *([name, *(f"{number(value, 1)} %" for value in saved[name])] for name in MECHANISMS),
+    ])  # fmt: skip
 
 
 def _reuse(results: Results) -> list[str]:
-    """A row for each page and RTT: seconds off and on, and gain, by resources per connection."""
-    rows = [average_pair(pair, ()) for pair in _table(results).pairs]
-    conditions = list(dict.fromkeys((r.axes["page"], r.axes["rtt_ms"]) for r in rows))
-    cell = {(r.axes["page"], r.axes["rtt_ms"], r.axes[REUSE]): r for r in rows}
+    """Return a row for each page and RTT: seconds off and on, and gain, by resources."""
+    rows = average_pairs(_table(results).pairs)
+    rows = rows.assign(place=rows.groupby(["page", "rtt_ms"], sort=False).ngroup())
+    first = rows.drop_duplicates("place")
     columns = [
-        ["<page", *(str(page) for page, _ in conditions)],
-        ["RTT", *(axis_value("rtt_ms", rtt) for _, rtt in conditions)],
+        ["<page", *first["page"]],
+        ["RTT", *(axis_value("rtt_ms", rtt_ms) for rtt_ms in first["rtt_ms"])],
     ]
-    for reuse in sorted({int(r.axes[REUSE]) for r in rows}):
-        chosen = [cell[page, rtt, reuse] for page, rtt in conditions]
+    for reuse, chosen in rows.sort_values("place", kind="stable").groupby("reuse"):
         columns += [
-            [f"{reuse}: off s", *(_seconds(row.off_s) for row in chosen)],
-            ["on s", *(_seconds(row.on_s) for row in chosen)],
-            ["gain %", *(number(row.improvement_pct, 1) for row in chosen)],
+            [head, *(number(plain(value), places) for value in chosen[name])]
+            for head, name, places in (
+                (f"{reuse:g}: off s", "off_s", 3),
+                ("on s", "on_s", 3),
+                ("gain %", "improvement_pct", 1),
+            )
         ]
     return align(columns)
-
-
-def _seconds(value: float | None) -> str:
-    return seconds(None if value is None else value * 1000.0)
 
 
 TABLES: dict[str, Shown] = {

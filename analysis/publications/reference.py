@@ -1,14 +1,25 @@
-"""Publications: the values that one states from a CSV, and what must be said beside them."""
+"""Publications: what one states, in numbers and claims, and how ours differ.
+
+NAME.csv has the stated values (`analysis.publications.stated`); NAME.toml the title, the link that
+they hold for, the claims that the rebuilt figures are held to, and what differs from ours and why.
+"""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from analysis.publications.stated import KNOBS, Stated, parse_stated
 from testbed.base.errors import ConfigurationError
@@ -20,30 +31,94 @@ PLT, IMPROVEMENT = "plt", "improvement"
 _Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Difference(_Strict):
+    """One thing that differs from the publication, and why."""
+
+    what: _Text
+    why: _Text
+
+
+class Sentence(_Strict):
+    """A sentence of the publication, in our words, that no measurement here can check."""
+
+    place: _Text
+    says: _Text
+
+
+class Pointer(_Strict):
+    """A difference by its ``what``; given as a reason where a differing cell meets ``cells``."""
+
+    what: _Text
+    cells: str = ""
+
+
+class Claim(_Strict):
+    """One claim of a publication, and the measured cells that it is held to.
+
+    A claim is one of these:
+
+    - ``quantity``: each stated value of that quantity, against the column of that name (or
+      ``measured``) of the cells that have its knobs; with ``counted``, in how many cells it holds;
+    - ``holds``: a condition on columns that each cell meets;
+    - ``rises`` or ``falls``: a column that does so along the column ``along``, in each group of
+      cells with the same ``each``; at every step, or with ``ends`` from the first to the last.
+
+    Cells are the rows of the measured ``table`` that meet the condition ``cells``, with the columns
+    of ``derived`` added.  Conditions and derived columns are written as pandas.DataFrame.eval
+    reads them.  A claim that is not of a quantity counts in how many cells, or groups, it holds; if
+    it says what is ``ours``, each is a check of its own.
+
+    ``says``, ``place``, ``row`` (names a cell or group), ``step`` (a cell within its group),
+    ``stated``, ``ours`` and ``why`` are templates: ``{rtt_ms}`` is a knob or word,
+    ``{saved_s:2}`` a number with two decimals, ``{gap:+1}`` with its sign, ``{pages:page}`` a
+    count.  Several cells give a range.
+    """
+
+    says: _Text
+    place: str = ""
+    table: str = "cells"
+    cells: str = ""
+    derived: dict[str, str] = Field(default_factory=dict)
+    quantity: str = ""
+    measured: str = ""
+    counted: bool = False
+    holds: str = ""
+    rises: str = ""
+    falls: str = ""
+    along: str = ""
+    each: str = ""
+    ends: bool = False
+    row: str = ""
+    step: str = ""
+    stated: str = "yes"
+    ours: str = ""
+    why: str = ""
+    see: list[Pointer] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> Self:
+        kinds = [name for name in ("quantity", "holds", "rises", "falls") if getattr(self, name)]
+        if len(kinds) != 1:
+            raise ValueError("a claim has one of quantity, holds, rises and falls")
+        if (self.rises or self.falls) and not (self.along and self.each):
+            raise ValueError("what rises or falls does so along a column, for each of another")
+        if not self.quantity and not self.place:
+            raise ValueError("a claim that is not of a quantity of the CSV needs its place")
+        return self
+
+
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One published row: load times in seconds, improvement in percent, and where it stands."""
+    """One published row: load times in seconds, improvement in percent, and its place."""
 
     plt_off_s: float
     plt_on_s: float
     improvement_pct: float
     source: str
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One thing that differs from the publication, and why."""
-
-    what: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """What a publication says without a number, in our words, and where."""
-
-    place: str
-    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +133,7 @@ class Reference:
     title: str
     citation: str
     stated: tuple[Stated, ...]
+    claims: tuple[Claim, ...]
     sentences: tuple[Sentence, ...]
     rows: dict[tuple[str, float], Published]
     applies: dict[str, Any]
@@ -75,22 +151,9 @@ class Reference:
         """Whether ``axes`` has the knob values for which anything is published at all."""
         return all(axes.get(name) == value for name, value in self.applies.items())
 
-    def select(
-        self, quantity: str | None = None, place: str | None = None, **axes: Any
-    ) -> tuple[Stated, ...]:
-        """Return what is stated of ``quantity`` at ``place``, in the order of the source.
-
-        With ``axes``, knobs by leaf name, only what is stated for exactly these values or for
-        any; a page of ours counts as the published page that it is a model of.
-        """
-        page = axes.get("page")
-        known = axes if page is None else {**axes, "page": self.variants.get(page, page)}
-        return tuple(
-            one
-            for one in self.stated
-            if quantity in (None, one.quantity) and place in (None, one.place)
-            if not axes or one.covers(known)
-        )
+    def select(self, quantity: str) -> tuple[Stated, ...]:
+        """Return what is stated of ``quantity``, in the order of the source."""
+        return tuple(one for one in self.stated if one.quantity == quantity)
 
 
 def read_reference(name: str, folder: Path = FOLDER) -> Reference:
@@ -119,6 +182,8 @@ def read_reference(name: str, folder: Path = FOLDER) -> Reference:
             notes = _read_notes(notes_path)
         except (ConfigurationError, OSError, UnicodeDecodeError) as error:
             problems += _problems_of(error, notes_path.name)
+    if not problems:
+        problems = [f"{notes_path.name}: {one}" for one in _unknown_names(notes, stated)]
     if problems:
         raise ConfigurationError(problems)
     return Reference(
@@ -126,16 +191,17 @@ def read_reference(name: str, folder: Path = FOLDER) -> Reference:
         title=notes.title or name,
         citation=notes.citation or name,
         stated=stated,
-        sentences=tuple(Sentence(one.place, one.says) for one in notes.sentence),
+        claims=tuple(notes.claim),
+        sentences=tuple(notes.sentence),
         rows=published_rows(stated),
         applies=notes.applies,
         variants=notes.variants,
-        differences=tuple(Difference(one.what, one.why) for one in notes.difference),
+        differences=tuple(notes.difference),
     )
 
 
 def published_rows(stated: Sequence[Stated]) -> dict[tuple[str, float], Published]:
-    """Those of ``stated`` that are rows of load times and improvement, by (page, rtt_ms).
+    """Return those of ``stated`` that are load times and improvement, by (page, rtt_ms).
 
     A row is whole when one place states all three for one page and round-trip time.
     """
@@ -153,34 +219,21 @@ def published_rows(stated: Sequence[Stated]) -> dict[tuple[str, float], Publishe
     }
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class _Difference(_Strict):
-    what: _Text
-    why: _Text
-
-
-class _Sentence(_Strict):
-    place: _Text
-    says: _Text
-
-
 class _Notes(_Strict):
-    """What NAME.toml may hold."""
+    """The keys of NAME.toml."""
 
     title: _Text | None = None
     citation: _Text | None = None
     applies: dict[str, bool | int | float | str] = Field(default_factory=dict)
     variants: dict[str, str] = Field(default_factory=dict)
-    sentence: list[_Sentence] = Field(default_factory=list)
-    difference: list[_Difference] = Field(default_factory=list)
+    claim: list[Claim] = Field(default_factory=list)
+    sentence: list[Sentence] = Field(default_factory=list)
+    difference: list[Difference] = Field(default_factory=list)
 
 
 def _read_notes(path: Path) -> _Notes:
     try:
-        notes = _Notes.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return _Notes.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError([f"{path.name}: not TOML: {error}"]) from None
     except ValidationError as error:
@@ -190,15 +243,22 @@ def _read_notes(path: Path) -> _Notes:
                 for one in error.errors(include_url=False)
             ]
         ) from None
-    unknown = [name for name in notes.applies if name not in KNOBS]
-    if unknown:
-        raise ConfigurationError(
-            [
-                f"{path.name}: applies.{name}: no knob is named so{did_you_mean(name, KNOBS)}"
-                for name in unknown
-            ]
-        )
-    return notes
+
+
+def _unknown_names(notes: _Notes, stated: Sequence[Stated]) -> Iterator[str]:
+    """Yield a sentence for each knob, quantity and difference that is named and does not exist."""
+    for name in notes.applies:
+        if name not in KNOBS:
+            yield f"applies.{name}: no knob is named so{did_you_mean(name, KNOBS)}"
+    quantities = {one.quantity for one in stated}
+    headings = {one.what for one in notes.difference}
+    for claim in notes.claim:
+        if claim.quantity and claim.quantity not in quantities:
+            known = did_you_mean(claim.quantity, quantities)
+            yield f"claim {claim.says!r}: the CSV states no {claim.quantity!r}{known}"
+        for pointer in claim.see:
+            if pointer.what not in headings:
+                yield f"claim {claim.says!r}: there is no difference {pointer.what!r}"
 
 
 def _problems_of(error: Exception, where: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Values that a publication states, one by one: the long form of ``publications/reference/*.csv``.
+"""Stated values of publications, one in each row of ``publications/reference/*.csv``.
 
 Columns: ``place`` (table, figure or section), ``quantity``, ``unit``, then ``value`` or the ends
 ``low`` and ``high`` of a range (one end alone: "at least", "at most"), then the knobs for which the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,11 @@ WORDS = ("place", "quantity", "unit")
 NUMBERS = ("value", "low", "high")
 KNOBS = flatten(Condition(page="", client=""))
 UNLIMITED = "unlimited"
-_UNKNOWN = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """One stated value, or a range with one open end or none, in ``unit``, and where it stands.
+    """One stated value, or a range with one open end or none, in ``unit``, and its place.
 
     ``axes`` holds the knobs for which it is stated, by leaf name.
     """
@@ -40,13 +39,15 @@ class Stated:
     high: float | None
     axes: dict[str, Any]
 
-    def covers(self, axes: Mapping[str, Any]) -> bool:
-        """Whether ``axes`` has every knob value for which this is stated."""
-        return all(axes.get(name, _UNKNOWN) == value for name, value in self.axes.items())
+    @property
+    def bound(self) -> float:
+        """The value; of a range its greatest, or its only, end."""
+        ends = (self.value, self.high, self.low)
+        return next(one for one in ends if one is not None)
 
 
 def parse_stated(text: str, where: str) -> tuple[Stated, ...]:
-    """The rows of a reference table; ``where`` names it in messages.
+    """Return the rows of a reference table; ``where`` names it in messages.
 
     Raises:
         ConfigurationError: every problem found, each with ``where`` and line.
@@ -86,7 +87,7 @@ def _header_problems(header: Sequence[str]) -> list[str]:
 
 
 def _parse_row(header: Sequence[str], cells: Sequence[str]) -> tuple[Stated, list[str]]:
-    """The row as far as it can be read, and what is wrong with it."""
+    """Return the row as far as it can be read, and its problems."""
     if len(cells) != len(header):
         return Stated("", "", "", None, None, None, {}), [
             f"{len(cells)} cells, expected {len(header)}"
@@ -122,7 +123,7 @@ def _range_problems(stated: Stated) -> list[str]:
 
 
 def parse_axis(name: str, text: str) -> Any:
-    """The value of knob ``name`` as a condition holds it.
+    """Return the value of knob ``name`` as a condition holds it.
 
     Raises:
         ValueError: it cannot be one; the message says what was expected.

@@ -6,93 +6,152 @@ slow start alone predicts (`analysis.shortflow`).
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 
 from analysis import plot
 from analysis.publications.reference import Reference
-from analysis.rebuilt.initcwnd_checks import check_durations
+from analysis.rebuilt.agreement import check_claims
 from analysis.rebuilt.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.rebuilt.sweep import (
     ladder,
     name_absent,
     named,
-    plain,
     proven_loads,
+    proven_records,
+    published_for,
     rounded,
     split_loads,
     titled,
 )
-from analysis.rebuilt.transfers import WINDOW, medians, predictions
+from analysis.records.har import HarError, parse_har, read_har_bytes
 from analysis.records.results import Results
+from analysis.shortflow import predict_fetch_ms
 from analysis.words import axis_value
+from testbed.base.errors import ConfigurationError
+from testbed.model import Record
 
+WINDOW = "initcwnd_segments"
 AXES = ("page", "rtt_ms", WINDOW)
 FIGURES = {200.0: "Figure 2", 40.0: "Figure 3"}
+BASE = 4
+"""The window against which gains are stated (RFC 5681; section 5 of the seminar paper)."""
+USUAL_REQUEST_BYTES = 400
+"""A browser's or our client's GET; at 10 Mbit/s 100 bytes more or less are 0.08 ms."""
 
 
-def rebuild(results: Results, reference: Reference | None) -> Rebuilt:
+def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """Return a table and a figure for each RTT, and the checks of the stated durations."""
-    loads = proven_loads(results)
-    model = predictions(results)
-    absent = name_absent(results)
+    loads, absent = with_model(results), name_absent(results)
     tables: list[Grid] = []
     figures: list[Figure] = []
     checks: list[Check] = []
     for part, frame in split_loads(loads, AXES):
-        theory = model[model["trial_id"].isin(frame["trial_id"])]
         for rtt_ms in reversed(ladder(frame["rtt_ms"])):
-            one, line = (f[f["rtt_ms"] == rtt_ms] for f in (frame, theory))
-            title = titled(f"{_place(rtt_ms)}: RTT {axis_value('rtt_ms', rtt_ms)}", part)
-            tables.append(_grid(one, line, title, absent))
-            figures.append(_figure(one, line, title, named(f"initcwnd-{rtt_ms:g}ms", part), absent))
-        checks += check_durations(frame, theory, reference, part)
-    if loads.empty:
-        checks += check_durations(loads, model, reference, "")
+            one = frame[frame["rtt_ms"] == rtt_ms]
+            place = FIGURES.get(rtt_ms, "As Figures 2 and 3")
+            title = titled(f"{place}: RTT {axis_value('rtt_ms', rtt_ms)}", part)
+            tables.append(_grid(one, title, absent))
+            figures.append(_figure(one, title, named(f"initcwnd-{rtt_ms:g}ms", part), absent))
+        measured = {
+            "cells": durations(published_for(frame, reference)),
+            "loads": frame.sort_values("model_gap_pct", key=abs, ascending=False, kind="stable"),
+        }
+        checks += check_claims(reference, measured, part)
     title = "Transfer duration by initial window"
     return Rebuilt(title, tuple(tables), tuple(figures), tuple(checks))
 
 
-def _grid(frame: pd.DataFrame, theory: pd.DataFrame, title: str, absent: str) -> Grid:
-    """One row for each window: of each file the duration, the model's, and ours minus it."""
-    ours, model = medians(frame, "plt_s"), medians(theory, "model_s")
-    files = list(ours.columns)
+def with_model(results: Results) -> pd.DataFrame:
+    """Return the proven loads with ``model_s``, NaN where the model does not hold.
+
+    ``model_gap_pct`` is how much longer ours takes, in percent of ``model_s``.
+    """
+    times = {one.trial_id: _predict_s(one, results.folder) for one in proven_records(results)}
+    loads = proven_loads(results)
+    loads = loads.assign(model_s=loads["trial_id"].map(times).astype(float))
+    return loads.assign(model_gap_pct=(loads["plt_s"] / loads["model_s"] - 1.0) * 100.0)
+
+
+def durations(loads: pd.DataFrame) -> pd.DataFrame:
+    """Return one row for each page, RTT and window: medians, in s.
+
+    Columns: ``duration``, ``base_s`` (with the window BASE), and ``window_gain``, how much sooner
+    it is than that, in percent.
+    """
+    found = loads.groupby(list(AXES), sort=False).agg(duration=("plt_s", "median")).reset_index()
+    base = found[found[WINDOW] == BASE].rename(columns={"duration": "base_s"})
+    both: pd.DataFrame = found.merge(
+        base.drop(columns=WINDOW), how="left", on=["page", "rtt_ms"]
+    ).astype({"duration": float, "base_s": float})
+    return both.assign(window_gain=(1 - both["duration"] / both["base_s"]) * 100.0)
+
+
+def _predict_s(record: Record, folder: Path) -> float | None:
+    """Return what slow start says of a load of one object, if the model holds for it."""
+    condition, requests = record.trial.condition, record.load.requests if record.load else ()
+    if len(requests) != 1 or not requests[0].transfer_bytes or condition.dns != "hosts":
+        return None
+    sizes = _request_bytes(record, folder), requests[0].transfer_bytes
+    try:
+        fetch_ms = predict_fetch_ms(condition.link, condition.tcp, *sizes)
+    except ConfigurationError:
+        return None
+    return (fetch_ms + condition.server_think_ms) / 1000.0
+
+
+def _request_bytes(record: Record, folder: Path) -> int:
+    """Return the request's size above TCP by the load's HAR; USUAL_REQUEST_BYTES without one."""
+    try:
+        entries = parse_har(read_har_bytes(folder, record))["entries"]
+        size = entries[0]["request"]["headersSize"]
+    except (HarError, IndexError, KeyError, TypeError):
+        return USUAL_REQUEST_BYTES
+    return size if isinstance(size, int) and size > 0 else USUAL_REQUEST_BYTES
+
+
+def _grid(frame: pd.DataFrame, title: str, absent: str) -> Grid:
+    """Return one row for each window: of each file the duration, the model's, and the gap."""
+    ours, model = (
+        frame.groupby([WINDOW, "page"])[values].median().unstack()
+        for values in ("plt_s", "model_s")
+    )
+    files = list(ours.median().sort_values(kind="stable").index)
+    gaps = (ours / model - 1) * 100
     columns = [
         name
         for page in files
         for name in (f"{page} (s)", f"{page}, model (s)", f"{page}, ours minus model (%)")
     ]
-    rows = []
-    for window in ours.index:
-        row: list[float | int | None] = [int(window)]
-        for page in files:
-            known = model.at[window, page] if page in model and window in model.index else None
-            mine, theirs = plain(ours.at[window, page]), plain(known)
-            gap = (mine / theirs - 1) * 100 if mine and theirs else None
-            row += [rounded(mine, 3), rounded(theirs, 3), rounded(gap, 2)]
-        rows.append(tuple(row))
-    return Grid(title, ("Initial window (segments)", *columns), tuple(rows), absent)
+    rows = tuple(
+        (
+            int(window),
+            *(
+                rounded(table.at[window, page], places)
+                for page in files
+                for table, places in ((ours, 3), (model, 3), (gaps, 2))
+            ),
+        )
+        for window in ours.index
+    )
+    return Grid(title, ("Initial window (segments)", *columns), rows, absent)
 
 
-def _figure(
-    frame: pd.DataFrame, theory: pd.DataFrame, title: str, name: str, absent: str
-) -> Figure:
+def _figure(frame: pd.DataFrame, title: str, name: str, absent: str) -> Figure:
     points, line = (
-        f.rename(columns={column: "duration_s", "page": "file"})
-        for f, column in ((frame, "plt_s"), (theory, "model_s"))
+        frame.rename(columns={column: "duration_s", "page": "file"}).dropna(subset="duration_s")
+        for column in ("plt_s", "model_s")
     )
     chart = plot.lines(
         points.sort_values(WINDOW, kind="stable"),
         x=WINDOW,
         y="duration_s",
         color="file",
-        model=line if not line.empty else None,
+        model=None if line.empty else line,
     )
     caption = (
         "Duration of the transfer of one file over a new connection, handshake included, by the "
-        "server's initial window. Dashed: what slow start predicts in closed form. " + absent
+        f"server's initial window. Dashed: what slow start predicts in closed form. {absent}"
     )
     return Figure(name, title, chart, caption.strip())
-
-
-def _place(rtt_ms: float) -> str:
-    return FIGURES.get(rtt_ms, "As Figures 2 and 3")

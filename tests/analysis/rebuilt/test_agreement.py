@@ -1,16 +1,45 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import pandas as pd
 import pytest
 
-from analysis.publications.reference import read_reference
+from analysis.publications.reference import Reference, read_reference
 from analysis.publications.stated import Stated
-from analysis.rebuilt.agreement import agrees, check_rows, check_value, in_words, see, span
+from analysis.rebuilt.agreement import agrees, check_claims, in_words, span
+from analysis.rebuilt.rebuilt import Check
+from testbed.base.errors import ConfigurationError
+
+HEADER = "place,quantity,unit,value,low,high,page,rtt_ms,requests_per_connection\n"
+DIFFERENCE = '\n[[difference]]\nwhat = "The pages are ours"\nwhy = "They are."\n'
+CELLS = pd.DataFrame({
+    "page": ["a", "a", "b", "b"],
+    "rtt_ms": [20.0, 100.0, 20.0, 100.0],
+    "duration": [1.0, 2.0, 1.0, 0.5],
+})  # fmt: skip
 
 
 def stated(
     value: float | None = None, low: float | None = None, high: float | None = None
 ) -> Stated:
     return Stated("Figure 2", "duration", "s", value, low, high, {})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def publish(folder: Path, rows: str, claim: str = "") -> Reference:
+    """A publication that states ``rows`` and claims ``claim``."""
+    (folder / "x.csv").write_text(HEADER + rows)
+    (folder / "x.toml").write_text((f"[[claim]]\n{claim}\n" if claim else "") + DIFFERENCE)
+    return read_reference("x", folder)
+
+
+def check(reference: Reference, cells: pd.DataFrame = CELLS) -> list[Check]:
+    return list(check_claims(reference, {"cells": cells}))
 
 
 @pytest.mark.parametrize(
@@ -30,7 +59,6 @@ def stated(
 )
 def test_it_agrees_when_it_would_have_been_printed_so(one: Stated, ours: float, same: bool) -> None:
     assert agrees(one, ours) is same
-    assert check_value(one, "it", [ours], "because").agreement == ("agrees" if same else "differs")
 
 
 def test_words() -> None:
@@ -42,24 +70,96 @@ def test_words() -> None:
     assert span([1.01, 1.02], 1, "%") == "1.0 %"
 
 
-def test_a_reason_only_where_they_differ() -> None:
-    agreed = check_value(stated(low=8, high=28), "it", [10.0, 28.4], "because")
-    assert (agreed.ours, agreed.why) == ("10.0 to 28.4 s (rounded as it was stated)", "")
-    assert check_value(stated(1.3), "it", [1.2], "because").why == "because"
-    missing = check_value(stated(1.3), "it", [], "because")
-    assert (missing.agreement, missing.why) == (
-        "not measured", "These results hold no proven load for it.",
+def test_a_stated_value_is_beside_the_cells_that_have_its_knobs(folder: Path) -> None:
+    claim = """
+        quantity = "duration"
+        says = "duration of {page}"
+        derived.extra_s = "duration - stated"
+        why = "At {rtt_ms} it takes {extra_s:1} s more."
+        see = [{ what = "The pages are ours", cells = "rtt_ms > 50" }]"""
+    rows = "T,duration,s,1.0,,,a,20,\nT,duration,s,1.0,,,a,,\nT,duration,s,1.0,,,c,,\n"
+    one, both, none = check(publish(folder, rows, claim))
+    assert one == Check("T", "duration of a", "1 s", "1.0 s", "agrees")
+    assert (both.ours, both.agreement) == ("1.0 to 2.0 s", "differs")
+    assert both.why == "At 100 ms it takes 1.0 s more. See \u201cThe pages are ours\u201d."
+    assert (none.what, none.agreement) == ("duration of c", "not measured")
+    assert none.why == "These results hold no proven load for it."
+
+
+def test_what_agrees_by_rounding_alone_says_so(folder: Path) -> None:
+    reference = publish(folder, "T,duration,s,,,2,,,\n")
+    (rounded,) = check(reference, pd.DataFrame({"duration": [1.0, 2.4]}))
+    assert (rounded.ours, rounded.agreement) == (
+        "1.0 to 2.4 s (rounded as it was stated)", "agrees",
     )  # fmt: skip
 
 
-def test_rows_name_the_first_exceptions() -> None:
-    check = check_rows("Section 5", "it holds", ["a"], [f"b{i}" for i in range(8)], "because")
-    assert check.ours == "in 1 of 9; not in b0; b1; b2; b3; b4; b5; and 2 more"
-    assert check_rows("Section 5", "it holds", [], []).agreement == "not measured"
+def test_a_quantity_without_a_claim_stands_for_itself_if_it_is_measured(folder: Path) -> None:
+    reference = publish(folder, "T,duration,s,1.0,,,a,20,\nT,page_weight,kB,1,,,,,\n")
+    assert check(reference) == [Check("T", "duration", "1 s", "1.0 s", "agrees")]
 
 
-def test_a_difference_is_pointed_at_by_its_heading() -> None:
-    reference = read_reference("tum-initcwnd")
-    assert see(reference, "third file") == "See \u201cThe third file size is ours\u201d."
-    assert see(reference, "no such heading") == ""
-    assert see(None, "third file") == ""
+def test_rows_name_the_first_exceptions(folder: Path) -> None:
+    claim = 'place = "T"\nsays = "it holds"\nholds = "n < 1"\nrow = "b{n:0}"\nwhy = "Because."'
+    reference = publish(folder, "T,q,s,1,,,,,\n", claim)
+    (found,) = check(reference, pd.DataFrame({"n": [0.0, *range(1, 9)]}))
+    assert found.ours == "in 1 of 9; not in b1; b2; b3; b4; b5; b6; and 2 more"
+    assert (found.agreement, found.why) == ("differs", "Because.")
+    (none,) = check(reference, pd.DataFrame({"n": [float("nan")]}))
+    assert none.agreement == "not measured"
+
+
+def test_what_rises_does_so_at_each_step_of_each_group(folder: Path) -> None:
+    claim = """
+        place = "T"
+        says = "the duration grows"
+        rises = "duration"
+        along = "rtt_ms"
+        each = "page"
+        row = "{page}"
+        step = "{duration:1} s at {rtt_ms}"
+        """
+    (found,) = check(publish(folder, "T,q,s,1,,,,,\n", claim))
+    assert found.ours == "in 1 of 2; not in b (1.0 s at 20 ms, 0.5 s at 100 ms)"
+    detour = pd.DataFrame({"page": "a", "rtt_ms": [1.0, 2.0, 3.0], "duration": [1.0, 0.5, 2.0]})
+    (found,) = check(publish(folder, "T,q,s,1,,,,,\n", claim), detour)
+    assert found.agreement == "differs"
+    (found,) = check(publish(folder, "T,q,s,1,,,,,\n", f"{claim}\nends = true"), detour)
+    assert found.agreement == "agrees"
+
+
+def test_a_counted_quantity_counts_at_each_place(folder: Path) -> None:
+    claim = 'quantity = "duration"\ncounted = true\nsays = "{stated} s at most"\nrow = "{page}"'
+    reference = publish(folder, "T,duration,s,,,1,,20,\nU,duration,s,,,1,,100,\n", claim)
+    assert [(one.where, one.ours) for one in check(reference)] == [
+        ("T", "in 2 of 2"), ("U", "in 1 of 2; not in a"),
+    ]  # fmt: skip
+
+
+def test_no_limit_is_a_value_of_a_knob_too(folder: Path) -> None:
+    reference = publish(folder, "T,duration,s,3,,,,,unlimited\n")
+    cells = pd.DataFrame({"requests_per_connection": [1, None], "duration": [1.0, 3.0]})
+    assert [one.ours for one in check(reference, cells)] == ["3.0 s"]
+
+
+def test_a_column_that_is_not_measured_is_named_with_those_that_are(folder: Path) -> None:
+    claim = 'place = "T"\nsays = "it holds"\nholds = "durations > 1"'
+    with pytest.raises(ConfigurationError, match=r"x\.toml: claim 'it holds'.*page, rtt_ms, durat"):
+        check(publish(folder, "T,q,s,1,,,,,\n", claim))
+
+
+@pytest.mark.parametrize(
+    ("claim", "problem"),
+    [
+        ('says = "x"', "one of quantity, holds, rises and falls"),
+        ('says = "x"\nholds = "a"\nrises = "b"', "one of quantity, holds, rises and falls"),
+        ('says = "x"\nrises = "b"\nplace = "T"', "along a column"),
+        ('says = "x"\nholds = "a"', "needs its place"),
+        ('says = "x"\nquantity = "durations"', "(did you mean 'duration'?)"),
+        ('says = "x"\nquantity = "duration"\nsee = [{ what = "W" }]', "no difference 'W'"),
+    ],
+)
+def test_a_claim_that_cannot_be_checked_is_refused(folder: Path, claim: str, problem: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        publish(folder, "T,duration,s,1,,,,,\n", claim)
+    assert problem in str(caught.value)

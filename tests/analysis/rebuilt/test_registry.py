@@ -1,24 +1,20 @@
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from analysis.publications.reference import FOLDER, read_reference
-from analysis.rebuilt import BY_EXPERIMENT, BY_REFERENCE, rebuild
+from analysis.rebuilt import rebuild
 from tests.analysis.rebuilt.sweeps import condition, results_of
 from tests.analysis.sample import record
 
-
-def test_every_publication_is_rebuilt_by_a_module() -> None:
-    assert set(BY_REFERENCE) == {path.stem for path in FOLDER.glob("*.csv")}
-    for module in (*BY_REFERENCE.values(), *BY_EXPERIMENT.values()):
-        assert callable(import_module(f"analysis.rebuilt.{module}").rebuild)
+PUBLISHED = sorted(path.stem for path in FOLDER.glob("*.csv"))
 
 
-def test_of_an_unknown_experiment_there_is_nothing_to_rebuild(tmp_path: Path) -> None:
-    results = results_of(tmp_path, [record(condition("amazon", 20.0), 0, 1000.0)])
+@pytest.mark.parametrize("name", ["a-sweep", "sweep", "../sweep", "agreement", *PUBLISHED])
+def test_an_experiment_of_another_name_is_not_rebuilt(name: str, tmp_path: Path) -> None:
+    results = results_of(tmp_path, [record(condition("amazon", 20.0), 0, 1000.0)], name)
     assert rebuild(results, None) is None
 
 
@@ -28,7 +24,7 @@ def test_an_unpublished_map_goes_by_the_experiment(tmp_path: Path) -> None:
     assert rebuilt is not None and rebuilt.title.startswith("Where reuse")
 
 
-@pytest.mark.parametrize("name", sorted(BY_REFERENCE))
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_without_any_record_everything_is_not_measured(name: str, tmp_path: Path) -> None:
     rebuilt = rebuild(results_of(tmp_path, []), read_reference(name))
     assert rebuilt is not None

@@ -7,7 +7,7 @@ import pytest
 from analysis.publications.reference import read_reference
 from analysis.rebuilt import rebuild
 from analysis.rebuilt.rebuilt import Rebuilt
-from analysis.rebuilt.transfers import USUAL_REQUEST_BYTES
+from analysis.rebuilt.tum_initcwnd import USUAL_REQUEST_BYTES
 from analysis.shortflow import predict_fetch_ms
 from testbed.model import Condition, Record
 from tests.analysis.rebuilt.sweeps import check_at, checks_at, condition, fetch, results_of
@@ -39,7 +39,7 @@ def test_stated_durations_and_gains(tmp_path: Path) -> None:
     found = rebuilt(tmp_path, loads(200.0, times))
     four = check_at(found, "duration of file-60k at RTT 200 ms with a window of 4")
     assert (four.stated, four.ours, four.agreement) == ("1.3 s", "1.02 s", "differs")
-    assert four.why.startswith("Theirs takes 0.28 s more: 1.4 round trips, as at the other window")
+    assert four.why.startswith("Theirs takes 0.28 s more: 1.4 round trips. See")
     # (1.020 - 0.816) / 1.020 = 20.0 %; 0.204 s are 15 % of 1.36 s.
     gain = check_at(found, "improvement of file-60k at RTT 200 ms")
     assert (gain.stated, gain.ours, gain.agreement) == ("15 %", "20.0 %", "differs")
@@ -66,13 +66,13 @@ def test_longer_files_and_shorter_paths_gain_less(tmp_path: Path) -> None:
     assert (sizes.ours, sizes.agreement) == ("in 1 of 1", "agrees")
     # 20 % at 200 ms, 25 % at 40 ms.
     paths = check_at(found, "lower round-trip time")
-    assert paths.ours == "in 0 of 1; not in file-60k (25.0 % and 20.0 %)"
+    assert paths.ours == "in 0 of 1; not in file-60k (25.0 %, 20.0 %)"
     assert [figure.title for figure in found.figures] == [
         "Figure 2: RTT 200 ms", "Figure 3: RTT 40 ms",
     ]  # fmt: skip
 
 
-def test_the_model_stands_beside_ours(tmp_path: Path) -> None:
+def test_the_model_is_beside_ours(tmp_path: Path) -> None:
     one = transfer("file-60k", 200.0, 4)
     exact_ms = predict_fetch_ms(one.link, one.tcp, 400, SIZES["file-60k"])
     found = rebuilt(tmp_path, [fetch(one, exact_ms * 1.02, SIZES["file-60k"])])

@@ -76,7 +76,7 @@ def test_order_growth_and_sum(tmp_path: Path) -> None:
     assert check_at(found, "in the middle").ours == "in 1 of 2; not in RTT 200 ms"
     assert check_at(found, "almost the sum").ours == "in 1 of 2; not in RTT 200 ms (20.0 of 33.0 %)"
     growth = check_at(found, "the larger the improvement")
-    assert growth.ours == "in 2 of 3; not in both: no growth up to 200 ms"
+    assert growth.ours == "in 2 of 3; not in both (24.0 % at 100 ms, 20.0 % at 200 ms)"
 
 
 def test_arms_are_compared_run_by_run(tmp_path: Path) -> None:

@@ -1,0 +1,169 @@
+"""The CS244'15 reproduction of Fast Open: page load time by resources per connection.
+
+Source: S. Srinivasan and R. Verma, CS244'15 - TCP Fast Open, 2015.  Its tables are pictures, and
+its ``table_results.csv`` is known to hold results and relative improvements only: the columns here
+are ours.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Sequence
+
+import pandas as pd
+
+from analysis import plot
+from analysis.publications.reference import Reference
+from analysis.rebuilt.agreement import check_claims
+from analysis.rebuilt.rebuilt import Figure, Grid, Rebuilt
+from analysis.rebuilt.sweep import name_absent, plain, rounded
+from analysis.records.cells import cells_of, varying_axes
+from analysis.records.results import Results
+from analysis.tables.rows import trimmed
+from analysis.tables.table import PAIR_AXIS, Pair, make_table
+from analysis.words import axis_value, axis_word, count
+
+FILE = "table_results.csv"
+COLUMNS = ("resources_per_connection", "page", "rtt_ms", "runs",
+           "plt_without_tfo_s", "plt_with_tfo_s", "improvement_pct")  # fmt: skip
+ORDER = (2.0, 1.0, 100.0)
+"""In which the reproduction shows its tables; other numbers follow."""
+KEY = "Resources per connection"
+REUSE = "requests_per_connection"
+OWN_AXES = ("page", "rtt_ms", REUSE)
+UNLIMITED = float("inf")
+
+
+def rebuild(results: Results, reference: Reference) -> Rebuilt:
+    """Return a table for each number of resources per connection, the CSV and the figures."""
+    cells = cells_of(results)
+    others = [n for n in varying_axes(cells) if n not in (*OWN_AXES, PAIR_AXIS)]
+    rows = average_pairs(make_table(cells, reference).pairs, others)
+    order = [*ORDER, *sorted(set(rows["reuse"]) - set(ORDER))]
+    rows = rows.sort_values("reuse", key=lambda reuse: reuse.map(order.index), kind="stable")
+    absent = name_absent(results)
+    return Rebuilt(
+        "The CS244'15 reproduction: resources per connection",
+        tables=tuple(_grid(one, absent) for _, one in rows.groupby("reuse", sort=False)),
+        figures=_figures(rows, absent),
+        checks=tuple(check_claims(reference, {"cells": rows})),
+        files={FILE: render_csv(rows)},
+    )
+
+
+def average_pairs(pairs: Sequence[Pair], others: Sequence[str] = ()) -> pd.DataFrame:
+    """Return one row for each of ``pairs``: mean load times over the runs that both arms have.
+
+    Columns: the knobs of OWN_AXES; ``part`` (the values of ``others``, swept knobs that the
+    reproduction does not know), ``name``, ``resources`` and ``reuse`` (REUSE as a word and as a
+    number); ``runs``, ``off_s``, ``on_s`` and ``improvement_pct``, NaN where not measured;
+    ``opened``, the median number of connections of all proven loads; and
+    ``requests_per_connection_most``, the most requests on one of them.
+    """
+    rows = []
+    for pair in pairs:
+        axes = {name: pair.axes[name] for name in OWN_AXES}
+        reuse = UNLIMITED if axes[REUSE] is None else float(axes[REUSE])
+        part = ", ".join(f"{axis_word(n)} {axis_value(n, pair.axes.get(n))}" for n in others)
+        known = (axis_value("page", axes["page"]), axis_value("rtt_ms", axes["rtt_ms"]), part)
+        proven = [record for _, cell in pair.arms if cell for record in cell.proven]
+        opened = [record.proof.connections for record in proven if record.proof]
+        served = [one.replay.most_per_connection for one in proven if one.replay]
+        off_s, on_s = _means_s(pair)
+        rows.append({
+            **axes,
+            "part": part,
+            "name": ", ".join(filter(None, known)),
+            "resources": "unlimited" if reuse == UNLIMITED else f"{reuse:g}",
+            "reuse": reuse,
+            "runs": len(pair.seeds),
+            "off_s": off_s,
+            "on_s": on_s,
+            "improvement_pct": (off_s - on_s) / off_s * 100.0 if off_s and on_s else None,
+            "opened": statistics.median(opened) if opened else None,
+            "requests_per_connection_most": max((one for one in served if one), default=None),
+        })  # fmt: skip
+    names = (*OWN_AXES, "part", "name", "resources", "reuse", "runs", "off_s", "on_s",
+             "improvement_pct", "opened", "requests_per_connection_most")  # fmt: skip
+    return pd.DataFrame(rows, columns=list(names))
+
+
+def _means_s(pair: Pair) -> list[float | None]:
+    means: list[float | None] = []
+    for _, cell in pair.arms:
+        times = cell.plt_by_seed if cell else {}
+        # An arm alone keeps its own mean, but no improvement follows from it.
+        chosen = [times[run] for run in sorted(pair.seeds or times)]
+        means.append(statistics.fmean(chosen) / 1000.0 if chosen else None)
+    return means
+
+
+def render_csv(rows: pd.DataFrame) -> str:
+    """Return ``table_results.csv``: one line for each row, with all knobs swept in COLUMNS.
+
+    Other swept knobs are named in a last column, which is there only if there are any.
+    """
+    with_part = bool(rows["part"].any())
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*COLUMNS, *(["condition"] if with_part else [])])
+    for row in rows.to_dict("records"):
+        numbers = ((plain(row[name]), n) for name, n in
+                   (("off_s", 6), ("on_s", 6), ("improvement_pct", 4)))  # fmt: skip
+        writer.writerow([
+            row["resources"],
+            row["page"],
+            trimmed(float(row["rtt_ms"]), 3),
+            row["runs"],
+            *("" if value is None else trimmed(value, places) for value, places in numbers),
+            *([row["part"]] if with_part else []),
+        ])  # fmt: skip
+    return text.getvalue()
+
+
+def _grid(rows: pd.DataFrame, absent: str) -> Grid:
+    reuse = rows["reuse"].iloc[0]
+    served = "any number of resources" if reuse == UNLIMITED else count(int(reuse), "resource")
+    return Grid(
+        f"Results with {served} per connection",
+        (
+            *("Page", "RTT (ms)", "Runs", "PLT without Fast Open (s)", "PLT with Fast Open (s)"),
+            *("Improvement (%)", "Connections"),
+        ),
+        tuple(
+            (
+                page,
+                float(row["rtt_ms"]),
+                row["runs"],
+                rounded(row["off_s"], 3),
+                rounded(row["on_s"], 3),
+                rounded(row["improvement_pct"], 1),
+                plain(row["opened"]),
+            )
+            for page, row in zip(_pages(rows), rows.to_dict("records"), strict=True)
+        ),
+        f"Means over the runs that both arms have. {absent}".strip(),
+    )
+
+
+def _figures(rows: pd.DataFrame, absent: str) -> tuple[Figure, ...]:
+    points = rows.assign(page=_pages(rows)).rename(columns={"resources": KEY})
+    points = points.dropna(subset="improvement_pct").astype({"improvement_pct": float})
+    if points.empty:
+        return ()
+    chart = plot.lines(points, x="rtt_ms", y="improvement_pct", color=KEY, facet="page")
+    caption = (
+        "How much sooner each page loads with Fast Open, in percent of the mean time without, "
+        f"over the round-trip time, by the number of resources that a connection serves. {absent}"
+    )
+    title = "Improvement by resources per connection"
+    return (Figure("cs244-improvement", title, chart, caption.strip()),)
+
+
+def _pages(rows: pd.DataFrame) -> list[str]:
+    """Return each row's page, with the values of other swept knobs."""
+    return [
+        ", ".join(filter(None, names)) for names in zip(rows["page"], rows["part"], strict=True)
+    ]
