@@ -79,7 +79,7 @@ def fetches(
             request_bytes,
             size,
         )
-        times = {name: getattr(parts, name) if parts.holds else math.nan for name in TIMES}
+        times = {name: math.nan if parts.overflows else getattr(parts, name) for name in TIMES}
         peak = {"rounds": parts.rounds, "peak_buffer_bytes": parts.peak_buffer_bytes}
         rows.append({"response_bytes": size, **known, **times, **peak})
     return pd.DataFrame(rows)

@@ -1,21 +1,24 @@
-"""What a fetch of one object on a cold connection takes, by arithmetic from link and TCP knobs.
+"""Time of a fetch of one object on a cold connection, by arithmetic from link and TCP knobs.
 
 Handshake (RFC 9293; none of its own with a Fast Open cookie, RFC 7413), request, then the response
-in slow start from the initial window (RFC 6928, RFC 5681) over the bottleneck, segment by segment:
-when each leaves follows from when earlier ones were acknowledged.  Programs and kernels take no
-time, and nothing is lost: the model holds until the buffer overflows, and says when it does.
-docs/decisions/analysis-shortflow.md.
+in slow start over the bottleneck, segment by segment: when each leaves follows from when earlier
+ones were acknowledged.  Programs and kernels take no time, and nothing is lost: the model holds
+until the buffer overflows, and says when it does.  docs/decisions/analysis-shortflow.md.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from analysis.shortflow.bottleneck import Direction, directions
-from analysis.shortflow.receiver import FIRST_WINDOW_BYTES, Receiver
-from analysis.shortflow.transfer import ACK_BYTES, Ack, Transfer
-from analysis.shortflow.window import Window
+from analysis.shortflow.link import Direction, directions
+from analysis.shortflow.transfer import (
+    ACK_BYTES,
+    FIRST_WINDOW_BYTES,
+    Ack,
+    Receiver,
+    Transfer,
+    Window,
+)
 from testbed.base.errors import ConfigurationError
 from testbed.model import LinkSpec, TcpSpec
 
@@ -29,17 +32,16 @@ HYSTART = {"cubic": True, "reno": False}
 
 @dataclass(frozen=True, slots=True)
 class FetchParts:
-    """Where the time of a fetch goes, in ms; the first four add up to ``fetch_ms``.
+    """The parts of a fetch's time, in ms; the first three add up to ``fetch_ms``.
 
     ``handshake_ms`` is 0 where the request rides in the SYN.  ``request_ms`` lasts until the server
     has all of the request, ``response_ms`` from then until the client has all of the response; in
-    it the line is busy for ``serialisation_ms`` and has nothing to do for ``idle_ms``, because the
-    window is closed (or the response still on its way).  ``rounds`` counts flights.
+    it the line is busy for ``serialisation_ms`` and idle for ``idle_ms``, because the window is
+    closed (or the response still on its way).  ``rounds`` counts flights.
     ``left_slow_start_ms`` is the time within the response at which HyStart ended slow start.
     With ``overflows`` the buffer was too small, and a kernel would have lost packets and time.
     """
 
-    dns_ms: float
     handshake_ms: float
     request_ms: float
     response_ms: float
@@ -54,36 +56,30 @@ class FetchParts:
     @property
     def fetch_ms(self) -> float:
         """From the start to the arrival of the last byte."""
-        return self.dns_ms + self.handshake_ms + self.request_ms + self.response_ms
+        return self.handshake_ms + self.request_ms + self.response_ms
 
     @property
     def idle_ms(self) -> float:
         """How long the line carried nothing during the response."""
         return self.response_ms - self.serialisation_ms
 
-    @property
-    def holds(self) -> bool:
-        """Whether the model's conditions were met."""
-        return not self.overflows
-
 
 def predict_fetch_ms(
-    link: LinkSpec, tcp: TcpSpec, request_bytes: int, response_bytes: int, dns_ms: float = 0.0
+    link: LinkSpec, tcp: TcpSpec, request_bytes: int, response_bytes: int
 ) -> float:
-    """From the start of a fetch on a cold connection to the arrival of its last byte, in ms.
+    """Return the ms from the start of a fetch on a cold connection to its last byte.
 
     Args:
         link: the access link.
         tcp: Fast Open, its cookies, the server's initial window and the congestion control.
         request_bytes: head (and body) of the request, above TCP.
         response_bytes: head and body of the response, above TCP.
-        dns_ms: added as it is, for the look-up of the name.
 
     Raises:
         ConfigurationError: the model does not hold: loss, an overflowing buffer, another
             congestion control, a request that does not fit into a SYN.
     """
-    parts = explain_fetch(link, tcp, request_bytes, response_bytes, dns_ms)
+    parts = explain_fetch(link, tcp, request_bytes, response_bytes)
     if parts.overflows:
         raise ConfigurationError(
             [
@@ -96,34 +92,32 @@ def predict_fetch_ms(
 
 
 def explain_fetch(
-    link: LinkSpec, tcp: TcpSpec, request_bytes: int, response_bytes: int, dns_ms: float = 0.0
+    link: LinkSpec, tcp: TcpSpec, request_bytes: int, response_bytes: int
 ) -> FetchParts:
-    """The parts of the time that ``predict_fetch_ms`` tells, and whether the buffer overflowed.
+    """Return the parts of the time that ``predict_fetch_ms`` returns, and any overflow.
 
     Raises:
         ConfigurationError: as there, but for the buffer.
     """
     _check(link, tcp, request_bytes, response_bytes)
+    room = link.mtu_bytes - ACK_BYTES
     down, up = directions(link)
-    opening = _open(link, tcp, request_bytes, down, up)
-    asked_ms = opening.request.arrives_ms
+    request, opened_ms = _open(tcp, _packets(request_bytes, room), down, up)
     busy_before_ms = down.busy_ms
     window = Window(tcp.initcwnd_segments, HYSTART[tcp.congestion_control])
-    receiver = Receiver(_room(link), opening.opened_ms)
-    sizes = _packets(response_bytes, _room(link))
-    arrived_ms = Transfer(sizes, window, receiver, down, up).run(opening.request)
+    sizes = _packets(response_bytes, room)
+    arrived_ms = Transfer(sizes, window, Receiver(room, opened_ms), down, up).run(request)
     left_ms = window.left_slow_start_ms
     return FetchParts(
-        dns_ms=dns_ms,
-        handshake_ms=opening.request.sent_ms,
-        request_ms=asked_ms - opening.request.sent_ms,
-        response_ms=arrived_ms - asked_ms,
+        handshake_ms=request.sent_ms,
+        request_ms=request.arrives_ms - request.sent_ms,
+        response_ms=arrived_ms - request.arrives_ms,
         serialisation_ms=down.busy_ms - busy_before_ms,
         segments=len(sizes),
         rounds=window.rounds + 1,
         window_segments=window.segments,
         peak_buffer_bytes=down.peak_bytes,
-        left_slow_start_ms=None if left_ms is None else left_ms - asked_ms,
+        left_slow_start_ms=None if left_ms is None else left_ms - request.arrives_ms,
         overflows=down.overflowed or up.overflowed,
     )
 
@@ -156,43 +150,29 @@ def _rides_in_syn(tcp: TcpSpec) -> bool:
     return tcp.tfo and tcp.cookies != "cold"
 
 
-def _room(link: LinkSpec) -> int:
-    return link.mtu_bytes - ACK_BYTES
-
-
 def _packets(size: int, room: int) -> list[int]:
-    """IP bytes of the segments that carry ``size`` bytes, all full but the last."""
+    """Return the IP bytes of the segments that carry ``size`` bytes, all full but the last."""
     full, rest = divmod(size, room)
     return [ACK_BYTES + room] * full + ([ACK_BYTES + rest] if rest else [])
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """The beginning of a fetch: the request as what opens the window, and the connection's start.
+def _open(tcp: TcpSpec, request: list[int], down: Direction, up: Direction) -> tuple[Ack, float]:
+    """Carry everything up to the last byte of ``request``, the IP bytes of its segments.
 
-    ``opened_ms`` is when the client has the server's SYN, in ms since its own.
+    Returns the request as the acknowledgement that opens the window, and when the client has the
+    server's SYN, in ms since its own.
     """
-
-    request: Ack
-    opened_ms: float
-
-
-def _open(
-    link: LinkSpec, tcp: TcpSpec, request_bytes: int, down: Direction, up: Direction
-) -> Opening:
-    """Carry everything up to the request's last byte."""
     if _rides_in_syn(tcp):
         cookie = COOKIE_BYTES if tcp.cookies == "cached" else 0
-        asked_ms = up.carry(SYN_BYTES + cookie + request_bytes, 0.0)
+        payload = sum(request) - len(request) * ACK_BYTES
+        asked_ms = up.carry(SYN_BYTES + cookie + payload, 0.0)
         opened_ms = down.carry(SYN_BYTES, asked_ms)
         up.carry(ACK_BYTES, opened_ms)
-        return Opening(Ack(0.0, asked_ms, 0, FIRST_WINDOW_BYTES), opened_ms)
+        return Ack(0.0, asked_ms, 0, FIRST_WINDOW_BYTES), opened_ms
     asks, gets = (COOKIE_REQUEST_BYTES, COOKIE_BYTES) if tcp.tfo else (0, 0)
     opened_ms = down.carry(SYN_BYTES + gets, up.carry(SYN_BYTES + asks, 0.0))
     up.carry(ACK_BYTES, opened_ms)
-    asked_ms = math.nan
-    for size in _packets(request_bytes, _room(link)):
-        asked_ms = up.carry(size, opened_ms)
+    asked_ms = [up.carry(size, opened_ms) for size in request][-1]
     # The first data of a connection are acknowledged at once, before there is an answer.
     down.carry(ACK_BYTES, asked_ms)
-    return Opening(Ack(opened_ms, asked_ms, 0, FIRST_WINDOW_BYTES), opened_ms)
+    return Ack(opened_ms, asked_ms, 0, FIRST_WINDOW_BYTES), opened_ms

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.shortflow import explain_fetch, predict_fetch_ms
-from analysis.shortflow.bottleneck import directions
-from analysis.shortflow.window import Window
+from analysis.shortflow.link import directions
+from analysis.shortflow.transfer import Window
 from testbed.base.errors import ConfigurationError
 from testbed.model import Cookies, LinkSpec, Record, TcpSpec
 from tests.acceptance.conftest import acceptance_cache, house
@@ -53,13 +53,13 @@ def test_a_window_of_one_takes_a_round_trip_for_each_doubling() -> None:
 
 
 def test_the_parts_add_up() -> None:
-    parts = explain_fetch(FAST, TcpSpec(initcwnd_segments=4), 200, 262_144, dns_ms=41.5)
-    fetch_ms = predict_fetch_ms(FAST, TcpSpec(initcwnd_segments=4), 200, 262_144, dns_ms=41.5)
+    parts = explain_fetch(FAST, TcpSpec(initcwnd_segments=4), 200, 262_144)
+    fetch_ms = predict_fetch_ms(FAST, TcpSpec(initcwnd_segments=4), 200, 262_144)
     assert parts.fetch_ms == fetch_ms
-    summed = parts.dns_ms + parts.handshake_ms + parts.request_ms + parts.response_ms
+    summed = parts.handshake_ms + parts.request_ms + parts.response_ms
     assert summed == fetch_ms
     assert parts.idle_ms + parts.serialisation_ms == pytest.approx(parts.response_ms)
-    assert parts.holds
+    assert not parts.overflows
 
 
 def test_a_full_pipe_leaves_the_rate_as_the_limit() -> None:
@@ -91,17 +91,17 @@ def test_a_cold_cookie_cache_saves_nothing() -> None:
     assert cold == pytest.approx(predict_fetch_ms(FAST, OFF, 200, 10_000) + 16 / 1250)
 
 
-def test_an_overflowing_buffer_is_told() -> None:
+def test_an_overflowing_buffer_is_named() -> None:
     small = replace(FAST, buffer_bytes=10_000)
     tcp = TcpSpec(initcwnd_segments=20)
     parts = explain_fetch(small, tcp, 200, 60_000)
-    assert parts.overflows and not parts.holds
+    assert parts.overflows
     with pytest.raises(ConfigurationError, match="overflow the buffer of 10000 bytes"):
         predict_fetch_ms(small, tcp, 200, 60_000)
     assert explain_fetch(FAST, tcp, 200, 60_000).peak_buffer_bytes > 10_000
 
 
-def test_all_that_does_not_hold_is_told_at_once() -> None:
+def test_all_that_does_not_hold_is_named_at_once() -> None:
     lossy = replace(FAST, loss_pct=1.0)
     with pytest.raises(ConfigurationError) as caught:
         explain_fetch(lossy, replace(ON, congestion_control="bbr"), 1429, 0)

@@ -1,4 +1,4 @@
-"""One direction of the emulated link as arithmetic: when a packet arrives, and whether it fits.
+"""The emulated link as arithmetic: when a packet arrives, and whether it fits into the buffer.
 
 A packet waits in a drop-tail buffer that counts bytes, occupies the line for its serialisation and
 then takes half the round trip (dummynet's pipe; here a token bucket of one packet before a line,
@@ -16,14 +16,9 @@ from testbed.model import LinkSpec
 SPARE_BUCKET_BYTES = 40
 
 
-def bytes_per_ms(rate_kbit: float) -> float:
-    """Bytes that a rate passes in a millisecond."""
-    return rate_kbit / 8.0
-
-
 @dataclass(slots=True)
 class Direction:
-    """The state of one direction; packets enter in the order of their times.
+    """One direction of a link; packets enter in the order of their times.
 
     ``overflowed`` is whether any packet found the buffer full; it is carried all the same, so
     that the rest of the arithmetic goes on, but nothing after it is what a kernel would do.
@@ -43,11 +38,11 @@ class Direction:
     _waiting: deque[tuple[float, int]] = field(default_factory=deque)
 
     def serialisation_ms(self, ip_bytes: int) -> float:
-        """How long one packet occupies the line."""
-        return (ip_bytes + self.framing_bytes) / bytes_per_ms(self.rate_kbit)
+        """Return how long one packet occupies the line."""
+        return (ip_bytes + self.framing_bytes) * 8.0 / self.rate_kbit
 
     def carry(self, ip_bytes: int, at_ms: float) -> float:
-        """When a packet that enters at ``at_ms`` has arrived at the other end, in ms."""
+        """Return when a packet that enters at ``at_ms`` has arrived at the other end, in ms."""
         leaves_ms = self._leave_buffer(ip_bytes + self.framing_bytes, at_ms)
         duration_ms = self.serialisation_ms(ip_bytes)
         self._free_ms = max(self._free_ms, leaves_ms) + duration_ms
@@ -55,17 +50,17 @@ class Direction:
         return self._free_ms + self.delay_ms
 
     def _leave_buffer(self, size: int, at_ms: float) -> float:
-        """When the packet passes from the buffer to the line: the bucket has to hold all of it."""
+        """Return when the packet leaves the buffer for the line: the bucket has to hold it all."""
         while self._waiting and self._waiting[0][0] <= at_ms:
             self._waiting.popleft()
         held = sum(waiting for _, waiting in self._waiting)
         self.overflowed |= held + size > self.buffer_bytes
         # Behind others it waits for their turn first.
         from_ms = max(at_ms, self._waiting[-1][0] if self._waiting else at_ms)
-        rate = bytes_per_ms(self.rate_kbit)
-        gained = self._tokens + (from_ms - self._filled_ms) * rate
+        bytes_per_ms = self.rate_kbit / 8.0
+        gained = self._tokens + (from_ms - self._filled_ms) * bytes_per_ms
         tokens = min(self.bucket_bytes, gained)
-        leaves_ms = from_ms + max(0.0, size - tokens) / rate
+        leaves_ms = from_ms + max(0.0, size - tokens) / bytes_per_ms
         self._tokens = max(0.0, tokens - size)
         self._filled_ms = leaves_ms
         if leaves_ms > at_ms:
@@ -75,17 +70,10 @@ class Direction:
 
 
 def directions(link: LinkSpec) -> tuple[Direction, Direction]:
-    """The downlink and the uplink of ``link``, empty."""
+    """Return the downlink and the uplink of ``link``, empty."""
     bucket = link.mtu_bytes + SPARE_BUCKET_BYTES
-    down, up = (
-        Direction(
-            rate_kbit=rate_kbit,
-            delay_ms=link.rtt_ms / 2.0,
-            buffer_bytes=link.buffer_bytes,
-            framing_bytes=link.framing_bytes,
-            bucket_bytes=bucket,
-            _tokens=bucket,
-        )
-        for rate_kbit in (link.down_kbit, link.up_kbit)
+    rest = link.rtt_ms / 2.0, link.buffer_bytes, link.framing_bytes, bucket
+    return (
+        Direction(link.down_kbit, *rest, _tokens=bucket),
+        Direction(link.up_kbit, *rest, _tokens=bucket),
     )
-    return down, up
