@@ -1,4 +1,4 @@
-"""Links and single fetches by arithmetic alone, as frames: what to expect before measuring."""
+"""Predictions for links and single fetches, by arithmetic alone, as frames."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMES = ("fetch_ms", "handshake_ms", "response_ms", "idle_ms")
 
 
 def link_times(links: Iterable[LinkSpec]) -> pd.DataFrame:
-    """What the numbers of a link mean in time: one row for each link.
+    """Return what the numbers of a link mean in time: one row for each link.
 
     Columns: ``rtt_ms``; ``packet_down_ms`` and ``packet_up_ms``, how long a full packet is on the
     wire; ``queue_down_ms`` and ``queue_up_ms``, how long one waits behind a full buffer; and
@@ -48,18 +48,18 @@ def fetches(
     link: LinkSpec, tcp: TcpSpec, *, request_bytes: int, response_bytes: Sequence[int],
     **swept: Sequence[Any],
 ) -> pd.DataFrame:  # fmt: skip
-    """What ``analysis.shortflow`` says of one object on a new connection, over all of ``swept``.
+    """Return what ``analysis.shortflow`` predicts of one object on a new connection.
 
     Args:
         link: the link, as far as it is not swept.
         tcp: TCP's knobs, as far as they are not swept.
         request_bytes: the request above TCP.
         response_bytes: the responses above TCP.
-        swept: values of further knobs of the link or of TCP, by name.
+        swept: values of further knobs of the link or of TCP, by name; all combinations.
 
     Columns: ``response_bytes`` and what else is swept; ``fetch_ms`` and its parts
-    ``handshake_ms`` and ``response_ms``; ``idle_ms``, for how long of the response the line had
-    nothing to do; ``rounds``; and ``peak_buffer_bytes``.  Where the buffer would overflow the
+    ``handshake_ms`` and ``response_ms``; ``idle_ms``, for how long of the response the line
+    was idle; ``rounds``; and ``peak_buffer_bytes``.  Where the buffer would overflow the
     times are NaN: the model knows no loss.
 
     Raises:

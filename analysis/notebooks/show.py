@@ -1,31 +1,97 @@
-"""What a cell of a notebook ends with: results as frames, and rebuilt publications as tables.
+"""Results in notebooks: where they are read from, and shown as frames, tables and charts.
 
-Units are in the column names; frames are not rounded, and tables are as in a report.
+Units are in the column names; frames are not rounded, and tables are as in a report.  Importing
+this module makes charts appear in JupyterLab: docs/decisions/analysis-notebooks.md.
 """
 
 from __future__ import annotations
 
 import math
+import os
+from pathlib import Path
 from typing import Any
 
+import altair as alt
 import pandas as pd
+import vl_convert
 from pandas.io.formats.style import Styler
 
 from analysis import plot
 from analysis.plot import rows as rows_of
+from analysis.plot.svg import VEGA_LITE, static
 from analysis.rebuilt import rebuild
 from analysis.rebuilt.rebuilt import Grid, Rebuilt
-from analysis.records.cells import Spread, cells_of, flatten, varying_axes
-from analysis.records.results import Results, judge
+from analysis.records.cells import Spread, cells_of, experiment_of, flatten, varying_axes
+from analysis.records.results import Results, judge, read_results
 from analysis.report.calibration import calibrations
 from analysis.report.document import find_reference
 from analysis.tables.table import ALWAYS_SHOWN, make_table
-from analysis.words import MISSING, significant
+from analysis.words import MISSING, count, significant
+from testbed.base import places
 from testbed.base.errors import ConfigurationError
+from testbed.experiment.lanes import read_lanes
+from testbed.results.manifest import MANIFEST_FILE
+from testbed.results.store import LATEST, read_manifest
+
+VARIABLE = "FIRSTFLIGHT_RESULTS"
+SAMPLES = Path(__file__).parents[1] / "samples"
+RENDERER = "firstflight"
+# JupyterLab 4 draws Vega-Lite 5 itself; Altair 6 says 6, which for these charts is the same.
+SHOWN_MIME = "application/vnd.vegalite.v5+json"
+SHOWN_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+
+
+def open_results(
+    experiment: str, latest: Path = places.RESULTS / LATEST, samples: Path = SAMPLES
+) -> Results:
+    """Read results of ``experiment`` and print which they are.
+
+    They are in the folder that the environment variable FIRSTFLIGHT_RESULTS names, or in a folder
+    of the experiment's name in that; else in ``latest`` if it holds this experiment; else they are
+    the sample that ships with the repository.
+
+    Raises:
+        ConfigurationError: the folder named holds something else, there is no sample of that name
+            (the message lists those that exist), or records must not be pooled.
+        StorageError: the folder cannot be read.
+    """
+    folder, why = _choose(experiment, latest, samples)
+    results = read_results(folder)
+    print(describe_results(results, why))
+    return results
+
+
+def describe_results(results: Results, why: str) -> str:
+    """Return three lines: which folder and why, measured by what, and how much of it."""
+    cells, identity = cells_of(results), results.identity
+    proven = [len(cell.proven) for cell in cells]
+    ends = dict.fromkeys((min(proven, default=0), max(proven, default=0)))
+    clients = ", ".join(f"{name} {version}" for name, version in identity.clients.items())
+    planned = sum(cell.planned for cell in cells)
+    return (
+        f"{experiment_of(results.manifest).get('name')}: {_shown(results.folder)} ({why})\n"
+        f"{identity.kernel} kernel {identity.kernel_version}, client {clients or 'unknown'}, "
+        f"of {results.manifest.get('created_utc', 'an unknown time')}\n"
+        f"{sum(proven)} of {count(planned, 'load')} proven in {count(len(cells), 'cell')}, "
+        f"n = {' to '.join(map(str, ends))} in each"
+    )
+
+
+def render_chart(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Return the chart ``spec`` as a notebook may choose: interactive, or still as SVG.
+
+    Neither fetches anything from a network.
+    """
+    still = vl_convert.vegalite_to_svg(static(spec), vl_version=VEGA_LITE, allowed_base_urls=[])
+    return {
+        SHOWN_MIME: {**spec, "$schema": SHOWN_SCHEMA},
+        "image/svg+xml": still,
+        "text/plain": str(spec.get("description", "chart")),
+    }
 
 
 def rebuilt(results: Results) -> Rebuilt:
-    """The tables, figures and checks of the publication that the experiment refers to.
+    """Return tables, figures and checks of the publication that the experiment refers to.
 
     Raises:
         ConfigurationError: it refers to none.
@@ -37,10 +103,10 @@ def rebuilt(results: Results) -> Rebuilt:
 
 
 def figure(found: Rebuilt, name: str) -> plot.Plot:
-    """The chart of the figure ``name``.
+    """Return the chart of the figure ``name``.
 
     Raises:
-        ConfigurationError: there is none of that name; the message lists those that there are.
+        ConfigurationError: there is none of that name; the message lists the names.
     """
     charts = {one.name: one.chart for one in found.figures}
     if name not in charts:
@@ -50,19 +116,19 @@ def figure(found: Rebuilt, name: str) -> plot.Plot:
 
 
 def grid(table: Grid) -> Styler:
-    """A rebuilt table as it stands in a report."""
+    """Return a rebuilt table as a report has it."""
     return _styled(pd.DataFrame(table.rows, columns=list(table.columns)), table.title)
 
 
 def checks(found: Rebuilt) -> Styler:
-    """What the publication states beside ours, and why they differ where they do."""
+    """Return what the publication states beside ours, and why they differ where they do."""
     names = ("where", "what", "stated", "ours", "agreement", "why")
     rows = [[getattr(check, name) for name in names] for check in found.checks]
     return _styled(pd.DataFrame(rows, columns=[name.capitalize() for name in names]), found.title)
 
 
 def differences(results: Results) -> Styler:
-    """What differs from the publication that the experiment refers to, and why.
+    """Return what differs from the publication that the experiment refers to, and why.
 
     Raises:
         ConfigurationError: it refers to none.
@@ -75,7 +141,7 @@ def differences(results: Results) -> Styler:
 
 
 def savings(results: Results) -> pd.DataFrame:
-    """What Fast Open saves, one row for each condition, as in Table 1 of its paper.
+    """Return what Fast Open saves, one row for each condition, as in Table 1 of its paper.
 
     Columns: the swept knobs; ``improvement_pct``, ``plt_off_s`` and ``plt_on_s``, medians over the
     ``n`` seeds that are proven both ways; the same with ``paper_``, NaN if it was not published.
@@ -100,28 +166,24 @@ def savings(results: Results) -> pd.DataFrame:
 
 
 def proofs(results: Results) -> pd.DataFrame:
-    """What wire and counters say of each load that has a proof: one row each.
+    """Return a row for each load with a proof: counts from its packet capture and counters.
 
     Columns: the knobs, ``outcome``, then the counts of ``testbed.model.Proof``.
     """
     counts = ("connections", "syns", "syns_with_payload", "syn_payload_bytes", "cookie_requests",
               "syn_data_acked", "retransmits", "server_retransmits")  # fmt: skip
-    records = [
-        record for cell in cells_of(results) for record in cell.records if record.proof is not None
-    ]
-    rows = [
+    return pd.DataFrame([
         {
             **flatten(record.trial.condition),
             "outcome": judge(record)[0],
             **{name: getattr(record.proof, name) for name in counts},
         }
-        for record in records
-    ]
-    return pd.DataFrame(rows)
+        for cell in cells_of(results) for record in cell.records if record.proof is not None
+    ])  # fmt: skip
 
 
 def calibration(results: Results) -> pd.DataFrame:
-    """What the labs measured of themselves before each load, beside arithmetic.
+    """Return what the labs measured of themselves before each load, beside arithmetic.
 
     Columns: ``rtt_ms``, ``down_kbit``, ``up_kbit``, ``buffer_bytes`` of the link, ``property`` and
     its ``unit``, the medians ``theory`` and ``measured`` in it, ``worst_error_pct``, and
@@ -148,7 +210,7 @@ def _median(spread: Spread | None, divisor: float = 1.0) -> float:
 
 
 def _styled(frame: pd.DataFrame, title: str) -> Styler:
-    """``frame`` without an index, with numbers as they are and text on the left."""
+    """Return ``frame`` without an index, with numbers as they are and text on the left."""
     return (
         frame.style.hide(axis="index")
         .set_caption(title)
@@ -160,3 +222,46 @@ def _styled(frame: pd.DataFrame, title: str) -> Styler:
 def _text(value: Any) -> str:
     found = rows_of.plain(value)
     return MISSING if found is None else found if isinstance(found, str) else significant(found)
+
+
+def _choose(experiment: str, latest: Path, samples: Path) -> tuple[Path, str]:
+    """Return the folder to read, and why this one."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        for folder in (Path(named) / experiment, Path(named)):
+            if _held(folder) == experiment:
+                return folder, f"named by {VARIABLE}"
+        raise ConfigurationError(
+            [f"{VARIABLE} names {named}, which holds {_held(Path(named))} and no folder "
+             f"{experiment}; this notebook is about {experiment}: name results of that, or unset "
+             f"{VARIABLE}"]
+        )  # fmt: skip
+    held = _held(latest)
+    if held == experiment:
+        return latest.resolve(), "results/latest"
+    sample = samples / experiment
+    if not (sample / MANIFEST_FILE).is_file():
+        known = ", ".join(sorted(path.name for path in samples.iterdir() if path.is_dir()))
+        raise ConfigurationError(
+            [f"there are no results of {experiment}: results/latest holds {held}, and the samples "
+             f"are {known or 'not there'}; ./run.sh run configs/{experiment}.toml makes some"]
+        )  # fmt: skip
+    return sample, f"the repository's sample; results/latest holds {held}"
+
+
+def _held(folder: Path) -> str:
+    """Return the experiment in ``folder``, or a word for a message if there is none."""
+    if read_lanes(folder):
+        return "several kernels' results"
+    if not (folder / MANIFEST_FILE).is_file():
+        return "nothing"
+    return str(experiment_of(read_manifest(folder)).get("name"))
+
+
+def _shown(folder: Path) -> str:
+    inside = folder.is_relative_to(places.ROOT)
+    return str(folder.relative_to(places.ROOT) if inside else folder)
+
+
+alt.renderers.register(RENDERER, render_chart)
+alt.renderers.enable(RENDERER)

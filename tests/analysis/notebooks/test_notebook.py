@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis import plot
-from analysis.notebooks.sources import RENDERER, SHOWN_MIME, VARIABLE, open_results
+from analysis.notebooks.show import RENDERER, SHOWN_MIME, VARIABLE, open_results
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import write_lanes
 from testbed.results.manifest import MANIFEST_FILE

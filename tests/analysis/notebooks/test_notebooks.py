@@ -15,7 +15,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from analysis.notebooks.sources import SAMPLES, SHOWN_MIME, VARIABLE
+from analysis.notebooks.show import SAMPLES, SHOWN_MIME, VARIABLE
 from testbed.base import places
 
 NOTEBOOKS = sorted((places.ROOT / "analysis" / "notebooks").glob("*.ipynb"))
