@@ -1,4 +1,4 @@
-"""What an addition touches: tried in a copy of the tree, which then has to work."""
+"""Additions and the files that they touch: tried in a copy of the tree, which then has to work."""
 
 from __future__ import annotations
 
@@ -128,6 +128,61 @@ print(json.dumps({
 """
 
 
+FIGURE = {
+    "analysis/publications/reference/survey.csv": """\
+place,quantity,unit,value,low,high,page,rtt_ms
+Figure 1,median_load,s,1.4,,,amazon,20
+Figure 1,median_load,s,9,,,amazon,100
+""",
+    "analysis/rebuilt/survey.py": '''\
+"""Load time by round-trip time: Figure 1 of a survey."""
+
+from analysis import plot
+from analysis.rebuilt.agreement import check_claims
+from analysis.rebuilt.rebuilt import Figure, Rebuilt
+from analysis.rebuilt.sweep import proven_loads
+
+
+def rebuild(results, reference):
+    loads = proven_loads(results).query("not tfo")
+    medians = loads.groupby(["page", "rtt_ms"], as_index=False).agg(median_load=("plt_s", "median"))
+    chart = plot.lines(loads, x="rtt_ms", y="plt_s", color="page")
+    return Rebuilt(
+        "Load time in a survey",
+        figures=(Figure("survey", "Figure 1: load time", chart, "Load time over the RTT."),),
+        checks=tuple(check_claims(reference, {"cells": medians})),
+    )
+''',
+    "configs/survey.toml": """\
+title = "A survey"
+reference = "survey"
+page = "amazon"
+client = "graph"
+[sweep]
+rtt_ms = [20, 100]
+""",
+}  # fmt: skip
+
+PUBLISH = """\
+import json, sys
+from pathlib import Path
+from analysis.rebuilt import rebuild
+from analysis.report.document import find_reference, write_reports
+from analysis.records.results import read_results
+from testbed.experiment.config import load_experiment
+from testbed.prepare import read_catalogue
+asked = load_experiment(Path("configs/survey.toml"), read_catalogue())
+folder = Path(sys.argv[1])
+manifest = json.loads((folder / "manifest.json").read_text())
+manifest["experiment"]["reference"] = asked.reference
+(folder / "manifest.json").write_text(json.dumps(manifest))
+results = write_reports(folder)
+found = rebuild(results, find_reference(results))
+print(json.dumps({"checks": [[c.what, c.stated, c.agreement] for c in found.checks],
+                  "report": (folder / "report.html").read_text()}))
+"""
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of what the program is made of."""
@@ -208,3 +263,22 @@ print(json.dumps({"tool": read_tools()["curl"], "named": "curl" in CLIENTS,
     shutil.copytree(ROOT / "bootstrap", tree / "bootstrap")
     script = f"set -eu; root={tree}; source {tree}/bootstrap/packages.sh; list_declared"
     assert "curl >= 7.88\n" in proc.run(("bash", "-c", script)).stdout
+
+
+def test_a_published_figure_touches_its_csv_its_module_and_its_config(
+    tree: Path, tmp_path: Path
+) -> None:
+    for name, text in FIGURE.items():
+        assert not (tree / name).exists()
+        (tree / name).write_text(text)
+    results = tmp_path / "results"
+    shutil.copytree(ROOT / "analysis" / "samples" / "paper-table1", results)
+    found = ask(tree, PUBLISH, str(results))
+    # Amazon takes 2.49 s at 20 ms and 2.78 s at 100 ms in this sample.
+    assert found["checks"] == [
+        ["median load", "1.4 s", "differs"], ["median load", "9 s", "differs"],
+    ]  # fmt: skip
+    report = str(found["report"])
+    assert "Load time in a survey" in report
+    assert "Figure 1: load time" in report
+    assert ">2.49 s<" in report

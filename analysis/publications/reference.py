@@ -121,35 +121,30 @@ class Published:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """What a publication states, valid where the knobs in ``applies`` have these values.
+class Reference(_Strict):
+    """A publication, valid where the knobs in ``applies`` have these values.
 
     ``rows`` are those stated values that are a table of page load times, by (page, rtt_ms).
     ``variants`` maps pages of ours to the published page that they are another model of.
     """
 
     name: str
-    title: str
-    citation: str
-    stated: tuple[Stated, ...]
-    claims: tuple[Claim, ...]
-    sentences: tuple[Sentence, ...]
-    rows: dict[tuple[str, float], Published]
-    applies: dict[str, Any]
-    variants: dict[str, str]
-    differences: tuple[Difference, ...]
+    title: _Text
+    citation: _Text
+    applies: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    variants: dict[str, str] = Field(default_factory=dict)
+    claims: list[Claim] = Field(default_factory=list, alias="claim")
+    sentences: list[Sentence] = Field(default_factory=list, alias="sentence")
+    differences: list[Difference] = Field(default_factory=list, alias="difference")
+    stated: tuple[Stated, ...] = ()
+    rows: dict[tuple[str, float], Published] = Field(default_factory=dict)
 
     def find(self, axes: Mapping[str, Any]) -> Published | None:
         """Return the published row for these axes; ``None`` where nothing was published."""
-        if not self.holds_for(axes):
+        if any(axes.get(name) != value for name, value in self.applies.items()):
             return None
         page = str(axes.get("page"))
         return self.rows.get((self.variants.get(page, page), float(axes.get("rtt_ms", -1))))
-
-    def holds_for(self, axes: Mapping[str, Any]) -> bool:
-        """Whether ``axes`` has the knob values for which anything is published at all."""
-        return all(axes.get(name) == value for name, value in self.applies.items())
 
     def select(self, quantity: str) -> tuple[Stated, ...]:
         """Return what is stated of ``quantity``, in the order of the source."""
@@ -171,33 +166,18 @@ def read_reference(name: str, folder: Path = FOLDER) -> Reference:
         )
     problems: list[str] = []
     stated: tuple[Stated, ...] = ()
-    notes = _Notes()
     try:
         stated = parse_stated(path.read_text(encoding="utf-8"), path.name)
-    except (ConfigurationError, OSError, UnicodeDecodeError) as error:
-        problems += _problems_of(error, path.name)
-    notes_path = path.with_suffix(".toml")
-    if notes_path.is_file():
-        try:
-            notes = _read_notes(notes_path)
-        except (ConfigurationError, OSError, UnicodeDecodeError) as error:
-            problems += _problems_of(error, notes_path.name)
-    if not problems:
-        problems = [f"{notes_path.name}: {one}" for one in _unknown_names(notes, stated)]
-    if problems:
+    except ConfigurationError as error:
+        problems += error.problems
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{path.name}: cannot be read: {error}")
+    reference = _read_notes(name, path.with_suffix(".toml"), problems)
+    if reference and not problems:
+        problems += [f"{name}.toml: {one}" for one in _unknown_names(reference, stated)]
+    if reference is None or problems:
         raise ConfigurationError(problems)
-    return Reference(
-        name=name,
-        title=notes.title or name,
-        citation=notes.citation or name,
-        stated=stated,
-        claims=tuple(notes.claim),
-        sentences=tuple(notes.sentence),
-        rows=published_rows(stated),
-        applies=notes.applies,
-        variants=notes.variants,
-        differences=tuple(notes.difference),
-    )
+    return reference.model_copy(update={"stated": stated, "rows": published_rows(stated)})
 
 
 def published_rows(stated: Sequence[Stated]) -> dict[tuple[str, float], Published]:
@@ -219,49 +199,34 @@ def published_rows(stated: Sequence[Stated]) -> dict[tuple[str, float], Publishe
     }
 
 
-class _Notes(_Strict):
-    """The keys of NAME.toml."""
-
-    title: _Text | None = None
-    citation: _Text | None = None
-    applies: dict[str, bool | int | float | str] = Field(default_factory=dict)
-    variants: dict[str, str] = Field(default_factory=dict)
-    claim: list[Claim] = Field(default_factory=list)
-    sentence: list[Sentence] = Field(default_factory=list)
-    difference: list[Difference] = Field(default_factory=list)
-
-
-def _read_notes(path: Path) -> _Notes:
+def _read_notes(name: str, path: Path, problems: list[str]) -> Reference | None:
+    """Read NAME.toml; what is wrong with it is added to ``problems``."""
     try:
-        return _Notes.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        notes = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        return Reference.model_validate({"title": name, "citation": name, **notes, "name": name})
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError([f"{path.name}: not TOML: {error}"]) from None
+        problems.append(f"{path.name}: not TOML: {error}")
     except ValidationError as error:
-        raise ConfigurationError(
-            [
-                f"{path.name}: {'.'.join(str(part) for part in one['loc'])}: {one['msg']}"
-                for one in error.errors(include_url=False)
-            ]
-        ) from None
+        problems += [
+            f"{path.name}: {'.'.join(str(part) for part in one['loc'])}: {one['msg']}"
+            for one in error.errors(include_url=False)
+        ]
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{path.name}: cannot be read: {error}")
+    return None
 
 
-def _unknown_names(notes: _Notes, stated: Sequence[Stated]) -> Iterator[str]:
+def _unknown_names(reference: Reference, stated: Sequence[Stated]) -> Iterator[str]:
     """Yield a sentence for each knob, quantity and difference that is named and does not exist."""
-    for name in notes.applies:
+    for name in reference.applies:
         if name not in KNOBS:
             yield f"applies.{name}: no knob is named so{did_you_mean(name, KNOBS)}"
     quantities = {one.quantity for one in stated}
-    headings = {one.what for one in notes.difference}
-    for claim in notes.claim:
+    headings = {one.what for one in reference.differences}
+    for claim in reference.claims:
         if claim.quantity and claim.quantity not in quantities:
             known = did_you_mean(claim.quantity, quantities)
             yield f"claim {claim.says!r}: the CSV states no {claim.quantity!r}{known}"
         for pointer in claim.see:
             if pointer.what not in headings:
                 yield f"claim {claim.says!r}: there is no difference {pointer.what!r}"
-
-
-def _problems_of(error: Exception, where: str) -> list[str]:
-    if isinstance(error, ConfigurationError):
-        return error.problems
-    return [f"{where}: cannot be read: {error}"]

@@ -8,20 +8,27 @@ value is stated, by leaf name; an empty knob means that the source does not say,
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Self
 
-from analysis.records.cells import flatten
+from pydantic import (
+    BaseModel,
+    FiniteFloat,
+    StringConstraints,
+    ValidationError,
+    create_model,
+    model_validator,
+)
+
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
 from testbed.model import Condition
+from testbed.model.knob import declared
 
-WORDS = ("place", "quantity", "unit")
-NUMBERS = ("value", "low", "high")
-KNOBS = flatten(Condition(page="", client=""))
-UNLIMITED = "unlimited"
+HEADER = ("place", "quantity", "unit", "value", "low", "high")
+KNOBS = {each.name: each for each in declared(Condition)}
+_Word = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +49,32 @@ class Stated:
     @property
     def bound(self) -> float:
         """The value; of a range its greatest, or its only, end."""
-        ends = (self.value, self.high, self.low)
-        return next(one for one in ends if one is not None)
+        return next(one for one in (self.value, self.high, self.low) if one is not None)
+
+
+class _Row(BaseModel):
+    """A row without its empty cells; knobs are further fields."""
+
+    place: _Word
+    quantity: _Word
+    unit: _Word
+    value: FiniteFloat | None = None
+    low: FiniteFloat | None = None
+    high: FiniteFloat | None = None
+
+    @model_validator(mode="after")
+    def _has_a_value_or_a_range(self) -> Self:
+        if self.value is None and self.low is None and self.high is None:
+            raise ValueError("neither a value nor a range")
+        if self.value is not None and (self.low is not None or self.high is not None):
+            raise ValueError("both a value and a range; keep one")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"the range begins at {self.low:g}, above its end at {self.high:g}")
+        return self
+
+
+_FIELDS: dict[str, Any] = {name: (each.type | None, None) for name, each in KNOBS.items()}
+_KnownRow = create_model("_KnownRow", __base__=_Row, **_FIELDS)
 
 
 def parse_stated(text: str, where: str) -> tuple[Stated, ...]:
@@ -57,26 +88,29 @@ def parse_stated(text: str, where: str) -> tuple[Stated, ...]:
     problems = [f"{where}:1: {problem}" for problem in _header_problems(header)]
     if problems:
         raise ConfigurationError(problems)
-    found: list[Stated] = []
+    found: dict[tuple[Any, ...], Stated] = {}
     for cells in reader:
-        row, wrong = _parse_row(header, cells)
-        if not wrong and any(_same(row, other) for other in found):
-            wrong = [f"{row.quantity} is stated twice for the same knobs at {row.place}"]
-        problems += [f"{where}:{reader.line_num}: {problem}" for problem in wrong]
-        if not wrong:
-            found.append(row)
+        try:
+            row = _parse_row(header, cells)
+        except ConfigurationError as error:
+            problems += [f"{where}:{reader.line_num}: {problem}" for problem in error.problems]
+            continue
+        if found.setdefault((row.place, row.quantity, *sorted(row.axes.items())), row) is not row:
+            problems.append(
+                f"{where}:{reader.line_num}: {row.quantity} is stated twice for the same knobs at "
+                f"{row.place}"
+            )
     if not found and not problems:
         problems = [f"{where}:1: there are no rows below the columns"]
     if problems:
         raise ConfigurationError(problems)
-    return tuple(found)
+    return tuple(found.values())
 
 
 def _header_problems(header: Sequence[str]) -> list[str]:
-    expected = (*WORDS, *NUMBERS)
-    if tuple(header[: len(expected)]) != expected:
-        return [f"the columns begin with {','.join(header)!r}, expected {','.join(expected)!r}"]
-    axes = header[len(expected) :]
+    if tuple(header[: len(HEADER)]) != HEADER:
+        return [f"the columns begin with {','.join(header)!r}, expected {','.join(HEADER)!r}"]
+    axes = header[len(HEADER) :]
     unknown = [
         f"no knob is named {name!r}{did_you_mean(name, KNOBS)}; the knobs are {', '.join(KNOBS)}"
         for name in dict.fromkeys(axes)
@@ -86,75 +120,20 @@ def _header_problems(header: Sequence[str]) -> list[str]:
     return unknown + [f"the column {name} is there twice" for name in sorted(twice)]
 
 
-def _parse_row(header: Sequence[str], cells: Sequence[str]) -> tuple[Stated, list[str]]:
-    """Return the row as far as it can be read, and its problems."""
+def _parse_row(header: Sequence[str], cells: Sequence[str]) -> Stated:
     if len(cells) != len(header):
-        return Stated("", "", "", None, None, None, {}), [
-            f"{len(cells)} cells, expected {len(header)}"
-        ]
-    row = dict(zip(header, cells, strict=True))
-    problems = [f"{name} is missing" for name in WORDS if not row[name].strip()]
-    numbers: dict[str, float | None] = dict.fromkeys(NUMBERS)
-    axes: dict[str, Any] = {}
-    for name, cell in row.items():
-        if name in WORDS or not cell:
-            continue
-        try:
-            if name in NUMBERS:
-                numbers[name] = _number(cell)
-            else:
-                axes[name] = parse_axis(name, cell)
-        except ValueError as error:
-            problems.append(f"{name} is {cell!r}, expected {error}")
-    if not any(row[name] for name in NUMBERS):
-        problems.append("neither a value nor a range")
-    value, low, high = (numbers[name] for name in NUMBERS)
-    stated = Stated(row["place"], row["quantity"], row["unit"], value, low, high, axes)
-    return stated, problems + _range_problems(stated)
-
-
-def _range_problems(stated: Stated) -> list[str]:
-    low, high = stated.low, stated.high
-    if stated.value is not None and (low is not None or high is not None):
-        return ["both a value and a range; keep one"]
-    if low is not None and high is not None and low > high:
-        return [f"the range begins at {low:g}, above its end at {high:g}"]
-    return []
-
-
-def parse_axis(name: str, text: str) -> Any:
-    """Return the value of knob ``name`` as a condition holds it.
-
-    Raises:
-        ValueError: it cannot be one; the message says what was expected.
-    """
-    default = KNOBS[name]
-    if isinstance(default, bool):
-        if text not in ("true", "false"):
-            raise ValueError("true or false")
-        return text == "true"
-    if isinstance(default, float):
-        return _number(text)
-    if isinstance(default, str):
-        return text
-    if default is None and text == UNLIMITED:
-        return None
+        raise ConfigurationError([f"{len(cells)} cells, expected {len(header)}"])
+    given: dict[str, Any] = {n: cell for n, cell in zip(header, cells, strict=True) if cell.strip()}
+    for name in KNOBS.keys() & given.keys():
+        if given[name] == KNOBS[name].knob.absent:
+            given[name] = None
     try:
-        return int(text)
-    except ValueError:
-        also = f' or "{UNLIMITED}"' if default is None else ""
-        raise ValueError(f"a whole number{also}") from None
-
-
-def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise ValueError("a number") from None
-    if not math.isfinite(number):
-        raise ValueError("a finite number")
-    return number
-
-
-def _same(one: Stated, other: Stated) -> bool:
-    return (one.place, one.quantity, one.axes) == (other.place, other.quantity, other.axes)
+        row = _KnownRow.model_validate(given).model_dump(include=set(header))
+    except ValidationError as error:
+        raise ConfigurationError([
+            f"{one['loc'][0]} is {given.get(str(one['loc'][0]), '')!r}: {one['msg']}"
+            if one["loc"] else str(one["ctx"]["error"])
+            for one in error.errors()
+        ]) from None  # fmt: skip
+    axes = {name: row[name] for name in header[len(HEADER) :] if name in given}
+    return Stated(**{name: row[name] for name in HEADER}, axes=axes)

@@ -13,17 +13,21 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from analysis.publications.reference import FOLDER, Reference
-from analysis.records.cells import experiment_of
+from analysis.records.cells import cells_of, experiment_of, varying_axes
 from analysis.records.results import Results
+from analysis.words import axis_name, axis_value, count
 
 if TYPE_CHECKING:
     from analysis.rebuilt.rebuilt import Rebuilt
+
+LISTED = 6
 
 
 def rebuild(results: Results, reference: Reference | None) -> Rebuilt | None:
     """Rebuild what ``reference`` publishes, or the figures of an experiment without a publication.
 
-    Returns ``None`` where no module rebuilds it.  What was not measured stays empty and is named.
+    Returns ``None`` where no module rebuilds it.  What was not measured stays empty, and is named
+    below each table and figure.
 
     Raises:
         ConfigurationError: the manifest is not a run's.
@@ -35,6 +39,23 @@ def rebuild(results: Results, reference: Reference | None) -> Rebuilt | None:
     if reference is None and (FOLDER / f"{name}.csv").is_file():
         return None  # the module compares with the publication, which the experiment leaves out
     # Imported here: each brings pandas and Altair, which a command without figures need not load.
-    build: Callable[..., Rebuilt | None] | None
+    build: Callable[[Results, Reference | None], Rebuilt] | None
     build = getattr(import_module(module), "rebuild", None)
-    return build(results, reference) if build else None
+    return build(results, reference).with_note(name_absent(results)) if build else None
+
+
+def name_absent(results: Results) -> str:
+    """Return one sentence about the cells without any proven load; empty if there are none."""
+    cells = cells_of(results)
+    absent = [cell for cell in cells if not cell.proven]
+    if not absent:
+        return ""
+    names = varying_axes(cells) or ("page",)
+    listed = "; ".join(
+        ", ".join(f"{axis_name(n)} {axis_value(n, cell.axes.get(n))}" for n in names)
+        + f": {cell.status.replace('_', ' ')}"
+        for cell in absent[:LISTED]
+    )
+    more = f"; and {len(absent) - LISTED} more" if len(absent) > LISTED else ""
+    have = "has" if len(absent) == 1 else "have"
+    return f"{len(absent):,} of {count(len(cells), 'cell')} {have} no proven load ({listed}{more})."

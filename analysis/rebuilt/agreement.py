@@ -11,20 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from string import Formatter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from analysis.publications.reference import Claim, Reference
 from analysis.publications.stated import Stated
-from analysis.rebuilt.rebuilt import Agreement, Check
+from analysis.rebuilt.rebuilt import Check
 from analysis.rebuilt.sweep import plain
 from analysis.words import MISSING, axis_value, count, number, signed
 from testbed.base.errors import ConfigurationError
 
 LISTED = 6
 NOT_MEASURED = "These results hold no proven load for it."
-VERDICTS: dict[bool, Agreement] = {True: "agrees", False: "differs"}
 
 
 def check_claims(
@@ -46,39 +45,34 @@ def check_claims(
     Raises:
         ConfigurationError: a claim names a column that its table does not have.
     """
-    named = {claim.quantity for claim in reference.claims}
-    others = dict.fromkeys(one.quantity for one in reference.stated if one.quantity not in named)
-    for claim in (
-        *reference.claims,
-        # A quantity that no claim is about stands for itself wherever it is measured.
-        *(
-            Claim(says=name.replace("_", " "), quantity=name)
-            for name in others
-            if "cells" in tables and name in tables["cells"]
-        ),
-    ):
-        if claim.table in tables:
-            try:
-                yield from _Verdict(claim, reference, part, missing).give(tables[claim.table])
-            except (KeyError, pd.errors.UndefinedVariableError) as error:
-                raise ConfigurationError(
-                    [
-                        f"{reference.name}.toml: claim {claim.says!r}: {error}; table "
-                        f"{claim.table!r} has: {', '.join(map(str, tables[claim.table]))}"
-                    ]
-                ) from None
+    known = {claim.quantity for claim in reference.claims}
+    # A quantity that no claim is about stands for itself if it is measured.
+    plainly = [
+        Claim(says=name.replace("_", " "), quantity=name)
+        for name in dict.fromkeys(one.quantity for one in reference.stated)
+        if name not in known and name in tables.get("cells", ())
+    ]
+    for claim in (*reference.claims, *plainly):
+        if claim.table not in tables:
+            continue
+        table = tables[claim.table].reset_index(drop=True)
+        try:
+            yield from _Verdict(claim, reference, part, missing).give(table)
+        except (KeyError, pd.errors.UndefinedVariableError) as error:
+            names = ", ".join(str(name) for name in table)
+            raise ConfigurationError(
+                [
+                    f"{reference.name}.toml: claim {claim.says!r}: {error}; the table "
+                    f"{claim.table!r} has: {names}"
+                ]
+            ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """What a claim holds for, or does not: a cell or a group, and the cells that break it."""
+class _Unit(NamedTuple):
+    """A cell or a group of them that a claim is held to, and those of its cells that break it."""
 
     rows: pd.DataFrame
     broken: pd.DataFrame
-
-    @property
-    def holds(self) -> bool:
-        return self.broken.empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,39 +85,35 @@ class _Verdict:
     missing: str
 
     def give(self, table: pd.DataFrame) -> Iterator[Check]:
-        claim = self.claim
-        cells = _meeting(table.reset_index(drop=True), claim.cells)
-        if claim.quantity:
-            yield from self._stated(cells)
-        elif claim.ours:
-            yield from (self._single(unit) for unit in self._units(cells))
-        else:
-            yield self._count(claim.place, claim.says, list(self._units(cells)))
-
-    def _stated(self, cells: pd.DataFrame) -> Iterator[Check]:
-        """Compare the stated values of the quantity, one by one or counted at each place."""
-        places: dict[str, tuple[Stated, list[_Unit]]] = {}
-        for stated in self.reference.select(self.claim.quantity):
-            rows = self._cells_of(stated, cells)
-            if not self.claim.counted:
-                yield self._compare(stated, rows)
+        claim, cells = self.claim, _meeting(table, self.claim.cells)
+        counted: dict[tuple[str, str], list[_Unit]] = {}
+        if claim.ours:
+            yield from map(self._single, self._units(cells))
+        elif not claim.quantity:
+            counted[claim.place, claim.says] = list(self._units(cells))
+        for stated in self.reference.select(claim.quantity):
+            rows, broken = self._beside(stated, cells)
+            if not claim.counted:
+                yield self._compare(stated, _Unit(rows, broken))
                 continue
-            outside = self._outside(stated, rows)
-            units = places.setdefault(stated.place, (stated, []))[1]
-            units += [_Unit(row, row[row.index.isin(outside.index)]) for row in _each(rows)]
-        for place, (stated, units) in places.items():
-            said = pd.DataFrame([{"stated": stated.bound, **stated.axes}])
-            yield self._count(place, fill(self.claim.says, said), units)
+            says = fill(claim.says, pd.DataFrame([{"stated": stated.bound}]))
+            counted.setdefault((stated.place, says), []).extend(
+                _Unit(row, row[row.index.isin(broken.index)]) for row in _each(rows)
+            )
+        for (place, says), units in counted.items():
+            yield self._count(place, says, units)
 
-    def _cells_of(self, stated: Stated, cells: pd.DataFrame) -> pd.DataFrame:
-        """Select the measured cells that have the knobs of ``stated``, with derived columns."""
+    def _beside(self, stated: Stated, cells: pd.DataFrame) -> _Unit:
+        """Select the cells that have the knobs of ``stated``, and those that disagree with it."""
         if cells.empty:
-            return cells
+            return _Unit(cells, cells)
         for name, value in stated.axes.items():
             column = cells[name].replace(self.reference.variants) if name == "page" else cells[name]
             cells = cells[column.isna() if value is None else column == value]
-        cells = cells.dropna(subset=[self._column]).assign(stated=stated.bound)
-        return self._derived(cells)
+        name = self.claim.measured or self.claim.quantity
+        cells = cells.dropna(subset=[name])
+        rows = self._derived(cells.assign(stated=stated.bound, measured=cells[name]))
+        return _Unit(rows, rows[[not agrees(stated, value) for value in rows["measured"]]])
 
     def _derived(self, cells: pd.DataFrame) -> pd.DataFrame:
         for name, expression in self.claim.derived.items():
@@ -131,28 +121,8 @@ class _Verdict:
             cells = cells.assign(**{name: values})
         return cells
 
-    @property
-    def _column(self) -> str:
-        return self.claim.measured or self.claim.quantity
-
-    def _outside(self, stated: Stated, rows: pd.DataFrame) -> pd.DataFrame:
-        return rows if rows.empty else rows[~rows[self._column].map(lambda v: agrees(stated, v))]
-
-    def _compare(self, stated: Stated, rows: pd.DataFrame) -> Check:
-        """Set the value of each of ``rows``, or their range, beside the stated one."""
-        known = pd.DataFrame([stated.axes]) if rows.empty else rows
-        what, said = self._what(fill(self.claim.says, known)), in_words(stated)
-        if rows.empty:
-            return Check(stated.place, what, said, MISSING, "not measured", self.missing)
-        ours = [float(value) for value in rows[self._column]]
-        outside = self._outside(stated, rows)
-        text = span(ours, places_of(stated) + 1, stated.unit)
-        if outside.empty and stated.value is None and not all(_within(stated, v, 0) for v in ours):
-            text = f"{text} (rounded as it was stated)"
-        return Check(stated.place, what, said, text, VERDICTS[outside.empty], self._why(outside))
-
     def _units(self, cells: pd.DataFrame) -> Iterator[_Unit]:
-        """Divide ``cells`` into what the claim holds for or does not."""
+        """Divide ``cells`` into those that the claim is held to one by one, or in groups."""
         if cells.empty:
             return
         claim, cells = self.claim, self._derived(cells)
@@ -163,57 +133,72 @@ class _Verdict:
             yield from (_Unit(row, row[~row.index.isin(held)]) for row in _each(kept))
             return
         column = claim.rises or claim.falls
-        known = cells.dropna(subset=[column]).sort_values(claim.along, kind="stable")
-        for _, rows in known.groupby(claim.each, sort=False):
+        ordered = cells.dropna(subset=[column]).sort_values(claim.along, kind="stable")
+        for _, rows in ordered.groupby(claim.each, sort=False):
             steps = rows.iloc[[0, -1]] if claim.ends else rows
             values = steps[column] if claim.rises else -steps[column]
             wrong = [False, *(after <= before for before, after in pairwise(values))]
             if len(rows) > 1:
                 yield _Unit(steps, steps[wrong])
 
+    def _compare(self, stated: Stated, unit: _Unit) -> Check:
+        """Set the values of a unit, or their range, beside the stated one."""
+        rows, broken = unit
+        what = fill(self.claim.says, pd.DataFrame([stated.axes]) if rows.empty else rows)
+        if rows.empty:
+            return self._check(stated.place, what, in_words(stated), None, self.missing)
+        ours = [float(value) for value in rows["measured"]]
+        text = span(ours, places_of(stated) + 1, stated.unit)
+        if broken.empty and stated.value is None and not all(_within(stated, v, 0) for v in ours):
+            text = f"{text} (rounded as it was stated)"
+        return self._check(stated.place, what, in_words(stated), text, broken)
+
     def _single(self, unit: _Unit) -> Check:
         """Return the check of one cell or group, with what is stated of it and ours."""
-        claim = self.claim
-        place, what = fill(claim.place, unit.rows), self._what(fill(claim.says, unit.rows))
-        stated = ", ".join(fill(claim.stated, step) for step in _each(unit.rows))
-        missing = [str(one) for one in unit.rows.get("missing", ()) if plain(one)]
-        if missing:
-            return Check(place, what, stated, MISSING, "not measured", missing[0])
-        ours = ", ".join(fill(claim.ours, step) for step in _each(unit.rows))
-        return Check(place, what, stated, ours, VERDICTS[unit.holds], self._why(unit.broken))
+        claim, (rows, broken) = self.claim, unit
+        place, what = fill(claim.place, rows), fill(claim.says, rows)
+        stated, ours = (
+            ", ".join(fill(template, step) for step in _each(rows))
+            for template in (claim.stated, claim.ours)
+        )
+        for reason in rows.get("missing", ()):
+            if plain(reason):
+                return self._check(place, what, stated, None, str(reason))
+        return self._check(place, what, stated, ours, broken)
 
     def _count(self, place: str, says: str, units: Sequence[_Unit]) -> Check:
         """Count the units for which the claim holds; the others are named."""
         if not units:
-            return Check(place, self._what(says), "yes", MISSING, "not measured", self.missing)
-        broken = [unit for unit in units if not unit.holds]
-        ours = f"in {len(units) - len(broken)} of {len(units)}"
-        if broken:
-            named = "; ".join(self._name(unit) for unit in broken[:LISTED])
-            more = f"; and {len(broken) - LISTED} more" if len(broken) > LISTED else ""
-            ours = f"{ours}; not in {named}{more}"
-        wrong = pd.concat([unit.broken for unit in broken]) if broken else pd.DataFrame()
-        return Check(place, self._what(says), "yes", ours, VERDICTS[not broken], self._why(wrong))
+            return self._check(place, says, "yes", None, self.missing)
+        wrong = [unit for unit in units if not unit.broken.empty]
+        ours = f"in {len(units) - len(wrong)} of {len(units)}"
+        if not wrong:
+            return self._check(place, says, "yes", ours, pd.DataFrame())
+        named = "; ".join(self._name(unit.rows) for unit in wrong[:LISTED])
+        more = f"; and {len(wrong) - LISTED} more" if len(wrong) > LISTED else ""
+        broken = pd.concat([unit.broken for unit in wrong])
+        return self._check(place, says, "yes", f"{ours}; not in {named}{more}", broken)
 
-    def _name(self, unit: _Unit) -> str:
-        name = fill(self.claim.row, unit.rows)
-        if not self.claim.step:
-            return name
-        return f"{name} ({', '.join(fill(self.claim.step, step) for step in _each(unit.rows))})"
+    def _name(self, rows: pd.DataFrame) -> str:
+        steps = ", ".join(fill(self.claim.step, step) for step in _each(rows))
+        return f"{fill(self.claim.row, rows)} ({steps})" if steps else fill(self.claim.row, rows)
 
-    def _what(self, says: str) -> str:
-        return f"{says}, {self.part}" if self.part else says
-
-    def _why(self, broken: pd.DataFrame) -> str:
-        """Return why the cells ``broken`` differ: the claim's reason, then the differences."""
-        if broken.empty:
-            return ""
-        said = [fill(self.claim.why, broken)] if self.claim.why else []
-        return " ".join(said + [
+    def _check(
+        self, place: str, says: str, stated: str, ours: str | None, why: pd.DataFrame | str
+    ) -> Check:
+        """Return the check; ``why`` is the cells that disagree, or why ours is missing."""
+        what = f"{says}, {self.part}" if self.part else says
+        if ours is None or isinstance(why, str):
+            return Check(place, what, stated, MISSING, "not measured", str(why))
+        if why.empty:
+            return Check(place, what, stated, ours, "agrees")
+        reasons = [fill(self.claim.why, why)] if self.claim.why else []
+        reasons += [
             f"See \u201c{one.what}\u201d."
             for one in self.claim.see
-            if not _meeting(broken, one.cells).empty
-        ])  # fmt: skip
+            if not _meeting(why, one.cells).empty
+        ]
+        return Check(place, what, stated, ours, "differs", " ".join(reasons))
 
 
 def _meeting(cells: pd.DataFrame, condition: str) -> pd.DataFrame:

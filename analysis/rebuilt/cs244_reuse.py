@@ -18,7 +18,7 @@ from analysis import plot
 from analysis.publications.reference import Reference
 from analysis.rebuilt.agreement import check_claims
 from analysis.rebuilt.rebuilt import Figure, Grid, Rebuilt
-from analysis.rebuilt.sweep import name_absent, plain, rounded
+from analysis.rebuilt.sweep import grid_of, plain
 from analysis.records.cells import cells_of, varying_axes
 from analysis.records.results import Results
 from analysis.tables.rows import trimmed
@@ -30,6 +30,15 @@ COLUMNS = ("resources_per_connection", "page", "rtt_ms", "runs",
            "plt_without_tfo_s", "plt_with_tfo_s", "improvement_pct")  # fmt: skip
 ORDER = (2.0, 1.0, 100.0)
 """In which the reproduction shows its tables; other numbers follow."""
+GRID = {
+    "page_part": "Page",
+    "rtt_ms": "RTT (ms)",
+    "runs": "Runs",
+    "off_s": "PLT without Fast Open (s)|3",
+    "on_s": "PLT with Fast Open (s)|3",
+    "improvement_pct": "Improvement (%)|1",
+    "opened": "Connections",
+}
 KEY = "Resources per connection"
 REUSE = "requests_per_connection"
 OWN_AXES = ("page", "rtt_ms", REUSE)
@@ -43,11 +52,10 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     rows = average_pairs(make_table(cells, reference).pairs, others)
     order = [*ORDER, *sorted(set(rows["reuse"]) - set(ORDER))]
     rows = rows.sort_values("reuse", key=lambda reuse: reuse.map(order.index), kind="stable")
-    absent = name_absent(results)
     return Rebuilt(
         "The CS244'15 reproduction: resources per connection",
-        tables=tuple(_grid(one, absent) for _, one in rows.groupby("reuse", sort=False)),
-        figures=_figures(rows, absent),
+        tables=tuple(_grid(one) for _, one in rows.groupby("reuse", sort=False)),
+        figures=_figures(rows),
         checks=tuple(check_claims(reference, {"cells": rows})),
         files={FILE: render_csv(rows)},
     )
@@ -56,11 +64,11 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
 def average_pairs(pairs: Sequence[Pair], others: Sequence[str] = ()) -> pd.DataFrame:
     """Return one row for each of ``pairs``: mean load times over the runs that both arms have.
 
-    Columns: the knobs of OWN_AXES; ``part`` (the values of ``others``, swept knobs that the
-    reproduction does not know), ``name``, ``resources`` and ``reuse`` (REUSE as a word and as a
-    number); ``runs``, ``off_s``, ``on_s`` and ``improvement_pct``, NaN where not measured;
-    ``opened``, the median number of connections of all proven loads; and
-    ``requests_per_connection_most``, the most requests on one of them.
+    Columns: the knobs of OWN_AXES; ``part``, the values of ``others``, swept knobs that the
+    reproduction does not know; ``page_part`` and ``name``, the page and the row with it;
+    ``resources`` and ``reuse``, REUSE as a word and as a number; ``runs``, ``off_s``, ``on_s`` and
+    ``improvement_pct``, NaN where not measured; ``opened``, the median number of connections of all
+    proven loads; and ``requests_per_connection_most``, the most requests on one of them.
     """
     rows = []
     for pair in pairs:
@@ -75,6 +83,7 @@ def average_pairs(pairs: Sequence[Pair], others: Sequence[str] = ()) -> pd.DataF
         rows.append({
             **axes,
             "part": part,
+            "page_part": ", ".join(filter(None, (str(axes["page"]), part))),
             "name": ", ".join(filter(None, known)),
             "resources": "unlimited" if reuse == UNLIMITED else f"{reuse:g}",
             "reuse": reuse,
@@ -85,7 +94,7 @@ def average_pairs(pairs: Sequence[Pair], others: Sequence[str] = ()) -> pd.DataF
             "opened": statistics.median(opened) if opened else None,
             "requests_per_connection_most": max((one for one in served if one), default=None),
         })  # fmt: skip
-    names = (*OWN_AXES, "part", "name", "resources", "reuse", "runs", "off_s", "on_s",
+    names = (*OWN_AXES, "part", "page_part", "name", "resources", "reuse", "runs", "off_s", "on_s",
              "improvement_pct", "opened", "requests_per_connection_most")  # fmt: skip
     return pd.DataFrame(rows, columns=list(names))
 
@@ -123,47 +132,22 @@ def render_csv(rows: pd.DataFrame) -> str:
     return text.getvalue()
 
 
-def _grid(rows: pd.DataFrame, absent: str) -> Grid:
+def _grid(rows: pd.DataFrame) -> Grid:
     reuse = rows["reuse"].iloc[0]
     served = "any number of resources" if reuse == UNLIMITED else count(int(reuse), "resource")
-    return Grid(
-        f"Results with {served} per connection",
-        (
-            *("Page", "RTT (ms)", "Runs", "PLT without Fast Open (s)", "PLT with Fast Open (s)"),
-            *("Improvement (%)", "Connections"),
-        ),
-        tuple(
-            (
-                page,
-                float(row["rtt_ms"]),
-                row["runs"],
-                rounded(row["off_s"], 3),
-                rounded(row["on_s"], 3),
-                rounded(row["improvement_pct"], 1),
-                plain(row["opened"]),
-            )
-            for page, row in zip(_pages(rows), rows.to_dict("records"), strict=True)
-        ),
-        f"Means over the runs that both arms have. {absent}".strip(),
-    )
+    title = f"Results with {served} per connection"
+    return grid_of(rows, title, GRID, "Means over the runs that both arms have.")
 
 
-def _figures(rows: pd.DataFrame, absent: str) -> tuple[Figure, ...]:
-    points = rows.assign(page=_pages(rows)).rename(columns={"resources": KEY})
+def _figures(rows: pd.DataFrame) -> tuple[Figure, ...]:
+    points = rows.drop(columns="page").rename(columns={"resources": KEY, "page_part": "page"})
     points = points.dropna(subset="improvement_pct").astype({"improvement_pct": float})
     if points.empty:
         return ()
     chart = plot.lines(points, x="rtt_ms", y="improvement_pct", color=KEY, facet="page")
     caption = (
         "How much sooner each page loads with Fast Open, in percent of the mean time without, "
-        f"over the round-trip time, by the number of resources that a connection serves. {absent}"
+        "over the round-trip time, by the number of resources that a connection serves."
     )
     title = "Improvement by resources per connection"
-    return (Figure("cs244-improvement", title, chart, caption.strip()),)
-
-
-def _pages(rows: pd.DataFrame) -> list[str]:
-    """Return each row's page, with the values of other swept knobs."""
-    return [
-        ", ".join(filter(None, names)) for names in zip(rows["page"], rows["part"], strict=True)
-    ]
+    return (Figure("cs244-improvement", title, chart, caption),)

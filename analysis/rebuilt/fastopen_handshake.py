@@ -20,12 +20,11 @@ from analysis.publications.reference import Reference
 from analysis.rebuilt.agreement import NOT_MEASURED, check_claims
 from analysis.rebuilt.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.rebuilt.sweep import (
-    name_absent,
+    grid_of,
     named,
     plain,
     proven_records,
     published_for,
-    rounded,
     split_loads,
     titled,
 )
@@ -41,14 +40,22 @@ SERVED = ("connect", "send", "wait", "receive")
 # The distributions by the names that the figures' keys have room for.
 COLD, BARE, ALL, FAST = "cold", "cold, no handshake", "all", "cold, Fast Open"
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
-QUANTILE_NAMES = [f"p{q * 100:g}_ms" for q in QUANTILES]
 PERCENTILES = [p / 100 for p in range(10, 91)]
+QUANTILE_GRID = {
+    "rtt_ms": "RTT (ms)",
+    "requests": "Requests",
+    "n": "n",
+    **{f"p{q * 100:g}_ms": f"{q * 100:g}th percentile (ms)|1" for q in QUANTILES},
+}
 SHARES = {
-    "fresh_pct": "On new connections (%)",
-    "cold_pct": "Handshake, cold requests (%)",
-    "all_pct": "Handshake, all requests (%)",
-    "handshake_ms": "Median handshake (ms)",
-    "cold_ms": "Median cold request (ms)",
+    "page": "Page",
+    "rtt_ms": "RTT (ms)",
+    "requests": "Requests",
+    "fresh_pct": "On new connections (%)|1",
+    "cold_pct": "Handshake, cold requests (%)|1",
+    "all_pct": "Handshake, all requests (%)|1",
+    "handshake_ms": "Median handshake (ms)|1",
+    "cold_ms": "Median cold request (ms)|1",
 }
 
 
@@ -56,7 +63,6 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """Return both figures as tables and drawings, and the checks of what the text states."""
     found = gather_exchanges(results)
     unknown = _name_unknown(found)
-    note = " ".join(part for part in (name_absent(results), unknown) if part)
     tables: list[Grid] = []
     figures: list[Figure] = []
     checks: list[Check] = []
@@ -64,8 +70,10 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
         plainly = without_fast_open(frame)
         if plainly.empty:
             continue
-        tables += [_share_grid(plainly, part, note), _quantile_grid(frame, part, note)]
-        figures += _figures(frame, part, note)
+        title = titled("Figure 2: request latency, all pages together", part)
+        tables.append(_share_grid(plainly, part, unknown))
+        tables.append(grid_of(quantiles(frame), title, QUANTILE_GRID, unknown))
+        figures += _figures(frame, part, unknown)
         for rtt_ms, one in published_for(plainly, reference).groupby("rtt_ms"):
             at = titled(f"at RTT {axis_value('rtt_ms', plain(rtt_ms))}", part)
             checks += check_claims(reference, measured(one), at)
@@ -193,7 +201,7 @@ def shares(frame: pd.DataFrame) -> pd.DataFrame:
             "handshake_ms": cold["handshake_ms"].median(),
             "cold_ms": cold[basis].median(),
         })  # fmt: skip
-    return pd.DataFrame(rows, columns=["page", "rtt_ms", "requests", *SHARES])
+    return pd.DataFrame(rows, columns=list(SHARES))
 
 
 def distributions(frame: pd.DataFrame) -> pd.DataFrame:
@@ -217,14 +225,15 @@ def distributions(frame: pd.DataFrame) -> pd.DataFrame:
 def quantiles(frame: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each RTT and distribution, all pages together.
 
-    Columns: ``rtt_ms``, ``requests``, ``n``, and QUANTILE_NAMES.
+    Columns: ``rtt_ms``, ``requests``, ``n``, and ``p10_ms`` to ``p90_ms``.
     """
     rows: list[dict[str, Any]] = []
     for rtt_ms, part in distributions(frame).groupby("rtt_ms"):
         for name, one in part.groupby("requests", sort=False):
-            found = zip(QUANTILE_NAMES, one["latency_ms"].quantile(QUANTILES), strict=True)
-            rows.append({"rtt_ms": rtt_ms, "requests": name, "n": len(one), **dict(found)})
-    return pd.DataFrame(rows, columns=["rtt_ms", "requests", "n", *QUANTILE_NAMES])
+            found = one["latency_ms"].quantile(QUANTILES)
+            values = (rtt_ms, name, len(one), *found)
+            rows.append(dict(zip(QUANTILE_GRID, values, strict=True)))
+    return pd.DataFrame(rows, columns=list(QUANTILE_GRID))
 
 
 def largest_share_pct(frame: pd.DataFrame) -> float:
@@ -277,33 +286,8 @@ def _share_grid(frame: pd.DataFrame, part: str, note: str) -> Grid:
         said = "Latency is as a server sees it: handshake, request and response."
     else:
         said = "Latency holds waits for names and free connections: not all loads have a HAR."
-    return Grid(
-        titled("Figure 1: share of the handshake in request latency", part),
-        ("Page", "RTT (ms)", "Requests", *SHARES.values()),
-        tuple(
-            (
-                *(str(row["page"]), plain(row["rtt_ms"]), int(row["requests"])),
-                *(rounded(row[name], 1) for name in SHARES),
-            )
-            for _, row in shares(frame).iterrows()
-        ),
-        f"{said} {note}".strip(),
-    )
-
-
-def _quantile_grid(frame: pd.DataFrame, part: str, note: str) -> Grid:
-    return Grid(
-        titled("Figure 2: request latency, all pages together", part),
-        ("RTT (ms)", "Requests", "n", *(f"{q * 100:g}th percentile (ms)" for q in QUANTILES)),
-        tuple(
-            (
-                *(plain(row["rtt_ms"]), str(row["requests"]), int(row["n"])),
-                *(rounded(row[name], 1) for name in QUANTILE_NAMES),
-            )
-            for _, row in quantiles(frame).iterrows()
-        ),
-        note,
-    )
+    title = titled("Figure 1: share of the handshake in request latency", part)
+    return grid_of(shares(frame), title, SHARES, f"{said} {note}".strip())
 
 
 def _figures(frame: pd.DataFrame, part: str, note: str) -> Iterator[Figure]:

@@ -16,7 +16,6 @@ from analysis import plot
 from analysis.publications.reference import Published, Reference
 from analysis.rebuilt.agreement import check_claims
 from analysis.rebuilt.rebuilt import Figure, Rebuilt
-from analysis.rebuilt.sweep import name_absent
 from analysis.records.cells import Axes, Spread, cells_of, varying_axes
 from analysis.records.results import Results
 from analysis.tables.table import PAIR_AXIS, Pair, make_table
@@ -32,7 +31,7 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     others = [n for n in varying_axes(cells) if n not in ("page", "rtt_ms", PAIR_AXIS)]
     return Rebuilt(
         "Table 1 of the TCP Fast Open paper, row by row",
-        figures=_figures(pairs, others, name_absent(results)),
+        figures=_figures(pairs, others),
         checks=tuple(check_claims(reference, measured(pairs, others, reference))),
     )
 
@@ -112,7 +111,7 @@ def _percent(spread: Spread) -> str:
     return f"{median} ({number(spread.low, 1)} to {number(spread.high, 1)}, n = {spread.n})"
 
 
-def _figures(pairs: Sequence[Pair], others: Sequence[str], absent: str) -> tuple[Figure, ...]:
+def _figures(pairs: Sequence[Pair], others: Sequence[str]) -> tuple[Figure, ...]:
     rows = []
     for pair in pairs:
         page = name_row(pair.axes, ["page", *others])
@@ -133,7 +132,7 @@ def _figures(pairs: Sequence[Pair], others: Sequence[str], absent: str) -> tuple
     caption = (
         "How much sooner each page loads with Fast Open, in percent of the time without, over the "
         "round-trip time: ours (the median of all seeds, and their range if there are several) "
-        f"and the published numbers. {absent}"
+        "and the published numbers."
     )
     title = "Improvement of page load time by Fast Open"
-    return (Figure("table1-improvement", title, chart, caption.strip()),)
+    return (Figure("table1-improvement", title, chart, caption),)

@@ -1,8 +1,8 @@
-"""What a publication's tables and figures look like when they are rebuilt from records."""
+"""Rebuilt publications: tables, figures, and stated values beside ours."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:  # a notebook or a report imports Altair; the words for a table need not
@@ -26,7 +26,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A rebuilt figure; ``name`` is short, for a file or an anchor, and ``caption`` says it all."""
+    """A rebuilt figure; ``name`` is short, for a file or an anchor; ``caption`` explains it."""
 
     name: str
     title: str
@@ -55,3 +55,11 @@ class Rebuilt:
     figures: tuple[Figure, ...] = ()
     checks: tuple[Check, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
+
+    def with_note(self, note: str) -> Rebuilt:
+        """Return the same with ``note`` below each table and figure."""
+        return replace(
+            self,
+            tables=tuple(replace(t, note=f"{t.note} {note}".strip()) for t in self.tables),
+            figures=tuple(replace(f, caption=f"{f.caption} {note}".strip()) for f in self.figures),
+        )

@@ -15,12 +15,10 @@ from analysis.publications.reference import Reference
 from analysis.rebuilt.rebuilt import Figure, Grid, Rebuilt
 from analysis.rebuilt.sweep import (
     RUN,
+    grid_of,
     ladder,
-    name_absent,
     named,
-    plain,
     proven_loads,
-    rounded,
     split_loads,
     titled,
 )
@@ -46,7 +44,6 @@ COMPARED = {
 
 def rebuild(results: Results, _: Reference | None) -> Rebuilt:
     """Return two maps for each page, and the table of what each mechanism saves alone."""
-    absent = name_absent(results)
     tables: list[Grid] = []
     figures: list[Figure] = []
     for part, loads in split_loads(proven_loads(results), AXES):
@@ -60,9 +57,9 @@ def rebuild(results: Results, _: Reference | None) -> Rebuilt:
         for window in larger or [least]:
             pair = frame[frame[WINDOW].isin([least, window])]
             name = f"a window of {window:g}" if len(larger) > 1 else ""
-            tables.append(_grid(pair, ", ".join(filter(None, (part, name))), absent))
+            tables.append(_grid(pair, ", ".join(filter(None, (part, name)))))
         for page, one in frame.groupby("page", sort=False):
-            figures += _maps(one, f"{page}, {part}".strip(", "), absent)
+            figures += _maps(one, f"{page}, {part}".strip(", "))
     title = "Where reuse, the initial window and Fast Open pay"
     return Rebuilt(title, tuple(tables), tuple(figures))
 
@@ -96,42 +93,28 @@ def mechanism_savings(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _grid(frame: pd.DataFrame, part: str, absent: str) -> Grid:
+def _grid(frame: pd.DataFrame, part: str) -> Grid:
     reuse, windows = ladder(frame[REUSE]), ladder(frame[WINDOW])
     note = (
         "Each alone against the load without Fast Open, with "
         f"{_requests(reuse[0])} on a connection and a window of {windows[0]}: Fast Open on, "
         f"{_requests(reuse[-1])} on a connection, or a window of {windows[-1]}. "
-        "Fast Open after the others: what it saves of a load that has both. " + absent
+        "Fast Open after the others: what it saves of a load that has both."
     )
-    rows = tuple(
-        (
-            str(row["page"]),
-            plain(row["rtt_ms"]),
-            rounded(row["base_s"], 3),
-            *(rounded(row[name], 1) for name in COMPARED),
-            _most(row),
-        )
-        for _, row in mechanism_savings(frame).iterrows()
-    )
-    columns = (
-        *("Page", "RTT (ms)", "Load without any (s)"),
-        *(f"{name[0].upper()}{name[1:]} (%)" for name in COMPARED),
-        "Pays most",
-    )
-    return Grid(titled("What each mechanism saves", part), columns, rows, note.strip())
+    savings = mechanism_savings(frame)
+    alone = savings[list(ALONE)]
+    # Of all three known: the one that saves most, if any saves anything.
+    most = alone.dropna().idxmax(axis="columns").where(alone.max(axis="columns") > 0, "none")
+    columns = {
+        **{"page": "Page", "rtt_ms": "RTT (ms)", "base_s": "Load without any (s)|3"},
+        **{name: f"{name[0].upper()}{name[1:]} (%)|1" for name in COMPARED},
+        "most": "Pays most",
+    }
+    title = titled("What each mechanism saves", part)
+    return grid_of(savings.assign(most=most), title, columns, note)
 
 
-def _most(row: pd.Series[Any]) -> str | None:
-    """Return the mechanism that saves most alone, if all three are known and any saves anything."""
-    known = {name: plain(row[name]) for name in ALONE}
-    if None in known.values():
-        return None
-    best = max(known, key=lambda name: known[name])
-    return best if known[best] > 0 else "none"
-
-
-def _maps(frame: pd.DataFrame, label: str, absent: str) -> list[Figure]:
+def _maps(frame: pd.DataFrame, label: str) -> list[Figure]:
     names = [
         f"{'any' if reuse == UNLIMITED else f'{reuse:g}'}, {window:g}"
         for reuse, window in zip(frame[REUSE], frame[WINDOW], strict=True)
@@ -148,7 +131,7 @@ def _maps(frame: pd.DataFrame, label: str, absent: str) -> list[Figure]:
             value="plt_s",
         ),
         f"Page load time of {label} in s by round-trip time, requests per connection, initial "
-        f"window and Fast Open. {absent}".strip(),
+        "window and Fast Open.",
     )
     known = ["page", "rtt_ms", REUSE, WINDOW, KEY, *RUN]
     off, on = (frame[frame[TFO] == arm][[*known, "plt_s"]] for arm in (False, True))
@@ -163,8 +146,7 @@ def _maps(frame: pd.DataFrame, label: str, absent: str) -> list[Figure]:
         plot.heatmap(
             savings.assign(saving_pct=gain), x="rtt_ms", y=KEY, value="saving_pct", diverging=True
         ),
-        f"Page load time of {label} saved by Fast Open, in percent of the time without "
-        f"({ranged}). {absent}".strip(),
+        f"Page load time of {label} saved by Fast Open, in percent of the time without ({ranged}).",
     )
     return [saved, times]
 

@@ -15,13 +15,12 @@ from analysis.publications.reference import Reference
 from analysis.rebuilt.agreement import check_claims
 from analysis.rebuilt.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.rebuilt.sweep import (
+    grid_of,
     ladder,
-    name_absent,
     named,
     proven_loads,
     proven_records,
     published_for,
-    rounded,
     split_loads,
     titled,
 )
@@ -43,7 +42,7 @@ USUAL_REQUEST_BYTES = 400
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """Return a table and a figure for each RTT, and the checks of the stated durations."""
-    loads, absent = with_model(results), name_absent(results)
+    loads = with_model(results)
     tables: list[Grid] = []
     figures: list[Figure] = []
     checks: list[Check] = []
@@ -52,8 +51,8 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
             one = frame[frame["rtt_ms"] == rtt_ms]
             place = FIGURES.get(rtt_ms, "As Figures 2 and 3")
             title = titled(f"{place}: RTT {axis_value('rtt_ms', rtt_ms)}", part)
-            tables.append(_grid(one, title, absent))
-            figures.append(_figure(one, title, named(f"initcwnd-{rtt_ms:g}ms", part), absent))
+            tables.append(_grid(one, title))
+            figures.append(_figure(one, title, named(f"initcwnd-{rtt_ms:g}ms", part)))
         measured = {
             "cells": durations(published_for(frame, reference)),
             "loads": frame.sort_values("model_gap_pct", key=abs, ascending=False, kind="stable"),
@@ -111,34 +110,19 @@ def _request_bytes(record: Record, folder: Path) -> int:
     return size if isinstance(size, int) and size > 0 else USUAL_REQUEST_BYTES
 
 
-def _grid(frame: pd.DataFrame, title: str, absent: str) -> Grid:
+def _grid(frame: pd.DataFrame, title: str) -> Grid:
     """Return one row for each window: of each file the duration, the model's, and the gap."""
-    ours, model = (
-        frame.groupby([WINDOW, "page"])[values].median().unstack()
-        for values in ("plt_s", "model_s")
-    )
-    files = list(ours.median().sort_values(kind="stable").index)
-    gaps = (ours / model - 1) * 100
-    columns = [
-        name
-        for page in files
-        for name in (f"{page} (s)", f"{page}, model (s)", f"{page}, ours minus model (%)")
-    ]
-    rows = tuple(
-        (
-            int(window),
-            *(
-                rounded(table.at[window, page], places)
-                for page in files
-                for table, places in ((ours, 3), (model, 3), (gaps, 2))
-            ),
-        )
-        for window in ours.index
-    )
-    return Grid(title, ("Initial window (segments)", *columns), rows, absent)
+    found = frame.groupby([WINDOW, "page"])[["plt_s", "model_s"]].median()
+    found["gap_pct"] = (found["plt_s"] / found["model_s"] - 1) * 100
+    table: pd.DataFrame = found.unstack()  # type: ignore[assignment]
+    heads = {"plt_s": " (s)|3", "model_s": ", model (s)|3", "gap_pct": ", ours minus model (%)|2"}
+    files = frame.groupby("page")["plt_s"].median().sort_values(kind="stable").index
+    columns = {f"{name} {page}": f"{page}{heads[name]}" for page in files for name in heads}
+    table.columns = pd.Index([" ".join(names) for names in table.columns])
+    return grid_of(table.reset_index(), title, {WINDOW: "Initial window (segments)", **columns})
 
 
-def _figure(frame: pd.DataFrame, title: str, name: str, absent: str) -> Figure:
+def _figure(frame: pd.DataFrame, title: str, name: str) -> Figure:
     points, line = (
         frame.rename(columns={column: "duration_s", "page": "file"}).dropna(subset="duration_s")
         for column in ("plt_s", "model_s")
@@ -152,6 +136,6 @@ def _figure(frame: pd.DataFrame, title: str, name: str, absent: str) -> Figure:
     )
     caption = (
         "Duration of the transfer of one file over a new connection, handshake included, by the "
-        f"server's initial window. Dashed: what slow start predicts in closed form. {absent}"
+        "server's initial window. Dashed: what slow start predicts in closed form."
     )
-    return Figure(name, title, chart, caption.strip())
+    return Figure(name, title, chart, caption)

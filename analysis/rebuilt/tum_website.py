@@ -13,12 +13,10 @@ from analysis.rebuilt.agreement import check_claims
 from analysis.rebuilt.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.rebuilt.sweep import (
     RUN,
-    name_absent,
+    grid_of,
     named,
-    plain,
     proven_loads,
     published_for,
-    rounded,
     split_loads,
     titled,
 )
@@ -32,7 +30,6 @@ NEITHER, *MECHANISMS = "neither", "Fast Open", "larger window", "both"
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """Return one table of both figures, both figures, and the checks of what the text states."""
-    absent = name_absent(results)
     tables: list[Grid] = []
     figures: list[Figure] = []
     checks: list[Check] = []
@@ -40,8 +37,8 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
         loads = with_savings(frame)
         for page, one in loads.groupby("page", sort=False):
             label = part if loads["page"].nunique() == 1 else f"{page}, {part}".strip(", ")
-            tables.append(_grid(one, label, absent))
-            figures += _figures(one, label, absent)
+            tables.append(_grid(one, label))
+            figures += _figures(one, label)
         arms = medians(published_for(loads, reference))
         checks += check_claims(reference, {"arms": arms, "sites": by_site(arms)}, part)
     title = "A test website with Fast Open and a larger initial window"
@@ -96,34 +93,31 @@ def by_site(arms: pd.DataFrame) -> pd.DataFrame:
     }, index=table.index).reset_index()  # fmt: skip
 
 
-def _grid(loads: pd.DataFrame, label: str, absent: str) -> Grid:
+def _grid(loads: pd.DataFrame, label: str) -> Grid:
     """Return one row for each RTT: the load time of each arm, then each improvement."""
-    arms = list(dict.fromkeys(loads["arm"]))
-    found = loads.groupby(["rtt_ms", "arm"])[["plt_s", "improvement"]].median().unstack()
-    gained = [arm for arm in arms if found["improvement", arm].notna().any()]
-    columns = (
-        "RTT (ms)",
-        *(f"{arm} (s)" for arm in arms),
-        *(f"Improvement: {arm} (%)" for arm in gained),
+    arms = dict.fromkeys(loads["arm"])
+    times, gains = (
+        loads.pivot_table(index="rtt_ms", columns="arm", values=value, aggfunc="median")
+        for value in ("plt_s", "improvement")
     )
-    rows = tuple(
-        (
-            plain(rtt_ms),
-            *(rounded(row["plt_s", arm], 3) for arm in arms),
-            *(rounded(row["improvement", arm], 1) for arm in gained),
-        )
-        for rtt_ms, row in found.iterrows()
+    return grid_of(
+        times.join(gains.add_suffix(" gain")).reset_index(),
+        titled("Figures 4 and 5", label),
+        {
+            "rtt_ms": "RTT (ms)",
+            **{arm: f"{arm} (s)|3" for arm in arms},
+            **{f"{arm} gain": f"Improvement: {arm} (%)|1" for arm in arms if arm in gains},
+        },
     )
-    return Grid(titled("Figures 4 and 5", label), columns, rows, absent)
 
 
-def _figures(loads: pd.DataFrame, label: str, absent: str) -> list[Figure]:
+def _figures(loads: pd.DataFrame, label: str) -> list[Figure]:
     absolute = Figure(
         named("website-duration", label),
         titled("Figure 4: duration of the complete download", label),
         plot.lines(loads, x="rtt_ms", y="plt_s", color=KEY),
         "Time until the whole website is loaded, over the round-trip time, with and without Fast "
-        f"Open and with two initial windows. {absent}".strip(),
+        "Open and with two initial windows.",
     )
     gains = loads.dropna(subset="improvement")
     if gains.empty:
@@ -138,6 +132,6 @@ def _figures(loads: pd.DataFrame, label: str, absent: str) -> list[Figure]:
             color=KEY,
         ),
         "How much sooner the website is loaded than without Fast Open and with the smaller "
-        f"window, in percent of that time, over the round-trip time. {absent}".strip(),
+        "window, in percent of that time, over the round-trip time.",
     )
     return [absolute, relative]
