@@ -37,7 +37,7 @@ def check_claims(
     Args:
         reference: the publication.
         tables: measured cells by the table's name, a row for each.  Claims about a table that is
-            not there are left out; of one without rows, they are not measured.  The column
+            not given are left out; about one without rows, they are not measured.  The column
             ``missing``, if there is one, says why a cell has no value.
         part: added to each claim, such as ``at RTT 20 ms``.
         missing: why there are no cells.

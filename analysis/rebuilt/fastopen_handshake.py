@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -61,12 +60,12 @@ SHARES = {
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """Return both figures as tables and drawings, and the checks of what the text states."""
-    found = gather_exchanges(results)
-    unknown = _name_unknown(found)
+    requests, left_out = gather_exchanges(results)
+    unknown = _name_unknown(left_out)
     tables: list[Grid] = []
     figures: list[Figure] = []
     checks: list[Check] = []
-    for part, frame in split_loads(found.frame, AXES) if not found.frame.empty else ():
+    for part, frame in split_loads(requests, AXES) if len(requests) else ():
         plainly = without_fast_open(frame)
         if plainly.empty:
             continue
@@ -84,11 +83,12 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     return Rebuilt(title, tuple(tables), tuple(figures), tuple(checks))
 
 
-@dataclass(frozen=True, slots=True)
-class Exchanges:
-    """Requests and their times: ``frame`` has a row for each, ``unknown`` the loads without.
+def gather_exchanges(results: Results) -> tuple[pd.DataFrame, dict[str, str]]:
+    """Read the requests of all proven loads; return a row for each, and the loads without any.
 
-    ``unknown`` says why, by trial id.  Columns: ``trial_id``, the knobs, ``seed``, and
+    Those loads are by trial id, with the reason.  The record takes the place of a HAR that is
+    missing or broken, if its client says how long connections took to open.  Requests that never
+    got a response are left out.  Columns: ``trial_id``, the knobs, ``seed``, and
 
     - ``handshake_ms``: how long the request waited for the TCP handshake, 0 if it did not;
     - ``latency_ms``: from when the browser scheduled it until its response was complete;
@@ -96,17 +96,6 @@ class Exchanges:
       server sees; NaN for a load without a HAR;
     - ``cold``: whether it waited for a handshake, however short;
     - ``fresh``: whether it was the first on its connection.
-    """
-
-    frame: pd.DataFrame
-    unknown: dict[str, str]
-
-
-def gather_exchanges(results: Results) -> Exchanges:
-    """Read the requests of all proven loads.
-
-    The record takes the place of a HAR that is missing or broken, if its client says how long
-    connections took to open.  Requests that never got a response are left out.
     """
     rows: list[dict[str, Any]] = []
     unknown: dict[str, str] = {}
@@ -122,7 +111,7 @@ def gather_exchanges(results: Results) -> Exchanges:
             rows += [{**known, **exchange} for exchange in found]
         else:
             unknown[record.trial_id] = reason
-    return Exchanges(pd.DataFrame(rows), unknown)
+    return pd.DataFrame(rows), unknown
 
 
 def parse_phases(log: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -316,11 +305,10 @@ def _figures(frame: pd.DataFrame, part: str, note: str) -> Iterator[Figure]:
         )
 
 
-def _name_unknown(found: Exchanges) -> str:
+def _name_unknown(left_out: Mapping[str, str]) -> str:
     """Return one sentence about the proven loads whose requests are not known."""
-    if not found.unknown:
+    if not left_out:
         return ""
-    reasons = dict.fromkeys(found.unknown.values())
-    verb = "is" if len(found.unknown) == 1 else "are"
-    loads = count(len(found.unknown), "proven load")
-    return f"{loads} {verb} left out: {'; '.join(reasons)}."
+    verb = "is" if len(left_out) == 1 else "are"
+    reasons = "; ".join(dict.fromkeys(left_out.values()))
+    return f"{count(len(left_out), 'proven load')} {verb} left out: {reasons}."

@@ -38,7 +38,6 @@ class FetchParts:
     has all of the request, ``response_ms`` from then until the client has all of the response; in
     it the line is busy for ``serialisation_ms`` and idle for ``idle_ms``, because the window is
     closed (or the response still on its way).  ``rounds`` counts flights.
-    ``left_slow_start_ms`` is the time within the response at which HyStart ended slow start.
     With ``overflows`` the buffer was too small, and a kernel would have lost packets and time.
     """
 
@@ -46,11 +45,8 @@ class FetchParts:
     request_ms: float
     response_ms: float
     serialisation_ms: float
-    segments: int
     rounds: int
-    window_segments: int
     peak_buffer_bytes: int
-    left_slow_start_ms: float | None
     overflows: bool
 
     @property
@@ -105,19 +101,15 @@ def explain_fetch(
     request, opened_ms = _open(tcp, _packets(request_bytes, room), down, up)
     busy_before_ms = down.busy_ms
     window = Window(tcp.initcwnd_segments, HYSTART[tcp.congestion_control])
-    sizes = _packets(response_bytes, room)
-    arrived_ms = Transfer(sizes, window, Receiver(room, opened_ms), down, up).run(request)
-    left_ms = window.left_slow_start_ms
+    response = Transfer(_packets(response_bytes, room), window, Receiver(room, opened_ms), down, up)
+    arrived_ms = response.run(request)
     return FetchParts(
         handshake_ms=request.sent_ms,
         request_ms=request.arrives_ms - request.sent_ms,
         response_ms=arrived_ms - request.arrives_ms,
         serialisation_ms=down.busy_ms - busy_before_ms,
-        segments=len(sizes),
         rounds=window.rounds + 1,
-        window_segments=window.segments,
         peak_buffer_bytes=down.peak_bytes,
-        left_slow_start_ms=None if left_ms is None else left_ms - request.arrives_ms,
         overflows=down.overflowed or up.overflowed,
     )
 
