@@ -213,7 +213,8 @@ def _each(rows: pd.DataFrame) -> list[pd.DataFrame]:
 
 def fill(template: str, rows: pd.DataFrame) -> str:
     """Fill in the columns of ``rows`` as `analysis.publications.reference.Claim` describes."""
-    return _Filler().vformat(template, (), {str(name): rows[name] for name in rows})
+    columns: Any = rows  # a mapping of names to columns, as far as a formatter asks
+    return _Filler().vformat(template, (), columns)
 
 
 class _Filler(Formatter):
