@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from testbed.base.namespace import Namespace, new_namespace
+from testbed.base import proc
+from testbed.base.namespace import Namespace
 
 LOADED = Path("/proc/modules")
 LOADABLE = Path("/lib/modules") / os.uname().release / "modules.dep"
 
 
-def scratch_namespace() -> AbstractContextManager[Namespace]:
+@contextmanager
+def scratch_namespace() -> Iterator[Namespace]:
     """A new namespace; its name holds the process id, and its undo removes it."""
-    return new_namespace(f"ffprobe{os.getpid()}")
+    made = Namespace(f"ffprobe{os.getpid()}")
+    proc.run(("ip", "netns", "add", made.name))
+    try:
+        yield made
+    finally:
+        proc.run(("ip", "netns", "delete", made.name))
 
 
 def find_unloaded(
