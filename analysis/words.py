@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from testbed.model import Condition
@@ -59,6 +60,16 @@ def axis_value(name: str, value: Any) -> str:
         unit = unit_of(name).removeprefix(COUNTED)
         return f"{value:g} {unit}".strip() if abs(value) < 1e6 else f"{value:.0f} {unit}".strip()
     return clean(str(value))
+
+
+def name_axes(
+    axes: Mapping[str, Any], names: Iterable[str], bare: Collection[str] = ("page",)
+) -> str:
+    """Return a condition in words, as ``amazon, RTT 20 ms``; values of ``bare`` axes come alone."""
+    words = ((name, axis_value(name, axes.get(name))) for name in names)
+    return ", ".join(
+        value if name in bare else f"{axis_word(name)} {value}" for name, value in words
+    )
 
 
 def number(value: float | None, places: int) -> str:

@@ -17,6 +17,7 @@ from typing import (
     Annotated,
     Any,
     Literal,
+    NotRequired,
     Union,
     get_args,
     get_origin,
@@ -24,7 +25,7 @@ from typing import (
     is_typeddict,
 )
 
-from analysis.regression.compare.document import ComparisonDocument
+from analysis.regression.compare.schema import ComparisonDocument
 from analysis.tables.rows import CELL_COLUMNS, PAIR_COLUMNS
 from analysis.tables.summary import Summary
 from testbed.base import errors
@@ -250,6 +251,8 @@ def _type_words(hint: Any) -> str:
 
 def _generic_words(hint: Any) -> str:
     origin, parts = get_origin(hint), get_args(hint)
+    if origin is NotRequired:
+        return f"{_type_words(parts[0])}; may be absent"
     if origin in (Union, UnionType):
         return " or ".join(_type_words(part) for part in parts)
     if origin is Literal:

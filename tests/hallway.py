@@ -12,10 +12,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from analysis.regression.crosscheck.words import Presented
 from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
-from firstflight.cli.reports import Reports
+from firstflight.cli.reports import Presented, Reports
 from testbed.base import proc
 from testbed.base.errors import EXIT_OK
 from testbed.experiment.config import Catalogue
@@ -76,10 +75,10 @@ class FakeReports(Reports):
     def render(self, folder: Path) -> str:
         return f"table of {len(read_records(folder))} records"
 
-    def cross_check(self, one: Path, other: Path, into: Path) -> Presented:
-        (into / "crosscheck.html").touch()
-        text = f"{one.name} and {other.name} in {into.name}"
-        return Presented(text, {"cells": []}, "", self._crossed)
+    def compare_lanes(self, folder: Path, lanes: Sequence[str]) -> Presented:
+        (folder / "compare.html").touch()
+        text = f"{lanes[0]} and {lanes[-1]} in {folder.name}"
+        return Presented(text, {"cells": []}, self._crossed)
 
     def list_unsettled(self, experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:
         return self._list_unsettled(experiment, records)

@@ -13,8 +13,10 @@ import pytest
 
 from analysis.records.cells import Cell, cells_of
 from analysis.records.results import read_results
-from analysis.regression.compare import CompareOptions, compare_results, describe_comparison
-from analysis.regression.compare.document import ComparisonDocument
+from analysis.regression.compare.comparison import CompareOptions
+from analysis.regression.compare.documents import describe_comparison
+from analysis.regression.compare.folders import compare_results
+from analysis.regression.compare.schema import ComparisonDocument
 from analysis.tables.rows import CELL_COLUMNS, PAIR_COLUMNS, table_rows
 from analysis.tables.summary import Summary, render_summary, summarise
 from analysis.tables.table import Table, make_table

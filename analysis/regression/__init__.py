@@ -1,1 +1,1 @@
-"""Results held against earlier ones: compare, cross-check, baselines, history."""
+"""Results compared with earlier ones: compare, baselines, history."""

@@ -1,30 +1,27 @@
-"""Baselines: what a results folder must be to become one, and what of it is kept as text.
+"""Baselines: results folders that are committed, without packets and without the machine's facts.
 
-A baseline is a results folder without packets: ``compare`` reads both alike.  It is committed, so
-nothing of the machine is in it that cannot influence a number.
+``compare`` reads them as any results folder.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from analysis.records.cells import Cell, cells_of, experiment_of, key_of, varying_axes
 from analysis.records.results import Results, read_results
-from analysis.regression.compare import CompareOptions, compare_results
+from analysis.regression.compare.comparison import EVERYTHING, VIRTUAL, CompareOptions
+from analysis.regression.compare.folders import compare_results
 from analysis.regression.compare.text import render_text
-from analysis.words import axis_value, axis_word, count
+from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
+from testbed.experiment.label import label_axes
 from testbed.model import Record, canonical
 from testbed.results.manifest import MANIFEST_FILE
 from testbed.results.records import RECORDS_FILE
-
-VIRTUAL = "virtual"
-EVERYTHING = ("all",)
-"""A baseline is of another day: what may differ from it is whatever the tree holds by now."""
 
 KEPT_FACTS = ("git_dirty", "git_revision")
 """Of the machine and the work tree; the rest neither counts nor belongs into a repository."""
@@ -68,6 +65,7 @@ def draft_baseline(results: Path, target: Path, *, drop_cells: bool = False) -> 
         raise ConfigurationError(problems)
     changes = "There was no such baseline before."
     if old is not None:
+        # A baseline is of another day: whatever the tree holds by now may differ from it.
         compared = compare_results(target, results, CompareOptions(across=EVERYTHING))
         changes = render_text(compared, WIDTH)
     files = {
@@ -79,7 +77,7 @@ def draft_baseline(results: Path, target: Path, *, drop_cells: bool = False) -> 
 
 
 def trim_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of ``manifest`` is kept: KEPT_PARTS, and of the facts KEPT_FACTS."""
+    """Return the parts of ``manifest`` that are kept: KEPT_PARTS, and of the facts KEPT_FACTS."""
     kept = {name: manifest[name] for name in KEPT_PARTS if name in manifest}
     environment = dict(kept.get("environment", {}))
     facts = environment.get("facts", {})
@@ -88,11 +86,9 @@ def trim_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trim_record(record: Record) -> Record:
-    """Return what of ``record`` is kept.
+    """Return the record without what the trial cost, the machine and the browser's own account.
 
-    What the trial took, what the machine did meanwhile and what the load cost the browser is not:
-    it is the machine's.  In real time no request and no packet repeats, so that they are left out
-    as well.
+    In real time no request and no packet repeats, so that they are left out as well.
     """
     kept = replace(record, cost=None, machine={})
     if kept.load is not None:
@@ -125,7 +121,7 @@ def _origin(found: Results, cells: tuple[Cell, ...]) -> str:
 
 
 def read_facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what ``manifest`` tells of the machine and the work tree."""
+    """Yield the facts of the machine and the work tree in ``manifest``."""
     for name, value in manifest.get("environment", {}).get("facts", {}).items():
         yield str(name), str(value)
 
@@ -138,7 +134,7 @@ def _unproven(results: Path, cells: tuple[Cell, ...]) -> Iterator[str]:
     wrong = [cell for cell in cells if cell.status != "proven"]
     for cell in wrong[:MAX_NAMED]:
         yield (
-            f"{results}: {name_cell(cell, names)}: {_counts(cell)}; a baseline holds proven "
+            f"{results}: {_name(cell, names)}: {_counts(cell)}; a baseline holds proven "
             f"numbers only: look into the reasons, then ./run.sh run --resume {results}"
         )
     if len(wrong) > MAX_NAMED:
@@ -168,7 +164,7 @@ def _another_experiment(found: Results, old: Results, target: Path) -> Iterator[
 def _lost(cells: tuple[Cell, ...], old: tuple[Cell, ...], target: Path) -> Iterator[str]:
     ours = {key_of(cell.axes) for cell in cells}
     names = varying_axes(old)
-    lost = [name_cell(cell, names) for cell in old if key_of(cell.axes) not in ours]
+    lost = [_name(cell, names) for cell in old if key_of(cell.axes) not in ours]
     if lost:
         more = f" and {len(lost) - MAX_NAMED} more" if len(lost) > MAX_NAMED else ""
         yield (
@@ -178,7 +174,5 @@ def _lost(cells: tuple[Cell, ...], old: tuple[Cell, ...], target: Path) -> Itera
         )
 
 
-def name_cell(cell: Cell, names: tuple[str, ...]) -> str:
-    """Return ``cell`` in words, by the axes ``names`` and always its page."""
-    shown = dict.fromkeys(("page", *names))
-    return ", ".join(f"{axis_word(n)} {axis_value(n, cell.axes.get(n))}" for n in shown)
+def _name(cell: Cell, names: Sequence[str]) -> str:
+    return clean(label_axes({n: cell.axes.get(n) for n in dict.fromkeys(("page", *names))}))

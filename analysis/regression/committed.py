@@ -1,6 +1,6 @@
-"""Committed numbers: whether a run gives the very bits that the repository holds of it.
+"""A run held against the baseline of its experiment, load by load, to the bit.
 
-Only what is committed is looked at: of a run of twenty seeds the one that is, of some cells these.
+Only loads that are committed are compared: of a run of twenty seeds perhaps one.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from pathlib import Path
 
 from analysis.records.cells import experiment_of
 from analysis.records.results import Results, judge, read_results
-from analysis.regression.compare.comparison import Part
+from analysis.regression.compare.comparison import VIRTUAL, Part
 from analysis.regression.compare.environments import differing_parts
 from analysis.regression.compare.exact import pair_records
 from analysis.words import clean, count
 
 BASELINES = Path(__file__).parents[1] / "baselines"
-VIRTUAL = "virtual"
 MAX_PARTS = 12
 VALUE_LENGTH = 24
 """Characters of a value; a digest is longer, a package's version is not cut."""

@@ -7,13 +7,10 @@ from pathlib import Path
 
 import click
 
-from analysis.regression.compare import (
-    CompareOptions,
-    compare_results,
-    describe_comparison,
-    render_text,
-    write_files,
-)
+from analysis.regression.compare.comparison import CompareOptions
+from analysis.regression.compare.documents import describe_comparison, write_files
+from analysis.regression.compare.folders import compare_results
+from analysis.regression.compare.text import render_text
 from firstflight.cli.reports import read_width
 
 _file = click.Path(path_type=Path, dir_okay=False)
@@ -35,6 +32,7 @@ _ALPHA = 0.05
 @click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")
 @click.option("--markdown", type=_file, metavar="FILE",
               help="Write a comment for a pull request as well.")  # fmt: skip
+@click.option("--html", type=_file, metavar="FILE", help="Write a page as well.")
 def compare(
     base: Path,
     new: Path,
@@ -45,15 +43,18 @@ def compare(
     as_json: bool,
     junit: Path | None,
     markdown: Path | None,
+    html: Path | None,
 ) -> int:
-    """Hold the results in NEW against those in BASE: same, different or inconclusive.
+    """Compare the results in NEW with those in BASE: same, different or inconclusive.
+
+    Two kernels are compared with --across kernel, virtual and real time as they are.
 
     Exit code: 0 same, 1 different, 5 inconclusive, 2 not to be compared.
     """
     names = tuple(name.strip() for given in across for name in given.split(",") if name.strip())
     options = CompareOptions(names, alpha, min_effect_pct, allow_faster)
     found = compare_results(base, new, options)
-    write_files(found, junit, markdown)
+    write_files(found, junit, markdown, html)
     text = (
         json.dumps(describe_comparison(found), indent=2)
         if as_json

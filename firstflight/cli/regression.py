@@ -12,9 +12,8 @@ import click
 
 from analysis.regression.baseline import Draft, describe_baseline, draft_baseline
 from analysis.regression.history.database import open_history
-from analysis.regression.history.keeping import keep_run
 from analysis.regression.history.page import write_trend
-from analysis.regression.history.runs import read_runs
+from analysis.regression.history.runs import keep_run, read_runs
 from firstflight.cli.doors import Doors, pass_doors
 from testbed.base.errors import EXIT_OK, ConfigurationError, StorageError
 from testbed.experiment.lanes import read_lanes

@@ -1,20 +1,34 @@
-"""Reports of results, as the verbs have them written and shown; charts cost those who write one."""
+"""Reports of results, written and shown for the verbs; only who draws charts pays for them."""
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK
+from testbed.base.whole_file import write_whole
 from testbed.model import Experiment, Record
 
 if TYPE_CHECKING:
     from analysis.records.results import Results
-    from analysis.regression.crosscheck.words import Presented
 
 WIDTH = 100
 """Columns of a table where standard output is no terminal."""
+COMPARE_PAGE = "compare.html"
+COMPARE_DOCUMENT = "compare.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """A comparison for a terminal and for programs, and the exit code of the run."""
+
+    text: str
+    document: Mapping[str, Any]
+    exit_code: int
 
 
 def read_width() -> int:
@@ -44,11 +58,26 @@ class Reports:
         read = self._written.pop(folder, None) or read_results(folder)
         return render_table(folder, read_width(), read) + hold_against_committed(read)
 
-    def cross_check(self, one: Path, other: Path, into: Path) -> Presented:
-        """Hold results of two kernels against each other; what was found is written ``into``."""
-        from analysis.regression.crosscheck.folders import write_cross_check
+    def compare_lanes(self, folder: Path, lanes: Sequence[str]) -> Presented:
+        """Compare the first lane of a run with the last; a page and JSON go into its folder.
 
-        return write_cross_check(one, other, into)
+        A change is a result and no failure; a cell without a number is incomplete.
+        """
+        from analysis.regression.compare.comparison import LANES_EFFECT_PCT, CompareOptions
+        from analysis.regression.compare.documents import describe_comparison, write_files
+        from analysis.regression.compare.folders import compare_results
+        from analysis.regression.compare.text import render_text
+
+        options = CompareOptions(across=("all",), min_effect_pct=LANES_EFFECT_PCT)
+        found = compare_results(folder / lanes[0], folder / lanes[-1], options)
+        document = describe_comparison(found)
+        text = json.dumps(document, sort_keys=True, indent=1, allow_nan=False) + "\n"
+        remedy = f"make room or check the permissions of {folder}, then compare again"
+        write_whole(folder / COMPARE_DOCUMENT, text, remedy)
+        write_files(found, html=folder / COMPARE_PAGE)
+        complete = all(cell.has_numbers for cell in found.cells)
+        code = EXIT_OK if complete else EXIT_INCOMPLETE
+        return Presented(render_text(found, read_width()), document, code)
 
     def list_unsettled(self, experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:
         """The cells whose intervals are wider than ``until_ci_pct``."""

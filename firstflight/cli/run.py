@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from analysis.regression.crosscheck.words import Presented
 from firstflight.cli.choice import Choice, choice_options
 from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.reports import COMPARE_PAGE, Presented
 from testbed.base import log, places
 from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK, ConfigurationError, worst_exit
 from testbed.experiment.label import label, varying
@@ -24,7 +24,6 @@ from testbed.model import Experiment
 from testbed.results.tally import Tally
 
 REPORT_FILE = "report.html"
-CROSSCHECK_FILE = "crosscheck.html"
 _log = log.logger(__name__)
 
 
@@ -90,7 +89,7 @@ def plan(doors: Doors, /, as_json: bool, **chosen: Any) -> int:
 def report(doors: Doors, /, directory: Path) -> int:
     """Write table.csv, summary.json and report.html of the results in DIR anew.
 
-    Of a run on two kernels: those of each, and crosscheck.json and crosscheck.html.
+    Of a run on two kernels: those of each, and compare.json and compare.html.
     """
     compared = _write_reports(doors, directory)
     click.echo(_render(doors, directory, compared))
@@ -122,7 +121,7 @@ def _finish(
             "results": str(folder),
             "exit_code": code,
             "lanes": ended,
-            "crosscheck": compared.document if compared else None,
+            "comparison": compared.document if compared else None,
         }
         click.echo(json.dumps(document, indent=2))
     return code
@@ -135,13 +134,13 @@ def _write_reports(doors: Doors, folder: Path) -> Presented | None:
         doors.reports.write(lane)
     if not names:
         return None
-    return doors.reports.cross_check(folder / names[0], folder / names[-1], folder)
+    return doors.reports.compare_lanes(folder, names)
 
 
 def _reports(folder: Path, lanes: Sequence[RunLane]) -> list[Path]:
     """Return the pages to look at: a run's report, or those of its lanes and what they came to."""
     found = [lane.folder / REPORT_FILE for lane in lanes]
-    return found if len(found) == 1 else [*found, folder / CROSSCHECK_FILE]
+    return found if len(found) == 1 else [*found, folder / COMPARE_PAGE]
 
 
 def _render(doors: Doors, folder: Path, compared: Presented | None) -> str:

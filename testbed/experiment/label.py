@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from testbed.experiment.knobs import SWEPT
@@ -21,8 +21,19 @@ def varying(conditions: Sequence[Condition]) -> tuple[str, ...]:
 
 def label(trial: Trial, names: Sequence[str], seeds: bool = False) -> str:
     """Return ``page=amazon rtt_ms=20 tfo=false``, with ``seed=3`` when there are several."""
-    words = [f"{name}={knob_text(knob_of(trial.condition, name))}" for name in names]
-    return " ".join([*words, f"seed={trial.seed}"] if seeds else words)
+    words = label_axes({name: knob_of(trial.condition, name) for name in names})
+    return f"{words} seed={trial.seed}" if seeds else words
+
+
+def label_axes(axes: Mapping[str, Any]) -> str:
+    """Return ``axes``, values by knob, as ``page=amazon rtt_ms=20``."""
+    return " ".join(f"{name}={_text(name, value)}" for name, value in axes.items())
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return SWEPT[name].declared.knob.absent if name in SWEPT else "none"
+    return knob_text(value)
 
 
 def knob_of(condition: Condition, name: str) -> Any:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.regression.compare import CompareOptions, Comparison, compare_results
+from analysis.regression.compare.comparison import CompareOptions, Comparison
+from analysis.regression.compare.folders import compare_results
 from analysis.regression.compare.text import render_text
 from testbed.base import places, sources
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE

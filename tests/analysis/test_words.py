@@ -7,7 +7,17 @@ from hypothesis import strategies as st
 
 from analysis.records.cells import Spread
 from analysis.report.charts import Row, draw
-from analysis.words import axis_value, axis_word, clean, count, lines, number, seconds, signed
+from analysis.words import (
+    axis_value,
+    axis_word,
+    clean,
+    count,
+    lines,
+    name_axes,
+    number,
+    seconds,
+    signed,
+)
 
 
 def test_numbers() -> None:
@@ -20,6 +30,13 @@ def test_numbers() -> None:
     assert seconds(1680.6) == "1.681"
     assert count(1, "load") == "1 load"
     assert count(1200, "load") == "1,200 loads"
+
+
+def test_a_condition_in_words() -> None:
+    axes = {"page": "wsj", "client": "graph", "rtt_ms": 20.0, "tfo": True}
+    assert name_axes(axes, ("page", "rtt_ms", "tfo")) == "wsj, RTT 20 ms, fast open on"
+    assert name_axes(axes, ("client", "rtt_ms"), bare=("client", "rtt_ms")) == "graph, 20 ms"
+    assert name_axes(axes, ("page", "cookies")) == "wsj, cookies \u2013"
 
 
 def test_axes_have_units() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analysis.regression.compare import CompareOptions
+from analysis.regression.compare.comparison import CompareOptions
 from firstflight.cli import compare
 from firstflight.cli.main import main
 from testbed.base.errors import EXIT_INCONCLUSIVE
@@ -25,8 +25,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         asked.extend((base, new, options))
         return SimpleNamespace(exit_code=EXIT_INCONCLUSIVE)
 
-    def write_files(_found: object, junit: Path | None, markdown: Path | None) -> None:
-        asked.extend((junit, markdown))
+    def write_files(_found: object, *files: Path | None) -> None:
+        asked.extend(files)
 
     monkeypatch.setattr(compare, "compare_results", compare_results)
     monkeypatch.setattr(compare, "write_files", write_files)
@@ -42,7 +42,7 @@ def test_text_and_the_exit_code(
     assert main(words, make_doors(tmp_path)) == 5
     assert capsys.readouterr().out == "100 columns\n"
     options = CompareOptions(("code", "kernel"), 0.05, None, allow_faster=False)
-    assert asked == [tmp_path / "a", tmp_path / "b", options, None, None]
+    assert asked == [tmp_path / "a", tmp_path / "b", options, None, None, None]
 
 
 def test_every_option_arrives(
@@ -51,11 +51,12 @@ def test_every_option_arrives(
     words = [
         "compare", "a", "b", "--json", "--across", "all,tfo", "--across", "pages", "--alpha",
         "0.01", "--min-effect", "2.5", "--allow-faster", "--junit", "j.xml", "--markdown", "m.md",
+        "--html", "p.html",
     ]  # fmt: skip
     assert main(words, make_doors(tmp_path)) == 5
     assert json.loads(capsys.readouterr().out) == {"cells": []}
     options = CompareOptions(("all", "tfo", "pages"), 0.01, 2.5, allow_faster=True)
-    assert asked == [Path("a"), Path("b"), options, Path("j.xml"), Path("m.md")]
+    assert asked == [Path("a"), Path("b"), options, Path("j.xml"), Path("m.md"), Path("p.html")]
 
 
 def test_two_folders_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

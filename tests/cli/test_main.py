@@ -274,7 +274,7 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
     out = capsys.readouterr().out
     verbs = {line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line}
     ours = {"run", "plan", "report", "pages", "serve", "clean", "doctor"}
-    assert verbs == ours | {"compare", "crosscheck", "baseline", "history", "knobs"}
+    assert verbs == ours | {"compare", "baseline", "history", "knobs"}
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])
@@ -283,8 +283,6 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
     [
         "compare {} {}",
         "compare {sample} {}",
-        "crosscheck {} {}",
-        "crosscheck {sample} {}",
         "report {}",
         "baseline update {} --reason because-it-changed",
         "history add {}",

@@ -51,7 +51,7 @@ def test_each_kernel_has_a_folder_of_its_own_and_the_two_are_compared(
     assert main(RUN, make_doors(tmp_path)) == 0
     folder = latest(tmp_path)
     assert folder.name.endswith("Z-quick")
-    assert {p.name for p in folder.iterdir()} == {"6.1", "7.3", "lanes.json", "crosscheck.html"}
+    assert {p.name for p in folder.iterdir()} == {"6.1", "7.3", "lanes.json", "compare.html"}
     for name in ("6.1", "7.3"):
         manifest = load_manifest(folder / name)
         assert (manifest.experiment.kernel_version, manifest.experiment.kernel_versions) == (
@@ -97,7 +97,7 @@ def test_the_worst_lane_decides(
     reported = json.loads(out)
     assert reported["exit_code"] == code
     assert reported["results"] == str(latest(tmp_path))
-    assert reported["crosscheck"] == {"cells": []}
+    assert reported["comparison"] == {"cells": []}
     lanes = reported["lanes"]
     assert lanes["6.1"]["results"] == str(latest(tmp_path) / "6.1")
     assert worst_exit([lanes["6.1"]["exit_code"], lanes["7.3"]["exit_code"], crossed]) == code
@@ -108,11 +108,11 @@ def test_resume_goes_on_with_each_lane(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(RUN, make_doors(tmp_path, plan={FIRST_OLD: "failed"})) == 4
     folder = latest(tmp_path)
     before = (folder / "7.3" / "records.jsonl").read_bytes()
-    (folder / "crosscheck.html").unlink()
+    (folder / "compare.html").unlink()
     assert main(["run", "--resume", str(folder)], make_doors(tmp_path)) == 0
     assert counts(folder) == {"6.1": 3, "7.3": 2}
     assert (folder / "7.3" / "records.jsonl").read_bytes() == before
-    assert (folder / "crosscheck.html").exists()
+    assert (folder / "compare.html").exists()
     assert "1 trial to run, 1 already done" in capsys.readouterr().err
 
 
@@ -154,13 +154,13 @@ def test_an_interrupt_ends_both_lanes_and_resume_runs_them(
     assert counts(folder) == {"6.1": 0, "7.3": 0}
     out, err = capsys.readouterr()
     reported = json.loads(out)
-    assert (reported["exit_code"], reported["crosscheck"], list(reported["lanes"])) == (
+    assert (reported["exit_code"], reported["comparison"], list(reported["lanes"])) == (
         130,
         None,
         ["6.1"],
     )
     assert f"interrupted: kernel 6.1: 2 not run; go on with --resume {folder}\n" in err
-    assert not (folder / "crosscheck.html").exists()
+    assert not (folder / "compare.html").exists()
     assert main(["run", "--resume", str(folder)], make_doors(tmp_path)) == 0
     assert counts(folder) == {"6.1": 2, "7.3": 2}
 
@@ -170,7 +170,7 @@ def test_report_writes_each_lanes_report_and_the_comparison(
 ) -> None:
     assert main(RUN, make_doors(tmp_path)) == 0
     folder = latest(tmp_path)
-    written = [folder / "crosscheck.html", *folder.glob("*/report.html")]
+    written = [folder / "compare.html", *folder.glob("*/report.html")]
     for path in written:
         path.unlink()
     capsys.readouterr()

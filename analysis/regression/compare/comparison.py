@@ -1,4 +1,4 @@
-"""What a comparison of two results folders says: cell by cell, and altogether."""
+"""The model of a comparison of two results folders: its options, its cells and its verdict."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from analysis.records.cells import Axes
-from analysis.stats.estimates import Interval
+from analysis.regression.compare.kernels import Change, Kernels, Overview, overview_of
+from analysis.stats.estimates import Interval, Sample
 from testbed.base.errors import (
     EXIT_INCONCLUSIVE,
     EXIT_OK,
@@ -26,8 +27,13 @@ EXIT_CODES: dict[Verdict, int] = {
 }
 """The gravest first."""
 ALPHA = 0.05
-MIN_EFFECT_PCT = {"virtual": 0.1, "host": 1.0}
+VIRTUAL = "virtual"
+MIN_EFFECT_PCT = {VIRTUAL: 0.1, "host": 1.0}
 """By kernel, in percent of the base's median load time."""
+LANES_EFFECT_PCT = 0.5
+"""The same for the kernels of one run, which are expected to differ in packets and times."""
+EVERYTHING = ("all",)
+"""As ``across``: whatever differs in the environment is under test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,12 @@ class Effect:
     interval_ms: Interval | None = None
     """The shift's confidence interval, in real time."""
 
+    @property
+    def direction(self) -> Direction:
+        """Which way the loads moved."""
+        moved = self.ms or self.mean_ms
+        return "changed" if moved == 0 else "slower" if moved > 0 else "faster"
+
 
 @dataclass(frozen=True, slots=True)
 class Chance:
@@ -125,6 +137,8 @@ class TrialPair:
     """The page load time in the new results."""
     same_capture: bool | None
     """Whether the packet captures are equal to the bit; null where a digest is missing."""
+    same_har: bool | None
+    """Whether the HAR files are; null where a digest is missing."""
 
     @property
     def difference_ms(self) -> float:
@@ -133,8 +147,48 @@ class TrialPair:
 
     @property
     def same(self) -> bool:
-        """Whether nothing that was kept differs by a bit; ``None`` as capture: none was kept."""
-        return self.base_ms == self.new_ms and self.same_capture is not False
+        """Whether nothing that both kept differs by a bit."""
+        kept = self.same_capture is not False and self.same_har is not False
+        return kept and self.base_ms == self.new_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What one kernel measured of a cell: page load times, and what was beside them."""
+
+    plt_ms: Sample | None
+    """The page load times; null where nothing is proven."""
+    main_ms: float | None
+    """How long the browser's main thread was busy until the load event, median; null where the
+    client does not report it."""
+    all_ms: float | None
+    """The CPU time of all the browser's processes, median; null as before."""
+    unwaited_ms: float | None
+    """How long no request was under way, median."""
+    requests: int
+    """How many requests a load has."""
+    link: dict[str, float]
+    """The calibrated link, by measurement."""
+    worst_lateness_ms: float | None
+    """By how much the link let a packet out too late at the most, over all loads."""
+    mean_lateness_ms: float | None
+    """The mean of that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """One cell on two kernels, and how much the new one may take longer for what was measured."""
+
+    base: Timing
+    """The cell in the base."""
+    new: Timing
+    """The cell in the new results."""
+    cpu_ms: float | None
+    """How much longer the browser's main thread was busy; null where it is not reported."""
+    link_ms: float
+    """By how much the new link's calibrated slowness can prolong a load at the most."""
+    slack_ms: float
+    """What timers can add if each request waited for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +198,8 @@ class CellFinding:
     ``axes`` are those that both sides share; ``trials`` are given on the virtual kernel,
     ``chances`` (by test) on the host's.  ``more_runs`` is how many more on each side would tell,
     as far as can be said.  ``packets`` is the first packet that differs in the trial with ``seed``
-    ``packets_seed``; ``packets_note`` says why none is shown.
+    ``packets_seed``; ``packets_note`` says why none is shown.  Of two kernels ``change`` is there
+    if both are virtual and ``clocks`` if one is not; ``word`` is the tolerance's own verdict.
     """
 
     axes: Axes
@@ -160,11 +215,19 @@ class CellFinding:
     packets: PacketDifference | None = None
     packets_seed: int | None = None
     packets_note: str | None = None
+    word: str | None = None
+    change: Change | None = None
+    clocks: Clocks | None = None
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether both sides have a proven load."""
+        return all(side and side.median_ms is not None for side in (self.base, self.new))
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two results folders held against each other.
+    """Two results folders compared; ``kernels`` is there where they are of two kernels.
 
     ``parts`` are the differing parts of the environment and ``knobs`` the knobs that were left
     out of matching cells: both under test.  ``added`` are the cells that only the new results
@@ -183,6 +246,12 @@ class Comparison:
     cells: tuple[CellFinding, ...]
     added: tuple[Axes, ...] = ()
     notes: tuple[str, ...] = ()
+    kernels: Kernels | None = None
+
+    @property
+    def clocks_differ(self) -> bool:
+        """Whether one kernel runs in virtual time and the other in real time."""
+        return self.kernels is not None and self.kernels.base.kernel != self.kernels.new.kernel
 
     def counted(self, cell: CellFinding) -> Verdict:
         """The verdict as it counts: a faster cell is as good as the same where that is allowed."""
@@ -204,6 +273,30 @@ class Comparison:
     def exit_code(self) -> int:
         """The process's exit code."""
         return EXIT_CODES[self.verdict]
+
+    @property
+    def overviews(self) -> dict[str, Overview]:
+        """Of two virtual kernels: how much the cells of each client changed.
+
+        One client may leave the network alone and another order its requests by its threads.
+        """
+        changes: dict[str, dict[int, Change]] = {}
+        for place, cell in enumerate(self.cells):
+            if cell.change is not None:
+                changes.setdefault(str(cell.axes.get("client")), {})[place] = cell.change
+        found = {client: overview_of(those) for client, those in changes.items()}
+        return {client: one for client, one in found.items() if one is not None}
+
+    @property
+    def overview(self) -> Overview | None:
+        """Of two virtual kernels: how much all cells changed."""
+        return overview_of({i: cell.change for i, cell in enumerate(self.cells) if cell.change})
+
+    @property
+    def words(self) -> dict[str, int]:
+        """Between virtual and real time: how many cells have which of the tolerance's verdicts."""
+        found = [cell.word for cell in self.cells if cell.word is not None]
+        return {word: found.count(word) for word in dict.fromkeys(found)}
 
     @property
     def worst_first(self) -> tuple[CellFinding, ...]:

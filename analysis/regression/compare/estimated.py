@@ -13,10 +13,13 @@ from dataclasses import dataclass
 
 from analysis.records.cells import Cell
 from analysis.records.results import judge
-from analysis.regression.compare.comparison import CellFinding, Chance, Effect, Side
-from analysis.regression.compare.exact import direction_of
-from analysis.regression.compare.matching import Match
-from analysis.regression.compare.outcomes import describe_failures, side_of, unfounded
+from analysis.regression.compare.comparison import CellFinding, Chance, Effect
+from analysis.regression.compare.matching import (
+    BothSides,
+    Match,
+    both_sides,
+    describe_failures,
+)
 from analysis.stats.estimates import LEVEL
 from analysis.stats.significance import (
     MOST_RUNS,
@@ -49,69 +52,69 @@ class Bounds:
 class _Tested:
     """A cell with load times on both sides, and the p of each of its tests."""
 
-    match: Match
-    base: Side
-    new: Side
+    both: BothSides
     effect: Effect
     chances: dict[str, float]
+
+    @property
+    def n(self) -> tuple[int, int]:
+        """Load times on both sides."""
+        base, new = self.both.sides
+        return len(base.plt_ms), len(new.plt_ms)
 
 
 def judge_by_chance(
     matches: Sequence[Match], alpha: float, min_effect_pct: float
 ) -> list[CellFinding]:
     """Judge all cells together, since the correction is over all of them; in their order."""
-    drafts = [unfounded(match) or _test(match) for match in matches]
+    drafts = [_test(match) for match in matches]
     tests = [(i, name) for i, one in enumerate(drafts) if isinstance(one, _Tested)
              for name in one.chances]  # fmt: skip
     raw = [one.chances[name] for i, name in tests if isinstance(one := drafts[i], _Tested)]
     corrected = dict(zip(tests, correct(raw), strict=True))
     bounds = Bounds(alpha, min_effect_pct, len(tests))
     return [
-        _conclude(
-            one,
-            {name: Chance(p, corrected[i, name]) for name, p in one.chances.items()},
-            bounds,
+        one
+        if isinstance(one, CellFinding)
+        else _conclude(
+            one, {name: Chance(p, corrected[i, name]) for name, p in one.chances.items()}, bounds
         )
-        if isinstance(one, _Tested)
-        else one
         for i, one in enumerate(drafts)
     ]
 
 
-def _test(match: Match) -> _Tested:
-    base, new = side_of(match.base), side_of(match.new)
-    if base is None or new is None or base.median_ms is None:  # unfounded() has seen to it
-        raise ValueError("a cell without load times cannot be tested")
-    chances = {
-        RANKS: mann_whitney(base.plt_ms, new.plt_ms),
-        DISTANCE: kolmogorov_smirnov(base.plt_ms, new.plt_ms),
-    }
-    counts = _counts(match.base), _counts(match.new)
+def _test(match: Match) -> _Tested | CellFinding:
+    both = both_sides(match)
+    if isinstance(both, CellFinding):
+        return both
+    base, new = (side.plt_ms for side in both.sides)
+    chances = {RANKS: mann_whitney(base, new), DISTANCE: kolmogorov_smirnov(base, new)}
+    counts = [_counts(cell) for cell in both.cells]
     if counts[0][1] or counts[1][1]:
         # Given how many failed in both together, which Fisher's test is about anyway.
         chances[FAILURES] = more_failures(*counts)
-    shift = estimate_shift(base.plt_ms, new.plt_ms)
+    shift = estimate_shift(base, new)
     effect = Effect(
         shift.value,
-        shift.value / base.median_ms * 100.0 if base.median_ms > 0 else None,
-        statistics.fmean(new.plt_ms) - statistics.fmean(base.plt_ms),
+        shift.value / both.base_ms * 100.0 if both.base_ms > 0 else None,
+        statistics.fmean(new) - statistics.fmean(base),
         shift.interval,
     )
-    return _Tested(match, base, new, effect, chances)
+    return _Tested(both, effect, chances)
 
 
-def _counts(cell: Cell | None) -> tuple[int, int]:
-    """Proven and other records; trials that never ran are nobody's failure."""
-    outcomes = [judge(record)[0] == "ok" for record in cell.records] if cell else []
+def _counts(cell: Cell) -> tuple[int, int]:
+    """Proven and other records; trials that never ran have not failed."""
+    outcomes = [judge(record)[0] == "ok" for record in cell.records]
     return outcomes.count(True), outcomes.count(False)
 
 
 def _conclude(one: _Tested, chances: dict[str, Chance], bounds: Bounds) -> CellFinding:
-    effect, least_ms = one.effect, (one.base.median_ms or 0.0) * bounds.min_effect_pct / 100.0
+    effect, least_ms = one.effect, one.both.base_ms * bounds.min_effect_pct / 100.0
     shown = [name for name, chance in chances.items() if chance.corrected <= bounds.alpha]
-    axes, sides = one.match.axes, (one.base, one.new)
-    if FAILURES in shown and one.match.new is not None:
-        reason = f"more loads fail in NEW: {describe_failures(one.match.new.records)}"
+    axes, sides = one.both.axes, one.both.sides
+    if FAILURES in shown:
+        reason = f"more loads fail in NEW: {describe_failures(one.both.cells[1].records)}"
         return CellFinding(axes, "different", reason, *sides, "changed", effect, chances)
     times = [name for name in shown if name != FAILURES]
     largest = max(effect.ms, effect.mean_ms, key=abs)
@@ -119,8 +122,8 @@ def _conclude(one: _Tested, chances: dict[str, Chance], bounds: Bounds) -> CellF
         what = "load times shifted" if abs(effect.ms) >= least_ms else _stalled(effect)
         reason = f"{what}, and chance alone does so at p = {_least(chances, times):.2g}"
         seen = effect if abs(effect.ms) >= least_ms else Effect(effect.mean_ms, None, 0.0)
-        return CellFinding(axes, "different", reason, *sides, direction_of(seen), effect, chances)
-    n, m = len(one.base.plt_ms), len(one.new.plt_ms)
+        return CellFinding(axes, "different", reason, *sides, seen.direction, effect, chances)
+    n, m = one.n
     if least_chance(n, m) * bounds.tests > bounds.alpha:
         more = max(1, runs_to_show(bounds.tests, bounds.alpha) - min(n, m))
         reason = (
@@ -143,7 +146,7 @@ def _conclude(one: _Tested, chances: dict[str, Chance], bounds: Bounds) -> CellF
 
 def _ask_for_more(one: _Tested, least_ms: float, bounds: Bounds) -> tuple[int | None, str]:
     """How many more runs on each side the interval needs to decide, one way or the other."""
-    n, m = len(one.base.plt_ms), len(one.new.plt_ms)
+    n, m = one.n
     shift, interval = one.effect.ms, one.effect.interval_ms
     half = interval.half_width if interval else 0.0
     if abs(shift) < least_ms:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from analysis.records.cells import Cell
 from analysis.records.results import judge
-from analysis.regression.compare.captures import capture_hash
 from analysis.regression.compare.comparison import (
     CellFinding,
     Direction,
@@ -19,12 +18,12 @@ from analysis.regression.compare.comparison import (
     TrialPair,
     Verdict,
 )
-from analysis.regression.compare.matching import Match
-from analysis.regression.compare.outcomes import describe_failures, side_of, unfounded
+from analysis.regression.compare.matching import Match, both_sides, describe_failures
 from analysis.words import count
-from testbed.model import Record
+from testbed.model import CAPTURE_FILE, HAR_FILE, Record
 
 Block = tuple[int, int]
+KEPT = (CAPTURE_FILE, HAR_FILE)
 
 
 def judge_exactly(match: Match, equal: bool, min_effect_pct: float) -> CellFinding:
@@ -33,11 +32,10 @@ def judge_exactly(match: Match, equal: bool, min_effect_pct: float) -> CellFindi
     ``equal`` says that nothing is under test: then any bit that differs is a difference.  Else
     the median of the trials' own differences must reach ``min_effect_pct`` of the base's median.
     """
-    none = unfounded(match)
-    if none is not None or match.base is None or match.new is None:
-        return none or CellFinding(match.axes, "inconclusive", "no cell", None, None)
-    base, new = side_of(match.base), side_of(match.new)
-    ours, theirs = _by_block(match.base), _by_block(match.new)
+    both = both_sides(match)
+    if isinstance(both, CellFinding):
+        return both
+    ours, theirs = (_by_block(cell) for cell in both.cells)
     proven = [block for block, record in ours.items() if judge(record)[0] == "ok"]
     pairs = tuple(
         pair_records(ours[block], theirs[block])
@@ -50,28 +48,29 @@ def judge_exactly(match: Match, equal: bool, min_effect_pct: float) -> CellFindi
     if broken:
         reason = f"what is proven in BASE is not in NEW: {broken}"
         return CellFinding(
-            match.axes, "different", reason, base, new, "changed", effect, trials=pairs
+            both.axes, "different", reason, *both.sides, "changed", effect, trials=pairs
         )
     if effect is None:
         reason = (
             f"no trial is in both: {_seeds(ours)} in BASE, {_seeds(theirs)} in NEW; "
             "run NEW with the base's --seed"
         )
-        return CellFinding(match.axes, "inconclusive", reason, base, new, more_runs=len(proven))
+        more = len(proven)
+        return CellFinding(both.axes, "inconclusive", reason, *both.sides, more_runs=more)
     verdict, direction, reason = _weigh(pairs, effect, equal, min_effect_pct)
-    missing = max(0, match.new.planned - len(match.new.records))
+    missing = max(0, both.cells[1].planned - len(both.cells[1].records))
     if absent:
         reason += f"; {count(absent, 'trial')} of BASE {'is' if absent == 1 else 'are'} not in NEW"
     if verdict == "same" and absent and missing:
         verdict, reason = "inconclusive", f"so far {reason}: run the rest with --resume"
     return CellFinding(
-        match.axes, verdict, reason, base, new, direction, effect,
+        both.axes, verdict, reason, *both.sides, direction, effect,
         more_runs=absent if verdict == "inconclusive" else None, trials=pairs,
     )  # fmt: skip
 
 
 def first_unequal(cell: CellFinding) -> TrialPair | None:
-    """The first trial of which a bit differs."""
+    """Return the first trial of which a bit differs."""
     return next((pair for pair in cell.trials if not pair.same), None)
 
 
@@ -80,27 +79,28 @@ def _by_block(cell: Cell) -> dict[Block, Record]:
 
 
 def pair_records(base: Record, new: Record) -> TrialPair:
-    """The same trial in both folders; both have a load time, or it is not a number."""
-    hashes = capture_hash(base), capture_hash(new)
+    """Pair the same trial of both folders; without a load its time is not a number."""
     return TrialPair(
         base.trial.seed,
         base.trial.repetition,
         base.load.plt_ms if base.load else float("nan"),
         new.load.plt_ms if new.load else float("nan"),
-        None if None in hashes else hashes[0] == hashes[1],
+        *(_same(base.artefacts.get(name), new.artefacts.get(name)) for name in KEPT),
     )
+
+
+def _same(base: str | None, new: str | None) -> bool | None:
+    return None if base is None or new is None else base == new
 
 
 def _effect(pairs: Sequence[TrialPair]) -> Effect | None:
     if not pairs:
         return None
     differences = [pair.difference_ms for pair in pairs]
-    base = statistics.median(pair.base_ms for pair in pairs)
-    shift = statistics.median(differences)
-    pct = statistics.median(
-        pair.difference_ms / pair.base_ms * 100.0 for pair in pairs if pair.base_ms > 0
-    ) if any(pair.base_ms > 0 for pair in pairs) else None  # fmt: skip
-    return Effect(shift, pct if base > 0 else None, statistics.fmean(differences))
+    known = statistics.median(pair.base_ms for pair in pairs) > 0
+    percents = [p.difference_ms / p.base_ms * 100.0 for p in pairs if known and p.base_ms > 0]
+    pct = statistics.median(percents) if percents else None
+    return Effect(statistics.median(differences), pct, statistics.fmean(differences))
 
 
 def _weigh(
@@ -114,23 +114,19 @@ def _weigh(
     of = f"in {len(unequal)} of {count(len(pairs), 'trial')}"
     if equal:
         reason = f"the same environment gave other bits {of}: determinism is broken"
-        return "different", direction_of(effect), reason
+        return "different", effect.direction, reason
     large = effect.pct is None or abs(effect.pct) >= min_effect_pct
     if large and effect.ms:
-        return "different", direction_of(effect), f"the load time changed {of}"
+        return "different", effect.direction, f"the load time changed {of}"
     worst = max(unequal, key=lambda pair: abs(pair.difference_ms))
+    packets = any(p.same_capture is not True or p.base_ms != p.new_ms for p in unequal)
     return (
         "same",
         None,
-        f"other packets {of}, the load time within {min_effect_pct:g} % "
+        f"other {'packets' if packets else 'HAR files'} {of}, "
+        f"the load time within {min_effect_pct:g} % "
         f"(median {effect.ms:+.3f} ms; at most {worst.difference_ms:+.3f} ms, seed {worst.seed})",
     )
-
-
-def direction_of(effect: Effect) -> Direction:
-    """The direction of an effect's size."""
-    moved = effect.ms or effect.mean_ms
-    return "changed" if moved == 0 else "slower" if moved > 0 else "faster"
 
 
 def _seeds(records: dict[Block, Record]) -> str:

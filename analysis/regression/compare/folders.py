@@ -1,4 +1,4 @@
-"""Compare two results folders: read, refuse what is unequal, judge each cell, look at packets."""
+"""Comparison of two results folders: read, refuse what is unequal, judge cell by cell."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from pathlib import Path
 from analysis.records.cells import Cell, cells_of, varying_axes
 from analysis.records.results import Results, read_results
 from analysis.regression.compare.captures import differ_on_the_wire
+from analysis.regression.compare.clocks import clocks_of, judge_by_tolerance
 from analysis.regression.compare.comparison import (
     MIN_EFFECT_PCT,
+    VIRTUAL,
     CellFinding,
     CompareOptions,
     Comparison,
+    Part,
 )
 from analysis.regression.compare.environments import (
     differing_parts,
@@ -24,25 +27,30 @@ from analysis.regression.compare.environments import (
 )
 from analysis.regression.compare.estimated import judge_by_chance
 from analysis.regression.compare.exact import first_unequal, judge_exactly
+from analysis.regression.compare.kernels import Kernels, change_of, savings_of
 from analysis.regression.compare.matching import Match, match_cells, values_of
 from analysis.tables.table import ALWAYS_SHOWN
 from analysis.words import clean, count
 from testbed.model import Record
 
-VIRTUAL = "virtual"
-
 
 def compare_results(base: Path, new: Path, options: CompareOptions | None = None) -> Comparison:
-    """Hold the results in ``new`` against those in ``base``, cell by cell.
+    """Compare the results in ``new`` with those in ``base``, cell by cell.
+
+    Of a virtual and a real kernel the virtual one is the base, whatever the order.  Cells that one
+    of two kernels lacks are left out.
 
     Raises:
-        ConfigurationError: the environments or kernels are unequal and not under test, a folder
-            mixes what is never pooled, or the options make no sense.
+        ConfigurationError: the environments are unequal and not under test, a folder mixes what is
+            never pooled, or the options make no sense.
         StorageError: a folder cannot be read.
     """
     options = options or CompareOptions()
     options.check()
     one, other = read_results(base), read_results(new)
+    swapped = kernel_of(other) == VIRTUAL != kernel_of(one)
+    if swapped:
+        one, other, base, new = other, one, new, base
     ours, theirs = cells_of(one), cells_of(other)
     named = dict.fromkeys(name for cell in (*ours, *theirs) for name in cell.axes)
     known = parts_of(one) | parts_of(other)
@@ -51,15 +59,27 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
     refuse_unequal(one, other, parts, environment)
     matches = match_cells(ours, theirs, knobs)
     tested = {name: (values_of(ours, name), values_of(theirs, name)) for name in knobs}
-    kernel = kernel_of(one) or VIRTUAL
+    kernels = _kernels(one, other, matches, knobs)
+    kernel = kernel_of(other) or VIRTUAL
     least = options.min_effect_pct
     least = MIN_EFFECT_PCT.get(kernel, max(MIN_EFFECT_PCT.values())) if least is None else least
-    both = [match for match in matches if match.base is not None]
-    if kernel == VIRTUAL:
+    both = [m for m in matches if m.base is not None and (m.new is not None or not kernels)]
+    if kernel_of(one) != kernel_of(other):
+        cells = [judge_by_tolerance(match, least) for match in both]
+    elif kernel == VIRTUAL:
         equal = not parts and all(a == b for a, b in tested.values())
-        cells = [_with_packets(judge_exactly(m, equal, least), m, one, other) for m in both]
+        cells = [
+            _with_packets(judge_exactly(m, equal, least), m, one, other, kernels) for m in both
+        ]
     else:
         cells = judge_by_chance(both, options.alpha, least)
+        if kernels is not None:
+            cells = [_with_clocks(cell, m) for cell, m in zip(cells, both, strict=True)]
+    notes = _notes(one, other, matches, len(matches) - len(both) if kernels else 0)
+    if kernels is not None:
+        notes += _client_notes(parts)
+    if swapped:
+        notes.append("The virtual kernel is BASE, whatever the order of the folders.")
     return Comparison(
         base=str(base),
         new=str(new),
@@ -72,8 +92,23 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
         names=_names([*ours, *theirs], knobs),
         cells=tuple(cells),
         added=tuple(match.axes for match in matches if match.base is None),
-        notes=tuple(_notes(one, other, matches)),
+        notes=tuple(notes),
+        kernels=kernels,
     )
+
+
+def _kernels(
+    base: Results, new: Results, matches: Sequence[Match], knobs: Sequence[str]
+) -> Kernels | None:
+    """The two kernels, if they are two; a folder without any record has no version yet."""
+    one, other = base.identity, new.identity
+    if None in (one.kernel_version, other.kernel_version) or (
+        (one.kernel, one.kernel_version) == (other.kernel, other.kernel_version)
+    ):
+        return None
+    shared = [(m.base, m.new) for m in matches if m.base is not None and m.new is not None]
+    savings = savings_of((a for a, _ in shared), (b for _, b in shared), knobs)
+    return Kernels(one, other, savings)
 
 
 def _names(cells: Sequence[Cell], knobs: Sequence[str]) -> tuple[str, ...]:
@@ -83,25 +118,42 @@ def _names(cells: Sequence[Cell], knobs: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in knobs)
 
 
-def _with_packets(cell: CellFinding, match: Match, base: Results, new: Results) -> CellFinding:
-    """Add the first packet that differs to a cell that is different."""
-    pair = first_unequal(cell)
-    if cell.verdict != "different" or pair is None or match.base is None or match.new is None:
+def _with_packets(
+    cell: CellFinding, match: Match, base: Results, new: Results, kernels: Kernels | None
+) -> CellFinding:
+    """Add the first packet that differs to a cell that is different, or of two kernels."""
+    pair = first_unequal(cell) or (cell.trials[0] if kernels and cell.trials else None)
+    if pair is None or match.base is None or match.new is None:
+        return cell
+    if cell.verdict != "different" and kernels is None:
         return cell
     block = pair.seed, pair.repetition
-    records = _record(match.base, block), _record(match.new, block)
-    found, note = differ_on_the_wire(base.folder, records[0], new.folder, records[1])
-    return replace(cell, packets=found, packets_seed=pair.seed, packets_note=note)
+    cells, folders = (match.base, match.new), (base.folder, new.folder)
+    records = _record(cells[0], block), _record(cells[1], block)
+    found, note = differ_on_the_wire(folders[0], records[0], folders[1], records[1])
+    change = change_of(cells, folders, records, found) if kernels and cell.has_numbers else None
+    return replace(
+        cell, packets=found, packets_seed=pair.seed, packets_note=note, change=change
+    )  # fmt: skip
+
+
+def _with_clocks(cell: CellFinding, match: Match) -> CellFinding:
+    if match.base is None or match.new is None or not cell.has_numbers:
+        return cell
+    return replace(cell, clocks=clocks_of((match.base, match.new)))
 
 
 def _record(cell: Cell, block: tuple[int, int]) -> Record:
     return next(r for r in cell.records if (r.trial.seed, r.trial.repetition) == block)
 
 
-def _notes(base: Results, new: Results, matches: Sequence[Match]) -> list[str]:
-    added = sum(match.base is None for match in matches)
+def _notes(base: Results, new: Results, matches: Sequence[Match], left_out: int) -> list[str]:
     notes = []
-    if added:
+    added = sum(match.base is None for match in matches)
+    if left_out:
+        is_are = "is" if left_out == 1 else "are"
+        notes.append(f"{count(left_out, 'cell')} {is_are} of one kernel only and left out.")
+    elif added:
         notes.append(f"{count(added, 'cell')} of NEW {'is' if added == 1 else 'are'} not in BASE.")
     for side, results in (("BASE", base), ("NEW", new)):
         missing = sum(
@@ -115,3 +167,11 @@ def _notes(base: Results, new: Results, matches: Sequence[Match]) -> list[str]:
                 "did not end."
             )
     return notes
+
+
+def _client_notes(parts: Sequence[Part]) -> list[str]:
+    return [
+        f"{part.name.partition('.')[2]} is {part.base} in BASE and {part.new} in NEW."
+        for part in parts
+        if part.name.startswith("version.")
+    ]

@@ -1,13 +1,20 @@
-"""Which cell of one results folder is which of another."""
+"""Cells of two results folders matched by condition, and what became of the trials on each side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from analysis.records.cells import Axes, Cell, Key, key_of
-from analysis.words import axis_value
+from analysis.records.cells import NOT_RUN, Axes, Cell, Key, key_of
+from analysis.records.results import judge
+from analysis.regression.compare.comparison import CellFinding, Side
+from analysis.words import axis_value, clean, count
 from testbed.base.errors import ConfigurationError
+from testbed.model import Record
+
+LONGEST_REASON = 300
+"""Characters of a failed trial's reason that a verdict repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +24,16 @@ class Match:
     axes: Axes
     base: Cell | None
     new: Cell | None
+
+
+@dataclass(frozen=True, slots=True)
+class BothSides:
+    """A condition with proven loads in both folders; ``base_ms`` is the base's median load time."""
+
+    axes: Axes
+    cells: tuple[Cell, Cell]
+    sides: tuple[Side, Side]
+    base_ms: float
 
 
 def match_cells(
@@ -46,8 +63,52 @@ def match_cells(
 
 
 def values_of(cells: Sequence[Cell], name: str) -> str:
-    """All values of a knob in words, in the order of the cells."""
+    """Return all values of a knob in words, in the order of the cells."""
     return ", ".join(dict.fromkeys(axis_value(name, cell.axes.get(name)) for cell in cells))
+
+
+def side_of(cell: Cell | None) -> Side | None:
+    """Return the trials of ``cell`` by outcome, and the load times that count, by seed."""
+    if cell is None:
+        return None
+    times = tuple(cell.plt_by_seed.values())
+    return Side(cell.outcomes, times, statistics.median(times) if times else None)
+
+
+def both_sides(match: Match) -> BothSides | CellFinding:
+    """Return the two cells of a match, or the verdict on it where a side has no load time.
+
+    That is inconclusive without one in the base, and while the new results' trials have yet to
+    run; otherwise it is different.
+    """
+    base, new = side_of(match.base), side_of(match.new)
+    if match.base is None or base is None or base.median_ms is None:
+        reason = f"BASE has no proven load: {_state(match.base)}"
+        return CellFinding(match.axes, "inconclusive", reason, base, new)
+    if match.new is None or new is None or new.median_ms is None:
+        reason = f"NEW has no proven load: {_state(match.new)}"
+        if match.new is not None and not match.new.records:
+            more = match.new.planned
+            reason += "; run the rest with --resume"
+            return CellFinding(match.axes, "inconclusive", reason, base, new, more_runs=more)
+        return CellFinding(match.axes, "different", reason, base, new, "changed")
+    return BothSides(match.axes, (match.base, match.new), (base, new), base.median_ms)
+
+
+def describe_failures(records: Iterable[Record]) -> str:
+    """Name the first record that does not count, with its reason, and how many more there are.
+
+    Returns the empty text when all count.
+    """
+    failed = [record for record in records if judge(record)[0] != "ok"]
+    if not failed:
+        return ""
+    outcome, reason = judge(failed[0])
+    text = f"seed {failed[0].trial.seed} is {outcome.replace('_', ' ')}"
+    if reason:
+        words = clean(reason)
+        text += f": {words[:LONGEST_REASON]}{'...' if len(words) > LONGEST_REASON else ''}"
+    return text + (f" (and {count(len(failed) - 1, 'trial')} more)" if len(failed) > 1 else "")
 
 
 def _by_key(
@@ -83,3 +144,9 @@ def _nothing_shared(base: Sequence[Cell], new: Sequence[Cell], without: Sequence
         f"{values_of(new, name)} in NEW; pass --across {name} if it is what is under test"
         for name in apart
     ]
+
+
+def _state(cell: Cell | None) -> str:
+    if cell is None:
+        return "the cell is not there"
+    return describe_failures(cell.records) or NOT_RUN

@@ -1,33 +1,57 @@
-"""A comparison as plain text for a terminal: the worst cells first, what to do last."""
+"""A comparison in words: sentences and columns that every form shares, and the terminal's text.
+
+The terminal shows the worst cells first and the verdict last; sentences are plain ASCII.
+"""
 
 from __future__ import annotations
 
+import statistics
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from analysis.regression.compare.comparison import CellFinding, Comparison, Side
-from analysis.regression.compare.estimated import DISTANCE, RANKS
-from analysis.regression.compare.phrases import (
-    headline,
-    packet_lines,
-    plain,
-    rule,
-    sentence,
-    under_test,
-    verdict_words,
+from analysis.records.results import Identity
+from analysis.regression.compare.clocks import REASONS
+from analysis.regression.compare.comparison import (
+    VIRTUAL,
+    CellFinding,
+    Comparison,
+    Side,
+    Verdict,
 )
-from analysis.words import axis_value, axis_word
+from analysis.regression.compare.estimated import DISTANCE, RANKS
+from analysis.regression.compare.kernels import Overview, Parting, Saving
+from analysis.stats.estimates import LEVEL, Interval
+from analysis.tables.text import Column, render_columns
+from analysis.words import axis_value, axis_word, clean, count
+from testbed.experiment.label import label_axes
+from testbed.wire.difference import describe_difference
 
+_T = TypeVar("_T")
 WIDTH = 100
 MIN_WIDTH = 20
-GAP = "  "
 MAX_ROWS = 60
 MAX_SENTENCES = 10
 MAX_PACKETS = 3
+SHOWN_PARTS = 6
+VALUE_LENGTH = 40
 MISSING = "-"
-
-# How readily a column is left out (0 = never), then its heading and cells; "<" aligns left.
-Column = tuple[int, list[str]]
+PLAIN = str.maketrans({
+    "\u2212": "-", "\u2013": "-", "\u2026": "...", "\u00b1": "+-",
+    "\u201c": '"', "\u201d": '"', "\u00a0": " ",
+})  # fmt: skip
+HEADINGS: dict[Verdict, str] = {
+    "different": "DIFFERENT",
+    "inconclusive": "INCONCLUSIVE",
+    "same": "SAME",
+}
+PARTINGS: dict[Parting, str] = {
+    "acknowledgement": "TCP acknowledges at another time in {}",
+    "request": "the client asks in another order in {}",
+    "other": "another packet comes in {}",
+    "none": "the packets come in the same order in {}",
+}
+SHORT: dict[Parting, str] = {"acknowledgement": "ack", "request": "request"}
 
 
 def render_text(comparison: Comparison, width: int = WIDTH) -> str:
@@ -37,55 +61,263 @@ def render_text(comparison: Comparison, width: int = WIDTH) -> str:
     """
     room = max(width, MIN_WIDTH)
     cells = comparison.worst_first
-    lines = _table(comparison, cells[:MAX_ROWS], room)
+    lines = render_columns(columns_of(comparison, cells[:MAX_ROWS]), room)
     if len(cells) > MAX_ROWS:
         lines.append(f"... and {len(cells) - MAX_ROWS} more cells: see --json")
     lines.append("")
-    told = [cell for cell in cells if cell.verdict != "same" or cell.packets is not None]
-    for place, cell in enumerate(told[:MAX_SENTENCES]):
+    shown = [cell for cell in cells if cell.verdict != "same" or cell.packets is not None]
+    for place, cell in enumerate(shown[:MAX_SENTENCES]):
         lines += _wrap(sentence(comparison, cell), room)
         lines += _packets(cell, room) if place < MAX_PACKETS else []
-    if len(told) > MAX_SENTENCES:
-        lines.append(f"... and {len(told) - MAX_SENTENCES} more: see --json")
-    notes = [*under_test(comparison), *comparison.notes, rule(comparison), headline(comparison)]
+    if len(shown) > MAX_SENTENCES:
+        lines.append(f"... and {len(shown) - MAX_SENTENCES} more: see --json")
+    notes = [*notes_of(comparison), headline(comparison)]
     lines += [part for note in notes for part in _wrap(note, room)]
     return "".join(f"{plain(line).rstrip()}\n" for line in lines)
 
 
-def _table(comparison: Comparison, cells: Sequence[CellFinding], room: int) -> list[str]:
-    columns = _columns(comparison, cells)
-    for level in (5, 4, 3, 2, 1):
-        kept = [column for rank, column in columns if rank < level]
-        lines = _align(kept)
-        if max(map(len, lines)) <= room:
-            return lines
-    names = [column[0].lstrip("<") for column in kept]
-    rows = zip(*(column[1:] for column in kept), strict=True)
-    said = (", ".join(f"{n} {text}" for n, text in zip(names, row, strict=True)) for row in rows)
-    return [line for one in said for line in _wrap(one, room)]
-
-
-def _columns(comparison: Comparison, cells: Sequence[CellFinding]) -> list[Column]:
-    columns: list[Column] = [
-        (0, [("<" if name == "page" else "") + axis_word(name)]
-         + [axis_value(name, cell.axes.get(name)) for cell in cells])
+def columns_of(comparison: Comparison, cells: Sequence[CellFinding]) -> list[Column]:
+    """Return the columns of the table of ``cells``, the verdict last."""
+    effects = [cell.effect for cell in cells]
+    changes = [cell.change for cell in cells]
+    columns = [
+        Column(axis_word(name), [axis_value(name, cell.axes.get(name)) for cell in cells],
+               left=name == "page")
         for name in comparison.names
     ]  # fmt: skip
-    effects = [cell.effect for cell in cells]
     columns += [
-        (2, ["base ms", *map(_median, (cell.base for cell in cells))]),
-        (2, ["new ms", *map(_median, (cell.new for cell in cells))]),
-        (1, ["diff ms", *(_number(e.ms if e else None, "+.1f") for e in effects)]),
-        (0, ["diff %", *(_number(e.pct if e else None, "+.2f") for e in effects)]),
+        Column("base ms", [_median(cell.base) for cell in cells], 2),
+        Column("new ms", [_median(cell.new) for cell in cells], 2),
+        Column("diff ms", _numbers(effects, lambda e: e.ms, "+.1f"), 1),
+        Column("diff %", _numbers(effects, lambda e: e.pct, "+.2f")),
     ]
-    if comparison.kernel != "virtual":
+    if comparison.kernel != VIRTUAL:
+        intervals = [_interval(e.interval_ms if e else None) for e in effects]
+        columns.append(Column("interval ms", intervals, 3))
+    if comparison.kernel != VIRTUAL and not comparison.clocks_differ:
         columns += [
-            (3, ["interval ms", *map(_interval, cells)]),
-            (4, ["p MW", *(_chance(cell, RANKS) for cell in cells)]),
-            (4, ["p KS", *(_chance(cell, DISTANCE) for cell in cells)]),
+            Column("p MW", [_chance(cell, RANKS) for cell in cells], 4),
+            Column("p KS", [_chance(cell, DISTANCE) for cell in cells], 4),
         ]
-    columns.append((3, ["n", *map(_counts, cells)]))
-    return [*columns, (0, ["<verdict", *(verdict_words(comparison, cell) for cell in cells)])]
+    if any(changes):
+        intervals = [_interval(c.pct.interval if c else None, "+.2f") for c in changes]
+        columns += [
+            *([Column("interval %", intervals, 4)] if {*intervals} != {MISSING} else []),
+            Column("packets", [_pair(c.packets if c else None) for c in changes], 3),
+            Column("resent", [_pair(c.retransmits if c else None) for c in changes], 3),
+            Column("parts at", [first_packet(cell) for cell in cells], 1),
+        ]
+    columns += _clock_columns(cells)
+    columns.append(Column("n", [_counts(cell) for cell in cells], 3))
+    verdicts = [verdict_words(comparison, cell) for cell in cells]
+    return [*columns, Column("verdict", verdicts, left=True)]
+
+
+def _clock_columns(cells: Sequence[CellFinding]) -> list[Column]:
+    """What accounts for a difference between virtual and real time; all in ms."""
+    clocks = [cell.clocks for cell in cells]
+    if not any(clocks):
+        return []
+    return [
+        Column("CPU <=", _numbers(clocks, lambda c: c.cpu_ms, ".0f"), 1),
+        Column("all CPU", _numbers(clocks, lambda c: c.new.all_ms, ".0f"), 4),
+        Column("unwaited", _numbers(clocks, lambda c: c.new.unwaited_ms, ".1f"), 4),
+        Column("in base", _numbers(clocks, lambda c: c.base.unwaited_ms, ".1f"), 4),
+        Column("link <=", _numbers(clocks, lambda c: c.link_ms, ".1f"), 3),
+        Column("late", _numbers(clocks, lambda c: c.new.worst_lateness_ms, ".2f"), 3),
+        Column("slack <=", _numbers(clocks, lambda c: c.slack_ms, ".1f"), 3),
+    ]
+
+
+def headline(comparison: Comparison) -> str:
+    """Return the verdict and how many cells have which."""
+    counts = {verdict: n for verdict, n in comparison.counts.items() if n}
+    words = {verdict: f"{n} {verdict}" for verdict, n in counts.items()}
+    other = sum(cell.verdict == "same" and not all(t.same for t in cell.trials)
+                for cell in comparison.cells)  # fmt: skip
+    if other:
+        words["same"] += f" ({other} with other bits)"
+    found = ", ".join(words.values())
+    return f"{HEADINGS[comparison.verdict]}: {count(len(comparison.cells), 'cell')}, {found}."
+
+
+def notes_of(comparison: Comparison) -> list[str]:
+    """Return what a reader must know beside the cells: what is under test, and what decided."""
+    return [
+        *summary(comparison), *under_test(comparison), *comparison.notes, rule(comparison)
+    ]  # fmt: skip
+
+
+def rule(comparison: Comparison) -> str:
+    """Return what decided."""
+    least = f"{comparison.min_effect_pct:g} %"
+    if comparison.clocks_differ:
+        return (
+            f"Virtual against real time: same needs the whole interval of the difference within "
+            f"{least} (agrees), or within that and the browser's busy main thread (explained)."
+        )
+    if comparison.kernel == VIRTUAL:
+        if not comparison.parts and not comparison.knobs:
+            return "Virtual kernel, equal environments: every bit must be the same."
+        return f"Virtual kernel: exact; a load time that moved by {least} or more is different."
+    return (
+        f"{comparison.kernel.capitalize()} kernel: different needs p <= {comparison.alpha:g} "
+        f"(Mann-Whitney, Kolmogorov-Smirnov; Holm over all tests of all cells) and {least}."
+    )
+
+
+def under_test(comparison: Comparison) -> list[str]:
+    """Return what differs on purpose, one line each; digests are cut."""
+    kernels, parts = comparison.kernels, comparison.parts
+    lines = [
+        f"Under test: {name} ({clean(base)} in BASE, {clean(new)} in NEW)."
+        for name, (base, new) in comparison.knobs.items()
+    ]
+    if kernels is not None:
+        base, new = name_kernel(kernels.base), name_kernel(kernels.new)
+        lines.append(f"Under test: kernel ({base} in BASE, {new} in NEW).")
+        parts = tuple(part for part in parts if not part.name.startswith("kernel."))
+    lines += [
+        f"Under test: {part.name} ({_cut(part.base)} in BASE, {_cut(part.new)} in NEW)."
+        for part in parts[:SHOWN_PARTS]
+    ]
+    rest = parts[SHOWN_PARTS:]
+    more = [f"Under test: {count(len(rest), 'more part')} of the environment."] if rest else []
+    return [*lines, *more]
+
+
+def name_kernel(identity: Identity) -> str:
+    """Return a kernel's name, as ``virtual 7.3``."""
+    return clean(f"{identity.kernel or 'none'} {identity.kernel_version or ''}")
+
+
+def name_cell(comparison: Comparison, cell: CellFinding) -> str:
+    """Return a cell by the axes that distinguish it, as ``page=wsj rtt_ms=20``."""
+    return clean(label_axes({name: cell.axes.get(name) for name in comparison.names}))
+
+
+def verdict_words(comparison: Comparison, cell: CellFinding) -> str:
+    """Return ``slower``, ``faster`` or another word for a difference, else the verdict."""
+    word: str = cell.word or cell.verdict
+    if cell.verdict != "different":
+        return word
+    if cell.word is None and cell.direction in ("slower", "faster"):
+        word = cell.direction
+    return f"{word} (allowed)" if comparison.counted(cell) == "same" else word
+
+
+def size_of(cell: CellFinding) -> str:
+    """Return how much later: ``+12.3 ms (+0.85 %, 95 % interval +10.0..+14.1 ms)``."""
+    if cell.effect is None:
+        return ""
+    effect = cell.effect
+    inner = [f"{effect.pct:+.2f} %"] if effect.pct is not None else []
+    if effect.interval_ms is not None:
+        level = f"{min(effect.interval_ms.level, LEVEL) * 100:.0f} %"
+        inner.append(f"{level} interval {_interval(effect.interval_ms)} ms")
+    size = f"{effect.ms:+.3f} ms" if abs(effect.ms) < 1.0 else f"{effect.ms:+.1f} ms"
+    return f"{size} ({', '.join(inner)})" if inner else size
+
+
+def sentence(comparison: Comparison, cell: CellFinding) -> str:
+    """Return everything about a cell but its packets, in one line."""
+    size = size_of(cell)
+    parts = [f"{verdict_words(comparison, cell)}{f', {size}' if size else ''}", clean(cell.reason)]
+    if cell.more_runs and f"{cell.more_runs} more" not in cell.reason:
+        parts.append(f"{count(cell.more_runs, 'more run')} on each side would tell")
+    return f"{name_cell(comparison, cell)}: {'; '.join(parts)}."
+
+
+def packet_lines(cell: CellFinding) -> list[str]:
+    """Return the first packet that differs, in lines, or why none is shown; empty if unasked."""
+    if cell.packets is not None:
+        return [f"Seed {cell.packets_seed}:", *describe_difference(cell.packets).splitlines()]
+    return [f"No packet to show: {clean(cell.packets_note)}."] if cell.packets_note else []
+
+
+def first_packet(cell: CellFinding) -> str:
+    """Return the number of the first packet that is another one and its kind, as ``#7 ack``.
+
+    A packet that comes much later or sooner is another one too.  Where only other fields or times
+    differ, it is the number of the first such packet, in brackets.
+    """
+    difference = cell.packets
+    if difference is None or cell.change is None:
+        return MISSING
+    number = f"#{difference.telling.number}"
+    if not (difference.order or difference.jump):
+        return f"({number})"
+    return f"{number} {SHORT.get(cell.change.parting or 'none', '')}".rstrip()
+
+
+def summary(comparison: Comparison) -> list[str]:
+    """Return what two kernels under test make of all cells together, in sentences."""
+    kernels, cells = comparison.kernels, comparison.cells
+    if kernels is None:
+        return []
+    lines = []
+    if comparison.overview is not None:
+        faster, slower = (
+            sum(c.verdict == "different" and c.direction == way for c in cells)
+            for way in ("faster", "slower")
+        )
+        equal = sum(bool(c.trials) and all(p.base_ms == p.new_ms for p in c.trials) for c in cells)
+        lines.append(
+            f"{faster + slower} of {count(len(cells), 'cell')} changed by "
+            f"{comparison.min_effect_pct:g} % or more: {faster} faster on "
+            f"{name_kernel(kernels.new)}, {slower} slower; {equal} equal to the bit in load time."
+        )
+        if len(comparison.overviews) > 1:
+            lines.append(f"Page load time changed by {_spread(comparison.overview)}.")
+        lines += [_describe_client(comparison, *each) for each in comparison.overviews.items()]
+    lines += [
+        f"{count(n, 'cell')} of {len(cells)} {'is' if n == 1 else 'are'} '{word}'"
+        + (f": {REASONS[word].format(comparison.min_effect_pct)}." if word in REASONS else ".")
+        for word, n in comparison.words.items()
+    ]
+    lines += _saved(kernels.savings)
+    missing = sum(not cell.has_numbers for cell in cells)
+    if missing:
+        lines.append(f"{count(missing, 'cell')} without a proven load on one of the kernels.")
+    return lines
+
+
+def plain(text: str) -> str:
+    """Return ``text`` in ASCII: what has no plain counterpart becomes an escape."""
+    return text.translate(PLAIN).encode("ascii", "backslashreplace").decode()
+
+
+def _describe_client(comparison: Comparison, client: str, one: Overview) -> str:
+    largest = comparison.cells[one.largest]
+    moved = largest.change.ms.value if largest.change else None
+    partings = [
+        words.format(count(one.partings[parting], "cell"))
+        for parting, words in PARTINGS.items()
+        if parting in one.partings
+    ]
+    apart = f" Where the loads part first: {', '.join(partings)}." if partings else ""
+    return (
+        f"{clean(client)}: {_spread(one)}; most in {name_cell(comparison, largest)}: "
+        f"{_median(largest.base)} ms in BASE, {_median(largest.new)} ms in NEW "
+        f"({_number(moved, '+.1f')} ms).{apart}"
+    )
+
+
+def _spread(one: Overview) -> str:
+    return (
+        f"{one.median:+.2f} % in the median of {count(one.cells, 'cell')}, "
+        f"from {one.low:+.2f} to {one.high:+.2f} %"
+    )
+
+
+def _saved(savings: Sequence[Saving]) -> list[str]:
+    gaps = [saving.difference_ms for saving in savings]
+    if not gaps:
+        return []
+    return [
+        f"What Fast Open saves changed by {statistics.median(gaps):+.1f} ms in the median "
+        f"({min(gaps):+.1f} to {max(gaps):+.1f} ms)."
+    ]
 
 
 def _median(side: Side | None) -> str:
@@ -96,13 +328,20 @@ def _number(value: float | None, how: str) -> str:
     return MISSING if value is None else f"{value:{how}}"
 
 
-def _interval(cell: CellFinding) -> str:
-    interval = cell.effect.interval_ms if cell.effect else None
-    return f"{interval.low:+.1f}..{interval.high:+.1f}" if interval else MISSING
+def _numbers(values: Sequence[_T | None], ask: Callable[[_T], float | None], how: str) -> list[str]:
+    return [_number(None if value is None else ask(value), how) for value in values]
+
+
+def _interval(interval: Interval | None, how: str = "+.1f") -> str:
+    return f"{interval.low:{how}}..{interval.high:{how}}" if interval else MISSING
 
 
 def _chance(cell: CellFinding, test: str) -> str:
     return f"{cell.chances[test].corrected:.2g}" if test in cell.chances else MISSING
+
+
+def _pair(numbers: tuple[int, int] | None) -> str:
+    return "{}/{}".format(*numbers) if numbers else MISSING
 
 
 def _counts(cell: CellFinding) -> str:
@@ -110,15 +349,11 @@ def _counts(cell: CellFinding) -> str:
     return "/".join(map(str, sides))
 
 
-def _align(columns: Sequence[Sequence[str]]) -> list[str]:
-    padded = []
-    for column in columns:
-        left = column[0].startswith("<")
-        cells = [column[0].lstrip("<"), *column[1:]]
-        size = max(map(len, cells))
-        cells.insert(1, "-" * size)
-        padded.append([cell.ljust(size) if left else cell.rjust(size) for cell in cells])
-    return [GAP.join(row).rstrip() for row in zip(*padded, strict=True)]
+def _cut(value: str | None) -> str:
+    if value is None:
+        return "absent"
+    words = clean(value)
+    return words if len(words) <= VALUE_LENGTH else f"{words[:VALUE_LENGTH]}..."
 
 
 def _packets(cell: CellFinding, room: int) -> list[str]:

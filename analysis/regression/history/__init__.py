@@ -1,1 +1,1 @@
-"""The history of runs: which numbers each night had, kept in SQLite, shown as a page of trends."""
+"""History of runs: the numbers of every night, kept in SQLite, shown as a page of trends."""

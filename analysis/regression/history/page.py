@@ -1,16 +1,20 @@
-"""The trend page: one self-contained HTML file from the history."""
+"""The trend page: every cell over the runs as a small drawing, in one self-contained HTML file.
+
+Drawings are shapes in a box of fixed units, stretched by the page; runs are at equal distances,
+whatever the time between them.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.regression.history.database import open_history
-from analysis.regression.history.sparkline import HEIGHT, WIDTH, Sparkline, draw_line, kind_of
-from analysis.regression.history.trend import Lane, Line, Point, read_lanes
+from analysis.regression.history.trend import Change, Lane, Line, Point, read_lanes
 from analysis.report.rendering import TEMPLATES, open_templates
-from analysis.words import axis_value, axis_word, count
+from analysis.words import count, name_axes
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole
 
@@ -20,6 +24,33 @@ LISTED = 20
 """How many of a cell's numbers stand below its drawing; every dot says its own."""
 LOUD = ("missing", "different", "inconclusive")
 """What is shown first, in this order."""
+WIDTH = 320.0
+HEIGHT = 84.0
+MARGIN = 8.0
+LEAST_SPAN = 0.02
+"""Of the value: microseconds of a trend that stands still are not drawn as mountains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One run's median, or, without one, a cross at the foot."""
+
+    x: float
+    y: float
+    kind: str
+    point: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Sparkline:
+    """Paths in SVG's language, dots, and where the environment changed; the ends of the scale."""
+
+    paths: tuple[str, ...]
+    bands: tuple[str, ...]
+    dots: tuple[Dot, ...]
+    marks: tuple[float, ...]
+    low_ms: float
+    high_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +101,66 @@ def render_page(lanes: tuple[Lane, ...]) -> str:
     )
 
 
+def draw_line(line: Line, changes: Sequence[Change]) -> Sparkline | None:
+    """Return the drawing of ``line``; ``None`` when it has no number at all."""
+    numbers = [
+        value
+        for point in line.points
+        if point is not None
+        for value in (point.low_ms, point.median_ms, point.high_ms)
+        if value is not None
+    ]
+    if not numbers:
+        return None
+    low, high = _scale(numbers)
+    places = [_place(i, len(line.points)) for i in range(len(line.points))]
+
+    def height(value: float) -> float:
+        share = (value - low) / (high - low)
+        return round(HEIGHT - MARGIN - share * (HEIGHT - 2 * MARGIN), 2)
+
+    pieces = _pieces(line.points)
+    return Sparkline(
+        paths=tuple(
+            "M" + "L".join(f"{places[i]:g} {height(p.median_ms or 0.0):g}" for i, p in piece)
+            for piece in pieces
+            if len(piece) > 1
+        ),
+        bands=tuple(
+            "M"
+            + "L".join(
+                [f"{places[i]:g} {height(p.high_ms or 0.0):g}" for i, p in piece]
+                + [f"{places[i]:g} {height(p.low_ms or 0.0):g}" for i, p in reversed(piece)]
+            )
+            + "Z"
+            for piece in pieces
+            if len(piece) > 1 and any(p.low_ms != p.high_ms for _, p in piece)
+        ),
+        dots=tuple(
+            Dot(
+                places[i],
+                HEIGHT - MARGIN if point.median_ms is None else height(point.median_ms),
+                kind_of(point),
+                point,
+            )
+            for i, point in enumerate(line.points)
+            if point is not None
+        ),
+        marks=tuple(
+            round((places[change.place - 1] + places[change.place]) / 2.0, 2) for change in changes
+        ),
+        low_ms=low,
+        high_ms=high,
+    )
+
+
+def kind_of(point: Point) -> str:
+    """Return the class of a point: its verdict, ``missing`` without a number, else ``plain``."""
+    if point.median_ms is None:
+        return "missing"
+    return point.verdict if point.verdict in ("same", "different", "inconclusive") else "plain"
+
+
 def _cards(lane: Lane) -> list[Card]:
     """The cells of a lane: what needs a look first, the others in their order."""
     cards = [_card(lane, line) for line in lane.lines]
@@ -80,7 +171,7 @@ def _cards(lane: Lane) -> list[Card]:
 def _card(lane: Lane, line: Line) -> Card:
     known = [point for point in line.points if point is not None]
     return Card(
-        title=", ".join(_words(name, line) for name in lane.axes),
+        title=name_axes(line.axes, lane.axes),
         line=line,
         drawing=draw_line(line, lane.changes),
         kind="absent" if line.last is None else kind_of(line.last),
@@ -88,13 +179,33 @@ def _card(lane: Lane, line: Line) -> Card:
     )
 
 
-def _words(name: str, line: Line) -> str:
-    value = axis_value(name, line.axes.get(name))
-    return value if name == "page" else f"{axis_word(name)} {value}"
-
-
 def _tally(lane: Lane) -> list[tuple[str, int]]:
     """How many cells ended how in the newest run, what needs a look first."""
     kinds = Counter("absent" if line.last is None else kind_of(line.last) for line in lane.lines)
     order = (*LOUD, "same", "plain", "absent")
     return [(kind, kinds[kind]) for kind in order if kinds[kind]]
+
+
+def _scale(numbers: Sequence[float]) -> tuple[float, float]:
+    low, high = min(numbers), max(numbers)
+    least = LEAST_SPAN * max(abs(high), 1e-9)
+    if high - low < least:
+        middle = (low + high) / 2.0
+        return middle - least / 2.0, middle + least / 2.0
+    return low, high
+
+
+def _place(index: int, number: int) -> float:
+    share = index / (number - 1) if number > 1 else 0.5
+    return round(MARGIN + share * (WIDTH - 2 * MARGIN), 2)
+
+
+def _pieces(points: Sequence[Point | None]) -> list[list[tuple[int, Point]]]:
+    """Runs of neighbours that have numbers: a line does not bridge a night without one."""
+    pieces: list[list[tuple[int, Point]]] = [[]]
+    for index, point in enumerate(points):
+        if point is None or point.median_ms is None:
+            pieces.append([])
+        else:
+            pieces[-1].append((index, point))
+    return [piece for piece in pieces if piece]

@@ -1,4 +1,4 @@
-"""Runs in the history: each results folder once, with what it said about each of its cells."""
+"""Runs in the history: each results folder once, with its cells and the verdict on them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import json
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from analysis.records.cells import Cell, cells_of, experiment_of, flatten
-from analysis.records.results import Results
-from analysis.regression.history.database import changing
-from analysis.regression.history.verdicts import CellVerdict, Verdicts
+from analysis.records.cells import Cell, cells_of, experiment_of, flatten, key_of
+from analysis.records.results import Results, read_results
+from analysis.regression.compare.comparison import EVERYTHING, CompareOptions
+from analysis.regression.compare.folders import compare_results
+from analysis.regression.history.database import changing, open_history
 from testbed.base.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, TcpSpec, canonical, digest
 
 ALWAYS_NAMED = ("page", "client", "rtt_ms", "tfo")
 DEFAULTS = flatten(Condition("", "", LinkSpec(), TcpSpec()))
 UNKNOWN = "unknown"
+REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,51 @@ class Run:
     kernel_version: str
     baseline: str | None
     verdict: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CellVerdict:
+    """The verdict on the cell with these axes, and how much later its loads end, in percent."""
+
+    axes: dict[str, Any]
+    verdict: str
+    later_pct: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """The environment of the baseline, the verdict on the whole, and that on each cell.
+
+    ``overall`` of REFUSED says that the two cannot be compared, and ``why`` then says why.
+    """
+
+    baseline: str
+    overall: str
+    cells: tuple[CellVerdict, ...] = ()
+    why: str | None = None
+
+    def of(self, axes: Mapping[str, Any]) -> CellVerdict | None:
+        """The verdict on the cell with these axes, if it was compared."""
+        wanted = key_of(dict(axes))
+        return next((cell for cell in self.cells if key_of(cell.axes) == wanted), None)
+
+
+def keep_run(history: Path, results: Path, baseline: Path | None) -> str:
+    """Add ``results`` to ``history`` with the verdict against ``baseline``; say what came of it.
+
+    Raises:
+        ConfigurationError: the results must not be pooled, or hold nothing; a newer history.
+        StorageError: something cannot be read or written.
+    """
+    found = read_results(results)
+    verdicts = find_verdicts(found, baseline) if baseline is not None else None
+    with open_history(history, create=True) as connection:
+        what = add_run(connection, found, verdicts)
+    said = "no baseline to hold it against"
+    if verdicts is not None:
+        why = f" ({verdicts.why})" if verdicts.why else ""
+        said = f"{verdicts.overall} against the baseline{why}"
+    return f"{results}: {what}; {said}"
 
 
 def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts | None) -> str:
@@ -97,6 +145,35 @@ def name_of(axes: Mapping[str, Any]) -> str:
         if name in ALWAYS_NAMED or name not in DEFAULTS or value != DEFAULTS[name]
     }
     return canonical({name: _plain(value) for name, value in named.items()})
+
+
+def find_verdicts(results: Results, baseline: Path) -> Verdicts:
+    """Compare ``results`` with ``baseline``, whatever the environments differ in.
+
+    Another kernel, or another version of it, is another lane: the two are not compared.
+
+    Raises:
+        ConfigurationError, StorageError: ``baseline`` cannot be read.
+    """
+    base = read_results(baseline)
+    theirs, ours = base.identity, results.identity
+    name = theirs.environment or "unknown"
+    if (theirs.kernel, theirs.kernel_version) != (ours.kernel, ours.kernel_version):
+        return Verdicts(
+            name,
+            REFUSED,
+            why=f"the baseline is of the {theirs.kernel} kernel {theirs.kernel_version}, "
+            f"the run of the {ours.kernel} kernel {ours.kernel_version}",
+        )
+    try:
+        found = compare_results(baseline, results.folder, CompareOptions(across=EVERYTHING))
+    except ConfigurationError as error:
+        return Verdicts(name, REFUSED, why="; ".join(error.problems))
+    cells = tuple(
+        CellVerdict(dict(cell.axes), found.counted(cell), cell.effect.pct if cell.effect else None)
+        for cell in found.cells
+    )
+    return Verdicts(name, found.verdict, cells)
 
 
 def _identity(results: Results) -> str:

@@ -105,7 +105,7 @@ def test_cells_go_only_if_they_are_to(tmp_path: Path) -> None:
     put(draft_baseline(small(tmp_path / "one"), baseline), baseline)
     asked = experiment(1, name="small", conditions=SMALL[:6], reference=None)
     fewer = write_results(tmp_path / "two", [record(c) for c in SMALL[:6]], asked)
-    with pytest.raises(ConfigurationError, match="would lose 2 cells: page wsj, RTT 100 ms"):
+    with pytest.raises(ConfigurationError, match="would lose 2 cells: page=wsj rtt_ms=100"):
         draft_baseline(fewer, baseline)
     assert draft_baseline(fewer, baseline, drop_cells=True).files
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from analysis.records.cells import cells_of, key_of
 from analysis.records.results import read_results
-from analysis.regression.compare import Comparison, compare_results
+from analysis.regression.compare.comparison import Comparison
+from analysis.regression.compare.folders import compare_results
 from testbed.model import PageLoad, Record, canonical
 from tests.analysis.sample import conditions, experiment, record, write_results
 

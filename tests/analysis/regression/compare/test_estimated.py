@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from analysis.records.cells import Cell, flatten
-from analysis.regression.compare import CellFinding, CompareOptions, Comparison, compare_results
+from analysis.regression.compare.comparison import CellFinding, CompareOptions, Comparison
 from analysis.regression.compare.estimated import judge_by_chance
+from analysis.regression.compare.folders import compare_results
 from analysis.regression.compare.matching import Match
 from testbed.model import Record
 from tests.analysis.regression.compare.folder import (

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from analysis.regression.compare import CompareOptions, Comparison, compare_results
+from analysis.regression.compare.comparison import CompareOptions, Comparison
+from analysis.regression.compare.folders import compare_results
+from analysis.regression.compare.text import headline
 from testbed.base.errors import StorageError
-from testbed.model import SCHEMA_VERSION, Record
+from testbed.model import CAPTURE_FILE, HAR_FILE, SCHEMA_VERSION, Record
 from tests.analysis.regression.compare.folder import (
     FIRST,
     SECOND,
@@ -116,6 +118,22 @@ def test_within_the_minimum_effect_the_numbers_are_told(tmp_path: Path) -> None:
         "other packets in 1 of 2 trials, the load time within 0.1 % "
         "(median +0.125 ms; at most +0.250 ms, seed 0)"
     )
+
+
+@pytest.mark.parametrize("name", [CAPTURE_FILE, HAR_FILE])
+def test_other_bits_in_the_same_time_are_counted_in_the_headline(tmp_path: Path, name: str) -> None:
+    base = [made(FIRST, 0, 1000.0), made(SECOND, 0, 2000.0)]
+    new = [made(c, 0, t, environment=OTHER) for c, t in ((FIRST, 1000.0), (SECOND, 2000.0))]
+    base = [replace(one, artefacts={name: "a" * 64}) for one in base]
+    new = [
+        replace(one, artefacts={name: letter * 64}) for one, letter in zip(new, "ab", strict=True)
+    ]
+    found = compare_results(
+        write_records_of(tmp_path / "base", base, [FIRST, SECOND]),
+        write_records_of(tmp_path / "new", new, [FIRST, SECOND], environment=OTHER),
+        CODE,
+    )
+    assert headline(found) == "SAME: 2 cells, 2 same (1 with other bits)."
 
 
 def outcome_of(tmp_path: Path, base: list[Record], new: list[Record]) -> Comparison:

@@ -1,4 +1,4 @@
-"""One comparison in four forms: text, JSON, JUnit XML and Markdown."""
+"""One comparison in five forms: text, JSON, JUnit XML, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from analysis.regression.compare import (
-    CompareOptions,
-    Comparison,
-    compare_results,
+from analysis.regression.compare.comparison import CompareOptions, Comparison
+from analysis.regression.compare.documents import (
     describe_comparison,
-    render_text,
+    render_junit,
+    render_markdown,
+    render_page,
     write_files,
 )
-from analysis.regression.compare.junit import render_junit
-from analysis.regression.compare.markdown import render_markdown
+from analysis.regression.compare.folders import compare_results
+from analysis.regression.compare.text import render_text
 from testbed.base.errors import StorageError
 from tests.analysis.regression.compare.folder import (
     FIRST,
@@ -120,6 +120,16 @@ def test_the_comment_lets_no_markup_through(found: Comparison) -> None:
     assert len(fences) == 2
 
 
+def test_the_page_shows_every_cell_and_lets_no_markup_through(found: Comparison) -> None:
+    page = render_page(found)
+    assert "DIFFERENT: 3 cells, 1 different, 1 inconclusive, 1 same." in page
+    assert all(f">{verdict}</span>" in page for verdict in ("slower", "inconclusive", "same"))
+    assert "The captures part at packet 8 (8 in base, 10 in new)" in page
+    assert "results/&lt;new&gt;" in page
+    assert "<script" not in page and "\x1b" not in page and "\x00" not in page
+    assert "http" not in page.partition("</style>")[2]
+
+
 def test_without_changes_the_comment_is_short(tmp_path: Path) -> None:
     base = write_times(tmp_path / "base", {FIRST: [1000.0]})
     comment = render_markdown(compare_results(base, base))
@@ -150,9 +160,10 @@ def test_tests_and_intervals_of_the_host_kernel_are_shown(tmp_path: Path) -> Non
 
 
 def test_files_are_written_whole_or_refused(found: Comparison, tmp_path: Path) -> None:
-    write_files(found, tmp_path / "a.xml", tmp_path / "a.md")
+    write_files(found, tmp_path / "a.xml", tmp_path / "a.md", tmp_path / "a.html")
+    assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "a.xml").read_text().startswith("<?xml")
     assert (tmp_path / "a.md").read_text().startswith("###")
-    write_files(found, None, None)
+    write_files(found)
     with pytest.raises(StorageError, match="make its folder"):
-        write_files(found, tmp_path / "none" / "a.xml", None)
+        write_files(found, tmp_path / "none" / "a.xml")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.regression.compare import CompareOptions, compare_results
+from analysis.regression.compare.comparison import CompareOptions
+from analysis.regression.compare.folders import compare_results
 from testbed.base.errors import ConfigurationError
 from tests.analysis.regression.compare.folder import FIRST, SECOND, write_times
 

@@ -10,8 +10,7 @@ import pytest
 from analysis.records.cells import flatten
 from analysis.regression.baseline import draft_baseline
 from analysis.regression.history.database import open_history
-from analysis.regression.history.keeping import keep_run
-from analysis.regression.history.runs import Run, name_of, read_runs
+from analysis.regression.history.runs import Run, keep_run, name_of, read_runs
 from analysis.regression.history.trend import Lane, read_lanes
 from testbed.base.errors import ConfigurationError
 from testbed.model import Condition

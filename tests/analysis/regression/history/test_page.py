@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from analysis.regression.history.database import open_history
-from analysis.regression.history.keeping import keep_run
-from analysis.regression.history.page import write_trend
-from analysis.regression.history.runs import Run
-from analysis.regression.history.sparkline import HEIGHT, MARGIN, WIDTH, draw_line
+from analysis.regression.history.page import HEIGHT, MARGIN, WIDTH, draw_line, write_trend
+from analysis.regression.history.runs import Run, keep_run
 from analysis.regression.history.trend import Change, Line, Point
 from testbed.base.errors import ConfigurationError
 from tests.analysis.regression.history.nights import night, with_part

@@ -9,18 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from analysis.records.results import read_results
-from analysis.regression.crosscheck.folders import write_cross_check
-from analysis.regression.crosscheck.kernels import KernelCross, cross_kernels
-from analysis.regression.crosscheck.kernels_report import present_kernels
-from analysis.regression.crosscheck.kernels_words import (
-    describe_wire,
-    first_packet,
-    render_text,
-    summary_lines,
-)
-from analysis.regression.crosscheck.pairs import pair_results
-from analysis.words import MINUS, MISSING
+from analysis.regression.compare.comparison import CompareOptions, Comparison
+from analysis.regression.compare.documents import describe_comparison, render_page
+from analysis.regression.compare.folders import compare_results
+from analysis.regression.compare.text import first_packet, packet_lines, render_text, summary
+from firstflight.cli.reports import Reports
 from testbed.base.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, Record, TcpSpec
 from testbed.results.environment import Environment
@@ -70,77 +63,85 @@ def lane(
     return write_results(folder, records, asked, environment)
 
 
-def cross(one: Path, other: Path) -> KernelCross:
-    return cross_kernels(pair_results(read_results(one), read_results(other)))
+def cross(one: Path, other: Path, min_effect_pct: float = 0.5) -> Comparison:
+    return compare_results(one, other, CompareOptions(("kernel",), min_effect_pct=min_effect_pct))
 
 
 @pytest.mark.parametrize(
-    ("plt_ms", "direction", "percent"),
+    ("plt_ms", "verdict", "word", "percent"),
     [
-        (1000.0, "equal", 0.0),
-        (1004.0, "close", 0.4),
-        (996.0, "close", -0.4),
-        (1006.0, "later", 0.6),
-        (950.0, "sooner", -5.0),
+        (1000.0, "same", "same", 0.0),
+        (1004.0, "same", "same", 0.4),
+        (996.0, "same", "same", -0.4),
+        (1006.0, "different", "slower", 0.6),
+        (950.0, "different", "faster", -5.0),
     ],
 )
-def test_directions(tmp_path: Path, plt_ms: float, direction: str, percent: float) -> None:
+def test_directions(tmp_path: Path, plt_ms: float, verdict: str, word: str, percent: float) -> None:
     old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0]})
     new = lane(tmp_path / "7.3", "7.3", {OFF: [plt_ms]})
     found = cross(old, new)
-    (change,) = found.changes
-    assert change.direction == direction
-    assert change.percent is not None
-    assert change.percent.value == pytest.approx(percent)
-    presented = present_kernels(found)
-    assert presented.exit_code == 0
-    assert direction in presented.text
-    assert f"{direction}</span>" in presented.page
+    (cell,) = found.cells
+    assert cell.verdict == verdict
+    assert cell.change is not None
+    assert cell.change.pct.value == pytest.approx(percent)
+    assert f"  {word}\n" in render_text(found)
+    assert f">{word}</span>" in render_page(found)
+    equal = f"{int(plt_ms == 1000.0)} equal to the bit in load time."
+    assert equal in summary(found)[0]
 
 
-def test_the_first_folder_is_the_base(tmp_path: Path) -> None:
+def test_the_kernel_is_asked_for_and_the_first_folder_is_the_base(tmp_path: Path) -> None:
     old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0]})
     new = lane(tmp_path / "7.3", "7.3", {OFF: [900.0]})
-    assert cross(old, new).base.kernel_version == "6.1"
-    assert cross(new, old).base.kernel_version == "7.3"
-    assert cross(new, old).changes[0].direction == "later"
+    with pytest.raises(ConfigurationError, match=r"kernel\.version is '6.1' in BASE"):
+        compare_results(old, new)
+    for one, other, version, word in ((old, new, "6.1", "faster"), (new, old, "7.3", "slower")):
+        found = cross(one, other)
+        assert found.kernels is not None
+        assert found.kernels.base.kernel_version == version
+        assert found.cells[0].direction == word
+        assert found.exit_code == 1
 
 
 def test_blocks_are_compared_with_their_own_kind(tmp_path: Path) -> None:
     seeds = [1000.0, 2000.0, 3000.0]
     old = lane(tmp_path / "6.1", "6.1", {OFF: seeds})
     new = lane(tmp_path / "7.3", "7.3", {OFF: [plt_ms - 20.0 for plt_ms in seeds]})
-    (change,) = cross(old, new).changes
+    found = cross(old, new)
+    (cell,) = found.cells
+    change = cell.change
+    assert change is not None
     assert change.n == 3
-    assert change.ms is not None and change.ms.interval is not None
+    assert change.ms.interval is not None
     assert (change.ms.interval.low, change.ms.value, change.ms.interval.high) == (-20, -20, -20)
-    assert (change.base_ms, change.other_ms) == (2000.0, 1980.0)
-    text = render_text(cross(old, new)).replace(MINUS, "-")
-    assert "-2.00 to -0.67" in text
+    assert cell.base is not None and cell.new is not None
+    assert (cell.base.median_ms, cell.new.median_ms) == (2000.0, 1980.0)
+    assert "-2.00..-0.67" in render_text(found, 200)
 
 
-def test_a_lane_that_has_not_begun_is_told(tmp_path: Path) -> None:
+def test_a_lane_that_has_not_begun_is_inconclusive(tmp_path: Path) -> None:
     old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0]})
     new = lane(tmp_path / "7.3", "7.3", {OFF: [990.0]})
     (new / "records.jsonl").unlink()
-    with pytest.raises(ConfigurationError, match=r"7\.3 has no record .* --resume"):
-        cross(old, new)
+    found = cross(old, new)
+    assert found.exit_code == 5
+    assert "NEW has no proven load: not run; run the rest with --resume" in found.cells[0].reason
 
 
 def test_what_changed_in_sentences(tmp_path: Path) -> None:
     wget2 = replace(OFF, client="wget2")
     old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0], ON: [900.0], wget2: [500.0]})
     new = lane(tmp_path / "7.3", "7.3", {OFF: [980.0], ON: [900.0], wget2: [501.0]})
-    found = cross(old, new)
-    assert [line.replace(MINUS, "-") for line in summary_lines(found)] == [
-        "1 of 3 cells changed by more than 0.5 %: 1 load sooner on virtual 7.3, 0 later; "
-        "1 are equal to the bit.",
-        "Page load time changed by 0.00 % in the median of 3 cells, from -2.00 to +0.20 %.",
-        "graph: -1.00 % in the median of 2 cells, from -2.00 to 0.00 %; most in graph, fast open "
-        "off: 1000.0 ms on virtual 6.1, 980.0 ms on virtual 7.3 (-20.0 ms). "
+    assert summary(cross(old, new)) == [
+        "1 of 3 cells changed by 0.5 % or more: 1 faster on virtual 7.3, 0 slower; "
+        "1 equal to the bit in load time.",
+        "Page load time changed by +0.00 % in the median of 3 cells, from -2.00 to +0.20 %.",
+        "graph: -1.00 % in the median of 2 cells, from -2.00 to +0.00 %; most in page=amazon "
+        "rtt_ms=20 client=graph tfo=false: 1000.0 ms in BASE, 980.0 ms in NEW (-20.0 ms). "
         "Where the loads part first: the packets come in the same order in 2 cells.",
-        "wget2: +0.20 % in the median of 1 cell, from +0.20 to +0.20 %; most in wget2, fast open "
-        "off: 500.0 ms on virtual 6.1, 501.0 ms on virtual 7.3 (+1.0 ms). "
+        "wget2: +0.20 % in the median of 1 cell, from +0.20 to +0.20 %; most in page=amazon "
+        "rtt_ms=20 client=wget2 tfo=false: 500.0 ms in BASE, 501.0 ms in NEW (+1.0 ms). "
         "Where the loads part first: the packets come in the same order in 1 cell.",
         "What Fast Open saves changed by -20.0 ms in the median (-20.0 to -20.0 ms).",
     ]
@@ -149,7 +150,7 @@ def test_what_changed_in_sentences(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("segments", "shown", "words"),
     [
-        (OPENING, MISSING, "The same packets at the same times."),
+        (OPENING, "-", "the captures are the same to the bit"),
         (OPENING[:2], "#3 ack", "The new capture ends before packet 3"),
         (
             (*OPENING[:2], replace(OPENING[2], window=600)),
@@ -165,18 +166,27 @@ def test_the_first_packet_that_differs(
     old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0]})
     new = lane(tmp_path / "7.3", "7.3", {OFF: [990.0]}, segments)
     found = cross(old, new)
-    (change,) = found.changes
-    assert change.wire is not None
-    assert change.wire.packets == (3, len(segments))
-    assert first_packet(change) == shown
-    assert words in describe_wire(change)
+    (cell,) = found.cells
+    assert cell.change is not None
+    assert cell.change.packets == (3, len(segments))
+    assert first_packet(cell) == shown
+    assert words in "\n".join(packet_lines(cell))
     assert words in render_text(found)
+    assert words in render_page(found)
+
+
+def test_packets_are_shown_where_the_load_time_is_the_same(tmp_path: Path) -> None:
+    old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0]})
+    new = lane(tmp_path / "7.3", "7.3", {OFF: [1000.0]}, OPENING[:2])
+    found = cross(old, new)
+    assert found.verdict == "same"
+    assert "The new capture ends before packet 3" in render_text(found)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "parting", "shown"),
     [
-        ((ASKED, ANSWERED), (ASKED, ANSWERED), "none", MISSING),
+        ((ASKED, ANSWERED), (ASKED, ANSWERED), "none", "-"),
         ((ASKED, ANSWERED), (ASKED, ACKED, ANSWERED), "acknowledgement", "#5 ack"),
         ((ASKED, ANSWERED), (replace(ASKED, data=b"GET /bb"), ANSWERED), "request", "#4 request"),
         ((ASKED, ANSWERED), (replace(ASKED, data=b"GET /b"), ACKED), "request", "#5 request"),
@@ -189,47 +199,63 @@ def test_by_what_two_loads_part(
 ) -> None:
     one = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0]}, (*OPENING, *old))
     other = lane(tmp_path / "7.3", "7.3", {OFF: [990.0]}, (*OPENING, *new))
-    (change,) = cross(one, other).changes
-    assert change.wire is not None
-    assert change.wire.parting == parting
-    assert first_packet(change) == shown
+    (cell,) = cross(one, other).cells
+    assert cell.change is not None
+    assert cell.change.parting == parting
+    assert first_packet(cell) == shown
 
 
-def test_captures_that_are_not_there_are_told(tmp_path: Path) -> None:
+def test_captures_that_are_missing_are_named(tmp_path: Path) -> None:
     old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0]}, segments=None)
     new = lane(tmp_path / "7.3", "7.3", {OFF: [990.0]})
     next(new.glob("trials/*/client.pcap")).unlink()
-    (change,) = cross(old, new).changes
-    assert change.wire is not None
-    assert (change.wire.packets, change.wire.difference) == (None, None)
-    assert "made no capture" in describe_wire(change)
-    assert "holds no capture of trial" in describe_wire(change)
+    (cell,) = cross(old, new).cells
+    assert cell.change is not None
+    assert (cell.change.packets, cell.change.parting, cell.packets) == (None, None, None)
+    (line,) = packet_lines(cell)
+    assert "made no capture" in line
+    assert "holds no capture of trial" in line
 
 
 def test_a_cell_without_a_proven_load(tmp_path: Path) -> None:
     old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0], ON: [900.0]})
     new = lane(tmp_path / "7.3", "7.3", {OFF: [990.0], ON: [None]})
-    presented = present_kernels(cross(old, new))
-    assert presented.exit_code == 4
-    assert "1 cell without a proven load" in presented.text
-    assert presented.document["counts"] == {"sooner": 1, "no number": 1}
-    assert presented.document["cells"][1]["status"] == ("proven", "unproven")
+    found = cross(old, new)
+    assert "1 cell without a proven load on one of the kernels." in summary(found)
+    assert [cell.has_numbers for cell in found.cells] == [True, False]
+    assert found.cells[1].new is not None
+    assert found.cells[1].new.outcomes == {"unproven": 1}
 
 
-def test_files_go_where_they_are_asked_to(tmp_path: Path) -> None:
+def test_every_number_is_in_the_document(tmp_path: Path) -> None:
     old = lane(tmp_path / "6.1", "6.1", {OFF: [1000.0], ON: [900.0]})
     new = lane(tmp_path / "7.3", "7.3", {OFF: [980.0], ON: [900.0]}, OPENING[:2])
-    write_cross_check(old, new, tmp_path)
-    told = json.loads((tmp_path / "crosscheck.json").read_text())
-    assert told["counts"] == {"sooner": 1, "equal": 1}
-    assert told["overview_pct"]["largest"]["tfo"] is False
-    assert told["cells"][0]["packets"] == [3, 2]
-    assert told["savings"][0]["difference_ms"] == pytest.approx(-20.0)
-    page = (tmp_path / "crosscheck.html").read_text()
-    assert "What changed from virtual 6.1 to virtual 7.3" in page
+    found = cross(old, new)
+    document = json.loads(json.dumps(describe_comparison(found), allow_nan=False))
+    kernels = document["kernels"]
+    assert document["counts"] == {"different": 1, "inconclusive": 0, "same": 1}
+    assert kernels["overview_pct"]["largest"]["tfo"] is False
+    assert list(kernels["overview_pct_by_client"]) == ["graph"]
+    assert kernels["savings"][0]["difference_ms"] == pytest.approx(-20.0)
+    change = document["cells"][0]["change"]
+    assert (change["packets"], change["retransmits"]) == ([3, 2], [0, 0])
+    assert (change["parting"], change["parts_at"]) == ("acknowledgement", "#3 ack")
+    page = render_page(found)
+    assert "Under test: kernel (virtual 6.1 in BASE, virtual 7.3 in NEW)." in page
     assert "The new capture ends before packet 3" in page
     assert "real time" not in page
     assert "<script" not in page
+
+
+def test_the_lanes_of_a_run_are_compared_in_its_own_folder(tmp_path: Path) -> None:
+    lane(tmp_path / "6.1", "6.1", {OFF: [1000.0], ON: [900.0]})
+    lane(tmp_path / "7.3", "7.3", {OFF: [980.0], ON: [900.0]})
+    found = Reports().compare_lanes(tmp_path, ["6.1", "7.3"])
+    assert found.exit_code == 0  # a change is a result
+    assert "1 of 2 cells changed by 0.5 % or more" in found.text
+    assert json.loads((tmp_path / "compare.json").read_text())["verdict"] == "different"
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "6.1", "7.3", "crosscheck.html", "crosscheck.json"
+        "6.1", "7.3", "compare.html", "compare.json"
     ]  # fmt: skip
+    lane(tmp_path / "7.4", "7.4", {OFF: [980.0], ON: [None]})
+    assert Reports().compare_lanes(tmp_path, ["6.1", "7.4"]).exit_code == 4

@@ -1,15 +1,14 @@
-"""A comparison as JSON-ready values, unrounded; a missing value is ``None``."""
+"""Schema of a comparison as a JSON document: its fields and what they mean."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from analysis.records.cells import Axes
+from analysis.records.results import Identity
 from analysis.regression.compare.comparison import (
-    CellFinding,
     Chance,
-    Comparison,
+    Clocks,
     Direction,
     Effect,
     Part,
@@ -17,10 +16,9 @@ from analysis.regression.compare.comparison import (
     TrialPair,
     Verdict,
 )
-from analysis.regression.compare.phrases import headline, name_cell
-from testbed.wire.difference import PacketDifference, describe_difference
+from analysis.regression.compare.kernels import Change, Overview, Saving
+from testbed.wire.difference import PacketDifference
 
-SCHEMA_VERSION = 1
 _Fields = dict[str, Any]
 """Of the class that it is annotated with, by name."""
 
@@ -76,6 +74,30 @@ class CellDocument(TypedDict):
     """In virtual time, the first packet that differs; also as `text`, with its trial's `seed`."""
     packets_note: str | None
     """Why no packet is shown."""
+    word: NotRequired[str | None]
+    """Between virtual and real time, the verdict of the tolerance; only of two kernels."""
+    change: NotRequired[Annotated[_Fields | None, Change]]
+    """Of two virtual kernels, what changed; also `parts_at`, the first packet that differs."""
+    clocks: NotRequired[Annotated[_Fields | None, Clocks]]
+    """Between virtual and real time, what both measured; only of two kernels."""
+
+
+class KernelsDocument(TypedDict):
+    """Two kernels that are compared."""
+
+    base: Annotated[_Fields, Identity]
+    """The kernel of the base."""
+    new: Annotated[_Fields, Identity]
+    """The kernel of the new results."""
+    words: dict[str, int]
+    """Between virtual and real time, how many cells have which verdict of the tolerance."""
+    overview_pct: Annotated[_Fields | None, Overview]
+    """Of two virtual kernels, how much all cells changed, in percent; `largest` is a condition."""
+    overview_pct_by_client: dict[str, Annotated[_Fields, Overview]]
+    """The same for the cells of each client, by its name."""
+    savings: list[Annotated[_Fields, Saving]]
+    """What Fast Open saves on either kernel, each with `difference_ms`: the new kernel's saving -
+    the base's."""
 
 
 class ComparisonDocument(TypedDict):
@@ -105,57 +127,11 @@ class ComparisonDocument(TypedDict):
     """How many cells count as what, by verdict."""
     under_test: UnderTest
     """What differs because it is under test."""
+    kernels: NotRequired[KernelsDocument]
+    """Both kernels; only where they are two."""
     cells: list[CellDocument]
     """Every cell of the base, in the order of its table."""
     added: list[Axes]
     """The conditions that only the new results have."""
     notes: list[str]
     """What else to know, in sentences."""
-
-
-def describe_comparison(comparison: Comparison) -> ComparisonDocument:
-    """Return everything that was found; ``cells`` are in the order of the base's table."""
-    return {
-        "schema": SCHEMA_VERSION,
-        "verdict": comparison.verdict,
-        "exit_code": comparison.exit_code,
-        "headline": headline(comparison),
-        "base": comparison.base,
-        "new": comparison.new,
-        "kernel": comparison.kernel,
-        "alpha": comparison.alpha,
-        "min_effect_pct": comparison.min_effect_pct,
-        "allow_faster": comparison.allow_faster,
-        "counts": comparison.counts,
-        "under_test": {
-            "environment": [asdict(part) for part in comparison.parts],
-            "knobs": {
-                name: {"base": base, "new": new} for name, (base, new) in comparison.knobs.items()
-            },
-        },
-        "cells": [_cell(comparison, cell) for cell in comparison.cells],
-        "added": list(comparison.added),
-        "notes": list(comparison.notes),
-    }
-
-
-def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
-    packets = asdict(cell.packets) if cell.packets is not None else None
-    if packets is not None and cell.packets is not None:
-        packets |= {"seed": cell.packets_seed, "text": describe_difference(cell.packets)}
-    return {
-        "name": name_cell(comparison, cell),
-        "condition": cell.axes,
-        "verdict": cell.verdict,
-        "counts_as": comparison.counted(cell),
-        "direction": cell.direction,
-        "reason": cell.reason,
-        "more_runs": cell.more_runs,
-        "effect": asdict(cell.effect) if cell.effect else None,
-        "tests": {name: asdict(chance) for name, chance in cell.chances.items()},
-        "base": asdict(cell.base) if cell.base else None,
-        "new": asdict(cell.new) if cell.new else None,
-        "trials": [{**asdict(pair), "difference_ms": pair.difference_ms} for pair in cell.trials],
-        "packets": packets,
-        "packets_note": cell.packets_note,
-    }

@@ -1,1 +1,0 @@
-"""Two kernels side by side: virtual against real time, or two versions in virtual time."""
