@@ -47,7 +47,7 @@ def compare(
 ) -> int:
     """Compare the results in NEW with those in BASE: same, different or inconclusive.
 
-    Two kernels are compared with --across kernel, virtual and real time as they are.
+    Two versions of a kernel need --across kernel; virtual and real time need nothing.
 
     Exit code: 0 same, 1 different, 5 inconclusive, 2 not to be compared.
     """

@@ -1,4 +1,4 @@
-"""The verdicts on cells of the host's kernel, where chance is part of every load time.
+"""Verdicts on cells of the host's kernel, where chance is part of every load time.
 
 Different needs both: a test that holds after correction over all tests of all cells, and a shift
 (or a difference of the means) of the minimum effect.  Same needs the whole interval of the shift
@@ -13,7 +13,13 @@ from dataclasses import dataclass
 
 from analysis.records.cells import Cell
 from analysis.records.results import judge
-from analysis.regression.compare.comparison import CellFinding, Chance, Effect
+from analysis.regression.compare.comparison import (
+    CellFinding,
+    Chance,
+    Direction,
+    Effect,
+    Verdict,
+)
 from analysis.regression.compare.matching import (
     BothSides,
     Match,
@@ -111,37 +117,41 @@ def _counts(cell: Cell) -> tuple[int, int]:
 
 def _conclude(one: _Tested, chances: dict[str, Chance], bounds: Bounds) -> CellFinding:
     effect, least_ms = one.effect, one.both.base_ms * bounds.min_effect_pct / 100.0
+
+    def finding(
+        verdict: Verdict, reason: str, direction: Direction | None = None, more: int | None = None
+    ) -> CellFinding:
+        axes, sides = one.both.axes, one.both.sides
+        return CellFinding(
+            axes, verdict, reason, *sides, direction, effect, chances, more_runs=more
+        )
+
     shown = [name for name, chance in chances.items() if chance.corrected <= bounds.alpha]
-    axes, sides = one.both.axes, one.both.sides
     if FAILURES in shown:
-        reason = f"more loads fail in NEW: {describe_failures(one.both.cells[1].records)}"
-        return CellFinding(axes, "different", reason, *sides, "changed", effect, chances)
-    times = [name for name in shown if name != FAILURES]
+        failed = describe_failures(one.both.cells[1].records)
+        return finding("different", f"more loads fail in NEW: {failed}", "changed")
+    times = [chances[name].corrected for name in shown]
     largest = max(effect.ms, effect.mean_ms, key=abs)
     if times and abs(largest) >= least_ms and largest:
-        what = "load times shifted" if abs(effect.ms) >= least_ms else _stalled(effect)
-        reason = f"{what}, and chance alone does so at p = {_least(chances, times):.2g}"
-        seen = effect if abs(effect.ms) >= least_ms else Effect(effect.mean_ms, None, 0.0)
-        return CellFinding(axes, "different", reason, *sides, seen.direction, effect, chances)
+        chance = f"chance alone does so at p = {min(times):.2g}"
+        if abs(effect.ms) >= least_ms:
+            return finding("different", f"load times shifted, and {chance}", effect.direction)
+        stalled = f"some loads stall or no longer do (the mean moved by {effect.mean_ms:+.1f} ms)"
+        seen = Effect(effect.mean_ms, None, 0.0)
+        return finding("different", f"{stalled}, and {chance}", seen.direction)
     n, m = one.n
     if least_chance(n, m) * bounds.tests > bounds.alpha:
         more = max(1, runs_to_show(bounds.tests, bounds.alpha) - min(n, m))
-        reason = (
-            f"{n} and {m} loads cannot show any difference among {bounds.tests} tests; "
-            f"{more} more on each side can"
-        )
-        return CellFinding(
-            axes, "inconclusive", reason, *sides, None, effect, chances, more_runs=more
-        )
+        reason = f"{n} and {m} loads cannot show any difference among {bounds.tests} tests"
+        return finding("inconclusive", f"{reason}; {more} more on each side can", more=more)
     interval = effect.interval_ms
     if interval and interval.level >= LEVEL and max(-interval.low, interval.high) <= least_ms:
         reason = f"the shift's interval is within {bounds.min_effect_pct:g} %"
-        reason += "; the distributions differ, by less than that" * bool(times)
-        return CellFinding(axes, "same", reason, *sides, None, effect, chances)
+        return finding(
+            "same", reason + "; the distributions differ, by less than that" * bool(times)
+        )
     more_runs, reason = _ask_for_more(one, least_ms, bounds)
-    return CellFinding(
-        axes, "inconclusive", reason, *sides, None, effect, chances, more_runs=more_runs
-    )
+    return finding("inconclusive", reason, more=more_runs)
 
 
 def _ask_for_more(one: _Tested, least_ms: float, bounds: Bounds) -> tuple[int | None, str]:
@@ -159,11 +169,3 @@ def _ask_for_more(one: _Tested, least_ms: float, bounds: Bounds) -> tuple[int | 
         return None, f"{so_far}; more than {MOST_RUNS} runs would be needed"
     more = max(1, needed - min(n, m))
     return more, f"{so_far}; about {more} more on each side would tell"
-
-
-def _stalled(effect: Effect) -> str:
-    return f"some loads stall or no longer do (the mean moved by {effect.mean_ms:+.1f} ms)"
-
-
-def _least(chances: dict[str, Chance], names: Sequence[str]) -> float:
-    return min(chances[name].corrected for name in names)

@@ -1,4 +1,4 @@
-"""The verdict on a cell of the virtual kernel: trial by trial, to the bit.
+"""Verdicts on cells of the virtual kernel: trial by trial, to the bit.
 
 There is no chance in virtual time, so no test and no interval: the same trial in the same
 environment gives the same bits, and one load says as much as twenty.

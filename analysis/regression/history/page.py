@@ -19,16 +19,16 @@ from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole
 
 LAST_RUNS = 100
-"""How many runs of a lane the page shows unless it is told."""
+"""How many runs of a lane the page shows unless another number is asked for."""
 LISTED = 20
-"""How many of a cell's numbers stand below its drawing; every dot says its own."""
+"""How many of a cell's numbers are listed below its drawing; every dot has its own as a title."""
 LOUD = ("missing", "different", "inconclusive")
 """What is shown first, in this order."""
 WIDTH = 320.0
 HEIGHT = 84.0
 MARGIN = 8.0
 LEAST_SPAN = 0.02
-"""Of the value: microseconds of a trend that stands still are not drawn as mountains."""
+"""Of the value: a trend that moves by microseconds is drawn flat."""
 
 
 @dataclass(frozen=True, slots=True)

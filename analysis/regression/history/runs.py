@@ -27,7 +27,7 @@ REFUSED = "refused"
 class Run:
     """One run as the history keeps it.
 
-    ``baseline`` is the environment id of what it was held against, ``verdict`` what came of that.
+    ``baseline`` is the environment id of the baseline that it was compared with.
     """
 
     id: int
@@ -135,7 +135,7 @@ def read_runs(connection: sqlite3.Connection) -> tuple[Run, ...]:
 
 
 def name_of(axes: Mapping[str, Any]) -> str:
-    """Return the name by which a cell is known for ever: its axes that are not the default.
+    """Return the name that a cell has in every run: its axes that are not the default.
 
     So a knob that comes later leaves the names of older cells as they were.
     """

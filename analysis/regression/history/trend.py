@@ -120,7 +120,7 @@ def _changes(connection: sqlite3.Connection, runs: Sequence[Run]) -> Iterable[Ch
 
 
 def _describe(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    """Digests are named and not shown: their values tell nobody anything."""
+    """Name what differs with both values; digests without, which no reader can compare."""
     before, after = old.get(name, "absent"), new.get(name, "absent")
     if max(len(before), len(after)) > 60:
         return name
