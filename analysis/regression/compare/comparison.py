@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from analysis.records.cells import Axes
-from analysis.regression.compare.kernels import Change, Kernels, Overview, overview_of
+from analysis.regression.compare.kernels import KernelChange, Kernels, Overview, overview_of
 from analysis.stats.estimates import Interval, Sample
 from testbed.base.errors import (
     EXIT_INCONCLUSIVE,
@@ -216,7 +216,7 @@ class CellFinding:
     packets_seed: int | None = None
     packets_note: str | None = None
     word: str | None = None
-    change: Change | None = None
+    change: KernelChange | None = None
     clocks: Clocks | None = None
 
     @property
@@ -280,7 +280,7 @@ class Comparison:
 
         One client may leave the network alone and another order its requests by its threads.
         """
-        changes: dict[str, dict[int, Change]] = {}
+        changes: dict[str, dict[int, KernelChange]] = {}
         for place, cell in enumerate(self.cells):
             if cell.change is not None:
                 changes.setdefault(str(cell.axes.get("client")), {})[place] = cell.change

@@ -27,7 +27,7 @@ Parting = Literal["acknowledgement", "request", "other", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class KernelChange:
     """One cell on two virtual kernels."""
 
     n: int
@@ -91,7 +91,7 @@ class Overview:
 def change_of(
     cells: tuple[Cell, Cell], folders: tuple[Path, Path], records: tuple[Record, Record],
     difference: PacketDifference | None,
-) -> Change | None:  # fmt: skip
+) -> KernelChange | None:  # fmt: skip
     """Return the change of a cell from the base to the new kernel; ``None`` without any trial.
 
     ``records`` are those of one trial, and ``difference`` the first packet in which they differ.
@@ -103,7 +103,7 @@ def change_of(
     later = {block: theirs[block] - ours[block] for block in blocks}
     base, new = (_read(*each) for each in zip(folders, records, strict=True))
     one, two = (record.proof.retransmits if record.proof else 0 for record in records)
-    return Change(
+    return KernelChange(
         n=len(blocks),
         ms=estimate_shift(later.values()),
         pct=estimate_shift(later[block] / ours[block] * 100.0 for block in blocks),
@@ -113,7 +113,7 @@ def change_of(
     )
 
 
-def overview_of(changes: Mapping[int, Change]) -> Overview | None:
+def overview_of(changes: Mapping[int, KernelChange]) -> Overview | None:
     """Return how much ``changes``, by the places of their cells, are; ``None`` of none."""
     if not changes:
         return None

@@ -16,7 +16,7 @@ from analysis.regression.compare.comparison import (
     TrialPair,
     Verdict,
 )
-from analysis.regression.compare.kernels import Change, Overview, Saving
+from analysis.regression.compare.kernels import KernelChange, Overview, Saving
 from testbed.wire.difference import PacketDifference
 
 _Fields = dict[str, Any]
@@ -76,7 +76,7 @@ class CellDocument(TypedDict):
     """Why no packet is shown."""
     word: NotRequired[str | None]
     """Between virtual and real time, the verdict of the tolerance; only of two kernels."""
-    change: NotRequired[Annotated[_Fields | None, Change]]
+    change: NotRequired[Annotated[_Fields | None, KernelChange]]
     """Of two virtual kernels, what changed; also `parts_at`, the first packet that differs."""
     clocks: NotRequired[Annotated[_Fields | None, Clocks]]
     """Between virtual and real time, what both measured; only of two kernels."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.regression.history.database import open_history
-from analysis.regression.history.trend import Change, Lane, Line, Point, read_lanes
+from analysis.regression.history.trend import Break, Line, Point, TrendLane, read_lanes
 from analysis.report.rendering import TEMPLATES, open_templates
 from analysis.words import count, name_axes
 from testbed.base.errors import ConfigurationError
@@ -83,7 +83,7 @@ def write_trend(history: Path, page: Path, last: int = LAST_RUNS) -> str:
     return f"{page}: {count(runs, 'run')}, {count(cells, 'cell')}, {count(len(lanes), 'lane')}"
 
 
-def render_page(lanes: tuple[Lane, ...]) -> str:
+def render_page(lanes: tuple[TrendLane, ...]) -> str:
     """Return the page; it loads nothing and runs nothing."""
     style = "\n".join(
         (TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "trend.css")
@@ -101,7 +101,7 @@ def render_page(lanes: tuple[Lane, ...]) -> str:
     )
 
 
-def draw_line(line: Line, changes: Sequence[Change]) -> Sparkline | None:
+def draw_line(line: Line, changes: Sequence[Break]) -> Sparkline | None:
     """Return the drawing of ``line``; ``None`` when it has no number at all."""
     numbers = [
         value
@@ -161,14 +161,14 @@ def kind_of(point: Point) -> str:
     return point.verdict if point.verdict in ("same", "different", "inconclusive") else "plain"
 
 
-def _cards(lane: Lane) -> list[Card]:
+def _cards(lane: TrendLane) -> list[Card]:
     """The cells of a lane: what needs a look first, the others in their order."""
     cards = [_card(lane, line) for line in lane.lines]
     rank = {kind: place for place, kind in enumerate(LOUD)}
     return sorted(cards, key=lambda card: rank.get(card.kind, len(rank)))
 
 
-def _card(lane: Lane, line: Line) -> Card:
+def _card(lane: TrendLane, line: Line) -> Card:
     known = [point for point in line.points if point is not None]
     return Card(
         title=name_axes(line.axes, lane.axes),
@@ -179,7 +179,7 @@ def _card(lane: Lane, line: Line) -> Card:
     )
 
 
-def _tally(lane: Lane) -> list[tuple[str, int]]:
+def _tally(lane: TrendLane) -> list[tuple[str, int]]:
     """How many cells ended how in the newest run, what needs a look first."""
     kinds = Counter("absent" if line.last is None else kind_of(line.last) for line in lane.lines)
     order = (*LOUD, "same", "plain", "absent")

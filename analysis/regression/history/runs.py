@@ -24,7 +24,7 @@ REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class KeptRun:
     """One run as the history keeps it.
 
     ``baseline`` is the environment id of the baseline that it was compared with.
@@ -127,11 +127,11 @@ def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts
     return "added" if before is None else "brought up to date"
 
 
-def read_runs(connection: sqlite3.Connection) -> tuple[Run, ...]:
+def read_runs(connection: sqlite3.Connection) -> tuple[KeptRun, ...]:
     """Every run, the oldest first."""
-    columns = ", ".join(Run.__dataclass_fields__)
+    columns = ", ".join(KeptRun.__dataclass_fields__)
     found = connection.execute(f"SELECT {columns} FROM run ORDER BY created_utc, id")  # noqa: S608 - our own names
-    return tuple(Run(**dict(row)) for row in found)
+    return tuple(KeptRun(**dict(row)) for row in found)
 
 
 def name_of(axes: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.records.cells import Axes
-from analysis.regression.history.runs import Run, read_runs
+from analysis.regression.history.runs import KeptRun, read_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Point:
     ``later_pct`` is how much later its loads end than the baseline's.
     """
 
-    run: Run
+    run: KeptRun
     n: int
     median_ms: float | None
     low_ms: float | None
@@ -49,39 +49,39 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Break:
     """Another environment than in the run before: which run it came with, and what differs."""
 
     place: int
-    run: Run
+    run: KeptRun
     parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class TrendLane:
     """One experiment on one version of one kernel: its runs, the oldest first, and its cells."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[KeptRun, ...]
     lines: tuple[Line, ...]
     axes: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[Break, ...]
 
     @property
-    def newest(self) -> Run:
+    def newest(self) -> KeptRun:
         """The run that ended it."""
         return self.runs[-1]
 
 
-def read_lanes(connection: sqlite3.Connection, last: int) -> tuple[Lane, ...]:
+def read_lanes(connection: sqlite3.Connection, last: int) -> tuple[TrendLane, ...]:
     """Return every lane with its ``last`` runs, the one that ran most recently first."""
-    lanes: dict[tuple[str, str, str], list[Run]] = {}
+    lanes: dict[tuple[str, str, str], list[KeptRun]] = {}
     for run in read_runs(connection):
         lanes.setdefault((run.experiment, run.kernel, run.kernel_version), []).append(run)
     found = [_read_lane(connection, tuple(runs[-last:])) for runs in lanes.values()]
     return tuple(sorted(found, key=lambda lane: lane.newest.created_utc, reverse=True))
 
 
-def _read_lane(connection: sqlite3.Connection, runs: tuple[Run, ...]) -> Lane:
+def _read_lane(connection: sqlite3.Connection, runs: tuple[KeptRun, ...]) -> TrendLane:
     axes: dict[str, Axes] = {}
     points: dict[str, list[Point | None]] = {}
     for place, run in enumerate(runs):
@@ -91,10 +91,10 @@ def _read_lane(connection: sqlite3.Connection, runs: tuple[Run, ...]) -> Lane:
             axes[row["name"]] = json.loads(row["axes"])
             points.setdefault(row["name"], [None] * len(runs))[place] = _point(run, row)
     lines = tuple(Line(axes[name], tuple(points[name])) for name in points)
-    return Lane(runs, lines, _varying(axes.values()), tuple(_changes(connection, runs)))
+    return TrendLane(runs, lines, _varying(axes.values()), tuple(_changes(connection, runs)))
 
 
-def _point(run: Run, row: sqlite3.Row) -> Point:
+def _point(run: KeptRun, row: sqlite3.Row) -> Point:
     numbers = (row["n"], row["median_ms"], row["low_ms"], row["high_ms"])
     return Point(run, *numbers, json.loads(row["outcomes"]), row["verdict"], row["later_pct"])
 
@@ -110,13 +110,13 @@ def _varying(cells: Iterable[Axes]) -> tuple[str, ...]:
     )
 
 
-def _changes(connection: sqlite3.Connection, runs: Sequence[Run]) -> Iterable[Change]:
+def _changes(connection: sqlite3.Connection, runs: Sequence[KeptRun]) -> Iterable[Break]:
     for place in range(1, len(runs)):
         before, after = runs[place - 1].environment, runs[place].environment
         if before != after:
             old, new = _parts(connection, before), _parts(connection, after)
             names = sorted(n for n in old.keys() | new.keys() if old.get(n) != new.get(n))
-            yield Change(place, runs[place], tuple(_describe(n, old, new) for n in names))
+            yield Break(place, runs[place], tuple(_describe(n, old, new) for n in names))
 
 
 def _describe(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:

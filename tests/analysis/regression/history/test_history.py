@@ -10,8 +10,8 @@ import pytest
 from analysis.records.cells import flatten
 from analysis.regression.baseline import draft_baseline
 from analysis.regression.history.database import open_history
-from analysis.regression.history.runs import Run, keep_run, name_of, read_runs
-from analysis.regression.history.trend import Lane, read_lanes
+from analysis.regression.history.runs import KeptRun, keep_run, name_of, read_runs
+from analysis.regression.history.trend import TrendLane, read_lanes
 from testbed.base.errors import ConfigurationError
 from testbed.model import Condition
 from tests.analysis.regression.history.nights import SWEEP, night, with_part
@@ -32,17 +32,17 @@ def baseline(tmp_path: Path) -> Path:
     return folder
 
 
-def runs(history: Path) -> tuple[Run, ...]:
+def runs(history: Path) -> tuple[KeptRun, ...]:
     with open_history(history) as connection:
         return read_runs(connection)
 
 
-def lanes(history: Path, last: int = 100) -> tuple[Lane, ...]:
+def lanes(history: Path, last: int = 100) -> tuple[TrendLane, ...]:
     with open_history(history) as connection:
         return read_lanes(connection, last)
 
 
-def medians(lane: Lane) -> Iterator[list[float | None]]:
+def medians(lane: TrendLane) -> Iterator[list[float | None]]:
     for line in lane.lines:
         yield [point.median_ms if point else None for point in line.points]
 

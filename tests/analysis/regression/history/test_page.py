@@ -9,12 +9,12 @@ import pytest
 
 from analysis.regression.history.database import open_history
 from analysis.regression.history.page import HEIGHT, MARGIN, WIDTH, draw_line, write_trend
-from analysis.regression.history.runs import Run, keep_run
-from analysis.regression.history.trend import Change, Line, Point
+from analysis.regression.history.runs import KeptRun, keep_run
+from analysis.regression.history.trend import Break, Line, Point
 from testbed.base.errors import ConfigurationError
 from tests.analysis.regression.history.nights import night, with_part
 
-RUN = Run(1, "2026-11-01T02:17:00+00:00", "small", "Small", "12" * 20, "ab", "virtual", "7.3",
+RUN = KeptRun(1, "2026-11-01T02:17:00+00:00", "small", "Small", "12" * 20, "ab", "virtual", "7.3",
           None, None)  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def test_a_spread_is_a_band() -> None:
 
 
 def test_a_change_of_environment_stands_between_two_runs() -> None:
-    drawing = draw_line(Line({}, points(1.0, 1.0, 1.0)), (Change(1, RUN, ("kernel",)),))
+    drawing = draw_line(Line({}, points(1.0, 1.0, 1.0)), (Break(1, RUN, ("kernel",)),))
     assert drawing is not None
     assert list(drawing.marks) == [(MARGIN + WIDTH / 2) / 2]
 
