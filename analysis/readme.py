@@ -19,8 +19,9 @@ from analysis.records.cells import cells_of
 from analysis.records.results import Results, read_results
 from analysis.regression.baseline import read_facts
 from analysis.report.document import find_reference
-from analysis.report.terminal import align, table_columns
-from analysis.tables.table import Table, make_table
+from analysis.report.terminal import table_columns
+from analysis.tables.table import ResultTable, make_table
+from analysis.tables.text import Column, align
 from analysis.words import axis_value, count, number
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole
@@ -75,12 +76,12 @@ def describe_origin(results: Results) -> str:
     )
 
 
-def _table(results: Results) -> Table:
+def _table(results: Results) -> ResultTable:
     return make_table(cells_of(results), find_reference(results))
 
 
 def _whole_table(results: Results) -> list[str]:
-    return align([column for _, column in table_columns(_table(results))])
+    return align(table_columns(_table(results)))
 
 
 def _mean_gain(results: Results) -> str:
@@ -99,9 +100,9 @@ def _website(results: Results) -> list[str]:
     found = arms.pivot(index="rtt_ms", columns="mechanism", values=["plt_s", "improvement"])
     saved = found["improvement"]
     return align([
-        ["RTT", *(axis_value("rtt_ms", rtt_ms) for rtt_ms in found.index)],
-        [NEITHER, *(f"{value:.3f} s" for value in found["plt_s", NEITHER])],
-        *([name, *(f"{number(value, 1)} %" for value in saved[name])] for name in MECHANISMS),
+        Column("RTT", [axis_value("rtt_ms", rtt_ms) for rtt_ms in found.index]),
+        Column(NEITHER, [f"{value:.3f} s" for value in found["plt_s", NEITHER]]),
+        *(Column(name, [f"{number(value, 1)} %" for value in saved[name]]) for name in MECHANISMS),
     ])  # fmt: skip
 
 
@@ -111,12 +112,12 @@ def _reuse(results: Results) -> list[str]:
     rows = rows.assign(place=rows.groupby(["page", "rtt_ms"], sort=False).ngroup())
     first = rows.drop_duplicates("place")
     columns = [
-        ["<page", *first["page"]],
-        ["RTT", *(axis_value("rtt_ms", rtt_ms) for rtt_ms in first["rtt_ms"])],
+        Column("page", list(first["page"]), left=True),
+        Column("RTT", [axis_value("rtt_ms", rtt_ms) for rtt_ms in first["rtt_ms"]]),
     ]
     for reuse, chosen in rows.sort_values("place", kind="stable").groupby("reuse"):
         columns += [
-            [head, *(number(plain(value), places) for value in chosen[name])]
+            Column(head, [number(plain(value), places) for value in chosen[name]])
             for head, name, places in (
                 (f"{reuse:g}: off s", "off_s", 3),
                 ("on s", "on_s", 3),

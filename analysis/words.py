@@ -1,4 +1,4 @@
-"""How values are put into words on the report and the terminal; pure text in, text out."""
+"""Words for knobs, values and counts, as reports and the terminal show them."""
 
 from __future__ import annotations
 

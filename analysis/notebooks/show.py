@@ -11,20 +11,16 @@ import os
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import pandas as pd
-import vl_convert
 from pandas.io.formats.style import Styler
 
 from analysis import plot
-from analysis.plot import rows as rows_of
-from analysis.plot.svg import VEGA_LITE, static
 from analysis.rebuilt import rebuild
 from analysis.rebuilt.rebuilt import Grid, Rebuilt
 from analysis.records.cells import Spread, cells_of, experiment_of, flatten, varying_axes
 from analysis.records.results import Results, judge, read_results
-from analysis.report.calibration import calibrations
 from analysis.report.document import find_reference
+from analysis.report.evidence import calibrations
 from analysis.tables.table import ALWAYS_SHOWN, make_table
 from analysis.words import MISSING, count, significant
 from testbed.base import places
@@ -35,10 +31,6 @@ from testbed.results.store import LATEST, read_manifest
 
 VARIABLE = "FIRSTFLIGHT_RESULTS"
 SAMPLES = Path(__file__).parents[1] / "samples"
-RENDERER = "firstflight"
-# JupyterLab 4 draws Vega-Lite 5 itself; Altair 6 says 6, which for these charts is the same.
-SHOWN_MIME = "application/vnd.vegalite.v5+json"
-SHOWN_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 
 def open_results(
@@ -75,19 +67,6 @@ def describe_results(results: Results, why: str) -> str:
         f"{sum(proven)} of {count(planned, 'load')} proven in {count(len(cells), 'cell')}, "
         f"n = {' to '.join(map(str, ends))} in each"
     )
-
-
-def render_chart(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Return the chart ``spec`` as a notebook may choose: interactive, or still as SVG.
-
-    Neither fetches anything from a network.
-    """
-    still = vl_convert.vegalite_to_svg(static(spec), vl_version=VEGA_LITE, allowed_base_urls=[])
-    return {
-        SHOWN_MIME: {**spec, "$schema": SHOWN_SCHEMA},
-        "image/svg+xml": still,
-        "text/plain": str(spec.get("description", "chart")),
-    }
 
 
 def rebuilt(results: Results) -> Rebuilt:
@@ -220,8 +199,9 @@ def _styled(frame: pd.DataFrame, title: str) -> Styler:
 
 
 def _text(value: Any) -> str:
-    found = rows_of.plain(value)
-    return MISSING if found is None else found if isinstance(found, str) else significant(found)
+    if pd.isna(value):
+        return MISSING
+    return value if isinstance(value, str) else significant(value)
 
 
 def _choose(experiment: str, latest: Path, samples: Path) -> tuple[Path, str]:
@@ -261,7 +241,3 @@ def _held(folder: Path) -> str:
 def _shown(folder: Path) -> str:
     inside = folder.is_relative_to(places.ROOT)
     return str(folder.relative_to(places.ROOT) if inside else folder)
-
-
-alt.renderers.register(RENDERER, render_chart)
-alt.renderers.enable(RENDERER)

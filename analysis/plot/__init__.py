@@ -1,16 +1,16 @@
-"""Figures from data frames: charts that a notebook can turn about, and SVG that a page can hold.
+"""Figures from frames or plain rows: still in a page, to turn about in a notebook.
 
-Every function takes a long frame (one row for each value, units in the column names) and returns
-an Altair chart; ``to_svg`` makes it static.  Importing this package gives all charts the theme.
+Every function takes long data (one row for each value, units in the column names) and returns a
+`Plot`, which a notebook shows as it is; ``to_svg`` draws it for a page.
 """
 
+from analysis.plot.bars import intervals, paired
 from analysis.plot.cdf import cdf
+from analysis.plot.chart import Plot
 from analysis.plot.heatmap import heatmap
-from analysis.plot.intervals import intervals
 from analysis.plot.lines import lines
-from analysis.plot.paired import paired
-from analysis.plot.svg import save, to_svg, unchecked
-from analysis.plot.theme import Plot, style_sheet
+from analysis.plot.svg import to_svg
+from analysis.plot.theme import style_sheet
 
 __all__ = [
     "Plot",
@@ -19,8 +19,6 @@ __all__ = [
     "intervals",
     "lines",
     "paired",
-    "save",
     "style_sheet",
     "to_svg",
-    "unchecked",
 ]

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import altair as alt
-import pandas as pd
-
 from analysis.plot import rows as rows_of
-from analysis.plot.panels import arrange, describe, heading
-from analysis.plot.rows import Row
-from analysis.plot.scales import color_of
-from analysis.plot.theme import Plot
-from analysis.plot.titles import column_title, value_text
+from analysis.plot.chart import Plot, color_of, describe, field, heading, hint, inline, mark
+from analysis.plot.rows import Data, Row, column_title, value_text
 from analysis.words import axis_value, count
 
 # Finer than a pixel of the drawing.
@@ -20,7 +14,7 @@ STEPS = 500
 
 
 def cdf(
-    frame: pd.DataFrame,
+    data: Data,
     value: str,
     by: str | None = None,
     title: str = "",
@@ -29,7 +23,7 @@ def cdf(
     """Draw the empirical distribution of column ``value`` as steps from 0 to 100 %.
 
     Args:
-        frame: one row for each value; rows without ``value`` are left out.
+        data: one row for each value; rows without ``value`` are left out.
         value: a number; the axis starts at zero unless values are negative.
         by: one line for each value of this column.
         title: above the figure.
@@ -38,49 +32,37 @@ def cdf(
     Raises:
         ConfigurationError: a column is not there, or there is nothing to draw.
     """
-    rows_of.check_columns(frame, (value, by), "cdf")
-    everything = rows_of.numbers(frame[value])
+    rows = rows_of.read_rows(data, (value, by), "cdf")
+    everything = rows_of.numbers(row[value] for row in rows)
     rows_of.check_drawable(everything, "cdf", (value,))
     start, end = min(0.0, *everything), max(everything) if x_max is None else x_max
-    texts = rows_of.texts(by, frame[by]) if by is not None else []
-    steps = alt.Chart(rows_of.inline(_rows(frame, value, by, start, end)))
-    scale = alt.Scale(domain=[start, end], nice=x_max is None)
-    line = steps.mark_line(interpolate="step-after", clip=True).encode(
-        x=alt.X("x:Q", title=column_title(value), scale=scale),
-        y=alt.Y("y:Q", title="Share of values (%)", scale=alt.Scale(domain=[0, 100])),
-        color=color_of("color", by, texts),
-        tooltip=[
-            alt.Tooltip("x:Q", title=column_title(value), format=",.1f"),
-            alt.Tooltip("y:Q", title="Share (%)", format=".1f"),
-            *([alt.Tooltip("color:N", title=column_title(by))] if by is not None else []),
-            alt.Tooltip("n:Q", title="Values"),
-        ],
+    named = column_title(value)
+    scale = {"domain": [start, end], "nice": x_max is None}
+    line = mark(
+        "line",
+        {
+            "x": field("x", "Q", title=named, scale=scale),
+            "y": field("y", "Q", title="Share of values (%)", scale={"domain": [0, 100]}),
+            "color": color_of("color", by, rows_of.texts(rows, by)),
+            "tooltip": [
+                hint("x", "Q", named, ",.1f"),
+                hint("y", "Q", "Share (%)", ".1f"),
+                *([hint("color", "N", column_title(by))] if by is not None else []),
+                hint("n", "Q", "Values"),
+            ],
+        },
+        more={"interpolate": "step-after", "clip": True},
     )
-    return arrange([line], [], zoomable=True).properties(
-        description=describe(value, None, rows_of.given(by), len(everything)),
+    properties = {
+        **inline(_steps(rows, value, by, start, end)),
+        **describe(value, None, rows_of.given(by), len(everything)),
         **heading(title, _beyond(everything, value, end)),
-    )
-
-
-def _rows(
-    frame: pd.DataFrame, value: str, by: str | None, start: float, end: float
-) -> Iterator[Row]:
-    for key, part in rows_of.groups(frame, rows_of.given(by)):
-        values = rows_of.numbers(part[value])
-        named = {"color": value_text(by, key[0])} if by is not None else {}
-        for x, share in steps_of(values, start, end):
-            yield {"x": x, "y": share, "n": len(values), **named}
-
-
-def _beyond(values: Sequence[float], name: str, end: float) -> str:
-    beyond = sum(value > end for value in values)
-    if not beyond:
-        return ""
-    return f"{count(beyond, 'value lies', 'values lie')} beyond {axis_value(name, end)}"
+    }
+    return Plot((line,), properties, zoomable=True)
 
 
 def steps_of(values: Sequence[float], start: float, end: float) -> list[tuple[float, float]]:
-    """Where the distribution of ``values`` steps up, and to which percentage, from start to end.
+    """Return where the distribution steps up, and to which percentage, from start to end.
 
     Steps finer than one in STEPS are drawn as one, the last of them.
     """
@@ -95,3 +77,20 @@ def steps_of(values: Sequence[float], start: float, end: float) -> list[tuple[fl
         if one <= end and not equal and (coarse or last):
             found.append((one, 100.0 * place / len(ordered)))
     return [*found, (end, found[-1][1])]
+
+
+def _steps(
+    rows: Sequence[Row], value: str, by: str | None, start: float, end: float
+) -> Iterator[Row]:
+    for key, part in rows_of.groups(rows, rows_of.given(by)).items():
+        values = rows_of.numbers(row[value] for row in part)
+        named = {"color": value_text(by, key[0])} if by is not None else {}
+        for x, share in steps_of(values, start, end):
+            yield {"x": x, "y": share, "n": len(values), **named}
+
+
+def _beyond(values: Sequence[float], name: str, end: float) -> str:
+    beyond = sum(value > end for value in values)
+    if not beyond:
+        return ""
+    return f"{count(beyond, 'value lies', 'values lie')} beyond {axis_value(name, end)}"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import statistics
-
-import altair as alt
-import pandas as pd
+from collections.abc import Sequence
 
 from analysis.plot import rows as rows_of
-from analysis.plot.panels import arrange, describe, heading
-from analysis.plot.rows import Row
-from analysis.plot.theme import FACET_WIDTH, LESS, MORE, PANEL_WIDTH, Plot
-from analysis.plot.titles import column_title, decimals, panel_text, value_text
+from analysis.plot.chart import Plot, Spec, describe, field, heading, hint, inline, mark
+from analysis.plot.rows import Data, Row, column_title, decimals, panel_text, value_text
+from analysis.plot.theme import FACET_WIDTH, LESS, MORE, PANEL_WIDTH
 from analysis.words import number
 
 # One hue over the ground: strong enough to be seen, and never so strong that the text on it is
@@ -19,11 +16,11 @@ from analysis.words import number
 FAINTEST, STRONGEST = 0.06, 0.6
 CELL_PX = (36, 84)
 ROW_PX = 30
-FLAT = alt.Axis(labelAngle=0, grid=False, domain=False, ticks=False)
+FLAT = {"labelAngle": 0, "grid": False, "domain": False, "ticks": False}
 
 
 def heatmap(
-    frame: pd.DataFrame,
+    data: Data,
     x: str,
     y: str,
     value: str,
@@ -34,7 +31,7 @@ def heatmap(
     """Draw column ``value`` (the median of equal cells) over the columns ``x`` and ``y``.
 
     Args:
-        frame: one row for each value; rows without ``value`` are left out, and their cell is empty.
+        data: one row for each value; rows without ``value`` are left out, and their cell is empty.
         x: numbers in rising order, names in order of appearance.
         y: as ``x``, from top to bottom.
         value: stronger colour means more; all panels share one scale.
@@ -45,33 +42,41 @@ def heatmap(
     Raises:
         ConfigurationError: a column is not there, or there is nothing to draw.
     """
-    rows_of.check_columns(frame, (x, y, value, facet), "heatmap")
-    cells = _cells(frame, x, y, value, facet)
+    rows = rows_of.read_rows(data, (x, y, value, facet), "heatmap")
+    cells = _cells(rows, x, y, value, facet)
     rows_of.check_drawable(cells, "heatmap", (value,))
     _paint(cells, diverging)
-    wide, high = rows_of.texts(x, frame[x]), rows_of.texts(y, frame[y])
-    panels = rows_of.texts(facet, frame[facet], panel_text) if facet else []
-    base = alt.Chart(rows_of.inline(cells)).encode(
-        x=alt.X("x:N", title=column_title(x), sort=wide, scale=_all(wide), axis=FLAT),
+    wide, high = rows_of.texts(rows, x), rows_of.texts(rows, y)
+    panels = tuple(rows_of.texts(rows, facet, panel_text))
+    shared = {
+        "x": field("x", "N", title=column_title(x), sort=wide, scale=_all(wide), axis=FLAT),
         # A title beside a few rows would be longer than they are high: it stands above.
-        y=alt.Y("y:N", title=None, sort=high, scale=_all(high), axis=FLAT),
-        tooltip=[
-            alt.Tooltip("x:N", title=column_title(x)),
-            alt.Tooltip("y:N", title=column_title(y)),
-            alt.Tooltip("value:Q", title=column_title(value)),
-            alt.Tooltip("n:Q", title="Values"),
+        "y": field("y", "N", title=None, sort=high, scale=_all(high), axis=FLAT),
+        "tooltip": [
+            hint("x", "N", column_title(x)),
+            hint("y", "N", column_title(y)),
+            hint("value", "Q", column_title(value)),
+            hint("n", "Q", "Values"),
         ],
+    }
+    fields = mark(
+        "rect",
+        {
+            **shared,
+            "fill": field("hue", "N", scale=None, legend=None),
+            "fillOpacity": field("strength", "Q", scale=None, legend=None),
+        },
     )
-    fields = base.mark_rect().encode(
-        fill=alt.Fill("hue:N", scale=None, legend=None),
-        fillOpacity=alt.FillOpacity("strength:Q", scale=None, legend=None),
-    )
-    layers = [fields, base.mark_text(baseline="middle").encode(text="text:N")]
+    words = mark("text", {**shared, "text": field("text", "N")}, more={"baseline": "middle"})
     size = (_step(len(wide), paired=len(panels) > 1) * len(wide), ROW_PX * len(high))
-    return arrange(layers, panels, zoomable=False, size=size).properties(
-        description=describe(value, None, rows_of.given(x, y, facet), len(cells)),
+    properties = {
+        **inline(cells),
+        **describe(value, None, rows_of.given(x, y, facet), len(cells)),
         **heading(title, _legend(value, y, diverging)),
-    )
+    }
+    if not panels:
+        properties |= {"width": size[0], "height": size[1]}
+    return Plot((fields, words), properties, panels, size)
 
 
 def _legend(value: str, y: str, diverging: bool) -> str:
@@ -79,11 +84,12 @@ def _legend(value: str, y: str, diverging: bool) -> str:
     return f"{column_title(value)}; rows: {column_title(y)}; {scale}"
 
 
-def _cells(frame: pd.DataFrame, x: str, y: str, value: str, facet: str | None) -> list[Row]:
+def _cells(rows: Sequence[Row], x: str, y: str, value: str, facet: str | None) -> list[Row]:
+    """Return the median of the values of each cell that has any."""
     names = rows_of.given(x, y, facet)
     found: list[Row] = []
-    for key, part in rows_of.groups(frame.dropna(subset=[value]), names):
-        values = rows_of.numbers(part[value])
+    for key, part in rows_of.groups((r for r in rows if r[value] is not None), names).items():
+        values = rows_of.numbers(row[value] for row in part)
         if not values:
             continue
         known = dict(zip(names, key, strict=True))
@@ -114,5 +120,5 @@ def _step(columns: int, paired: bool) -> int:
     return max(least, min(most, half if paired and half >= least else PANEL_WIDTH // columns))
 
 
-def _all(values: list[str]) -> alt.Scale:
-    return alt.Scale(domain=values, paddingInner=0.04, paddingOuter=0.02)
+def _all(values: list[str]) -> Spec:
+    return {"domain": values, "paddingInner": 0.04, "paddingOuter": 0.02}

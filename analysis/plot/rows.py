@@ -1,35 +1,65 @@
-"""From a frame to the rows of a drawing: fixed field names, values as text and in their order.
+"""Rows of a drawing, made from frames or from plain rows, and the words of their columns.
 
-Fields have names of our own, because Vega reads dots and brackets in a field's name.
+Fields of a drawing have names of our own, because Vega reads dots and brackets in a field's name.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import altair as alt
-import pandas as pd
-
-from analysis.plot.titles import value_text
+from analysis.words import KNOBS, axis_name, axis_value, unit_of
 from testbed.base.errors import ConfigurationError
 
-Row = dict[str, Any]
+if TYPE_CHECKING:  # a report has rows, which need no pandas
+    import pandas as pd
+
+Row: TypeAlias = dict[str, Any]
+Data: TypeAlias = "pd.DataFrame | Sequence[Mapping[str, Any]]"
+
+# Columns that are measured or derived; knobs are in analysis.words.  Other columns are named by
+# themselves, so that a good column name is enough.
+MEASURED_NAMES = {
+    "plt_ms": "Page load time",
+    "plt_s": "Page load time",
+    "latency_ms": "Request latency",
+    "start_ms": "Start of request",
+    "end_ms": "End of request",
+    "transfer_bytes": "Transferred",
+    "syns_with_payload": "SYNs with data",
+    "handshake_pct": "Handshake's share of latency",
+}
 
 
-def check_columns(frame: pd.DataFrame, names: Iterable[str | None], what: str) -> None:
-    """Check that ``frame`` has the columns ``names`` (``None`` is left out).
+def read_rows(data: Data, names: Iterable[str | None], what: str) -> list[Row]:
+    """Return the columns ``names`` of a frame or of plain rows; what is not known is ``None``.
 
     Raises:
-        ConfigurationError: one sentence for each that it has not, with those that it has.
+        ConfigurationError: one sentence for each column that is missing, with those that exist.
     """
-    missing = [name for name in names if name is not None and name not in frame.columns]
+    wanted = given(*names)
+    columns = columns_of(data)
+    rows: Iterable[Mapping[Any, Any]]
+    if isinstance(data, Sequence):
+        rows = data
+    else:
+        chosen = data[[name for name in wanted if name in columns]]
+        rows = chosen.astype(object).where(chosen.notna(), None).to_dict("records")
+    missing = [name for name in wanted if name not in columns]
     if missing:
-        known = ", ".join(str(name) for name in frame.columns) or "none at all"
+        known = ", ".join(columns) or "none at all"
         raise ConfigurationError(
             [f"{what}: the frame has no column {name!r}; it has {known}" for name in missing]
         )
+    return [{name: _known(row.get(name)) for name in wanted} for row in rows]
+
+
+def columns_of(data: Data) -> list[str]:
+    """Return the names of the columns of a frame, or of all plain rows."""
+    if isinstance(data, Sequence):
+        return list(dict.fromkeys(name for row in data for name in row))
+    return [str(name) for name in data.columns]
 
 
 def check_drawable(rows: Sequence[object], what: str, columns: Sequence[str]) -> None:
@@ -44,59 +74,82 @@ def check_drawable(rows: Sequence[object], what: str, columns: Sequence[str]) ->
         )
 
 
-def plain(value: Any) -> Any:
-    """``value`` as Python has it: no numpy types, and ``None`` for NaN and its kin."""
-    if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
-        return None
-    return value.item() if hasattr(value, "item") else value
-
-
-def is_number(frame: pd.DataFrame, name: str) -> bool:
-    """Whether all that is in column ``name`` is numbers (truth values are none)."""
-    values = [plain(value) for value in frame[name]]
-    return all(
-        isinstance(value, (int, float)) and not isinstance(value, bool)
-        for value in values
-        if value is not None
-    )
+def is_number(value: Any) -> bool:
+    """Return whether ``value`` is a number; truth values are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def distinct(values: Iterable[Any]) -> list[Any]:
-    """Each value once: numbers and truth values rising, names in order of appearance."""
-    found = list(dict.fromkeys(plain(value) for value in values))
+    """Return each value once: numbers and truth values rising, names in order of appearance."""
+    found = list(dict.fromkeys(values))
     if all(isinstance(value, (int, float)) for value in found):
         return sorted(found)
     return found
 
 
+def value_text(name: str, value: Any) -> str:
+    """Return a value below a title that has the unit already: ``20``, ``on``, ``amazon``."""
+    return f"{value:g}" if is_number(value) else axis_value(name, value)
+
+
 def texts(
-    name: str, values: Iterable[Any], as_text: Callable[[str, Any], str] = value_text
+    rows: Iterable[Row], name: str | None, as_text: Callable[[str, Any], str] = value_text
 ) -> list[str]:
-    """The values of column ``name`` as text, each once, in the order of ``distinct``."""
-    return list(dict.fromkeys(as_text(name, value) for value in distinct(values)))
+    """Return the values of column ``name`` as text, each once, in the order of `distinct`."""
+    if name is None:
+        return []
+    return list(dict.fromkeys(as_text(name, value) for value in distinct(r[name] for r in rows)))
 
 
-def groups(
-    frame: pd.DataFrame, names: Sequence[str]
-) -> Iterable[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """The rows of ``frame`` that agree in the columns ``names``, in order of appearance."""
-    if not names:
-        return [((), frame)]
-    grouped = frame.groupby(list(names), sort=False, dropna=False)
-    return [(tuple(plain(value) for value in key), part) for key, part in grouped]
+def groups(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
+    """Return the rows that agree in the columns ``names``, in order of appearance."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return found
 
 
-def numbers(column: Iterable[Any]) -> list[float]:
-    """The finite numbers of a column, in order."""
-    found = (plain(value) for value in column)
-    return [float(value) for value in found if value is not None and math.isfinite(value)]
-
-
-def inline(rows: Iterable[Row]) -> alt.InlineData:
-    """``rows`` as data that travel inside the chart."""
-    return alt.InlineData(values=[{name: plain(v) for name, v in row.items()} for row in rows])
+def numbers(values: Iterable[Any]) -> list[float]:
+    """Return the finite numbers among ``values``, in order."""
+    return [float(value) for value in values if value is not None and math.isfinite(value)]
 
 
 def given(*names: str | None) -> list[str]:
-    """Those of ``names`` that are not ``None``, each once."""
+    """Return those of ``names`` that are not ``None``, each once."""
     return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def column_title(name: str) -> str:
+    """Return heading and unit, as ``Page load time (ms)``; a name with a space in it as it is."""
+    if " " in name:
+        return name
+    unit = unit_of(name)
+    if name in MEASURED_NAMES:
+        heading = MEASURED_NAMES[name]
+    elif name in KNOBS:
+        heading = axis_name(name)
+    else:
+        heading = (name.rpartition("_")[0] if unit else name).replace("_", " ")
+        heading = heading[:1].upper() + heading[1:]
+    return f"{heading} ({unit})" if unit else heading
+
+
+def panel_text(name: str, value: Any) -> str:
+    """Return the heading of a panel, which has no title above: ``RTT 20 ms``, ``amazon``."""
+    if isinstance(value, str):
+        return axis_value(name, value)
+    if name in KNOBS:
+        return f"{axis_name(name)} {axis_value(name, value)}"
+    return f"{column_title(name)} {value_text(name, value)}"
+
+
+def decimals(values: Sequence[float]) -> int:
+    """Return how many decimals show about three digits of the largest of ``values``."""
+    largest = max((abs(value) for value in values), default=0.0)
+    if largest >= 100 or all(value == math.floor(value) for value in values):
+        return 0
+    return 1 if largest >= 10 else 2
+
+
+def _known(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,4 +1,4 @@
-"""How all figures look: sizes, type and colours, each colour with its name on a page.
+"""Theme of all figures: sizes, type and colours, each colour with its name on a page.
 
 A chart holds the light colours.  On a page each becomes a custom property, so that one drawing
 serves light and dark.  The series differ in lightness as well as in hue and keep away from red
@@ -9,13 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-import altair as alt
-
-Plot: TypeAlias = alt.TopLevelMixin
-
-NAME = "firstflight"
 # What the layout is measured with, and fonts of the same widths where a page has them.
 MEASURED_FONT = "Liberation Sans"
 FONTS = "Arial, 'Liberation Sans', Helvetica, sans-serif"
@@ -114,14 +109,8 @@ CONFIG: Mapping[str, Any] = {
 }
 
 
-@alt.theme.register(NAME, enable=True)
-def theme() -> alt.theme.ThemeConfig:
-    """The theme as Altair takes it; enabled for every chart that is made after the import."""
-    return alt.theme.ThemeConfig(config=CONFIG)  # type: ignore[typeddict-item]
-
-
 def style_sheet() -> str:
-    """The custom properties of all colours, light and dark, and what ``.plot`` needs (CSS).
+    """Return the custom properties of all colours, light and dark, and what ``.plot`` needs (CSS).
 
     Put a figure into ``<div class="plot">``: on a narrow screen it scrolls sideways before its
     text gets too small to read.

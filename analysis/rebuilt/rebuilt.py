@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:  # a notebook or a report imports Altair; the words for a table need not
-    from altair import TopLevelMixin
+from analysis.plot import Plot
 
 Agreement = Literal["agrees", "differs", "not measured"]
 
@@ -30,7 +29,7 @@ class Figure:
 
     name: str
     title: str
-    chart: TopLevelMixin
+    chart: Plot
     caption: str
 
 

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any
 
-from analysis.records.coverage import Coverage, coverage_of
+from analysis.records.coverage import ReplayCoverage, coverage_of
 from analysis.records.results import Results, judge
-from analysis.stats.estimates import Sample, describe_sample, without_intervals
+from analysis.stats.estimates import SampleStatistics, describe_sample, without_intervals
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.stopping import RESOLUTION_MS, seeds_differ
 from testbed.model import Condition, Record
@@ -75,17 +75,17 @@ class Cell:
         return seeds_differ([r.load for r in self.proven if r.load is not None]) is False
 
     @cached_property
-    def sample(self) -> Sample | None:
+    def sample(self) -> SampleStatistics | None:
         """Statistics of the proven page load times in ms."""
         return self.describe(self.plt_by_seed.values())
 
-    def describe(self, values: Iterable[float]) -> Sample | None:
+    def describe(self, values: Iterable[float]) -> SampleStatistics | None:
         """Statistics of some of its load times in ms: where nothing varies, without intervals."""
         found = describe_sample(values)
         return found if found is None or self.varies is not False else without_intervals(found)
 
     @cached_property
-    def coverage(self) -> Coverage:
+    def coverage(self) -> ReplayCoverage:
         """How the server answered, over all trials that came so far."""
         return coverage_of(self.records)
 

@@ -14,7 +14,7 @@ MAX_LISTED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class ReplayCoverage:
     """Requests of some loads by how they were answered."""
 
     exact: int = 0
@@ -47,9 +47,9 @@ class Coverage:
         """Share of the requests that were answered with their own recording, in percent."""
         return self.exact / self.requests * 100.0 if self.requests else None
 
-    def __add__(self, other: Coverage) -> Coverage:
+    def __add__(self, other: ReplayCoverage) -> ReplayCoverage:
         """Both together."""
-        return Coverage(
+        return ReplayCoverage(
             self.exact + other.exact,
             self.inexact + other.inexact,
             self.missed + other.missed,
@@ -73,19 +73,19 @@ class Listed:
     loads: int
 
 
-def coverage_of(records: Iterable[Record]) -> Coverage:
+def coverage_of(records: Iterable[Record]) -> ReplayCoverage:
     """Count over all ``records`` that have a replay, those that do not count included."""
-    return sum(map(count_record, records), Coverage())
+    return sum(map(count_record, records), ReplayCoverage())
 
 
-def count_record(record: Record) -> Coverage:
+def count_record(record: Record) -> ReplayCoverage:
     """Return the counts of one load; nothing when the server was not asked at all."""
     replay, load = record.replay, record.load
     if replay is None:
-        return Coverage()
+        return ReplayCoverage()
     not_made = Counter(load.missing) if load is not None else Counter[str]()
     not_made -= Counter(one.answered.partition(" ")[2] for one in replay.inexact)
-    return Coverage(
+    return ReplayCoverage(
         exact=replay.exact,
         inexact=len(replay.inexact),
         missed=len(replay.missed),
@@ -112,7 +112,7 @@ def list_not_exact(records: Iterable[Record]) -> tuple[list[Listed], int]:
     return listed[:MAX_LISTED], max(len(listed) - MAX_LISTED, 0)
 
 
-def describe(coverage: Coverage) -> str:
+def describe(coverage: ReplayCoverage) -> str:
     """Return a sentence, such as for the terminal; two if there were WebSockets."""
     refused = (
         f" {count(coverage.sockets, 'WebSocket')} refused: what they carry is no HTTP, and no "

@@ -1,4 +1,4 @@
-"""Write table.csv, summary.json, report.html and what is rebuilt into a results folder."""
+"""The report of a results folder: table.csv, summary.json, report.html and what is rebuilt."""
 
 from __future__ import annotations
 
@@ -8,34 +8,27 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from analysis import words
+from analysis import plot, words
 from analysis.publications.reference import Reference, read_reference
 from analysis.rebuilt import rebuild
+from analysis.rebuilt.rebuilt import Rebuilt
 from analysis.records.cells import NOT_RUN, cells_of, experiment_of
 from analysis.records.coverage import describe, list_not_exact
 from analysis.records.results import Results, read_results
-from analysis.report.calibration import calibrations
-from analysis.report.charts import draw_table
-from analysis.report.grids import format_grid
+from analysis.report.evidence import TrialLine, calibrations, cost_lines, hello_lines, trial_lines
 from analysis.report.provenance import command_of, manifest_sections
 from analysis.report.rendering import TEMPLATES, open_templates
-from analysis.report.sections import Drawing, draw, make_sections
+from analysis.report.sections import Drawing, make_sections
 from analysis.report.settling import wide_intervals
-from analysis.report.trials import TrialLine, cost_lines, hello_lines, trial_lines
 from analysis.report.verdict import findings
 from analysis.report.waterfall import Waterfalls, gather_waterfalls
 from analysis.tables.rows import render_csv
 from analysis.tables.summary import render_summary, summarise
-from analysis.tables.table import Table, make_table
+from analysis.tables.table import ResultTable, make_table
 from testbed.base.whole_file import write_whole
 
-if TYPE_CHECKING:
-    from analysis.rebuilt.rebuilt import Rebuilt
-
-# Figures that show what the bar chart would.
-NUMBERS = {"saved-maps", "time-maps", "saved-lines", "time-lines"}
 SCRIPTS = ("waterfall.js", "tables.js")
 ARMS = {None: "", "off": "without Fast Open", "on": "with Fast Open"}
 
@@ -99,7 +92,7 @@ def find_reference(results: Results) -> Reference | None:
 
 def render_html(
     results: Results,
-    table: Table,
+    table: ResultTable,
     reference: Reference | None,
     rebuilt: Rebuilt | None,
     falls: Waterfalls,
@@ -109,43 +102,45 @@ def render_html(
     experiment = experiment_of(results.manifest)
     asked_pct = experiment.get("until_ci_pct")
     figures = [
-        Drawing(draw(figure.chart), figure.caption, figure.title)
+        Drawing(plot.to_svg(figure.chart), figure.caption, figure.title)
         for figure in (rebuilt.figures if rebuilt else ())
     ]
     sections = make_sections(table)
-    shown = {section.anchor for section in sections}
     script = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    environment = open_templates()
-    environment.filters["fields"] = format_grid
-    return environment.get_template("report.html.jinja").render(
-        title=words.clean(str(experiment.get("title") or experiment.get("name") or "Results")),
-        experiment=experiment,
-        identity=results.identity,
-        table=table,
-        pages=list(dict.fromkeys(words.axis_value("page", c.axes["page"]) for c in table.cells)),
-        reference=reference,
-        rebuilt=rebuilt,
-        figures=figures,
-        sections=sections,
-        findings=findings(table),
-        chart=None if shown & NUMBERS else draw_table(table),
-        trials=lines,
-        not_counted=[line for line in lines if line.outcome != "ok"],
-        not_run=sum(cell.outcomes.get(NOT_RUN, 0) for cell in table.cells),
-        **_evidence(results, table),
-        unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
-        waterfalls=falls,
-        waterfall_data=_waterfall_data(falls, lines),
-        manifest=manifest_sections(results.manifest),
-        command=command_of(results.manifest),
-        folder=words.clean(results.folder.resolve().name),
-        style=_style(drawn=bool(figures or sections)),
-        script=script,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    return (
+        open_templates()
+        .get_template("report.html.jinja")
+        .render(
+            title=words.clean(str(experiment.get("title") or experiment.get("name") or "Results")),
+            experiment=experiment,
+            identity=results.identity,
+            table=table,
+            pages=list(
+                dict.fromkeys(words.axis_value("page", c.axes["page"]) for c in table.cells)
+            ),
+            reference=reference,
+            rebuilt=rebuilt,
+            figures=figures,
+            sections=sections,
+            findings=findings(table),
+            trials=lines,
+            not_counted=[line for line in lines if line.outcome != "ok"],
+            not_run=sum(cell.outcomes.get(NOT_RUN, 0) for cell in table.cells),
+            **_evidence(results, table),
+            unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
+            waterfalls=falls,
+            waterfall_data=_waterfall_data(falls, lines),
+            manifest=manifest_sections(results.manifest),
+            command=command_of(results.manifest),
+            folder=words.clean(results.folder.resolve().name),
+            style=plot.style_sheet() + (TEMPLATES / "report.css").read_text(encoding="utf-8"),
+            script=script,
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        )
     )
 
 
-def _evidence(results: Results, table: Table) -> dict[str, Any]:
+def _evidence(results: Results, table: ResultTable) -> dict[str, Any]:
     """What stands behind the numbers: the link, the replay, the wire and the cost."""
     not_exact, more_not_exact = list_not_exact(results.records)
     return {
@@ -157,15 +152,6 @@ def _evidence(results: Results, table: Table) -> dict[str, Any]:
         "costs": cost_lines(table.cells),
         "warm_ups": results.warm_ups,
     }
-
-
-def _style(*, drawn: bool) -> str:
-    style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    if not drawn:
-        return style
-    from analysis import plot  # only a report with figures pays for them
-
-    return plot.style_sheet() + style
 
 
 def _waterfall_data(falls: Waterfalls, lines: Sequence[TrialLine]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where results come from, for people: the manifest as titled lists, and the command line."""
+"""Provenance of results for people: the manifest as titled lists, and the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TITLES = {
     ("environment",): "Environment",
     ("environment", "parts"): "Kernel, programs and code (decide the environment id)",
     ("environment", "pages"): "Pages, by digest (decide the environment id)",
-    ("environment", "facts"): "Machine and work tree (told, but not part of the id)",
+    ("environment", "facts"): "Machine and work tree (reported, not part of the id)",
     ("experiment",): "What was asked",
     (): "The run",
 }

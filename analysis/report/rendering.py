@@ -1,12 +1,15 @@
-"""The templates of what people read, and the filters that all of them have."""
+"""Templates of the pages that people read, and the filters that all of them have."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from analysis import words
+from analysis.rebuilt.rebuilt import Grid
+from analysis.words import MINUS, MISSING, clean
 
 TEMPLATES = Path(__file__).parent / "templates"
 FILTERS = (
@@ -19,10 +22,12 @@ FILTERS = (
     "clean",
     "count",
 )
+DIGITS = 5
+MAX_PLACES = 6
 
 
 def open_templates() -> Environment:
-    """The templates: everything escaped, nothing undefined, JSON the same for equal values."""
+    """Return the templates: all is escaped, nothing undefined, JSON the same for equal values."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -32,4 +37,28 @@ def open_templates() -> Environment:
     )
     environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     environment.filters |= {name: getattr(words, name) for name in FILTERS}
+    environment.filters["fields"] = format_grid
     return environment
+
+
+def format_grid(grid: Grid) -> list[list[str]]:
+    """Return the rows of ``grid`` as text; numbers have five significant digits at most."""
+    columns = [[row[place] for row in grid.rows] for place in range(len(grid.columns))]
+    texts = [[_text(value, _places(column)) for value in column] for column in columns]
+    return [list(row) for row in zip(*texts, strict=True)]
+
+
+def _places(column: Sequence[str | float | None]) -> int:
+    """Return how many decimals the column's numbers need."""
+    shown = [f"{value:.{DIGITS}g}" for value in column if isinstance(value, float)]
+    decimals = [len(text.partition(".")[2]) for text in shown if "e" not in text]
+    return min(max(decimals, default=0), MAX_PLACES)
+
+
+def _text(value: str | float | None, places: int) -> str:
+    if value is None:
+        return MISSING
+    if isinstance(value, str):
+        return clean(value)
+    text = f"{value:,}" if isinstance(value, int) else f"{value:,.{places}f}"
+    return text.replace("-", MINUS)

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from analysis.records.cells import Cell, cells_of
 from analysis.records.results import gather_results
-from analysis.report.trials import name_axes
 from analysis.stats.estimates import LEAST_FOR_LEVEL, LEVEL, Interval
-from analysis.tables.table import Table, make_table
+from analysis.tables.table import ResultTable, make_table
 from analysis.words import axis_value
 from testbed.model import Experiment, Record
 
@@ -33,7 +32,7 @@ def list_unsettled(experiment: Experiment, records: Sequence[Record]) -> tuple[s
     return wide_intervals(make_table(cells_of(results), None), asked)
 
 
-def wide_intervals(table: Table, asked_pct: float) -> tuple[str, ...]:
+def wide_intervals(table: ResultTable, asked_pct: float) -> tuple[str, ...]:
     """Name each interval of ``table`` with a half-width of more than ``asked_pct``."""
     return tuple(
         f"{name} (+-{width:.2g} %)" if width is not None else f"{name} (too few loads)"
@@ -42,18 +41,18 @@ def wide_intervals(table: Table, asked_pct: float) -> tuple[str, ...]:
     )
 
 
-def _widths(table: Table) -> Iterator[tuple[str, float | None]]:
+def _widths(table: ResultTable) -> Iterator[tuple[str, float | None]]:
     """Every interval by name with its half-width in percent; ``None`` where it is none of 95 %."""
     for cell in table.cells:
         if cell.sample is not None and cell.sample.median.value > 0:
-            name = name_axes(cell.axes, table)
+            name = table.name_row(cell.axes)
             if table.paired:
                 name += f", Fast Open {axis_value('tfo', cell.axes['tfo'])}"
             width = _percent(cell.sample.median.interval, cell.sample.median.value)
             yield name, 0.0 if _is_constant(cell) else width
     for pair in table.pairs:
         if pair.shift is not None:
-            name = f"{name_axes(pair.axes, table)}, time saved"
+            name = f"{table.name_row(pair.axes)}, time saved"
             constant = all(cell is not None and _is_constant(cell) for _, cell in pair.arms)
             yield name, 0.0 if constant else _percent(pair.shift.percent.interval, 100.0)
 

@@ -7,14 +7,13 @@ from itertools import pairwise
 
 from analysis.records.cells import spread_of
 from analysis.records.coverage import describe
-from analysis.report.trials import name_axes
 from analysis.stats.estimates import LEAST_FOR_LEVEL, LEVEL, level_of_range
-from analysis.tables.table import Pair, Table
+from analysis.tables.table import Pair, ResultTable
 from analysis.words import count, number, signed
 from testbed.experiment.stopping import DRAWS_REMEDY
 
 
-def findings(table: Table) -> list[str]:
+def findings(table: ResultTable) -> list[str]:
     """Return short sentences about ``table``; none is said that its numbers do not bear."""
     said = [_proven(table), *_replayed(table)]
     if table.paired:
@@ -28,7 +27,7 @@ def findings(table: Table) -> list[str]:
     return said + _alike_seeds(table) + _levels(table)
 
 
-def _alike_seeds(table: Table) -> list[str]:
+def _alike_seeds(table: ResultTable) -> list[str]:
     """Where repetitions were copies, and what would make them draws."""
     repeated = [cell for cell in table.cells if cell.varies is not None]
     same = sum(cell.copied for cell in repeated)
@@ -38,7 +37,7 @@ def _alike_seeds(table: Table) -> list[str]:
     return [f"Nothing varies between seeds {where}, so there is no interval: {DRAWS_REMEDY}."]
 
 
-def _proven(table: Table) -> str:
+def _proven(table: ResultTable) -> str:
     planned = sum(cell.planned for cell in table.cells)
     proven = sum(len(cell.proven) for cell in table.cells)
     if planned and proven == planned:
@@ -50,12 +49,12 @@ def _proven(table: Table) -> str:
     )
 
 
-def _replayed(table: Table) -> list[str]:
+def _replayed(table: ResultTable) -> list[str]:
     coverage = table.coverage
     return [] if coverage.whole and not coverage.sockets else [f"Replay: {describe(coverage)}"]
 
 
-def _gain(table: Table, measured: Sequence[Pair], different: Sequence[Pair]) -> str:
+def _gain(table: ResultTable, measured: Sequence[Pair], different: Sequence[Pair]) -> str:
     """How far ``different`` rows changed; of ``every`` page only where all ``measured`` did."""
     ordered = sorted(different, key=_gain_of)
     least, most = ordered[0], ordered[-1]
@@ -68,10 +67,10 @@ def _gain(table: Table, measured: Sequence[Pair], different: Sequence[Pair]) -> 
     elif _gain_of(most) <= 0:
         what = "Fast Open made no measured page load faster; the change is"
     if len(ordered) == 1:
-        return f"{what} {number(_gain_of(most), 1)} % ({name_axes(most.axes, table)})."
+        return f"{what} {number(_gain_of(most), 1)} % ({table.name_row(most.axes)})."
     return (
-        f"{what} {number(_gain_of(least), 1)} % ({name_axes(least.axes, table)}) "
-        f"to {number(_gain_of(most), 1)} % ({name_axes(most.axes, table)})."
+        f"{what} {number(_gain_of(least), 1)} % ({table.name_row(least.axes)}) "
+        f"to {number(_gain_of(most), 1)} % ({table.name_row(most.axes)})."
     )
 
 
@@ -87,7 +86,7 @@ def _alike(measured: Sequence[Pair], different: Sequence[Pair]) -> list[str]:
     ]
 
 
-def _levels(table: Table) -> list[str]:
+def _levels(table: ResultTable) -> list[str]:
     """What the intervals promise, and what they do not when there are too few loads."""
     repeated = [len(cell.proven) for cell in table.cells if cell.varies]
     if not repeated:

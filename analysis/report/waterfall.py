@@ -1,4 +1,4 @@
-"""Waterfalls: which loads the report shows, and their requests, compacted for embedding.
+"""Waterfalls of a report: which loads it shows, and their requests, compacted for embedding.
 
 Both arms of a pair go in together, so that they can stand side by side.
 """
@@ -14,8 +14,8 @@ from typing import Any
 from analysis.records.cells import Cell
 from analysis.records.har import HarError, har_rows, parse_har, read_har_bytes, tenths
 from analysis.records.results import judge
-from analysis.report.sampling import spread_over
-from analysis.tables.table import Table
+from analysis.report.sections.sweep import spread_over
+from analysis.tables.table import ResultTable
 from testbed.model import Record
 
 MAX_LOADS = 96
@@ -68,7 +68,7 @@ class Waterfalls:
         return True
 
 
-def choose(table: Table) -> Iterator[Record]:
+def choose(table: ResultTable) -> Iterator[Record]:
     """Yield records with a load, those of one pair and block one after the other.
 
     The first block of every row comes before the second of any; blocks that are proven in both
@@ -84,7 +84,7 @@ def choose(table: Table) -> Iterator[Record]:
                 yield from queue[layer]
 
 
-def gather_waterfalls(folder: Path, table: Table) -> Waterfalls:
+def gather_waterfalls(folder: Path, table: ResultTable) -> Waterfalls:
     """Read HAR files under ``folder``/trials until a budget is spent."""
     records = [record for cell in table.cells for record in cell.records if record.load]
     found = Waterfalls(total=len(records))

@@ -52,7 +52,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampleStatistics:
     """Statistics of some values."""
 
     n: int
@@ -65,16 +65,16 @@ class Sample:
     """How many lie outside Tukey's fences; they are kept."""
 
 
-def describe_sample(values: Iterable[float]) -> Sample | None:
+def describe_sample(values: Iterable[float]) -> SampleStatistics | None:
     """Return what ``values`` say, whatever their order; ``None`` when there are none."""
     numbers = tuple(sorted(values))
     return _describe(numbers) if numbers else None
 
 
-def without_intervals(sample: Sample) -> Sample:
+def without_intervals(sample: SampleStatistics) -> SampleStatistics:
     """The same of values that are copies of each other: chance had no part in any of them."""
     median, mean = (replace(one, interval=None) for one in (sample.median, sample.mean))
-    return Sample(sample.n, median, mean, 0)
+    return SampleStatistics(sample.n, median, mean, 0)
 
 
 def level_of_range(n: int) -> float:
@@ -87,19 +87,21 @@ def level_of_range(n: int) -> float:
 
 
 @cache
-def _describe(numbers: tuple[float, ...]) -> Sample:
+def _describe(numbers: tuple[float, ...]) -> SampleStatistics:
     n = len(numbers)
     median, mean = statistics.median(numbers), statistics.fmean(numbers)
     if n == 1:
-        return Sample(n, Estimate(median, None), Estimate(mean, None), 0)
+        return SampleStatistics(n, Estimate(median, None), Estimate(mean, None), 0)
     if numbers[0] == numbers[-1]:
         # Virtual time: no spread is a result, not a lack of data.
         same = Estimate(numbers[0], Interval(numbers[0], numbers[0], min(LEVEL, level_of_range(n))))
-        return Sample(n, same, same, 0)
+        return SampleStatistics(n, same, same, 0)
     if n < LEAST_FOR_LEVEL:
         widest = Interval(numbers[0], numbers[-1], level_of_range(n))
-        return Sample(n, Estimate(median, widest), Estimate(mean, None), _outliers(numbers))
-    return Sample(
+        return SampleStatistics(
+            n, Estimate(median, widest), Estimate(mean, None), _outliers(numbers)
+        )
+    return SampleStatistics(
         n,
         Estimate(median, _bootstrap(numbers, "median", median)),
         Estimate(mean, _bootstrap(numbers, "mean", mean)),

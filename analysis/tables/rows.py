@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.records.cells import Cell, Spread
-from analysis.records.coverage import Coverage
-from analysis.stats.estimates import Estimate, Sample
-from analysis.tables.table import Pair, Table
+from analysis.records.coverage import ReplayCoverage
+from analysis.stats.estimates import Estimate, SampleStatistics
+from analysis.tables.table import Pair, ResultTable
 
 _COVERED = {
     "requests_exact": "Requests answered with their own recording, over all trials.",
@@ -77,14 +77,14 @@ PAIR_COLUMNS: Mapping[str, str] = {
 """What each column of a row for both arms of a condition holds, after those of its knobs."""
 
 
-def table_rows(table: Table) -> list[dict[str, Any]]:
+def table_rows(table: ResultTable) -> list[dict[str, Any]]:
     """Return the rows of ``table.csv`` with exact numbers; a missing value is ``None``."""
     if table.paired:
         return [_pair_row(pair, table.axes) for pair in table.pairs]
     return [_cell_row(cell, table.axes) for cell in table.cells]
 
 
-def render_csv(table: Table) -> str:
+def render_csv(table: ResultTable) -> str:
     """Return ``table.csv``: ms to the nanosecond, percent to four places, missing values empty."""
     rows = table_rows(table)
     text = io.StringIO()
@@ -151,7 +151,7 @@ def _spread_columns(name: str, unit: str, spread: Spread | None) -> dict[str, fl
     }
 
 
-def _sample_columns(name: str, sample: Sample | None) -> dict[str, float | None]:
+def _sample_columns(name: str, sample: SampleStatistics | None) -> dict[str, float | None]:
     """The interval of the median, which has a column already, then the mean with its interval."""
     median = _estimate_columns(name, "ms", sample.median if sample else None)
     median.pop(f"{name}_ms")
@@ -175,7 +175,7 @@ def _level(estimate: Estimate | None) -> float | None:
     return estimate.interval.level * 100.0 if estimate and estimate.interval else None
 
 
-def _coverage_columns(coverage: Coverage) -> dict[str, int]:
+def _coverage_columns(coverage: ReplayCoverage) -> dict[str, int]:
     return {
         "requests_exact": coverage.exact,
         "requests_inexact": coverage.inexact,

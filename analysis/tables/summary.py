@@ -13,11 +13,11 @@ from pathlib import PurePosixPath
 from typing import Annotated, Any, TypedDict
 
 from analysis.records.cells import Axes, Cell, Spread, experiment_of
-from analysis.records.coverage import Coverage, replay_facts
+from analysis.records.coverage import ReplayCoverage, replay_facts
 from analysis.records.results import Identity, Results, judge
-from analysis.stats.estimates import Sample
+from analysis.stats.estimates import SampleStatistics
 from analysis.tables.rows import table_rows
-from analysis.tables.table import Table
+from analysis.tables.table import ResultTable
 from testbed.model import Experiment, LabReading, Outcome, Proof, Record, Replay
 from testbed.results.environment import Environment
 
@@ -101,9 +101,9 @@ class CellSummary(TypedDict):
     """How many trials ended how, by outcome; `not run` for those without a record."""
     plt_ms: Annotated[_Fields | None, Spread]
     """The page load times of the proven trials; null without any."""
-    sample_ms: Annotated[_Fields | None, Sample]
+    sample_ms: Annotated[_Fields | None, SampleStatistics]
     """Statistics of the same page load times."""
-    coverage: Annotated[_Fields, Coverage]
+    coverage: Annotated[_Fields, ReplayCoverage]
     """How the server answered, over all trials."""
     trials: list[TrialSummary]
     """The trials in order of their seeds."""
@@ -128,7 +128,7 @@ class Summary(TypedDict):
     """Every condition, in the order asked."""
 
 
-def summarise(results: Results, table: Table) -> Summary:
+def summarise(results: Results, table: ResultTable) -> Summary:
     """Return the summary as JSON-ready values: identity, table, and every trial's facts."""
     experiment = experiment_of(results.manifest)
     return {

@@ -21,9 +21,10 @@ from analysis.records.cells import (
     unusual_axes,
     varying_axes,
 )
-from analysis.records.coverage import Coverage
-from analysis.stats.estimates import Sample
+from analysis.records.coverage import ReplayCoverage
+from analysis.stats.estimates import SampleStatistics
 from analysis.stats.shift import Shift, shift_between, without_interval
+from analysis.words import name_axes
 
 PAIR_AXIS = "tfo"
 ALWAYS_SHOWN = ("page", "rtt_ms")
@@ -85,14 +86,14 @@ class Pair:
         return any(cell is None or cell.varies is not False for _, cell in self.arms)
 
     @cached_property
-    def samples(self) -> tuple[Sample | None, Sample | None]:
+    def samples(self) -> tuple[SampleStatistics | None, SampleStatistics | None]:
         """Statistics of the load times without and with Fast Open, over the common seeds."""
         return self._sample(self.off), self._sample(self.on)
 
     @property
-    def coverage(self) -> Coverage:
+    def coverage(self) -> ReplayCoverage:
         """How the server answered in both arms."""
-        return sum((cell.coverage for _, cell in self.arms if cell), Coverage())
+        return sum((cell.coverage for _, cell in self.arms if cell), ReplayCoverage())
 
     @property
     def status(self) -> str:
@@ -108,7 +109,7 @@ class Pair:
             f"{name}: {problem}" for name, cell in self.arms if cell for problem in cell.problems
         )
 
-    def _sample(self, cell: Cell | None) -> Sample | None:
+    def _sample(self, cell: Cell | None) -> SampleStatistics | None:
         if cell is None or not self.seeds:
             return cell.sample if cell else None
         times = cell.plt_by_seed
@@ -122,7 +123,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """All rows of an experiment: pairs where Fast Open was swept, else cells."""
 
     cells: tuple[Cell, ...]
@@ -139,13 +140,17 @@ class Table:
         """Whether seeds made a difference in any condition, so that there are intervals."""
         return any(cell.varies for cell in self.cells)
 
+    def name_row(self, axes: Axes) -> str:
+        """Return the name of the row of ``axes``, as ``amazon, 20 ms, initial window 10``."""
+        return name_axes(axes, self.axes, bare=self.axes[:2])
+
     @property
-    def coverage(self) -> Coverage:
+    def coverage(self) -> ReplayCoverage:
         """How the server answered, over all cells."""
-        return sum((cell.coverage for cell in self.cells), Coverage())
+        return sum((cell.coverage for cell in self.cells), ReplayCoverage())
 
 
-def make_table(cells: Sequence[Cell], reference: Reference | None) -> Table:
+def make_table(cells: Sequence[Cell], reference: Reference | None) -> ResultTable:
     """Arrange ``cells`` as rows.
 
     The axes are page, RTT, whatever else varies, and how pages were replayed if not as recorded.
@@ -158,7 +163,7 @@ def make_table(cells: Sequence[Cell], reference: Reference | None) -> Table:
         *(n for n in varying if n not in ALWAYS_SHOWN and n != PAIR_AXIS),
         *(n for n in unusual if n not in varying),
     )
-    return Table(tuple(cells), _pairs(cells, reference) if paired else (), axes)
+    return ResultTable(tuple(cells), _pairs(cells, reference) if paired else (), axes)
 
 
 def _pairs(cells: Sequence[Cell], reference: Reference | None) -> tuple[Pair, ...]:

@@ -6,13 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from firstflight.cli.reports import Reports
 from testbed.base import places
-from testbed.experiment.config import Catalogue
-from testbed.launch import Prepare
+
+if TYPE_CHECKING:
+    from testbed.experiment.config import Catalogue
+    from testbed.launch import Prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,17 @@ pass_doors = click.make_pass_decorator(Doors)
 
 
 def open_doors() -> Doors:
-    """Return what the program itself uses."""
-    # Imported here: a test with other doors needs neither kernels nor pages.
-    from testbed.prepare import prepare, prepare_determinism, read_catalogue
+    """Return what the program itself uses; what kernels and pages need is imported when a verb asks for them."""
+    return Doors(_on_demand("read_catalogue"), _on_demand("prepare"),
+                 _on_demand("prepare_determinism"))  # fmt: skip
 
-    return Doors(read_catalogue, prepare, prepare_determinism)
+
+def _on_demand(name: str) -> Callable[..., Any]:
+    """Return the function ``name`` of `testbed.prepare`, which takes a third of a second."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        from testbed import prepare
+
+        return getattr(prepare, name)(*arguments, **named)
+
+    return call

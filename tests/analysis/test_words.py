@@ -5,8 +5,6 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.records.cells import Spread
-from analysis.report.charts import Row, draw
 from analysis.words import (
     axis_value,
     axis_word,
@@ -60,33 +58,7 @@ def test_clean_text_has_no_control_characters(text: str) -> None:
     assert len(lines(text).splitlines()) <= len(text.splitlines())
 
 
-@given(st.lists(st.floats(-500, 5000) | st.none(), min_size=1, max_size=12))
-def test_bars_stay_inside_the_drawing(values: list[float | None]) -> None:
-    rows = [
-        Row(
-            "page", f"{i} ms", (("ours", None if v is None else Spread(v, v - 1, v + 1, 3)),), "why"
-        )
-        for i, v in enumerate(values)
-    ]
-    chart = draw(rows, "title", "%", (("ours", "this run"),))
-    if all(v is None for v in values):
-        assert chart is None
-        return
-    assert chart is not None
-    assert len(chart.bars) == sum(v is not None for v in values)
-    assert sum(m.kind == "note" for m in chart.marks) == sum(v is None for v in values)
-    assert len(chart.ticks) <= 12
-    for bar in chart.bars:
-        assert bar.x >= 0 and bar.width >= 0 and bar.x + bar.width <= 100
-        assert bar.y + 15 <= chart.height
-        assert bar.low is not None and bar.high is not None and 0 <= bar.low <= bar.high <= 100
-
-
-def test_bar_lengths_are_proportional() -> None:
-    rows = [Row("p", "20 ms", (("ours", Spread(v, v, v, 1)),), None) for v in (10.0, 40.0)]
-    chart = draw(rows, "title", "%", (("ours", "this run"),))
-    assert chart is not None
-    short, long = chart.bars
-    assert abs(long.width - 4 * short.width) < 0.01
-    assert (short.text, long.text) == ("10.0 %", "40.0 %")
-    assert short.low is None
+def test_conditions_are_named_by_their_axes() -> None:
+    axes = {"page": "amazon", "rtt_ms": 20.0, "tfo": True}
+    assert name_axes(axes, axes) == "amazon, RTT 20 ms, fast open on"
+    assert name_axes(axes, ("page", "rtt_ms"), bare=("page", "rtt_ms")) == "amazon, 20 ms"

@@ -7,7 +7,7 @@ from typing import Literal
 
 from analysis.records.cells import Axes
 from analysis.regression.compare.kernels import KernelChange, Kernels, Overview, overview_of
-from analysis.stats.estimates import Interval, Sample
+from analysis.stats.estimates import Interval, SampleStatistics
 from testbed.base.errors import (
     EXIT_INCONCLUSIVE,
     EXIT_OK,
@@ -156,7 +156,7 @@ class TrialPair:
 class Timing:
     """What one kernel measured of a cell: page load times, and what was beside them."""
 
-    plt_ms: Sample | None
+    plt_ms: SampleStatistics | None
     """The page load times; null where nothing is proven."""
     main_ms: float | None
     """How long the browser's main thread was busy until the load event, median; null where the

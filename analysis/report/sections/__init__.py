@@ -1,24 +1,19 @@
-"""The figures that a report shows, chosen by what was swept and how often.
+"""Figures of a report, chosen by what was swept and how often.
 
 Each kind is a plan: from the table's rows to panels, none where it says nothing.  A new kind is
-one module and one line in KINDS.
+a `Kind` and one line in KINDS.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from analysis.report.sampling import spread_over
-from analysis.report.sections import distributions, intervals, lines, maps
-from analysis.report.sections.panel import Kind, Panel
-from analysis.report.sections.sweep import Row, rows_of
-from analysis.tables.table import Table
+from analysis import plot
+from analysis.report.sections import conditions, scales
+from analysis.report.sections.sweep import Kind, Panel, SweepRow, rows_of, spread_over
+from analysis.tables.table import ResultTable
 from analysis.words import count
-
-if TYPE_CHECKING:
-    from analysis.plot import Plot
 
 MAX_DRAWINGS = 12
 LEAST_DRAWINGS = 4
@@ -26,13 +21,14 @@ MAX_TOGETHER = 18
 WIDE_PX = 400
 VIEW = re.compile(r'viewBox="0 0 ([0-9.]+) ')
 KINDS = (
-    maps.SAVED_MAPS,
-    maps.TIME_MAPS,
-    lines.TIME_LINES,
-    lines.SAVED_LINES,
-    intervals.INTERVALS,
-    distributions.LOADS,
-    distributions.REQUESTS,
+    scales.SAVED_MAPS,
+    scales.TIME_MAPS,
+    scales.TIME_LINES,
+    scales.SAVED_LINES,
+    conditions.BARS,
+    conditions.INTERVALS,
+    conditions.LOADS,
+    conditions.REQUESTS,
 )
 
 
@@ -52,7 +48,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class FigureSection:
     """A titled part of the report; ``left_out`` says what it does not show, if anything."""
 
     anchor: str
@@ -62,7 +58,7 @@ class Section:
     left_out: str
 
 
-def make_sections(table: Table) -> tuple[Section, ...]:
+def make_sections(table: ResultTable) -> tuple[FigureSection, ...]:
     """Draw every kind of figure that has something to show for ``table``."""
     rows = rows_of(table)
     planned = [(kind, panels) for kind in KINDS if (panels := kind.plan(rows))]
@@ -73,23 +69,17 @@ def make_sections(table: Table) -> tuple[Section, ...]:
     return tuple(_make(kind, panels, rows, most) for kind, panels in planned)
 
 
-def draw(chart: Plot) -> str:
-    """Return ``chart`` as an ``<svg>`` element; equal charts give equal text."""
-    from analysis import plot  # only a report with figures pays for them: it takes a second
-
-    return plot.to_svg(chart)
-
-
-def _make(kind: Kind, panels: tuple[Panel, ...], rows: tuple[Row, ...], most: int) -> Section:
-    from analysis import plot  # as in draw()
-
+def _make(
+    kind: Kind, panels: tuple[Panel, ...], rows: tuple[SweepRow, ...], most: int
+) -> FigureSection:
     shown = spread_over(panels, most)
-    with plot.unchecked():
-        drawings = tuple(Drawing(draw(panel.draw()), panel.caption, panel.title) for panel in shown)
+    drawings = tuple(
+        Drawing(plot.to_svg(panel.draw()), panel.caption, panel.title) for panel in shown
+    )
     left_out = (
         f"{len(shown)} of {count(len(panels), 'figure')} are shown, at even distances; a notebook "
         "draws the others from the same records."
         if len(shown) < len(panels)
         else ""
     )
-    return Section(kind.anchor, kind.title(rows), kind.note, drawings, left_out)
+    return FigureSection(kind.anchor, kind.title(rows), kind.note, drawings, left_out)

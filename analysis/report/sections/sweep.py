@@ -1,24 +1,25 @@
-"""What an experiment swept, and how its cells divide into panels of a figure."""
+"""What an experiment swept, and the figures that its rows divide into."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from analysis import plot
 from analysis.records.cells import Axes, Cell
-from analysis.tables.table import Pair, Table
-from analysis.words import axis_value, axis_word
+from analysis.tables.table import Pair, ResultTable
 
 PAGE = "page"
 CONDITION = "condition"
 PLT_MS = "plt_ms"
-PLT_S = "Page load time (s)"
-SAVED = "Time saved (%)"
+PLOT_PX = (262, 190)
+"""A plot so wide and high: with its labels it fits into 390 px unscaled, three into a desk's."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SweepRow:
     """A row of the result table by its axes: one cell, or both arms of a pair."""
 
     axes: Axes
@@ -26,57 +27,76 @@ class Row:
     pair: Pair | None = None
 
 
-def rows_of(table: Table) -> tuple[Row, ...]:
-    """The rows of ``table`` in its order."""
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One figure; ``draw`` makes it, which takes a while.
+
+    ``caption`` is a sentence below.  ``title`` is a heading above that may wrap, which text inside
+    of a figure cannot; it is empty where the figure has its own.
+    """
+
+    draw: Callable[[], plot.Plot]
+    caption: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of figure: ``plan`` returns its panels for the rows of a table, or none.
+
+    ``note`` says once for all of them what they show.
+    """
+
+    anchor: str
+    title: Callable[[Sequence[SweepRow]], str]
+    note: str
+    plan: Callable[[Sequence[SweepRow]], tuple[Panel, ...]]
+
+
+def rows_of(table: ResultTable) -> tuple[SweepRow, ...]:
+    """Return the rows of ``table`` in its order."""
     if table.paired:
         return tuple(
-            Row(pair.axes, tuple(cell for _, cell in pair.arms if cell), pair)
+            SweepRow(pair.axes, tuple(cell for _, cell in pair.arms if cell), pair)
             for pair in table.pairs
         )
-    return tuple(Row(cell.axes, (cell,)) for cell in table.cells)
+    return tuple(SweepRow(cell.axes, (cell,)) for cell in table.cells)
 
 
-def swept(rows: Sequence[Row]) -> tuple[str, ...]:
-    """The axes on which ``rows`` differ, without the page, in declared order."""
+def swept(rows: Sequence[SweepRow]) -> tuple[str, ...]:
+    """Return the axes on which ``rows`` differ, without the page, in declared order."""
     names = dict.fromkeys(name for row in rows for name in row.axes)
     return tuple(n for n in names if n != PAGE and len(values_of(rows, n)) > 1)
 
 
-def values_of(rows: Iterable[Row], name: str) -> list[Any]:
-    """The values of an axis: numbers in rising order and what is no number after them."""
+def values_of(rows: Iterable[SweepRow], name: str) -> list[Any]:
+    """Return the values of an axis: rising numbers, and after them what is no number."""
     values: list[Any] = list(dict.fromkeys(row.axes.get(name) for row in rows))
     numbers = sorted(value for value in values if _is_number(value))
     return [*numbers, *(value for value in values if not _is_number(value))]
 
 
-def is_scale(rows: Iterable[Row], name: str) -> bool:
-    """Whether an axis has numbers only; no limit at all may be among them."""
+def is_scale(rows: Iterable[SweepRow], name: str) -> bool:
+    """Return whether an axis has numbers only; "no limit" may be among them."""
     values = values_of(rows, name)
     return any(map(_is_number, values)) and all(_is_number(v) or v is None for v in values)
 
 
-def panels_of(rows: Iterable[Row], names: Sequence[str]) -> list[list[Row]]:
-    """``rows`` in groups that are equal in the axes ``names``, in the order of appearance."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+def panels_of(rows: Iterable[SweepRow], names: Sequence[str]) -> list[list[SweepRow]]:
+    """Return ``rows`` in groups that are equal in the axes ``names``, in order of appearance."""
+    groups: dict[tuple[Any, ...], list[SweepRow]] = {}
     for row in rows:
         groups.setdefault(tuple(row.axes.get(name) for name in names), []).append(row)
     return list(groups.values())
 
 
-def saved_pct(row: Row) -> float | None:
-    """What Fast Open saves in percent: the median over the seeds proven both ways, if any is."""
-    gain = row.pair.improvement_pct if row.pair else None
-    return gain.median if gain else None
-
-
-def title_of(axes: Axes, names: Sequence[str]) -> str:
-    """The values of the axes ``names`` in words, as ``amazon, RTT 100 ms``."""
-    return ", ".join(
-        axis_value(name, axes.get(name))
-        if name == PAGE
-        else f"{axis_word(name)} {axis_value(name, axes.get(name))}"
-        for name in names
-    )
+def spread_over(items: Sequence[T], most: int) -> list[T]:
+    """Return ``most`` of ``items`` at even distances, the first and the last among them."""
+    if len(items) <= most:
+        return list(items)
+    if most < 2:
+        return list(items[:most])
+    return [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
 
 
 def _is_number(value: Any) -> bool:

@@ -15,7 +15,8 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from analysis.notebooks.show import SAMPLES, SHOWN_MIME, VARIABLE
+from analysis.notebooks.show import SAMPLES, VARIABLE
+from analysis.plot.chart import MIME
 from testbed.base import places
 
 NOTEBOOKS = sorted((places.ROOT / "analysis" / "notebooks").glob("*.ipynb"))
@@ -107,7 +108,7 @@ def test_it_runs_on_the_samples_and_shows_charts_and_tables(
     notebook = execute(path, tmp_path)
     shown = [output.data for output in outputs(notebook) if "data" in output]
     assert [output for output in outputs(notebook) if output.get("name") == "stderr"] == []
-    assert any(SHOWN_MIME in data and "image/svg+xml" in data for data in shown)
+    assert any(MIME in data and "image/svg+xml" in data for data in shown)
     assert any("<table" in data.get("text/html", "") for data in shown)
     said = "".join(output.text for output in outputs(notebook) if output.output_type == "stream")
     assert "analysis/samples/" in said

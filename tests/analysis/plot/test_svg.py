@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 
-from analysis.plot import lines, save, style_sheet, to_svg
-from analysis.plot.svg import static
+from analysis.plot import lines, style_sheet, to_svg
 from analysis.plot.theme import COLOURS, INK, PAPER, SERIES
-from testbed.base.errors import StorageError
 
 FRAME = pd.DataFrame(
     {"rtt_ms": [20.0, 100.0, 20.0, 100.0], "plt_ms": [500.0, 900.0, 450.0, 800.0],
@@ -72,24 +69,6 @@ def test_text_is_text_in_fonts_that_are_everywhere() -> None:
     assert set(re.findall(r'font-family="([^"]+)"', svg)) == {
         "Arial, 'Liberation Sans', Helvetica, sans-serif"
     }
-
-
-def test_a_page_does_not_react_to_the_pointer_and_a_notebook_does() -> None:
-    spec = CHART.to_dict()
-    assert "'select'" in str(spec) and "'select'" not in str(static(spec))
-    assert static(spec)["datasets"] == spec["datasets"]
-
-
-def test_a_file_of_its_own_has_fixed_colours(tmp_path: Path) -> None:
-    save(CHART, tmp_path / "figure.svg")
-    text = (tmp_path / "figure.svg").read_text()
-    assert "var(" not in text and INK.light in text
-    assert float(ElementTree.fromstring(text).attrib["width"]) > 300  # noqa: S314 - our own
-
-
-def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"none/figure\.svg"):
-        save(CHART, tmp_path / "none" / "figure.svg")
 
 
 def test_the_style_sheet_has_both_values_of_every_colour() -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis import plot
-from analysis.plot.waterfall import FIRST, LATER, UNTOLD, waterfall
+from analysis.plot.waterfall import FIRST, LATER, UNKNOWN, waterfall
 from analysis.records.frame import request_frame
 from analysis.records.results import read_results
 from testbed.base.errors import ConfigurationError
@@ -22,8 +22,7 @@ def requests(sample: Path) -> pd.DataFrame:
 
 
 def bars(chart: plot.Plot) -> list[dict[str, Any]]:
-    datasets: dict[str, list[dict[str, Any]]] = chart.to_dict()["datasets"]
-    (rows,) = datasets.values()
+    rows: list[dict[str, Any]] = chart.to_dict()["data"]["values"]
     return rows
 
 
@@ -48,7 +47,7 @@ def test_a_client_that_tells_no_connection_gets_a_colour_of_its_own(
     requests: pd.DataFrame,
 ) -> None:
     load = requests.query("tfo").assign(connection=None, cold=None)
-    assert {bar["kind"] for bar in bars(waterfall(load))} == {UNTOLD}
+    assert {bar["kind"] for bar in bars(waterfall(load))} == {UNKNOWN}
 
 
 def test_names_of_pages_are_cleaned(requests: pd.DataFrame) -> None:

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from analysis.records import coverage
-from analysis.records.coverage import Coverage, count_record, coverage_of, describe, list_not_exact
+from analysis.records.coverage import (
+    ReplayCoverage,
+    count_record,
+    coverage_of,
+    describe,
+    list_not_exact,
+)
 from analysis.report.document import write_reports
 from analysis.report.terminal import render_table
 from testbed.model import Record, Replay
@@ -43,17 +49,17 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_counts_of_a_load(good: Record) -> None:
-    assert count_record(good) == Coverage(exact=62, loads=1)
-    assert count_record(answered_inexactly(good, 2)) == Coverage(60, 2, 0, 0, 1)
-    assert count_record(missed(good, "GET http://x/")) == Coverage(62, 0, 1, 0, 1)
-    assert count_record(replace(good, replay=None)) == Coverage()
+    assert count_record(good) == ReplayCoverage(exact=62, loads=1)
+    assert count_record(answered_inexactly(good, 2)) == ReplayCoverage(60, 2, 0, 0, 1)
+    assert count_record(missed(good, "GET http://x/")) == ReplayCoverage(62, 0, 1, 0, 1)
+    assert count_record(replace(good, replay=None)) == ReplayCoverage()
 
 
 def test_what_nothing_was_asked_instead_of_was_not_made(good: Record) -> None:
     one = answered_inexactly(good)
     assert one.load is not None
     load = replace(one.load, missing=(*one.load.missing, "http://x/1"), pinned=True)
-    assert count_record(replace(one, load=load)) == Coverage(61, 1, 0, 1, 1, pinned=1)
+    assert count_record(replace(one, load=load)) == ReplayCoverage(61, 1, 0, 1, 1, pinned=1)
 
 
 def test_all_loads_together(good: Record) -> None:
@@ -68,24 +74,24 @@ def test_all_loads_together(good: Record) -> None:
 @pytest.mark.parametrize(
     ("counted", "told"),
     [
-        (Coverage(62, loads=1), "All 62 requests of 1 load were answered exactly."),
+        (ReplayCoverage(62, loads=1), "All 62 requests of 1 load were answered exactly."),
         (
-            Coverage(62, loads=2, sockets=2),
+            ReplayCoverage(62, loads=2, sockets=2),
             "All 62 requests of 2 loads were answered exactly. 2 WebSockets refused: what they "
             "carry is no HTTP, and no replay has it.",
         ),
         (
-            Coverage(97, 2, 1, 0, 4),
+            ReplayCoverage(97, 2, 1, 0, 4),
             "97.00 % of 100 requests were answered exactly; 2 inexactly, 1 missed.",
         ),
         (
-            Coverage(10, 0, 0, 3, 1),
+            ReplayCoverage(10, 0, 0, 3, 1),
             "100.00 % of 10 requests were answered exactly; 0 inexactly, 0 missed, "
             "and 3 recorded were not made.",
         ),
     ],
 )
-def test_in_words(counted: Coverage, told: str) -> None:
+def test_in_words(counted: ReplayCoverage, told: str) -> None:
     assert describe(counted) == told
 
 

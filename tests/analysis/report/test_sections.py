@@ -7,24 +7,19 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from analysis import plot
 from analysis.records.cells import cells_of
 from analysis.records.results import read_results
 from analysis.report import sections
-from analysis.report.sections import (
-    KINDS,
-    distributions,
-    draw,
-    intervals,
-    lines,
-    make_sections,
-    maps,
-)
-from analysis.report.sections.panel import Panel
-from analysis.report.sections.sweep import Row, rows_of
-from analysis.tables.table import Table, make_table
+from analysis.report.sections import KINDS, FigureSection, conditions, make_sections, scales
+from analysis.report.sections.sweep import Panel, SweepRow, rows_of, spread_over
+from analysis.tables.table import ResultTable, make_table
 from testbed.model import Condition, Dns, LinkSpec, Protocol, Record, TcpSpec
-from tests.analysis.sample import conditions, experiment, record, write_results
+from tests.analysis.sample import conditions as conditions_of
+from tests.analysis.sample import experiment, record, write_results
 
 PROTOCOLS: tuple[Protocol, ...] = ("h1", "h2")
 DNS: tuple[Dns, ...] = ("hosts", "resolver")
@@ -44,7 +39,7 @@ def sweep(
     ]  # fmt: skip
 
 
-def table_of(folder: Path, asked: Sequence[Condition], seeds: int = 1, few: int = 0) -> Table:
+def table_of(folder: Path, asked: Sequence[Condition], seeds: int = 1, few: int = 0) -> ResultTable:
     """The table of a run of ``asked``; with ``few`` only so many requests in each load."""
     records = [cut(record(c, seed), few) for c in asked for seed in range(seeds)]
     write_results(folder, records, experiment(seeds, conditions=tuple(asked), reference=None))
@@ -56,14 +51,19 @@ def cut(one: Record, few: int) -> Record:
     return replace(one, load=replace(one.load, requests=one.load.requests[:few])) if few else one
 
 
-def plans(table: Table) -> dict[str, tuple[Panel, ...]]:
+def plans(table: ResultTable) -> dict[str, tuple[Panel, ...]]:
     """What would be drawn, by kind: drawing takes a while."""
     rows = rows_of(table)
     found = {kind.anchor: kind.plan(rows) for kind in KINDS}
     return {anchor: panels for anchor, panels in found.items() if panels}
 
 
-def titles(table: Table) -> list[str]:
+def section_of(table: ResultTable, anchor: str) -> FigureSection:
+    (found,) = (one for one in make_sections(table) if one.anchor == anchor)
+    return found
+
+
+def titles(table: ResultTable) -> list[str]:
     rows = rows_of(table)
     return [kind.title(rows) for kind in KINDS if kind.plan(rows)]
 
@@ -83,14 +83,14 @@ def test_two_swept_numbers_make_maps_by_page(tmp_path: Path) -> None:
 
 def test_two_values_are_no_map(tmp_path: Path) -> None:
     rows = rows_of(table_of(tmp_path, sweep(rtts=(20.0, 100.0), windows=(4, 10, 20))))
-    assert maps.map_axes(rows) is None
+    assert scales.map_axes(rows) is None
 
 
 def test_the_axes_of_a_map_are_the_longest_and_the_rest_are_facets(tmp_path: Path) -> None:
     asked = sweep(rtts=(20.0, 100.0, 200.0), windows=(2, 4, 10, 20), reuse=(1, 2, None, 6))
     table = table_of(tmp_path, asked, few=1)
-    assert maps.map_axes(rows_of(table)) == ("initcwnd_segments", "requests_per_connection")
-    svg = draw(plans(table)["time-maps"][0].draw())
+    assert scales.map_axes(rows_of(table)) == ("initcwnd_segments", "requests_per_connection")
+    svg = plot.to_svg(plans(table)["time-maps"][0].draw())
     assert all(f"RTT {rtt} ms" in svg for rtt in (20, 100, 200))
     assert "any" in svg  # no limit at all is a value, too
 
@@ -99,7 +99,7 @@ def test_five_values_make_lines_and_four_do_not(tmp_path: Path) -> None:
     five = table_of(tmp_path / "5", sweep(windows=(2, 4, 6, 8, 10)), few=1)
     assert titles(five) == ["Page load time over initial window"]
     four = table_of(tmp_path / "4", sweep(windows=(2, 4, 6, 8)), few=1)
-    assert plans(four) == {}
+    assert titles(four) == ["Page load time"]
 
 
 def test_pairs_have_lines_of_what_is_saved(tmp_path: Path) -> None:
@@ -114,8 +114,8 @@ def test_too_many_lines_become_more_figures(tmp_path: Path) -> None:
     some = sweep(rtts=map(float, range(10, 70, 10)), windows=(4, 10), reuse=(1, 2))
     asked = [replace(c, protocol=p, dns=dns) for c in some for p in PROTOCOLS for dns in DNS]
     rows = rows_of(table_of(tmp_path, asked, few=1))
-    assert lines.line_axis(rows) == "rtt_ms"
-    assert len(lines.TIME_LINES.plan(rows)) == 2  # 16 lines: one figure for each window
+    assert scales.line_axis(rows) == "rtt_ms"
+    assert len(scales.TIME_LINES.plan(rows)) == 2  # 16 lines: one figure for each window
 
 
 def test_what_a_map_shows_is_not_drawn_as_lines(tmp_path: Path) -> None:
@@ -124,42 +124,41 @@ def test_what_a_map_shows_is_not_drawn_as_lines(tmp_path: Path) -> None:
 
 
 def test_repeated_loads_have_intervals_where_they_differ(tmp_path: Path) -> None:
-    table = table_of(tmp_path, conditions(["amazon", "wsj"], [20.0, 100.0]), seeds=6, few=1)
-    (section,) = make_sections(table)
-    assert section.anchor == "intervals"
+    table = table_of(tmp_path, conditions_of(["amazon", "wsj"], [20.0, 100.0]), seeds=6, few=1)
+    section = section_of(table, "intervals")
     assert len(section.drawings) == 2
     assert "RTT 100 ms" in section.drawings[0].svg
 
 
 def test_equal_loads_have_no_intervals(tmp_path: Path) -> None:
-    asked = conditions(["amazon"], [20.0])
+    asked = conditions_of(["amazon"], [20.0])
     records = [cut(record(c, seed, 1000.0), 1) for c in asked for seed in range(12)]
     write_results(tmp_path, records, experiment(12, conditions=asked, reference=None))
-    assert make_sections(make_table(cells_of(read_results(tmp_path)), None)) == ()
+    assert list(plans(make_table(cells_of(read_results(tmp_path)), None))) == ["chart"]
 
 
 def test_ten_loads_have_a_distribution(tmp_path: Path) -> None:
-    asked = conditions(["amazon"], [20.0, 100.0])
+    asked = conditions_of(["amazon"], [20.0, 100.0])
     assert "load-times" not in plans(table_of(tmp_path / "9", asked, seeds=9, few=1))
     found = plans(table_of(tmp_path / "10", asked, seeds=10, few=1))["load-times"]
     assert [panel.caption for panel in found] == ["10 loads a line."] * 2
 
 
 def test_latencies_of_each_condition_by_arm(tmp_path: Path) -> None:
-    (section,) = make_sections(table_of(tmp_path, conditions(["amazon", "wsj"], [20.0])))
-    assert section.anchor == "latencies"
+    table = table_of(tmp_path, conditions_of(["amazon", "wsj"], [20.0]))
+    section = section_of(table, "latencies")
     assert [d.caption for d in section.drawings] == ["62 requests a line.", "140 requests a line."]
     assert "Fast Open" in section.drawings[0].svg
 
 
 def test_without_arms_lines_are_of_the_longest_axis_that_fits(tmp_path: Path) -> None:
     asked = sweep(rtts=(20.0, 100.0, 200.0), windows=range(1, 9))
-    panels = distributions.REQUESTS.plan(rows_of(table_of(tmp_path, asked)))
+    panels = conditions.REQUESTS.plan(rows_of(table_of(tmp_path, asked)))
     assert len(panels) == 8  # one for each window, with a line for each RTT
 
 
 def test_an_unproven_load_is_in_no_figure(tmp_path: Path) -> None:
-    asked = conditions(["amazon"], [20.0])
+    asked = conditions_of(["amazon"], [20.0])
     records = [replace(record(c), outcome="failed", reason="no") for c in asked]
     write_results(tmp_path, records, experiment(1, conditions=asked, reference=None))
     assert make_sections(make_table(cells_of(read_results(tmp_path)), None)) == ()
@@ -169,15 +168,15 @@ def test_of_many_figures_some_are_drawn_and_the_report_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sections, "MAX_DRAWINGS", 2)
-    table = table_of(tmp_path, conditions(["amazon", "wsj"], [20.0, 100.0]))
-    (section,) = make_sections(table)
+    table = table_of(tmp_path, conditions_of(["amazon", "wsj"], [20.0, 100.0]))
+    section = section_of(table, "latencies")
     assert len(section.drawings) == 2
     assert section.left_out.startswith("2 of 4 figures are shown")
 
 
 def test_many_rows_of_intervals_are_thinned(tmp_path: Path) -> None:
     asked = sweep(rtts=map(float, range(1, 41)))
-    (panel,) = intervals.INTERVALS.plan(rows_of(table_of(tmp_path, asked, seeds=2, few=1)))
+    (panel,) = conditions.INTERVALS.plan(rows_of(table_of(tmp_path, asked, seeds=2, few=1)))
     assert panel.caption.startswith("24 of 40 rows")
 
 
@@ -198,7 +197,44 @@ def test_identifiers_of_drawings_are_unique(tmp_path: Path) -> None:
 
 
 def test_a_row_keeps_its_axes(tmp_path: Path) -> None:
-    rows = rows_of(table_of(tmp_path, conditions(["amazon"], [20.0])))
-    assert [type(row) for row in rows] == [Row]
+    rows = rows_of(table_of(tmp_path, conditions_of(["amazon"], [20.0])))
+    assert [type(row) for row in rows] == [SweepRow]
     assert rows[0].axes["rtt_ms"] == 20.0
     assert len(rows[0].cells) == 2
+
+
+def test_pairs_have_bars_of_what_is_saved_by_page(tmp_path: Path) -> None:
+    table = table_of(tmp_path, conditions_of(["amazon", "wsj"], [20.0, 100.0]), seeds=2, few=1)
+    section = section_of(table, "chart")
+    assert section.title == "Improvement of page load time by TCP Fast Open"
+    assert [drawing.title for drawing in section.drawings] == ["amazon", "wsj"]
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", section.drawings[0].svg)
+    assert {"RTT 20 ms", "RTT 100 ms", "Improvement (%)"} <= set(words)
+
+
+def test_a_bar_that_is_missing_says_why(tmp_path: Path) -> None:
+    asked = conditions_of(["amazon"], [20.0, 100.0])
+    records = [record(one) for one in asked]
+    records[-1] = replace(records[-1], outcome="failed", reason="no")
+    write_results(tmp_path, records, experiment(1, conditions=asked, reference=None))
+    table = make_table(cells_of(read_results(tmp_path)), None)
+    assert "on: failed" in section_of(table, "chart").drawings[0].svg
+
+
+def test_too_many_bars_are_left_to_the_table(tmp_path: Path) -> None:
+    pages = [f"page{number}" for number in range(41)]
+    assert "chart" not in plans(table_of(tmp_path, sweep(pages), few=1))
+
+
+@given(st.integers(0, 300), st.integers(0, 40))
+def test_as_many_as_asked_in_their_order_with_both_ends(length: int, most: int) -> None:
+    items = list(range(length))
+    found = spread_over(items, most)
+    assert len(found) == min(length, most)
+    assert found == sorted(set(found))
+    if len(found) > 1:
+        assert (found[0], found[-1]) == (0, length - 1)
+
+
+def test_distances_are_even() -> None:
+    assert spread_over("abcdefghi", 3) == ["a", "e", "i"]

@@ -16,7 +16,7 @@ from analysis.report.document import write_reports
 from analysis.report.settling import list_unsettled
 from analysis.report.terminal import render_table
 from analysis.report.verdict import findings
-from analysis.tables.table import Table, make_table
+from analysis.tables.table import ResultTable, make_table
 from testbed.model import Condition, Experiment, LinkSpec, Record
 from tests.analysis.sample import broken, conditions, experiment, record, write_results
 
@@ -53,7 +53,7 @@ def sampling(asked: tuple[Condition, ...], pct: float = 1.0) -> Experiment:
     return experiment(10, conditions=asked, until_ci_pct=pct, reference=None)
 
 
-def table_of(folder: Path, records: list[Record], asked: tuple[Condition, ...]) -> Table:
+def table_of(folder: Path, records: list[Record], asked: tuple[Condition, ...]) -> ResultTable:
     n = 1 + max(r.trial.repetition for r in records)
     write_results(folder, records, experiment(n, conditions=asked))
     return make_table(cells_of(read_results(folder)), None)

@@ -15,7 +15,7 @@ from analysis.records.har import HarError, parse_har
 from analysis.records.results import judge, read_results
 from analysis.report import waterfall
 from analysis.report.waterfall import Waterfalls, choose, gather_waterfalls
-from analysis.tables.table import Table, make_table
+from analysis.tables.table import ResultTable, make_table
 from testbed.model import Record
 from tests.analysis.sample import broken, conditions, har, record
 
@@ -29,11 +29,11 @@ JSON = st.recursive(
 )
 
 
-def table_of(*cells: Cell) -> Table:
+def table_of(*cells: Cell) -> ResultTable:
     return make_table(cells, None)
 
 
-def sample_table(sample: Path) -> Table:
+def sample_table(sample: Path) -> ResultTable:
     return make_table(cells_of(read_results(sample)), None)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analysis.stats.estimates import Interval, Sample, describe_sample
+from analysis.stats.estimates import Interval, SampleStatistics, describe_sample
 from analysis.stats.shift import estimate_shift
 
 SIMULATIONS = 1000
@@ -23,7 +23,7 @@ def skewed(seed: int, runs: int, n: int) -> Times:
     return 1000.0 + 100.0 * chance.lognormal(0.0, 1.0, (runs, n))
 
 
-def describe(values: list[float]) -> Sample:
+def describe(values: list[float]) -> SampleStatistics:
     sample = describe_sample(values)
     assert sample is not None
     return sample

@@ -11,19 +11,21 @@ from analysis.publications.reference import read_reference
 from analysis.records.cells import Cell, cells_of, flatten, varying_axes
 from analysis.records.results import read_results
 from analysis.tables.rows import render_csv, trimmed
-from analysis.tables.table import Table, make_table
+from analysis.tables.table import ResultTable, make_table
 from testbed.model import Condition, LinkSpec, Record, TcpSpec
 from tests.analysis.sample import broken, conditions, experiment, record, write_results
 
 OFF, ON = conditions(["amazon"], [100.0])
 
 
-def table_of(folder: Path, records: list[Record], asked: tuple[Condition, ...], n: int) -> Table:
+def table_of(
+    folder: Path, records: list[Record], asked: tuple[Condition, ...], n: int
+) -> ResultTable:
     write_results(folder, records, experiment(n, conditions=asked))
     return make_table(cells_of(read_results(folder)), read_reference("fastopen-table1"))
 
 
-def rows_of(table: Table) -> list[dict[str, str]]:
+def rows_of(table: ResultTable) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(render_csv(table))))
 
 

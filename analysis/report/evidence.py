@@ -1,17 +1,31 @@
-"""Trials one by one, for the report: the wire proof, the cost, and what went wrong."""
+"""Evidence for the numbers of a report: the link as measured, and each trial's proof and cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from analysis.records.cells import Axes, Cell, Spread, spread_of
-from analysis.records.coverage import Coverage, count_record
+from analysis.records.cells import Cell, Spread, spread_of
+from analysis.records.coverage import ReplayCoverage, count_record
 from analysis.records.results import judge
 from analysis.tables.summary import captures_of
-from analysis.tables.table import PAIR_AXIS, Table
-from analysis.words import axis_value, axis_word, clean, lines
-from testbed.model import Cost, Proof, Record
+from analysis.tables.table import PAIR_AXIS, ResultTable
+from analysis.words import axis_value, clean, lines
+from testbed.model import Cost, LinkSpec, Measurement, Proof, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """One property of one link over all trials on it; values in ``unit``, errors in percent."""
+
+    link: LinkSpec
+    name: str
+    unit: str
+    theory: Spread
+    measured: Spread
+    worst_error_pct: float
+    tolerance_pct: float
+    outside: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +42,7 @@ class TrialLine:
     proof: Proof | None
     cost: Cost | None
     requests: int | None
-    coverage: Coverage
+    coverage: ReplayCoverage
     captures: dict[str, str]
     attempt: int
 
@@ -61,6 +75,19 @@ class HelloLine:
         return self.syn_hello_bytes / self.hello_bytes * 100.0
 
 
+def calibrations(records: Iterable[Record]) -> list[Calibration]:
+    """Return the measurements of ``records`` by link, property and unit, in order of RTT."""
+    groups: dict[tuple[LinkSpec, str, str], list[Measurement]] = {}
+    for record in records:
+        for measurement in record.lab.measurements if record.lab is not None else ():
+            key = (record.trial.condition.link, measurement.name, measurement.unit)
+            groups.setdefault(key, []).append(measurement)
+    return [
+        _gather(link, name, unit, groups[link, name, unit])
+        for link, name, unit in sorted(groups, key=lambda k: (k[0].rtt_ms, repr(k[0]), k[1:]))
+    ]
+
+
 def hello_lines(cells: Sequence[Cell]) -> list[HelloLine]:
     """Return the sums over the proven trials with Fast Open, by TLS version."""
     proofs: dict[str, list[Proof]] = {}
@@ -80,7 +107,7 @@ def hello_lines(cells: Sequence[Cell]) -> list[HelloLine]:
     ]
 
 
-def trial_lines(table: Table) -> list[TrialLine]:
+def trial_lines(table: ResultTable) -> list[TrialLine]:
     """Return every counted trial in the table's order."""
     return [_line(record, cell, table) for cell in table.cells for record in cell.records]
 
@@ -95,20 +122,13 @@ def cost_lines(cells: Sequence[Cell]) -> list[CostLine]:
     return [_cost(client, costs[client]) for client in sorted(costs)]
 
 
-def name_axes(axes: Axes, table: Table) -> str:
-    """Return the name of a cell or pair without its arm, as ``amazon, 20 ms``."""
-    first = [axis_value(n, axes.get(n)) for n in table.axes[:2]]
-    rest = [f"{axis_word(n)} {axis_value(n, axes.get(n))}" for n in table.axes[2:]]
-    return ", ".join(first + rest)
-
-
-def _line(record: Record, cell: Cell, table: Table) -> TrialLine:
+def _line(record: Record, cell: Cell, table: ResultTable) -> TrialLine:
     outcome, reason = judge(record)
     load = record.load
     return TrialLine(
         trial_id=clean(record.trial_id),
         page=axis_value("page", cell.axes.get("page")),
-        name=name_axes(cell.axes, table),
+        name=table.name_row(cell.axes),
         arm=axis_value(PAIR_AXIS, cell.axes.get(PAIR_AXIS)) if table.paired else None,
         seed=record.trial.seed,
         outcome=outcome,
@@ -143,4 +163,20 @@ def _cost(client: str, costs: list[Cost]) -> CostLine:
         virtual_s=virtual,
         speed=virtual_total / wall_total if wall_total > 0 else None,
         total_cpu_s=sum(sorted(c.cpu_s for c in costs)),
+    )
+
+
+def _gather(link: LinkSpec, name: str, unit: str, found: list[Measurement]) -> Calibration:
+    measured = spread_of(m.measured for m in found)
+    theory = spread_of(m.theory for m in found)
+    assert measured is not None and theory is not None  # noqa: S101 - a group is never empty
+    return Calibration(
+        link=link,
+        name=name,
+        unit=unit,
+        theory=theory,
+        measured=measured,
+        worst_error_pct=max((m.error_pct for m in found), key=lambda error: (abs(error), error)),
+        tolerance_pct=min(m.tolerance_pct for m in found),
+        outside=sum(not m.within for m in found),
     )

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pandas as pd
 import pytest
 
-from analysis.plot.titles import column_title, decimals, panel_text, value_text
+from analysis.plot.rows import column_title, decimals, panel_text, read_rows, value_text
 
 
 @pytest.mark.parametrize(
@@ -38,3 +41,13 @@ def test_about_three_digits() -> None:
     assert [decimals(values) for values in ([1831.4, 2.0], [18.31], [-1.5, 0.2], [2.0, 8.0])] == [
         0, 1, 2, 0,
     ]  # fmt: skip
+
+
+def test_a_frame_and_plain_rows_are_read_alike() -> None:
+    rows: list[dict[str, Any]] = [{"a": 1, "b": 2.5, "c": True}, {"a": None, "b": float("nan"), "c": False}]
+    frame = pd.DataFrame(rows).astype({"a": "Int64", "c": "boolean"})
+    expected = [{"b": 2.5, "a": 1, "c": True}, {"b": None, "a": None, "c": False}]
+    assert read_rows(rows, ("b", "a", None, "c"), "x") == expected
+    found = read_rows(frame, ("b", "a", None, "c"), "x")
+    assert found == expected
+    assert [type(value) for value in found[0].values()] == [float, int, bool]

@@ -1,0 +1,207 @@
+"""Maps and lines: load times and savings over swept numbers, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from analysis import plot
+from analysis.report.sections.sweep import (
+    CONDITION,
+    PAGE,
+    PLOT_PX,
+    PLT_MS,
+    Kind,
+    Panel,
+    SweepRow,
+    is_scale,
+    panels_of,
+    spread_over,
+    swept,
+    values_of,
+)
+from analysis.tables.table import PAIR_AXIS
+from analysis.words import axis_word, name_axes
+
+LEAST_FOR_MAP = 3
+LEAST_FOR_LINE = 5
+MAX_LINES = 8
+MAX_FACETS = 6
+LEAST_CELL_PX = 38
+PLT_S = "Page load time (s)"
+SAVED = "Time saved (%)"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a figure shows of each row: values under ``heading``, each of its arm if it has one."""
+
+    heading: str
+    of: Callable[[SweepRow], Iterator[tuple[bool | None, float]]]
+
+
+def map_axes(rows: Sequence[SweepRow]) -> tuple[str, str] | None:
+    """Return the two swept numbers with the most values, RTT first if it is one; or none."""
+    scales = [n for n in swept(rows) if is_scale(rows, n)]
+    long = [n for n in scales if len(values_of(rows, n)) >= LEAST_FOR_MAP]
+    longest = sorted(long, key=lambda n: (-len(values_of(rows, n)), long.index(n)))[:2]
+    if len(longest) < 2:
+        return None
+    x, y = sorted(longest, key=long.index)
+    return (x, y) if x == "rtt_ms" or y != "rtt_ms" else (y, x)
+
+
+def line_axis(rows: Sequence[SweepRow]) -> str | None:
+    """Return the swept number with the most values, if they are enough and there is no map."""
+    if map_axes(rows) is not None:
+        return None
+    names = [n for n in swept(rows) if is_scale(rows, n) and None not in values_of(rows, n)]
+    longest = max(names, key=lambda n: len(values_of(rows, n)), default=None)
+    return longest if longest and len(values_of(rows, longest)) >= LEAST_FOR_LINE else None
+
+
+def plan_maps(rows: Sequence[SweepRow], shown: Shown) -> tuple[Panel, ...]:
+    """Return one map for each page; what else was swept divides it into facets."""
+    axes = map_axes(rows)
+    if axes is None:
+        return ()
+    found = []
+    for page in panels_of(rows, (PAGE,)):
+        facets = panels_of(page, [n for n in swept(rows) if n not in axes])
+        chosen = [row for facet in spread_over(facets, MAX_FACETS) for row in facet]
+        if any(True for row in chosen for _ in shown.of(row)):
+            left_out = (
+                f"{MAX_FACETS} of {len(facets)} values of what else was swept, at even distances."
+                if len(facets) > MAX_FACETS
+                else ""
+            )
+            found.append(Panel(partial(_draw_map, chosen, axes, shown), left_out))
+    return tuple(found)
+
+
+def plan_lines(rows: Sequence[SweepRow], shown: Shown) -> tuple[Panel, ...]:
+    """Return one figure for each page; further axes divide it where lines get too many."""
+    axis = line_axis(rows)
+    if axis is None:
+        return ()
+    rest = [n for n in swept(rows) if n != axis]
+    apart: list[str] = []
+    while len(panels_of(rows, [n for n in rest if n not in apart])) > MAX_LINES:
+        # The fewer values an axis has, the fewer figures it makes.
+        left = [n for n in rest if n not in apart]
+        apart.append(min(left, key=lambda n: len(values_of(rows, n))))
+    lines = [n for n in rest if n not in apart]
+    return tuple(
+        Panel(
+            partial(_draw_lines, panel, axis, lines, shown),
+            title=name_axes(panel[0].axes, (PAGE, *apart)),
+        )
+        for panel in panels_of(rows, (PAGE, *apart))
+        if any(True for row in panel for _ in shown.of(row))
+    )
+
+
+def _draw_map(rows: Sequence[SweepRow], axes: tuple[str, str], shown: Shown) -> plot.Plot:
+    x, y = axes
+    rest = [n for n in swept(rows) if n not in axes]
+    ordered = sorted(rows, key=lambda r: [values_of(rows, n).index(r.axes.get(n)) for n in axes])
+    fields: list[dict[str, Any]] = [
+        {
+            x: row.axes.get(x),
+            y: row.axes.get(y),
+            CONDITION: name_axes(row.axes, rest),
+            shown.heading: next((value for _, value in shown.of(row)), None),
+        }
+        for row in ordered
+    ]
+    chart = plot.heatmap(
+        fields,
+        x,
+        y,
+        shown.heading,
+        facet=CONDITION if rest else None,
+        title=name_axes(rows[0].axes, (PAGE,)),
+        diverging=shown.heading == SAVED,
+    )
+    return chart.sized(max(PLOT_PX[0], LEAST_CELL_PX * len(values_of(rows, x))))
+
+
+def _draw_lines(
+    rows: Sequence[SweepRow], axis: str, lines: Sequence[str], shown: Shown
+) -> plot.Plot:
+    found: list[dict[str, Any]] = [
+        {
+            **row.axes,
+            CONDITION: name_axes(row.axes, lines),
+            PAIR_AXIS: arm,
+            shown.heading: value,
+        }
+        for row in rows
+        for arm, value in shown.of(row)
+    ]
+    arms = PAIR_AXIS if found[0][PAIR_AXIS] is not None else None
+    color = lines[0] if len(lines) == 1 else CONDITION if lines else arms
+    chart = plot.lines(found, axis, shown.heading, color=color, dash=arms if lines else None)
+    return chart.sized(*PLOT_PX)
+
+
+def _times_ms(row: SweepRow) -> Iterator[tuple[bool | None, float]]:
+    """Yield each proven load time in ms."""
+    for cell in row.cells:
+        for plt_ms in cell.plt_by_seed.values():
+            yield (bool(cell.axes[PAIR_AXIS]) if row.pair else None), plt_ms
+
+
+def _median_s(row: SweepRow) -> Iterator[tuple[None, float]]:
+    """Yield the median of the load times in s; of a pair, of those without Fast Open."""
+    plt = row.pair.plt_off if row.pair else row.cells[0].plt_ms
+    if plt:
+        yield None, plt.median / 1000.0
+
+
+def _saved_pct(row: SweepRow) -> Iterator[tuple[None, float]]:
+    """Yield what Fast Open saves in percent: the median over the seeds proven both ways."""
+    gain = row.pair.improvement_pct if row.pair else None
+    if gain:
+        yield None, gain.median
+
+
+def _map_title(what: str, rows: Sequence[SweepRow]) -> str:
+    return f"{what} by {' and '.join(map(axis_word, map_axes(rows) or ()))}"
+
+
+def _line_title(what: str, rows: Sequence[SweepRow]) -> str:
+    return f"{what} over {axis_word(line_axis(rows) or '')}"
+
+
+_SAVINGS = (
+    "Improvement of the page load time in percent of that without Fast Open: medians over the "
+    "seeds proven both ways."
+)
+TIME_MAPS = Kind(
+    "time-maps",
+    partial(_map_title, "Page load time"),
+    "Medians of proven loads in seconds, without Fast Open where both were measured. "
+    "An empty field has no proven load.",
+    partial(plan_maps, shown=Shown(PLT_S, _median_s)),
+)
+SAVED_MAPS = Kind(
+    "saved-maps",
+    partial(_map_title, "What Fast Open saves"),
+    f"{_SAVINGS} An empty field has no such seed.",
+    partial(plan_maps, shown=Shown(SAVED, _saved_pct)),
+)
+TIME_LINES = Kind(
+    "time-lines",
+    partial(_line_title, "Page load time"),
+    "Medians of proven loads, and their range where they differ.",
+    partial(plan_lines, shown=Shown(PLT_MS, _times_ms)),
+)
+SAVED_LINES = Kind(
+    "saved-lines",
+    partial(_line_title, "What Fast Open saves"),
+    _SAVINGS,
+    partial(plan_lines, shown=Shown(SAVED, _saved_pct)),
+)
