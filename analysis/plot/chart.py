@@ -1,7 +1,7 @@
 """Charts as Vega-Lite: what a figure is made of, as the plain dictionaries that Vega-Lite reads.
 
-Source: https://vega.github.io/vega-lite/docs/.  Version 5 is what JupyterLab 4 draws by itself, and
-what `analysis.plot.svg` has drawn for a page.
+Source: https://vega.github.io/vega-lite/docs/.  Version 5 is what JupyterLab 4 draws by itself;
+`analysis.plot.svg` draws for a page what is written here.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def heatmap(
     panels = tuple(rows_of.texts(rows, facet, panel_text))
     shared = {
         "x": field("x", "N", title=column_title(x), sort=wide, scale=_all(wide), axis=FLAT),
-        # A title beside a few rows would be longer than they are high: it stands above.
+        # A title beside a few rows would be longer than they are high: it is above.
         "y": field("y", "N", title=None, sort=high, scale=_all(high), axis=FLAT),
         "tooltip": [
             hint("x", "N", column_title(x)),
@@ -114,7 +114,7 @@ def _paint(cells: list[Row], diverging: bool) -> None:
 
 
 def _step(columns: int, paired: bool) -> int:
-    """How wide a cell is: two panels abreast if that leaves room for the numbers."""
+    """Return how wide a cell is: two panels abreast if that leaves room for the numbers."""
     least, most = CELL_PX
     half = FACET_WIDTH // columns
     return max(least, min(most, half if paired and half >= least else PANEL_WIDTH // columns))

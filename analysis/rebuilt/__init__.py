@@ -38,7 +38,7 @@ def rebuild(results: Results, reference: Reference | None) -> Rebuilt | None:
         return None
     if reference is None and (FOLDER / f"{name}.csv").is_file():
         return None  # the module compares with the publication, which the experiment leaves out
-    # Imported here: each brings pandas and Altair, which a command without figures need not load.
+    # Imported here: each brings pandas, which a report without them need not load.
     build: Callable[[Results, Reference | None], Rebuilt] | None
     build = getattr(import_module(module), "rebuild", None)
     return build(results, reference).with_note(name_absent(results)) if build else None

@@ -80,7 +80,7 @@ class Cell:
         return self.describe(self.plt_by_seed.values())
 
     def describe(self, values: Iterable[float]) -> SampleStatistics | None:
-        """Statistics of some of its load times in ms: where nothing varies, without intervals."""
+        """Return statistics of some of its load times in ms; no intervals if nothing varies."""
         found = describe_sample(values)
         return found if found is None or self.varies is not False else without_intervals(found)
 
@@ -226,7 +226,7 @@ def unusual_axes(cells: Sequence[Cell], names: Sequence[str]) -> tuple[str, ...]
 
 
 def _natural(item: tuple[Key, Axes]) -> list[tuple[bool, float, str]]:
-    """Sort key of a condition: axis by axis in declared order, numbers as numbers."""
+    """Return the sort key of a condition: axis by axis in declared order, numbers as numbers."""
     return [
         (isinstance(value, str), 0.0 if isinstance(value, str) else float(value or 0), str(value))
         for value in item[1].values()

@@ -48,7 +48,7 @@ class ReplayCoverage:
         return self.exact / self.requests * 100.0 if self.requests else None
 
     def __add__(self, other: ReplayCoverage) -> ReplayCoverage:
-        """Both together."""
+        """Return the sums of both."""
         return ReplayCoverage(
             self.exact + other.exact,
             self.inexact + other.inexact,
@@ -99,7 +99,7 @@ def count_record(record: Record) -> ReplayCoverage:
 def list_not_exact(records: Iterable[Record]) -> tuple[list[Listed], int]:
     """Return the requests that were not answered exactly, misses first, and how many are left out.
 
-    Each stands there once for its page, however many loads asked it; most loads first.
+    Each is listed once for its page, however many loads asked it; most loads first.
     """
     loads: Counter[tuple[str, str, str | None]] = Counter()
     for record in records:

@@ -48,7 +48,7 @@ REQUEST_COLUMNS = (
 
 
 def trial_frame(results: Results) -> pd.DataFrame:
-    """Every counted trial as a row, in the order of trial ids.
+    """Return every counted trial as a row, in the order of trial ids.
 
     Columns: ``trial_id``, one for each knob by its leaf name (``page``, ``rtt_ms``, ``tfo``, ...),
     ``kernel``, ``kernel_version``, ``seed``, ``repetition``, ``position``, ``outcome`` (as judged
@@ -60,12 +60,12 @@ def trial_frame(results: Results) -> pd.DataFrame:
 
 
 def request_frame(results: Results) -> pd.DataFrame:
-    """Every request of every ``ok`` trial as a row, in the order in which it was made.
+    """Return every request of every ``ok`` trial as a row, in the order in which it was made.
 
     Columns: ``trial_id``, the knobs, ``seed``, ``url``, ``status``, ``start_ms`` and ``end_ms``
     since the start of the load, ``latency_ms`` (their difference), ``transfer_bytes``,
     ``connection``, and ``cold``: whether it was the first on its connection, NA where the client
-    did not tell the connection.
+    did not report the connection.
     """
     rows: list[dict[str, Any]] = []
     for record in results.records:
@@ -84,7 +84,7 @@ def request_frame(results: Results) -> pd.DataFrame:
 
 
 def varying_columns(frame: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
-    """Those of the columns ``names`` that hold more than one value."""
+    """Return those of the columns ``names`` that hold more than one value."""
     return tuple(name for name in names if frame[name].nunique(dropna=False) > 1)
 
 
@@ -110,7 +110,7 @@ def _trial_row(record: Record) -> dict[str, Any]:
 
 
 def _request_row(request: RequestTiming, used: set[str]) -> dict[str, Any]:
-    """One request; ``used`` are the connections before it, and gets its own."""
+    """Return one request; add its connection to ``used``, those before it."""
     cold = None if request.connection is None else request.connection not in used
     if request.connection is not None:
         used.add(request.connection)

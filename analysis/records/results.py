@@ -1,4 +1,4 @@
-"""Read a results folder: one counted record per trial, and one identity for all of them."""
+"""Results of a folder: one counted record per trial, and one identity for all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from testbed.results.store import read_manifest, read_records
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What must be equal before two numbers may stand in one statistic."""
+    """What must be equal before two numbers may be pooled."""
 
     environment: str | None
     """The environment id."""

@@ -1,1 +1,1 @@
-"""The report of a run: document, charts, waterfalls, verdicts, terminal."""
+"""The report of a run: document, figures, waterfalls, findings, terminal."""

@@ -55,7 +55,7 @@ def write_reports(results_dir: Path) -> Results:
 
 
 def _render(results: Results) -> dict[str, str]:
-    """Every file as text, by name; the rebuilt ones first."""
+    """Return every file as text, by name; the rebuilt ones first."""
     reference = find_reference(results)
     table = make_table(cells_of(results), reference)
     rebuilt = rebuild(results, reference)
@@ -141,7 +141,7 @@ def render_html(
 
 
 def _evidence(results: Results, table: ResultTable) -> dict[str, Any]:
-    """What stands behind the numbers: the link, the replay, the wire and the cost."""
+    """Return the evidence for the numbers: the link, the replay, the packets and the cost."""
     not_exact, more_not_exact = list_not_exact(results.records)
     return {
         "calibrations": calibrations(results.records),

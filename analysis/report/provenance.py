@@ -17,7 +17,7 @@ TITLES = {
     ("environment", "parts"): "Kernel, programs and code (decide the environment id)",
     ("environment", "pages"): "Pages, by digest (decide the environment id)",
     ("environment", "facts"): "Machine and work tree (reported, not part of the id)",
-    ("experiment",): "What was asked",
+    ("experiment",): "Experiment as asked",
     (): "The run",
 }
 

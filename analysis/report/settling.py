@@ -1,4 +1,4 @@
-"""Whether a run's intervals are narrow enough for what was asked (``--until-ci``)."""
+"""Stopping rule of a run: are its intervals as narrow as asked (``--until-ci``)?"""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def wide_intervals(table: ResultTable, asked_pct: float) -> tuple[str, ...]:
 
 
 def _widths(table: ResultTable) -> Iterator[tuple[str, float | None]]:
-    """Every interval by name with its half-width in percent; ``None`` where it is none of 95 %."""
+    """Yield each interval's name and half-width in percent; ``None`` if it is none of 95 %."""
     for cell in table.cells:
         if cell.sample is not None and cell.sample.median.value > 0:
             name = table.name_row(cell.axes)
@@ -58,7 +58,7 @@ def _widths(table: ResultTable) -> Iterator[tuple[str, float | None]]:
 
 
 def _is_constant(cell: Cell) -> bool:
-    """Whether more loads would be the same: copies are, and so are as many as an interval needs."""
+    """Return whether more loads would be the same: of copies, or of enough equal ones."""
     return cell.varies is False and (cell.copied or len(cell.proven) >= LEAST_FOR_LEVEL)
 
 

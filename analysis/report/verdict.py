@@ -1,4 +1,4 @@
-"""What the table says, in sentences that follow from its numbers alone."""
+"""Findings of a run, in sentences that follow from the numbers of its table alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def findings(table: ResultTable) -> list[str]:
 
 
 def _alike_seeds(table: ResultTable) -> list[str]:
-    """Where repetitions were copies, and what would make them draws."""
+    """Say where repetitions were copies, and what would make them draws."""
     repeated = [cell for cell in table.cells if cell.varies is not None]
     same = sum(cell.copied for cell in repeated)
     if not same:
@@ -41,9 +41,9 @@ def _proven(table: ResultTable) -> str:
     planned = sum(cell.planned for cell in table.cells)
     proven = sum(len(cell.proven) for cell in table.cells)
     if planned and proven == planned:
-        return f"All {count(planned, 'load is', 'loads are')} proven on the wire."
+        return f"All {count(planned, 'load is', 'loads are')} verified by packet capture."
     return (
-        f"{proven:,} of {count(planned, 'load')} are proven on the wire; "
+        f"{proven:,} of {count(planned, 'load')} are verified by packet capture; "
         f"the other {planned - proven:,} give{'s' * (planned - proven == 1)} no number and "
         f"say{'s' * (planned - proven == 1)} why below."
     )
@@ -55,7 +55,7 @@ def _replayed(table: ResultTable) -> list[str]:
 
 
 def _gain(table: ResultTable, measured: Sequence[Pair], different: Sequence[Pair]) -> str:
-    """How far ``different`` rows changed; of ``every`` page only where all ``measured`` did."""
+    """Say how far ``different`` rows changed; of ``every`` page only where all ``measured`` did."""
     ordered = sorted(different, key=_gain_of)
     least, most = ordered[0], ordered[-1]
     what = "Fast Open changed the page load time by"
@@ -75,7 +75,7 @@ def _gain(table: ResultTable, measured: Sequence[Pair], different: Sequence[Pair
 
 
 def _alike(measured: Sequence[Pair], different: Sequence[Pair]) -> list[str]:
-    """Which rows show no difference between the arms, as an A/A run must."""
+    """Say in how many rows the arms do not differ, as in an A/A run."""
     alike = len(measured) - len(different)
     if not alike:
         return []
@@ -87,7 +87,7 @@ def _alike(measured: Sequence[Pair], different: Sequence[Pair]) -> list[str]:
 
 
 def _levels(table: ResultTable) -> list[str]:
-    """What the intervals promise, and what they do not when there are too few loads."""
+    """Say how sure the intervals are, and what too few loads leave open."""
     repeated = [len(cell.proven) for cell in table.cells if cell.varies]
     if not repeated:
         return []

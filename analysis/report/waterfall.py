@@ -106,7 +106,7 @@ def gather_waterfalls(folder: Path, table: ResultTable) -> Waterfalls:
 
 
 def _blocks(row: Sequence[Cell]) -> list[list[Record]]:
-    """The loads of a row's cells by block; those that count in every cell first, then by seed."""
+    """Return the loads of a row's cells by block, those that count in every cell first."""
     blocks: dict[tuple[int, int], list[Record]] = {}
     for cell in row:
         for record in cell.records:

@@ -37,7 +37,7 @@ class Interval:
         return (self.high - self.low) / 2.0
 
     def holds(self, value: float) -> bool:
-        """Whether ``value`` is inside."""
+        """Return whether ``value`` is inside."""
         return self.low <= value <= self.high
 
 
@@ -72,13 +72,13 @@ def describe_sample(values: Iterable[float]) -> SampleStatistics | None:
 
 
 def without_intervals(sample: SampleStatistics) -> SampleStatistics:
-    """The same of values that are copies of each other: chance had no part in any of them."""
+    """Return ``sample`` without intervals, of values that are copies: no chance is in them."""
     median, mean = (replace(one, interval=None) for one in (sample.median, sample.mean))
     return SampleStatistics(sample.n, median, mean, 0)
 
 
 def level_of_range(n: int) -> float:
-    """How sure ``n`` values hold the median of their distribution between least and greatest.
+    """Return how sure ``n`` values have the median of their distribution between them.
 
     Each is above it with probability 1/2: all are on one side with 2 ** (1 - n).  The same holds
     for the centre of a symmetric distribution by the signed-rank test.

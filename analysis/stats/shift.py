@@ -1,4 +1,4 @@
-"""The shift between two arms that ran in the same blocks: Hodges and Lehmann's estimate.
+"""Shift between two arms that ran in the same blocks: Hodges and Lehmann's estimate.
 
 It is the median of all means of two differences (Walsh averages); its interval is Tukey's, from
 the signed-rank test: M. Hollander, D. A. Wolfe and E. Chicken, Nonparametric Statistical Methods,
@@ -57,7 +57,7 @@ def shift_between(first: Mapping[Block, float], second: Mapping[Block, float]) -
 
 
 def without_interval(shift: Shift) -> Shift:
-    """The same between arms in which nothing varies."""
+    """Return ``shift`` without intervals, for arms in which nothing varies."""
     return replace(
         shift, ms=replace(shift.ms, interval=None), percent=replace(shift.percent, interval=None)
     )
@@ -98,7 +98,7 @@ def _estimate(numbers: tuple[float, ...]) -> Estimate:
 
 @cache
 def walsh_averages_outside(n: int) -> int:
-    """How many Walsh averages of ``n`` differences lie outside of the interval on each side.
+    """Return how many Walsh averages of ``n`` differences are outside of the interval, each side.
 
     The greatest rank sum that is not exceeded with a probability of 2.5 % at most; 0 when there is
     none.
@@ -116,7 +116,7 @@ def walsh_averages_outside(n: int) -> int:
 
 
 def _rank_sums(n: int) -> NDArray[Any]:
-    """Probability of each rank sum 0..n(n+1)/2 when every rank counts or not by a fair coin."""
+    """Return the probability of each rank sum 0..n(n+1)/2 if a fair coin picks the ranks."""
     import numpy
 
     chances = numpy.zeros(n * (n + 1) // 2 + 1)

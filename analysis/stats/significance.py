@@ -1,4 +1,4 @@
-"""Whether two samples can come from one distribution, and how often chance alone says they cannot.
+"""Significance tests: do two samples come from one distribution?
 
 Rank-sum test: H. B. Mann and D. R. Whitney, 1947.  Largest distance of the distributions: A. N.
 Kolmogorov and N. V. Smirnov.  Failures: R. A. Fisher's exact test.  Correction over many tests:
@@ -17,7 +17,7 @@ MOST_RUNS = 1000
 
 
 def mann_whitney(base: Sequence[float], new: Sequence[float]) -> float:
-    """Two-sided p that one sample's values tend to be above the other's; 1 without any spread."""
+    """Return the two-sided p that one sample's values tend to be above; 1 without spread."""
     values = {*base, *new}
     if len(values) == 1:
         return 1.0
@@ -30,14 +30,14 @@ def mann_whitney(base: Sequence[float], new: Sequence[float]) -> float:
 
 
 def kolmogorov_smirnov(base: Sequence[float], new: Sequence[float]) -> float:
-    """Two-sided p that both have one distribution; with ties the true one is lower still."""
+    """Return the two-sided p that both have one distribution; with ties it is lower still."""
     from scipy import stats
 
     return _chance(stats.ks_2samp(base, new, method="auto").pvalue)
 
 
 def more_failures(base: tuple[int, int], new: tuple[int, int]) -> float:
-    """One-sided p that loads fail more often in ``new``; each is (proven, not proven)."""
+    """Return the one-sided p that loads fail more often in ``new``; each is (proven, not)."""
     from scipy import stats
 
     table = [[base[0], base[1]], [new[0], new[1]]]
@@ -45,7 +45,7 @@ def more_failures(base: tuple[int, int], new: tuple[int, int]) -> float:
 
 
 def correct(chances: Sequence[float]) -> list[float]:
-    """Holm's correction: a value of at most alpha is an error in one family of alpha, together."""
+    """Return Holm's correction: a value of at most alpha errs in a share alpha of families."""
     order = sorted(range(len(chances)), key=chances.__getitem__)
     corrected = [1.0] * len(chances)
     least = 0.0
@@ -56,12 +56,12 @@ def correct(chances: Sequence[float]) -> list[float]:
 
 
 def least_chance(n: int, m: int) -> float:
-    """The least p that ``n`` and ``m`` values can give: all of one above all of the other."""
+    """Return the least p of ``n`` and ``m`` values: all of one above all of the other."""
     return min(1.0, 2.0 / math.comb(n + m, n))
 
 
 def runs_to_show(tests: int, alpha: float) -> int:
-    """How many runs on each side some difference needs to be shown among ``tests`` tests."""
+    """Return how many runs on each side show some difference among ``tests`` tests."""
     needed = 1
     while least_chance(needed, needed) * tests > alpha:
         needed += 1
@@ -69,7 +69,7 @@ def runs_to_show(tests: int, alpha: float) -> int:
 
 
 def runs_to_narrow(n: int, m: int, half_width: float, target: float) -> int | None:
-    """How many runs on each side give an interval of half-width ``target`` in place of this one.
+    """Return how many runs on each side give an interval of half-width ``target``.
 
     The width falls with the root of the number of runs.  ``None``: more than MOST_RUNS.
     """
@@ -80,14 +80,14 @@ def runs_to_narrow(n: int, m: int, half_width: float, target: float) -> int | No
 
 
 def widening(tests: int, alpha: float) -> float:
-    """By how much an interval must be wider to hold ``tests`` times at once (Bonferroni)."""
+    """Return by how much an interval must be wider to hold ``tests`` times at once (Bonferroni)."""
     from scipy import stats
 
     return float(stats.norm.ppf(alpha / (2.0 * tests)) / stats.norm.ppf(alpha / 2.0))
 
 
 def _tied_ranks(base: Sequence[float], new: Sequence[float]) -> float:
-    """The exact chance of a rank sum as far from its mean, over all ways to deal these very ranks.
+    """Return the chance of a rank sum as far from its mean, over all ways to deal these ranks.
 
     scipy has this only without ties, and by trying every way.
     """

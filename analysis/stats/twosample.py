@@ -1,4 +1,4 @@
-"""The shift between two independent samples: Hodges and Lehmann's estimate with its interval.
+"""Shift between two independent samples: Hodges and Lehmann's estimate with its interval.
 
 It is the median of all differences between a value of one and a value of the other; its interval
 is Moses', from the rank-sum test: M. Hollander, D. A. Wolfe and E. Chicken, Nonparametric
@@ -44,7 +44,7 @@ def estimate_shift(base: Sequence[float], new: Sequence[float]) -> Estimate:
 
 
 def level_of_extremes(n: int, m: int) -> float:
-    """How sure the shift is between the least and the greatest of all differences.
+    """Return how sure the shift is between the least and the greatest of all differences.
 
     It is outside only when all values of one sample are on one side of the other's: of all ways
     to order them, two.
@@ -54,7 +54,7 @@ def level_of_extremes(n: int, m: int) -> float:
 
 @cache
 def differences_outside(n: int, m: int) -> int:
-    """How many of the ``n * m`` differences lie outside of the interval on each side.
+    """Return how many of the ``n * m`` differences are outside of the interval on each side.
 
     The greatest rank-sum statistic that is not exceeded with a probability of 2.5 % at most; 0
     when there is none.
@@ -76,7 +76,7 @@ def differences_outside(n: int, m: int) -> int:
 
 
 def _orders(n: int, m: int) -> list[int]:
-    """How many orders of two samples give each rank-sum statistic 0..n*m (Gaussian binomial)."""
+    """Return how many orders give each rank-sum statistic 0..n*m (Gaussian binomial)."""
     ways = [1] + [0] * (n * m)
     for i in range(1, n + 1):
         for u in range(n * m, m + i - 1, -1):

@@ -152,7 +152,7 @@ def _spread_columns(name: str, unit: str, spread: Spread | None) -> dict[str, fl
 
 
 def _sample_columns(name: str, sample: SampleStatistics | None) -> dict[str, float | None]:
-    """The interval of the median, which has a column already, then the mean with its interval."""
+    """Return the median's interval (it has a column itself), and the mean with its interval."""
     median = _estimate_columns(name, "ms", sample.median if sample else None)
     median.pop(f"{name}_ms")
     return {

@@ -164,7 +164,7 @@ def captures_of(record: Record) -> dict[str, str]:
 
 
 def _identity_facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What the environment id is the digest of; never the machine's own facts."""
+    """Return what the environment id is the digest of; never the machine's own facts."""
     environment = manifest.get("environment")
     known = environment if isinstance(environment, Mapping) else {}
     return {name: known.get(name, {}) for name in ("parts", "pages")}

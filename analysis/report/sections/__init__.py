@@ -62,11 +62,15 @@ def make_sections(table: ResultTable) -> tuple[FigureSection, ...]:
     """Draw every kind of figure that has something to show for ``table``."""
     rows = rows_of(table)
     planned = [(kind, panels) for kind in KINDS if (panels := kind.plan(rows))]
-    # One kind may take all the room there is; several share it.
+    # One kind may take all the room there is; several share it, but for the bars, which are small.
     most = MAX_DRAWINGS
-    while most > LEAST_DRAWINGS and sum(min(most, len(p)) for _, p in planned) > MAX_TOGETHER:
+    shared = [panels for kind, panels in planned if kind is not conditions.BARS]
+    while most > LEAST_DRAWINGS and sum(min(most, len(p)) for p in shared) > MAX_TOGETHER:
         most -= 1
-    return tuple(_make(kind, panels, rows, most) for kind, panels in planned)
+    return tuple(
+        _make(kind, panels, rows, MAX_DRAWINGS if kind is conditions.BARS else most)
+        for kind, panels in planned
+    )
 
 
 def _make(

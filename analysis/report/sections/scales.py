@@ -35,7 +35,7 @@ SAVED = "Time saved (%)"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Quantity:
     """What a figure shows of each row: values under ``heading``, each of its arm if it has one."""
 
     heading: str
@@ -62,7 +62,7 @@ def line_axis(rows: Sequence[SweepRow]) -> str | None:
     return longest if longest and len(values_of(rows, longest)) >= LEAST_FOR_LINE else None
 
 
-def plan_maps(rows: Sequence[SweepRow], shown: Shown) -> tuple[Panel, ...]:
+def plan_maps(rows: Sequence[SweepRow], shown: Quantity) -> tuple[Panel, ...]:
     """Return one map for each page; what else was swept divides it into facets."""
     axes = map_axes(rows)
     if axes is None:
@@ -81,7 +81,7 @@ def plan_maps(rows: Sequence[SweepRow], shown: Shown) -> tuple[Panel, ...]:
     return tuple(found)
 
 
-def plan_lines(rows: Sequence[SweepRow], shown: Shown) -> tuple[Panel, ...]:
+def plan_lines(rows: Sequence[SweepRow], shown: Quantity) -> tuple[Panel, ...]:
     """Return one figure for each page; further axes divide it where lines get too many."""
     axis = line_axis(rows)
     if axis is None:
@@ -103,7 +103,7 @@ def plan_lines(rows: Sequence[SweepRow], shown: Shown) -> tuple[Panel, ...]:
     )
 
 
-def _draw_map(rows: Sequence[SweepRow], axes: tuple[str, str], shown: Shown) -> plot.Plot:
+def _draw_map(rows: Sequence[SweepRow], axes: tuple[str, str], shown: Quantity) -> plot.Plot:
     x, y = axes
     rest = [n for n in swept(rows) if n not in axes]
     ordered = sorted(rows, key=lambda r: [values_of(rows, n).index(r.axes.get(n)) for n in axes])
@@ -129,7 +129,7 @@ def _draw_map(rows: Sequence[SweepRow], axes: tuple[str, str], shown: Shown) -> 
 
 
 def _draw_lines(
-    rows: Sequence[SweepRow], axis: str, lines: Sequence[str], shown: Shown
+    rows: Sequence[SweepRow], axis: str, lines: Sequence[str], shown: Quantity
 ) -> plot.Plot:
     found: list[dict[str, Any]] = [
         {
@@ -185,23 +185,23 @@ TIME_MAPS = Kind(
     partial(_map_title, "Page load time"),
     "Medians of proven loads in seconds, without Fast Open where both were measured. "
     "An empty field has no proven load.",
-    partial(plan_maps, shown=Shown(PLT_S, _median_s)),
+    partial(plan_maps, shown=Quantity(PLT_S, _median_s)),
 )
 SAVED_MAPS = Kind(
     "saved-maps",
     partial(_map_title, "What Fast Open saves"),
     f"{_SAVINGS} An empty field has no such seed.",
-    partial(plan_maps, shown=Shown(SAVED, _saved_pct)),
+    partial(plan_maps, shown=Quantity(SAVED, _saved_pct)),
 )
 TIME_LINES = Kind(
     "time-lines",
     partial(_line_title, "Page load time"),
     "Medians of proven loads, and their range where they differ.",
-    partial(plan_lines, shown=Shown(PLT_MS, _times_ms)),
+    partial(plan_lines, shown=Quantity(PLT_MS, _times_ms)),
 )
 SAVED_LINES = Kind(
     "saved-lines",
     partial(_line_title, "What Fast Open saves"),
     _SAVINGS,
-    partial(plan_lines, shown=Shown(SAVED, _saved_pct)),
+    partial(plan_lines, shown=Quantity(SAVED, _saved_pct)),
 )

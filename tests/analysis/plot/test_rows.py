@@ -44,7 +44,10 @@ def test_about_three_digits() -> None:
 
 
 def test_a_frame_and_plain_rows_are_read_alike() -> None:
-    rows: list[dict[str, Any]] = [{"a": 1, "b": 2.5, "c": True}, {"a": None, "b": float("nan"), "c": False}]
+    rows: list[dict[str, Any]] = [
+        {"a": 1, "b": 2.5, "c": True},
+        {"a": None, "b": float("nan"), "c": False},
+    ]
     frame = pd.DataFrame(rows).astype({"a": "Int64", "c": "boolean"})
     expected = [{"b": 2.5, "a": 1, "c": True}, {"b": None, "a": None, "c": False}]
     assert read_rows(rows, ("b", "a", None, "c"), "x") == expected

@@ -6,7 +6,9 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from analysis.plot import lines, style_sheet, to_svg
+from analysis.plot import Plot, lines, style_sheet, to_svg
+from analysis.plot.chart import Spec, field, inline, mark
+from analysis.plot.svg import draw
 from analysis.plot.theme import COLOURS, INK, PAPER, SERIES
 
 FRAME = pd.DataFrame(
@@ -56,11 +58,8 @@ def test_every_colour_is_a_property_with_its_light_value_to_fall_back_on() -> No
     assert not re.search(r'(fill|stroke)="(?!none|transparent|url|")[a-z]+"', bare)
 
 
-def test_no_two_drawings_of_a_page_share_an_id() -> None:
-    both = to_svg(CHART) + to_svg(lines(FRAME, "rtt_ms", "plt_ms", facet="page"))
-    ids = re.findall(r'\bid="([^"]+)"', both)
-    assert len(ids) == len(set(ids))
-    assert set(re.findall(r"url\(#([^)]+)\)", both)) <= set(ids)
+def test_drawings_need_no_ids_that_a_page_could_hold_twice() -> None:
+    assert not re.search(r"\bid=|url\(", to_svg(CHART))
 
 
 def test_text_is_text_in_fonts_that_are_everywhere() -> None:
@@ -86,3 +85,30 @@ def test_no_colour_is_used_for_two_things() -> None:
 def test_series_are_seen_on_their_ground(ground: str) -> None:
     for colour in SERIES:
         assert contrast(getattr(colour, ground), getattr(PAPER, ground)) >= 3.0
+
+
+def test_a_drawing_of_its_own_has_fixed_colours_and_its_size() -> None:
+    text = draw(CHART)
+    assert "var(" not in text and INK.light in text
+    assert float(ElementTree.fromstring(text).attrib["width"]) > 300  # noqa: S314 - our own
+
+
+def marks_of(layer: Spec) -> list[str]:
+    chart = Plot((layer,), {**inline([{"a": 0, "b": None}, {"a": 4, "b": 1}]), "description": ""})
+    return re.findall(r"<circle[^>]*>", draw(chart))
+
+
+@pytest.mark.parametrize(
+    ("only", "shown"),
+    [("", 2), ("datum.a > 0", 1), ("datum.b != null", 1), ("datum.a >= datum.a", 2),
+     ("datum.a == 4 && datum.b < 1", 0)],
+)  # fmt: skip
+def test_marks_are_those_that_the_expression_holds_for(only: str, shown: int) -> None:
+    at = {"x": field("a", "Q"), "y": field("a", "Q"), "color": {"value": INK.light}}
+    assert len(marks_of(mark("point", at, only=only))) == shown
+
+
+def test_a_point_is_where_its_axes_say() -> None:
+    at = {"x": field("a", "Q"), "y": field("a", "Q"), "color": {"value": INK.light}}
+    first, last = marks_of(mark("point", at))
+    assert 'cx="0" cy="240"' in first and 'cx="400" cy="0"' in last

@@ -167,7 +167,7 @@ def test_the_policy_names_the_script(reported: Path) -> None:
 
 def test_report_says_what_went_wrong(reported: Path) -> None:
     text = " ".join(" ".join(Page((reported / "report.html").read_text()).texts).split())
-    assert "116 of 120 loads are proven on the wire" in text
+    assert "116 of 120 loads are verified by packet capture" in text
     assert "nytimes, 20 ms, Fast Open on, seed 0" in text
     assert "3 of 20 SYNs carry no request" in text
     assert "nginx: <up>" in text
@@ -279,7 +279,7 @@ def text_of(folder: Path) -> str:
 def test_one_cell_has_a_report(tmp_path: Path) -> None:
     cells = conditions(["amazon"], [20.0], [False])
     write_reports(write_results(tmp_path, [record(cells[0])], experiment(1, conditions=cells)))
-    assert "All 1 load is proven on the wire." in text_of(tmp_path)
+    assert "All 1 load is verified by packet capture." in text_of(tmp_path)
     assert (tmp_path / "table.csv").read_text().count("\n") == 2
 
 
