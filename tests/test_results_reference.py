@@ -19,7 +19,7 @@ from analysis.regression.compare.folders import compare_results
 from analysis.regression.compare.schema import ComparisonDocument
 from analysis.tables.rows import CELL_COLUMNS, PAIR_COLUMNS, table_rows
 from analysis.tables.summary import Summary, render_summary, summarise
-from analysis.tables.table import Table, make_table
+from analysis.tables.table import ResultTable, make_table
 from firstflight.results_reference import (
     KNOBS,
     RESULTS_REFERENCE,
@@ -97,7 +97,7 @@ def test_every_key_of_the_summary_and_of_a_comparison_is_described(folder: Path)
     assert described(json.loads(json.dumps(compared)), ComparisonDocument) == []
 
 
-def columns(cells: tuple[Cell, ...]) -> tuple[Table, list[str]]:
+def columns(cells: tuple[Cell, ...]) -> tuple[ResultTable, list[str]]:
     table = make_table(cells, None)
     return table, [name for name in table_rows(table)[0] if name not in table.axes]
 

@@ -77,7 +77,7 @@ def make_scale(
 ) -> LinearScale:
     """Return the scale that Vega-Lite's ``scale`` property asks for, over all ``values``."""
     domain = wanted.get("domain")
-    low, high = domain or (min(values), max(values))
+    low, high = domain or (min(values, default=0.0), max(values, default=1.0))
     if not domain and wanted.get("zero", True):
         low, high = min(low, 0.0), max(high, 0.0)
     if low == high:

@@ -32,6 +32,7 @@ from analysis.plot.theme import (
     LINE,
     PANEL_HEIGHT,
     PANEL_WIDTH,
+    PAPER,
     SOFT,
     TEXT_PX,
     TITLE_PX,
@@ -90,6 +91,7 @@ class Box:
 def draw(chart: Plot) -> str:
     """Return ``chart`` as an SVG document with fixed colours, as large as it is drawn."""
     width, height, inner = _drawing(chart)
+    inner = _rectangle(0, 0, width, height, f'fill="{PAPER.light}"') + inner
     return _element(chart, width, height, f'width="{_px(width)}" height="{_px(height)}"', inner)
 
 
