@@ -1,7 +1,6 @@
 """Results in notebooks: where they are read from, and shown as frames, tables and charts.
 
-Units are in the column names; frames are not rounded, and tables are as in a report.  Importing
-this module makes charts appear in JupyterLab: docs/decisions/analysis-notebooks.md.
+Units are in the column names; frames are not rounded, and tables are as in a report.
 """
 
 from __future__ import annotations

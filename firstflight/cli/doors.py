@@ -40,7 +40,7 @@ pass_doors = click.make_pass_decorator(Doors)
 
 
 def open_doors() -> Doors:
-    """Return what the program itself uses; what kernels and pages need is imported when a verb asks for them."""
+    """Return what the program itself uses; a verb that needs kernels or pages imports them."""
     return Doors(_on_demand("read_catalogue"), _on_demand("prepare"),
                  _on_demand("prepare_determinism"))  # fmt: skip
 

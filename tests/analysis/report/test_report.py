@@ -269,7 +269,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_an_empty_run_has_a_report(tmp_path: Path) -> None:
     write_results(tmp_path, [], experiment(1))
     write_reports(tmp_path)
-    assert "0 of 24 loads are proven" in (tmp_path / "report.html").read_text()
+    assert "0 of 24 loads are verified by packet capture" in (tmp_path / "report.html").read_text()
 
 
 def text_of(folder: Path) -> str:
@@ -288,7 +288,7 @@ def test_a_run_without_a_proven_load_has_a_report_without_numbers(tmp_path: Path
     records = [broken(record(c), "unproven") for c in cells]
     write_reports(write_results(tmp_path, records, experiment(1, conditions=cells)))
     source = (tmp_path / "report.html").read_text()
-    assert "0 of 12 loads are proven" in source
+    assert "0 of 12 loads are verified by packet capture" in source
     assert 'class="figures"' not in source.partition('id="rebuilt"')[0]
     assert json.loads((tmp_path / "summary.json").read_text())["counts"] == {"unproven": 12}
 
@@ -300,7 +300,7 @@ def test_warm_ups_alone_are_no_result(tmp_path: Path) -> None:
         trial = replace(one.trial, warm_up=True)
         warm.append(replace(one, trial=trial, trial_id=trial.id))
     write_reports(write_results(tmp_path, warm, experiment(1, conditions=cells)))
-    assert "0 of 2 loads are proven" in text_of(tmp_path)
+    assert "0 of 2 loads are verified by packet capture" in text_of(tmp_path)
     assert "2 planned loads were not run" in text_of(tmp_path)
 
 
@@ -317,7 +317,7 @@ def test_a_half_written_last_line_is_left_out(tmp_path: Path) -> None:
     whole = (folder / "records.jsonl").read_text()
     (folder / "records.jsonl").write_text(whole[:-200])
     write_reports(folder)
-    assert "19 of 24 loads are proven" in text_of(folder)
+    assert "19 of 24 loads are verified by packet capture" in text_of(folder)
     assert "2 planned loads were not run" in text_of(folder)
 
 

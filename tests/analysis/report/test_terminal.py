@@ -17,7 +17,7 @@ def test_table_beside_the_papers(sample: Path) -> None:
         [word for word in row if ".." not in word and word not in ("1.54", "1.48")] for row in rows
     ]
     assert "on: partial" in text
-    assert "116 of 120 loads are proven" in text
+    assert "116 of 120 loads are verified by packet capture" in text
     assert "environment " in text
 
 
