@@ -19,11 +19,9 @@ from testbed.base import places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.base.units import format_bytes
 from testbed.pages.build import build_page
-from testbed.pages.catalogue import find_page, list_pages, read_kind
-from testbed.pages.export import export_har, write_export
-from testbed.pages.facts import FACTS_NAME, read_facts
-from testbed.pages.verify import count_repeats, verify_archive, verify_tls
-from testbed.pages.verify_table import verify_table
+from testbed.pages.catalogue import FACTS_NAME, find_page, list_pages, read_facts, read_kind
+from testbed.pages.har import export_har, write_export
+from testbed.pages.verify import count_repeats, verify_archive, verify_table, verify_tls
 
 _names = click.argument("names", nargs=-1, metavar="[NAME]...")
 _SHORTEST_URL = 40

@@ -20,7 +20,7 @@ from testbed.base.scratch import scratch_folder
 from testbed.pages.catalogue import name_page
 from testbed.pages.importing.writing import Manner, write_page
 from testbed.pages.recorder import RecordOrder, record
-from testbed.pages.verify_origins import host_problem
+from testbed.pages.verify import host_problem
 
 PLAIN_EVERY_S = 2.0
 _VIEWPORT = re.compile(r"([0-9]{1,5})[xX]([0-9]{1,5})")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,12 +20,20 @@ from testbed.base.checksums import damaged_files, write_checksums
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.sources import digest_sources, imported_sources
 from testbed.pages.authority import TLS_FOLDER, make_authority
-from testbed.pages.catalogue import TABLE_NAME, Kind, find_page, list_pages, read_kind
-from testbed.pages.facts import FACTS_NAME, read_facts
+from testbed.pages.catalogue import (
+    FACTS_NAME,
+    TABLE_NAME,
+    Kind,
+    find_page,
+    list_pages,
+    read_facts,
+    read_kind,
+)
 from testbed.pages.folder import new_folder
+from testbed.pages.har import TABLE_CREATOR, make_har, write_content
 from testbed.pages.synthesis.bodies import synthesise
-from testbed.pages.synthesis.har import body_name, make_har
-from testbed.pages.table.resources import read_table
+from testbed.pages.synthesis.page import place_exchanges
+from testbed.pages.table import read_table
 
 _log = log.logger(__name__)
 
@@ -83,13 +90,10 @@ def _fill_from_table(folder: Path) -> Callable[[Path], None]:
 
     def fill(target: Path) -> None:
         page = synthesise(folder.name, facts.title, rows)
-        har = json.dumps(make_har(folder.name, facts.title, facts.recorded, page), indent=1)
+        placed = place_exchanges(page)
+        har = make_har(folder.name, facts.title, facts.recorded, placed, creator=TABLE_CREATOR)
         (target / FACTS_NAME).write_bytes((folder / FACTS_NAME).read_bytes())
-        (target / HAR_NAME).write_text(har + "\n", encoding="utf-8")
-        (target / "bodies").mkdir()
-        for exchange in page.exchanges:
-            if name := body_name(exchange.body.data):
-                (target / name).write_bytes(exchange.body.data)
+        write_content(target, har, (response.body.data for response in page.responses))
 
     return fill
 

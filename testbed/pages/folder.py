@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError, StorageError
-from testbed.pages.facts import FACTS_NAME, PageFacts, format_facts
+from testbed.pages.catalogue import FACTS_NAME, PageFacts, format_facts
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2

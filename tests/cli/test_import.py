@@ -13,8 +13,8 @@ from testbed.archive.reading import read_archive
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
+from testbed.pages.catalogue import read_facts
 from testbed.pages.coding import decode
-from testbed.pages.facts import read_facts
 from testbed.pages.verify import verify_archive
 from tests.pages.importing.site import ROOT, SITE, devtools, webpagetest
 

@@ -12,7 +12,7 @@ from firstflight.cli import pages as cli_pages
 from firstflight.cli.main import main
 from testbed.archive.reading import read_archive
 from testbed.base import places
-from testbed.pages.recording.writer import write_archive
+from testbed.pages.har import write_archive
 from tests.hallway import make_doors
 from tests.pages.conftest import FACTS, HEADER
 from tests.pages.recordings import ROOT_URL, make_exchange, make_recording

@@ -16,9 +16,9 @@ from firstflight.cli.exits import run_command
 from testbed.archive.reading import read_archive
 from testbed.base import places
 from testbed.base.errors import EXIT_CONFIGURATION, EXIT_INTERRUPTED, EXIT_OK
-from testbed.pages.facts import read_facts
+from testbed.pages.catalogue import read_facts
+from testbed.pages.exchange import Recording
 from testbed.pages.recorder import RecordError, RecordOrder
-from testbed.pages.recording.exchange import Recording
 from tests.pages.recordings import ROOT_URL, make_exchange, make_recording
 
 COMMAND: click.Command = cli_record.record_command

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from testbed.pages.recording.exchange import Exchange, Recording
+from testbed.pages.exchange import Exchange, Recording
 
 ROOT_URL = "https://www.example.com/"
 STYLE = gzip.compress(b"body { color: red }", mtime=0)

@@ -15,8 +15,16 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.x509.verification import PolicyBuilder, Store
 
 from testbed.base.proc import run
-from testbed.pages.authority import CERTIFICATE_BYTES, VALID_FROM, VALID_TO, make_authority
-from testbed.pages.rsa_key import KEY_BITS, derive_key, derive_prime, is_prime
+from testbed.pages.authority import (
+    CERTIFICATE_BYTES,
+    KEY_BITS,
+    VALID_FROM,
+    VALID_TO,
+    derive_key,
+    derive_prime,
+    is_prime,
+    make_authority,
+)
 
 HOST = "www.example.com"
 LONG = f"{'a' * 60}.{'b' * 60}.example"

@@ -19,8 +19,7 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.proc import run
 from testbed.pages import build
 from testbed.pages.build import build_page, main
-from testbed.pages.catalogue import find_page, list_pages
-from testbed.pages.facts import read_facts
+from testbed.pages.catalogue import find_page, list_pages, read_facts
 from tests.pages.conftest import FACTS, NAMES, PAGES
 
 ROWS = (

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.facts import PageFacts, format_facts, read_facts
+from testbed.pages.catalogue import PageFacts, format_facts, read_facts
 from tests.pages.conftest import FACTS
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))

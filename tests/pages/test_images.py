@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.pages.synthesis import gif, jpeg, png
+from testbed.pages.synthesis import media
 
 NOISE = bytes(range(1, 256)) * 1200
 MAKERS: dict[str, tuple[Callable[[int, bytes], bytes], int]] = {
-    "gif": (gif.make_gif, gif.MIN_BYTES),
-    "png": (png.make_png, png.MIN_BYTES),
-    "jpeg": (jpeg.make_jpeg, jpeg.MIN_BYTES),
+    "gif": (media.make_gif, media.MIN_GIF_BYTES),
+    "png": (media.make_png, media.MIN_PNG_BYTES),
+    "jpeg": (media.make_jpeg, media.MIN_JPEG_BYTES),
 }
 
 
@@ -33,9 +33,9 @@ def test_less_than_the_smallest_is_refused(kind: str) -> None:
         make(smallest - 1, NOISE)
 
 
-@given(st.integers(gif.MIN_BYTES, 2000))
+@given(st.integers(media.MIN_GIF_BYTES, 2000))
 def test_gif_blocks_lead_to_the_trailer(size: int) -> None:
-    data = gif.make_gif(size, NOISE)
+    data = media.make_gif(size, NOISE)
     at = 6 + 7 + 6
     while data[at] != 0x3B:
         at += 2 if data[at] == 0x21 else 11
@@ -45,9 +45,9 @@ def test_gif_blocks_lead_to_the_trailer(size: int) -> None:
     assert at == size - 1
 
 
-@given(st.integers(png.MIN_BYTES, 2000))
+@given(st.integers(media.MIN_PNG_BYTES, 2000))
 def test_png_chunks_check_and_hold_the_pixels(size: int) -> None:
-    data = png.make_png(size, NOISE)
+    data = media.make_png(size, NOISE)
     at, width = 8, 0
     kinds: list[bytes] = []
     while at < size:
@@ -65,9 +65,9 @@ def test_png_chunks_check_and_hold_the_pixels(size: int) -> None:
     assert [kind for kind in kinds if kind != b"ffPd"] == [b"IHDR", b"IDAT", b"IEND"]
 
 
-@given(st.integers(jpeg.MIN_BYTES, 140_000))
+@given(st.integers(media.MIN_JPEG_BYTES, 140_000))
 def test_jpeg_segments_lead_to_the_scan(size: int) -> None:
-    data = jpeg.make_jpeg(size, NOISE)
+    data = media.make_jpeg(size, NOISE)
     at = 2
     kinds: list[int] = []
     while not kinds or kinds[-1] != 0xDA:

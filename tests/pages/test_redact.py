@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from testbed.base.errors import ConfigurationError
 from testbed.pages.coding import decode, encode
-from testbed.pages.recording.exchange import Exchange, Recording
-from testbed.pages.recording.redact import redact
-from testbed.pages.recording.scrub import Scrubber
+from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.redaction.redact import redact
+from testbed.pages.redaction.scrub import Scrubber
 
 TOKEN = "a1B2c3D4e5F6g7H8"  # noqa: S105
 BLANK = "xxxxxxxxxxxxxxxx"
@@ -388,7 +388,7 @@ def test_a_policy_that_names_inline_scripts_follows(where: str) -> None:
 
 
 def test_a_search_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("testbed.pages.recording.scrub.MOST_LOOKS", 50)
+    monkeypatch.setattr("testbed.pages.redaction.scrub.MOST_LOOKS", 50)
     with pytest.raises(ConfigurationError, match="give --anonymize or --keep-secrets"):
         redacted_text("?password=a " * 51, "https://b.example/?password=a")
 

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from testbed.pages.recording.rules import is_distinctive, is_secret_header, judge, split_words
+from testbed.pages.redaction.rules import is_distinctive, is_secret_header, judge, split_words
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
 HASH = hashlib.sha256(b"some file").hexdigest()

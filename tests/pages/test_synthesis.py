@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from testbed.archive.reading import Archive, Entry
-from testbed.pages.table.resources import Row, read_table
+from testbed.pages.table import Row, read_table
 from tests.pages.conftest import NAMES, PAGES
 
 Built = Callable[[str], Archive]

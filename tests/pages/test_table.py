@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.table.resources import format_table, parse_table, read_table
+from testbed.pages.table import format_table, parse_table, read_table
 from tests.pages.conftest import HEADER, NAMES, PAGES
 
 ROOT = "0,,a.example,text/html,200,1000,2000,root,,95,400\n"

@@ -18,7 +18,7 @@ from testbed.pages.synthesis.bodies import discover, synthesise
 from testbed.pages.synthesis.deflate import Piece, gzip_size, write_gzip
 from testbed.pages.synthesis.discovery import Discovery
 from testbed.pages.synthesis.text import BLOCK, Fill, TooSmallError, least_gzipped, write_gzipped
-from testbed.pages.table.resources import COLUMNS, Row, parse_table
+from testbed.pages.table import COLUMNS, Row, parse_table
 from tests.pages.importing.site import Sent, devtools
 
 ROOT = "0,,a.example,text/html,200,9000,,root,,,\n"
@@ -60,10 +60,10 @@ def test_one_look_tells_how_much_of_the_head_a_body_takes(monkeypatch: pytest.Mo
     monkeypatch.setattr(text, "gzip_size", counted)
     rows = table(ROOT_ROW, row(1, "0", "application/javascript", 8040, 500_000, 8000))
     page = synthesise("page", "", rows)
-    body = page.exchanges[1].body
+    body = page.responses[1].body
     assert (body.gzipped, body.decoded_size) == (True, 500_000)
     assert 40 < len(body.data) < 8040 - 330
-    assert page.exchanges[1].headers_size == 8040 - len(body.data)
+    assert page.responses[1].headers_size == 8040 - len(body.data)
     assert len(looks) < 100  # with one for each byte of the head there were 3,000
 
 
@@ -118,7 +118,7 @@ def test_a_chain_without_end_is_refused(upwards: bool) -> None:
         table(ROOT_ROW, *order)
     allowed = [row(n, str(n - 1), "image/png", 900, "", "") for n in range(1, 101)]
     found = table(ROOT_ROW, *(reversed(allowed) if upwards else allowed))
-    assert len(synthesise("page", "", found).exchanges) == 101
+    assert len(synthesise("page", "", found).responses) == 101
 
 
 def test_a_har_whose_chain_has_no_end_is_refused(tmp_path: Path) -> None:
@@ -162,4 +162,4 @@ def test_five_thousand_rows_with_every_kind_are_built(tmp_path: Path) -> None:
     kinds = ("text/html", "text/css", "text/javascript", "image/png", "application/json")
     rows = [row(n, str((n - 1) // 5), kinds[n % 5], 2000, 4000, "") for n in range(1, 2500)]
     big = ROOT_ROW.replace("9000", "900000")
-    assert len(synthesise("page", "", table(big, *rows)).exchanges) == 2500
+    assert len(synthesise("page", "", table(big, *rows)).responses) == 2500

@@ -12,9 +12,9 @@ import pytest
 from testbed.archive.reading import read_archive
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
+from testbed.pages.exchange import Exchange, Recording
 from testbed.pages.importing.tabulate import LICENCE_TABLE, make_tabulation, tabulate, write_table
-from testbed.pages.recording.exchange import Exchange, Recording
-from testbed.pages.table.resources import Row, read_table
+from testbed.pages.table import Row, read_table
 
 ROOT = Exchange(
     "https://www.a.example/secret/path?q=1",

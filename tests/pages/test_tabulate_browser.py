@@ -14,8 +14,8 @@ import pytest
 from testbed.archive.reading import Archive, read_archive
 from testbed.client.chromium.browser import find_browser
 from testbed.pages.build import build_page
+from testbed.pages.exchange import Exchange, HttpProtocol, Recording
 from testbed.pages.importing.tabulate import tabulate, write_table
-from testbed.pages.recording.exchange import Exchange, HttpProtocol, Recording
 from tests.pages.conftest import HEADER
 from tests.pages.replay import Replay, assert_none_early, browse
 from tests.pages.test_browser import rank_correlation

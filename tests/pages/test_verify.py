@@ -13,8 +13,8 @@ import pytest
 
 from testbed.archive.reading import read_archive
 from testbed.pages.build import build_page
-from testbed.pages.recording.exchange import Exchange
-from testbed.pages.recording.writer import write_archive
+from testbed.pages.exchange import Exchange
+from testbed.pages.har import write_archive
 from testbed.pages.verify import count_repeats, verify_archive, verify_tls
 from tests.pages.recordings import PIXEL, ROOT_URL, make_exchange, make_recording
 

@@ -11,7 +11,7 @@ import pytest
 
 from testbed.archive.reading import read_archive
 from testbed.pages.build import build_page
-from testbed.pages.verify_table import verify_table
+from testbed.pages.verify import verify_table
 from tests.pages.conftest import NAMES, PAGES
 
 ROWS = (

@@ -12,9 +12,9 @@ import pytest
 from testbed.archive.head import natural_size
 from testbed.archive.reading import read_archive
 from testbed.base.errors import ConfigurationError, StorageError
-from testbed.pages.facts import read_facts
-from testbed.pages.recording.exchange import Exchange, Recording
-from testbed.pages.recording.writer import LICENCE_RECORDED, write_archive
+from testbed.pages.catalogue import read_facts
+from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.har import LICENCE_RECORDED, write_archive
 from testbed.pages.verify import verify_archive
 from tests.client.har_model import Har
 from tests.pages.recordings import PIXEL, ROOT_URL, STYLE, make_exchange, make_recording

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.har_zip import is_har_zip
+from testbed.pages.importing.har import is_har_zip
 from testbed.pages.importing.json_file import UTF16_MARKS
 from testbed.pages.importing.resources import is_facts, is_own
 

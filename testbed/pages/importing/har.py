@@ -8,23 +8,31 @@ from __future__ import annotations
 import base64
 import binascii
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.charset import encode_text
-from testbed.pages.importing.claim import Claim, Reading, find_header, media_type
-from testbed.pages.importing.har_initiators import find_initiator
-from testbed.pages.importing.har_own import is_own, order_by_parent, refine
-from testbed.pages.importing.har_sizes import measure, measure_head
-from testbed.pages.importing.har_zip import is_har_zip, read_har_zip
-from testbed.pages.importing.json_file import parse_json, read_json
-from testbed.pages.importing.moment import parse_moment
-from testbed.pages.importing.notes import Notes
-from testbed.pages.importing.values import Fields, whole_text
-from testbed.pages.limits import ENTRIES
-from testbed.pages.recording.exchange import Headers
+from testbed.pages.exchange import Headers, find_header
+from testbed.pages.importing.claim import Claim, Notes, Reading, media_type
+from testbed.pages.importing.har_entry import (
+    encode_text,
+    find_initiator,
+    is_own,
+    measure,
+    measure_head,
+    order_by_parent,
+    refine,
+)
+from testbed.pages.importing.json_file import (
+    Fields,
+    parse_json,
+    parse_moment,
+    read_json,
+    whole_text,
+)
+from testbed.pages.limits import ARCHIVE_BYTES, ENTRIES, HAR_BYTES, mib
 
 _BY_WORKER = ("_fetchedViaServiceWorker", "fromServiceWorker", "_fromServiceWorker")
 _EARLIEST_S = 60  # before the page, that a request still belongs to it
@@ -249,3 +257,52 @@ def _body(
     except (binascii.Error, UnicodeEncodeError):
         notes.add("Bodies that are no base64, taken as not recorded", url)
         return None
+
+
+_BROKEN_ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, OSError,
+           EOFError, ValueError, zlib.error)  # fmt: skip
+
+
+def is_har_zip(path: Path) -> bool:
+    """Whether the zip file ``path`` has a HAR at its top, and so is no WACZ."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(_is_har(name) for name in archive.namelist())
+    except _BROKEN_ZIP:
+        return False
+
+
+def read_har_zip(path: Path) -> tuple[bytes, dict[str, bytes]]:
+    """The HAR in the zip file ``path``, and the other files by their names.
+
+    Raises:
+        ConfigurationError: it is broken, too large, or has several HARs.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [member for member in archive.infolist() if not member.is_dir()]
+            hars = [member.filename for member in members if _is_har(member.filename)]
+            if len(hars) != 1:
+                raise ConfigurationError([f"{path}: {len(hars)} HARs in one zip; import one"])
+            if len(members) > 2 * ENTRIES:
+                raise ConfigurationError([f"{path}: more than {2 * ENTRIES} files"])
+            files: dict[str, bytes] = {}
+            left = ARCHIVE_BYTES
+            for member in members:
+                with archive.open(member) as file:
+                    files[member.filename] = file.read(left + 1)
+                left -= len(files[member.filename])
+                if left < 0:
+                    raise ConfigurationError(
+                        [f"{path}: more than {mib(ARCHIVE_BYTES)} unpacked; export fewer pages"]
+                    )
+    except _BROKEN_ZIP as error:
+        raise ConfigurationError([f"{path}: a broken zip: {error}; fetch it again"]) from None
+    har = files.pop(hars[0])
+    if len(har) > HAR_BYTES:
+        raise ConfigurationError([f"{path}: a HAR of more than {mib(HAR_BYTES)}"])
+    return har, files
+
+
+def _is_har(name: str) -> bool:
+    return "/" not in name and name.lower().endswith(".har")

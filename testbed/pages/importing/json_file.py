@@ -1,4 +1,4 @@
-"""Reads a JSON file that nobody vouches for, plain or gzip: bounded, and with the place of errors.
+"""Untrusted JSON files, plain or gzip: bounded, with the place of errors, fields of any type.
 
 Beyond RFC 8259: a byte order mark is skipped, as HAR readers should, or tells UTF-16; NaN and
 Infinity, which some writers make, become null; numbers too large for a float become null.
@@ -7,13 +7,16 @@ Infinity, which some writers make, become null; numbers too large for a float be
 from __future__ import annotations
 
 import json
+import math
 import re
 import zlib
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.notes import Notes
+from testbed.pages.importing.claim import Notes
 from testbed.pages.limits import HAR_BYTES, JSON_VALUES, mib
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -138,3 +141,134 @@ def _check_values(path: Path, data: bytes) -> None:
             raise ConfigurationError(
                 [f"{path}: more than {JSON_VALUES} values; export fewer pages"]
             )
+
+
+_NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?")
+_LARGEST = 1e15
+
+
+class Fields:
+    """One object of the file and where it is; a value of a wrong type counts as not recorded."""
+
+    def __init__(self, value: object, where: str, notes: Notes) -> None:
+        self.where = where
+        self._notes = notes
+        self._members: dict[str, Any] = {}
+        if isinstance(value, dict):
+            self._members = value
+        elif value is not None:
+            self._odd("")
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there and not null."""
+        return self._members.get(name) is not None
+
+    def text(self, name: str) -> str:
+        """A string; half a surrogate pair becomes U+FFFD."""
+        value = self._members.get(name)
+        if isinstance(value, str):
+            return whole_text(value)
+        if value is not None:
+            self._odd(name)
+        return ""
+
+    def take_text(self, name: str) -> str | None:
+        """As ``text``, but gone afterwards, so that the memory is free; ``None`` for nothing."""
+        value = self._members.pop(name, None)
+        if isinstance(value, str):
+            return value
+        if value is not None:
+            self._odd(name)
+        return None
+
+    def number(self, name: str) -> float | None:
+        """A number, also one that is written as text, as WebPageTest does."""
+        value = self._members.get(name)
+        if isinstance(value, str) and _NUMBER.fullmatch(value):
+            value = float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            if math.isfinite(value) and abs(value) < _LARGEST:
+                return float(value)
+            self._odd(name)
+        elif value not in (None, ""):
+            self._odd(name)
+        return None
+
+    def size(self, name: str) -> int | None:
+        """A number of bytes; HAR's -1, and anything below 0, is ``None``."""
+        value = self.number(name)
+        return None if value is None or value < 0 else int(value)
+
+    def fields(self, name: str) -> Fields:
+        """The object ``name``; an empty one if there is none."""
+        return Fields(self._members.get(name), f"{self.where}.{name}", self._notes)
+
+    def members(self, name: str) -> list[Fields]:
+        """The objects of the array ``name``."""
+        value = self._members.get(name)
+        if value is not None and not isinstance(value, list):
+            self._odd(name)
+        found = value if isinstance(value, list) else []
+        return [
+            Fields(item, f"{self.where}.{name}[{index}]", self._notes)
+            for index, item in enumerate(found)
+        ]
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all fields, in their order."""
+        return tuple(self._members)
+
+    def raw(self, name: str) -> object:
+        """Whatever is there."""
+        return self._members.get(name)
+
+    def _odd(self, name: str) -> None:
+        where = f"{self.where}.{name}" if name else self.where
+        self._notes.add("Fields of a wrong type, taken as not recorded", where)
+
+
+def whole_text(text: str) -> str:
+    """``text`` without halves of surrogate pairs, which no encoding can hold."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+_SCRIPT_DATE = re.compile(
+    r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) (\d{2}) (\d{4}) (\d{2}:\d{2}:\d{2})(?: GMT([+-]\d{4}))?"
+)
+_LONGEST_TIME = 64
+_SECONDS_UNTIL_MS = 1e11  # as seconds the year 5138, as milliseconds 1973
+
+
+def parse_moment(value: object) -> datetime | None:
+    """The time that ``value`` means, in UTC, which is taken for the zone of one that names none.
+
+    Numbers are seconds or milliseconds since 1970.  ``None``: it is no time.
+    """
+    try:
+        moment = _parse(value)
+        if moment is None:
+            return None
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError, OSError, TypeError, IndexError):
+        return None
+
+
+def _parse(value: object) -> datetime | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = value / 1000 if value >= _SECONDS_UNTIL_MS else float(value)
+        return datetime.fromtimestamp(seconds, UTC) if seconds > 0 else None
+    if not isinstance(value, str):
+        return None
+    text = value.strip()[:_LONGEST_TIME]
+    if re.fullmatch(r"\d{9,14}(\.\d{1,9})?", text):
+        return _parse(float(text))
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    if found := _SCRIPT_DATE.match(text):
+        month, day, year, time, zone = found.groups()
+        return parsedate_to_datetime(f"{day} {month} {year} {time} {zone or '+0000'}")
+    return parsedate_to_datetime(text)

@@ -18,11 +18,10 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.claim import Claim, Reading, find_header, media_type
-from testbed.pages.importing.http_message import plain_body
-from testbed.pages.importing.notes import Notes
+from testbed.pages.exchange import Headers, find_header
+from testbed.pages.importing.claim import Claim, Notes, Reading, media_type
+from testbed.pages.importing.warc import plain_body
 from testbed.pages.limits import ARCHIVE_BYTES, BODY_BYTES, ENTRIES, mib
-from testbed.pages.recording.exchange import Headers
 
 _HTTPS = 2
 _STATUS = re.compile(r"HTTP/[0-9.]+ ([0-9]{3})\b.*")

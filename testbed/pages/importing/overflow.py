@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from testbed.base.errors import ConfigurationError
 from testbed.pages.synthesis.bodies import discover
 from testbed.pages.synthesis.discovery import Discovery
-from testbed.pages.synthesis.document import document_template
-from testbed.pages.table.row import MIN_HEADER_BYTES, Row
+from testbed.pages.synthesis.markup import document_template
+from testbed.pages.table import MIN_HEADER_BYTES, Row
 
 # A gzip member's frame, and what filler of any length costs at the least.
 _FRAME_BYTES = 64

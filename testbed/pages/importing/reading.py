@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
+from testbed.pages.exchange import Recording
 from testbed.pages.importing.detection import detect_format
 from testbed.pages.importing.har import read_har
 from testbed.pages.importing.mahimahi import read_mahimahi
@@ -12,7 +13,6 @@ from testbed.pages.importing.resources import Table, read_resources
 from testbed.pages.importing.screening import screen
 from testbed.pages.importing.wacz import read_wacz
 from testbed.pages.importing.warc import read_warc
-from testbed.pages.recording.exchange import Recording
 
 
 def read_recording(

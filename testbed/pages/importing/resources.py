@@ -13,11 +13,19 @@ from datetime import date
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.notes import Notes
+from testbed.pages.importing.claim import Notes
 from testbed.pages.importing.overflow import relieve_document
 from testbed.pages.limits import MIB, mib
-from testbed.pages.table.resources import COLUMNS, HOW, parse_table
-from testbed.pages.table.row import HEADER_BYTES, MIN_HEADER_BYTES, REDIRECTS, STATUSES, Row
+from testbed.pages.table import (
+    COLUMNS,
+    HEADER_BYTES,
+    HOW,
+    MIN_HEADER_BYTES,
+    REDIRECTS,
+    STATUSES,
+    Row,
+    parse_table,
+)
 
 FACT_COLUMNS = frozenset({"url_host", "mime", "transfer_bytes", "body_bytes", "parent", "id"})
 _TABLE_BYTES = 16 * MIB

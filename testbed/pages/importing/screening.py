@@ -15,19 +15,14 @@ from urllib.parse import urlsplit
 from testbed.archive.head import BODILESS
 from testbed.base.errors import ConfigurationError
 from testbed.pages.coding import Effort
+from testbed.pages.exchange import Exchange, Recording, find_header, redirect_target
 from testbed.pages.importing.bodies import Budget, settle_body
-from testbed.pages.importing.claim import Claim, Reading, find_header, media_type
-from testbed.pages.importing.extent import find_documents, find_extent
-from testbed.pages.importing.headers import clean_headers
-from testbed.pages.importing.initiators import lead
-from testbed.pages.importing.kept import Kept, keep, time_ms
-from testbed.pages.importing.notes import Notes, printable
-from testbed.pages.importing.redirects import settle_redirects
-from testbed.pages.importing.statuses import replayed_protocol
+from testbed.pages.importing.claim import Claim, Notes, Reading, media_type, printable
+from testbed.pages.importing.references import lead, settle_redirects
+from testbed.pages.importing.requests import Kept, find_documents, find_extent, keep, time_ms
+from testbed.pages.importing.sanitiser import clean_headers, replayed_protocol
 from testbed.pages.limits import ENTRIES, HOSTS
-from testbed.pages.recording.exchange import Exchange, Recording
-from testbed.pages.recording.har import redirect_target
-from testbed.pages.table.row import DOCUMENT_TYPES
+from testbed.pages.table import DOCUMENT_TYPES
 
 _MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 _LONGEST_TITLE = 300

@@ -12,12 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.addresses import UnusableError, clean_url
-from testbed.pages.importing.claim import Reading
-from testbed.pages.importing.notes import Notes, printable
-from testbed.pages.importing.values import Fields
-from testbed.pages.importing.warc import BrokenWarcError, Response, make_reading, read_records
-from testbed.pages.importing.warc_stream import Allowance, TooMuchError
+from testbed.pages.importing.claim import Notes, Reading, printable
+from testbed.pages.importing.json_file import Fields
+from testbed.pages.importing.sanitiser import UnusableError, clean_url
+from testbed.pages.importing.warc import (
+    Allowance,
+    BrokenWarcError,
+    Response,
+    TooMuchError,
+    make_reading,
+    read_records,
+)
 from testbed.pages.limits import ENTRIES, LINE_BYTES
 
 _PAGES = "pages/pages.jsonl"

@@ -6,35 +6,161 @@ Each gzip member, line, body and the whole are bounded before warcio may collect
 from __future__ import annotations
 
 import io
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from warcio.archiveiterator import WARCIterator  # type: ignore[import-untyped]
+from warcio.bufferedreaders import BufferedReader  # type: ignore[import-untyped]
 from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from warcio.statusandheaders import (  # type: ignore[import-untyped]
     StatusAndHeadersParserException,
 )
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.claim import Claim, Reading, find_header, media_type
-from testbed.pages.importing.http_message import plain_body
-from testbed.pages.importing.notes import Notes, printable
-from testbed.pages.importing.robots import without_robots
-from testbed.pages.importing.values import whole_text
-from testbed.pages.importing.warc_stream import (
-    PIECE_BYTES,
-    Allowance,
-    Lines,
-    TooMuchError,
-    Unpacked,
-)
-from testbed.pages.limits import BODY_BYTES, ENTRIES
-from testbed.pages.recording.exchange import Headers
+from testbed.pages.exchange import Headers, find_header
+from testbed.pages.importing.claim import Claim, Notes, Reading, media_type, printable
+from testbed.pages.importing.json_file import whole_text
+from testbed.pages.limits import ARCHIVE_BYTES, BODY_BYTES, ENTRIES, LINE_BYTES, mib
+
+_CHUNK = re.compile(rb"[0-9A-Fa-f]{1,8}")
+
+
+def dechunk(data: bytes) -> bytes | None:
+    """The content of a chunked body (RFC 9112 section 7.1); ``None`` if it is not chunked."""
+    pieces: list[bytes] = []
+    at = 0
+    while True:
+        end = data.find(b"\r\n", at, at + 4096)
+        size = _CHUNK.fullmatch(data[at:end].partition(b";")[0].strip()) if end >= 0 else None
+        if size is None:
+            return None
+        length = int(size.group(), 16)
+        at = end + 2
+        if length == 0:
+            return b"".join(pieces)
+        pieces.append(data[at : at + length])
+        if data[at + length : at + length + 2] != b"\r\n":
+            return None
+        at += length + 2
+
+
+def plain_body(data: bytes, transfer_encoding: str) -> bytes:
+    """The body without its transfer coding; recorders may have undone it and left the header."""
+    if "chunked" not in transfer_encoding.lower():
+        return data
+    content = dechunk(data)
+    return data if content is None else content
+
+
+PIECE_BYTES = 1 << 16
+
+
+class TooMuchError(Exception):
+    """The records are larger than what is taken in; the message is a clause."""
+
+
+@dataclass
+class Allowance:
+    """Bytes that may still be unpacked, of all files of one import together."""
+
+    left: int = field(default=ARCHIVE_BYTES)
+
+    def take(self, size: int) -> None:
+        """Count ``size`` bytes.
+
+        Raises:
+            TooMuchError: it is more than is left.
+        """
+        self.left -= size
+        if self.left < 0:
+            raise TooMuchError(f"more than {mib(ARCHIVE_BYTES)} of records; import fewer pages")
+
+
+class BoundedLines(BufferedReader):  # type: ignore[misc]
+    """warcio's reader, whose lines would grow without end; ``last`` is the last line."""
+
+    last = b""
+
+    def readline(self, length: int | None = None) -> bytes:
+        """A line.
+
+        Raises:
+            TooMuchError: it is longer than any that is meant.
+        """
+        line = b""
+        most = min(length or LINE_BYTES, LINE_BYTES)
+        while len(line) < most and not line.endswith(b"\n"):
+            self._fillbuff()
+            if self.empty():
+                break
+            line += self.buff.readline(most - len(line))
+        if len(line) >= LINE_BYTES:
+            raise TooMuchError(f"a line of more than {LINE_BYTES} bytes")
+        self.last = line or self.last
+        return line
+
+
+class Unpacked:
+    """The bytes of a file, gzip members undone piece by piece, and counted."""
+
+    def __init__(self, file: BinaryIO, allowance: Allowance) -> None:
+        self._file = file
+        self._allowance = allowance
+        start = file.read(2)
+        self._rest = start
+        self._stream = zlib.decompressobj(31) if start == b"\x1f\x8b" else None
+        self._inside = False
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to some 64 KiB, whatever ``size`` is; nothing at the end.
+
+        Raises:
+            TooMuchError: it is more than what is taken in.
+            EOFError: the last gzip member is not whole.
+        """
+        while True:
+            data = self._rest or self._file.read(PIECE_BYTES)
+            self._rest = b""
+            if self._inside and not data:
+                raise EOFError("the gzip file ends too early, so fetch it again")
+            if self._stream is None or not data:
+                self._allowance.take(len(data))
+                return data
+            piece = self._stream.decompress(data, PIECE_BYTES)
+            self._rest = self._stream.unconsumed_tail
+            self._inside = not self._stream.eof
+            if self._stream.eof:
+                self._rest = self._stream.unused_data or self._file.read(PIECE_BYTES)
+                self._stream = zlib.decompressobj(31)
+            if piece:
+                self._allowance.take(len(piece))
+                return piece
+
+    def tell(self) -> int:
+        """Where we are; warcio asks, for messages only."""
+        return 0
+
+
+def without_robots(claims: Sequence[Claim], url: str | None, notes: Notes) -> tuple[Claim, ...]:
+    """The claims but those for a robots.txt, unless it is ``url``, the page itself, or led to.
+
+    A browser would never ask for it, and its load would lack a recorded request.
+    """
+    kept = []
+    for claim in claims:
+        path = claim.url.partition("://")[2].partition("/")[2]
+        if path == "robots.txt" and claim.url != url and claim.initiator is None:
+            notes.add("Requests left out, robots.txt, which no browser asks for", claim.url)
+        else:
+            kept.append(claim)
+    return tuple(kept)
+
 
 # What warcio raises for records that are none.
 _BROKEN = (ArchiveLoadFailed, StatusAndHeadersParserException, EOFError, ValueError, LookupError,
@@ -87,7 +213,7 @@ def read_records(file: BinaryIO, notes: Notes, allowance: Allowance) -> Iterator
         with redirect_stderr(io.StringIO()):
             source = Unpacked(file, allowance)
             iterator = WARCIterator(source)
-            iterator.reader = lines = Lines(source, block_size=PIECE_BYTES)
+            iterator.reader = lines = BoundedLines(source, block_size=PIECE_BYTES)
             for record in iterator:
                 count += 1
                 body = record.raw_stream.read(BODY_BYTES + 1)

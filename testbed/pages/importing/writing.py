@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from testbed.pages.catalogue import TABLE_NAME
-from testbed.pages.facts import PageFacts
+from testbed.pages.catalogue import TABLE_NAME, PageFacts
+from testbed.pages.exchange import Recording
 from testbed.pages.folder import new_page
+from testbed.pages.har import LICENCE_RECORDED, write_archive
 from testbed.pages.importing.resources import Table
 from testbed.pages.importing.screening import is_whole
 from testbed.pages.importing.tabulate import (
@@ -20,12 +21,9 @@ from testbed.pages.importing.tabulate import (
     make_tabulation,
     write_table,
 )
-from testbed.pages.recording.exchange import Recording
-from testbed.pages.recording.redact import redact
-from testbed.pages.recording.writer import LICENCE_RECORDED, write_archive
+from testbed.pages.redaction.redact import redact
 from testbed.pages.synthesis.bodies import discover
-from testbed.pages.table.resources import format_table
-from testbed.pages.table.row import Row
+from testbed.pages.table import Row, format_table
 
 
 @dataclass(frozen=True, slots=True)

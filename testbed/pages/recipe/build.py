@@ -1,21 +1,30 @@
-"""From a recipe to a built page: install, split, serve on loopback, record, keep in the cache."""
+"""Builds of recipes: install, split, serve on loopback, record, keep in the cache."""
 
 from __future__ import annotations
 
 import shutil
 import zlib
+from collections import defaultdict, deque
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urldefrag, urljoin
 
 from testbed.base import places
 from testbed.base.checksums import damaged_files, write_checksums
+from testbed.base.errors import ConfigurationError
+from testbed.base.scratch import scratch_folder
 from testbed.base.sources import digest_sources, imported_sources
-from testbed.model import digest
+from testbed.loopback import serve_loopback
+from testbed.model import Replay, digest
 from testbed.pages.build import build_page
-from testbed.pages.recipe.canonical import make_canonical
-from testbed.pages.recipe.capture import capture_recipe
+from testbed.pages.coding import decode
+from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.har import write_archive
 from testbed.pages.recipe.description import Recipe, read_recipe
-from testbed.pages.recipe.install import Tell, install
-from testbed.pages.recording.writer import write_archive
+from testbed.pages.recipe.packages import Installed, Tell, install, read_package
+from testbed.pages.recipe.references import CHANGED, LOSSLESS
+from testbed.pages.recipe.site import make_site, split
+from testbed.pages.recorder import RecordError, RecordOrder, record
 
 BODIES = (
     "As they are in the package, but for references, which name the host that a file was given "
@@ -68,3 +77,132 @@ def _place(recipe: Recipe, version: str, checksum: str, cache: Path) -> Path:
 
 def _code_digest() -> str:
     return digest_sources([*imported_sources(__name__), *sorted(DRIVER.glob("*.mjs"))])
+
+
+# Nothing is slow on loopback.
+_WAIT_S, _TIMEOUT_S = 1.0, 60.0
+_ATTEMPTS = 3
+
+
+def capture_recipe(recipe: Recipe, installed: Installed, tell: Tell) -> Recording:
+    """Serve the recipe's site and record it, with the recipe's own title, date and source.
+
+    Raises:
+        ConfigurationError: the recipe does not fit the package, or a script of the page asks for
+            what the site does not have.
+        TestbedError: serving or recording failed.
+    """
+    made = split(recipe, read_package(recipe, installed))
+    site = make_site(recipe, made, _source(recipe, installed))
+    with scratch_folder("recipe") as scratch:
+        scratch.chmod(0o755)  # or the browser could not have a user of its own
+        write_archive(scratch / recipe.name, site, licence=recipe.licence)
+        built = build_page(scratch / recipe.name, scratch / "built")
+        tell(f"recording {recipe.name} from loopback")
+        recording, replay = capture(built, scratch, tell)
+    problems = [
+        f"{recipe.name}: a script asked for {asked}, which the site does not have; add the file to "
+        "recipe.also, or change the script by recipe.edits"
+        for asked in (*replay.missed, *(item.asked for item in replay.inexact))
+    ]
+    if problems:
+        raise ConfigurationError(problems)
+    notes = (*recipe.deviations, *made.notes)
+    return replace(
+        recording, title=recipe.title, recorded=recipe.recorded, source=site.source, notes=notes
+    )
+
+
+def capture(built: Path, scratch: Path, tell: Tell) -> tuple[Recording, Replay]:
+    """Serve a built page on loopback and record one load of it; and how the server answered.
+
+    All of such a load can be had, so a recording that lacks anything is made again.
+
+    Raises:
+        RecordError: no recording was whole.
+        TestbedError: serving or recording failed.
+    """
+    for _ in range(_ATTEMPTS):
+        with serve_loopback(built) as site:
+            order = RecordOrder(
+                url=site.archive.root_url,
+                wait_s=_WAIT_S,
+                timeout_s=_TIMEOUT_S,
+                resolver_rules=site.resolver_rules,
+                authority=site.authority,
+            )
+            recording = record(order, scratch, _silent)  # a page takes seconds, and there are many
+            replay = site.replay()
+        if not recording.notes:
+            return recording, replay
+        tell(f"not whole: {' '.join(recording.notes)}")
+    raise RecordError(
+        f"{order.url}: {_ATTEMPTS} recordings from loopback, none of them whole: "
+        f"{' '.join(recording.notes)} What a script asks of another host has to be changed by "
+        "recipe.edits."
+    )
+
+
+def _silent(_progress: str) -> None:
+    """Nothing: `tell` has said that the page is being recorded."""
+
+
+def _source(recipe: Recipe, installed: Installed) -> str:
+    """Where the page is from; with the version and checksum that were really taken."""
+    return (
+        f"The {recipe.registry} package {recipe.package} {installed.version} "
+        f"({installed.checksum}), split over several hosts, served on loopback and recorded "
+        "from there in headless Chromium."
+    )
+
+
+_VOLATILE = frozenset({"date"})
+_DECODED_LIMIT = 64 * 1024 * 1024
+
+
+def make_canonical(recording: Recording) -> Recording:
+    """``recording`` without times and other accidents, in the canonical order."""
+    exchanges = tuple(_bare(exchange) for exchange in _ordered(recording))
+    return replace(recording, exchanges=exchanges, load_ms=None)
+
+
+def _bare(exchange: Exchange) -> Exchange:
+    headers = tuple(pair for pair in exchange.headers if pair[0].lower() not in _VOLATILE)
+    return replace(exchange, headers=headers, request_headers=(), start_ms=None, dur_ms=None)
+
+
+def _ordered(recording: Recording) -> list[Exchange]:
+    root, *others = recording.exchanges
+    known = {exchange.url for exchange in recording.exchanges}
+    led: defaultdict[str, list[Exchange]] = defaultdict(list)
+    for exchange in others:
+        parent = exchange.initiator
+        led[parent if parent in known and parent != exchange.url else root.url].append(exchange)
+    ordered: list[Exchange] = []
+    waiting = deque([root])
+    while waiting:
+        exchange = waiting.popleft()
+        ordered.append(exchange)
+        children = led.pop(exchange.url, [])
+        places = find_mentions(exchange) if children else {}
+        last = len(places)
+        children.sort(key=lambda child: (places.get(child.url, last), child.url, child.method))
+        waiting.extend(children)
+    return ordered
+
+
+def find_mentions(exchange: Exchange) -> dict[str, int]:
+    """The URLs that a document or style sheet loads, each with its place among them."""
+    change = CHANGED.get(exchange.mime)
+    if change is None or not exchange.body:
+        return {}
+    encoding = next((v for n, v in exchange.headers if n.lower() == "content-encoding"), "")
+    text = decode(exchange.body, encoding, _DECODED_LIMIT).decode(LOSSLESS)
+    found: dict[str, int] = {}
+
+    def note(url: str) -> str:
+        found.setdefault(urldefrag(urljoin(exchange.url, url)).url, len(found))
+        return url
+
+    change(text, note)
+    return found

@@ -9,12 +9,11 @@ from pathlib import Path
 from testbed.base.scratch import scratch_folder
 from testbed.model import Replay
 from testbed.pages.build import build_page
-from testbed.pages.recipe.canonical import make_canonical
-from testbed.pages.recipe.capture import capture, capture_recipe
+from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.har import write_archive
+from testbed.pages.recipe.build import capture, capture_recipe, make_canonical
 from testbed.pages.recipe.description import read_recipe
-from testbed.pages.recipe.install import Tell, install
-from testbed.pages.recording.exchange import Exchange, Recording
-from testbed.pages.recording.writer import write_archive
+from testbed.pages.recipe.packages import Tell, install
 
 # Layout asks for fonts, at moments of its own; which of two comes first is chance.
 _BY_LAYOUT = "font/"

@@ -1,13 +1,209 @@
-"""The split package as a site: what a plain web server would answer for each of its files."""
+"""The site of a recipe: a package's files spread over several hosts, as a web server answers them.
+
+Starting at the index document, every file that documents and style sheets load is found, and the
+reference to it becomes ``//host/path``.  References out of the package are cut: nothing that a
+recipe makes may reach out.
+"""
 
 from __future__ import annotations
 
+import posixpath
 import zlib
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
+from testbed.base.errors import ConfigurationError
+from testbed.pages.exchange import Exchange, Recording
 from testbed.pages.recipe.description import Recipe
-from testbed.pages.recipe.mime import is_text
-from testbed.pages.recipe.split import SiteFile, Split
-from testbed.pages.recording.exchange import Exchange, Recording
+from testbed.pages.recipe.references import CHANGED, LOSSLESS, Change
+
+_MIMES = {
+    "css": "text/css",
+    "eot": "application/vnd.ms-fontobject",
+    "gif": "image/gif",
+    "htm": "text/html",
+    "html": "text/html",
+    "ico": "image/x-icon",
+    "jpeg": "image/jpeg",
+    "jpg": "image/jpeg",
+    "js": "application/javascript",
+    "json": "application/json",
+    "map": "application/json",
+    "mjs": "application/javascript",
+    "mp4": "video/mp4",
+    "otf": "font/otf",
+    "png": "image/png",
+    "svg": "image/svg+xml",
+    "ttf": "font/ttf",
+    "txt": "text/plain",
+    "webm": "video/webm",
+    "webp": "image/webp",
+    "woff": "font/woff",
+    "woff2": "font/woff2",
+    "xml": "application/xml",
+}
+UNKNOWN = "application/octet-stream"
+_TEXT = frozenset(
+    ("application/javascript", "application/json", "application/xml", "image/svg+xml")
+)
+
+
+def mime_of(path: str) -> str:
+    """The media type that a server would give the file."""
+    return _MIMES.get(path.rpartition(".")[2].lower(), UNKNOWN)
+
+
+def is_text(mime: str) -> bool:
+    """Whether a server would compress it."""
+    return mime.startswith("text/") or mime in _TEXT
+
+
+_SAFE = "/!$&'()*+,;=:@~"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFile:
+    """One thing that can be asked for: its URL without the scheme (``//host/path``), and bytes."""
+
+    url: str
+    path: str
+    data: bytes
+
+    @property
+    def mime(self) -> str:
+        """Media type, from the name's ending."""
+        return mime_of(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A split page: its files, the index document first, and a sentence for each cut reference."""
+
+    files: tuple[SiteFile, ...]
+    notes: tuple[str, ...]
+
+
+def split(recipe: Recipe, package: Mapping[str, bytes]) -> Split:
+    """Split the files of ``package`` as ``recipe`` says.
+
+    Raises:
+        ConfigurationError: the recipe does not fit the package; every problem is named.
+    """
+    package = _edited(recipe, package)
+    work = _Work(recipe, package)
+    work.reach(recipe.index, "")
+    for path in recipe.also:
+        if path not in package:
+            work.problems.append(f"recipe.also: the package has no file {path!r}")
+        else:
+            work.reach(path, "", host=recipe.main)
+    while work.waiting:
+        path = work.waiting.popleft()
+        work.contents[path] = _changed(path, package[path], work)
+    if work.problems:
+        raise ConfigurationError([f"{recipe.name}: {problem}" for problem in work.problems])
+    files = tuple(SiteFile(url, path, work.contents[path]) for url, path in work.urls.items())
+    return Split(files, tuple(dict.fromkeys(work.notes)))
+
+
+def host_of(recipe: Recipe, path: str) -> str:
+    """The host that serves ``path``: that of the first rule that matches, else the main one."""
+    if path == recipe.index:
+        return recipe.main
+    return next((r.host for r in recipe.hosts if fnmatchcase(path, r.match)), recipe.main)
+
+
+def url_of(host: str, path: str, query: str = "") -> str:
+    """The URL of a file without its scheme; ``query`` is empty or begins with ``?``."""
+    return f"//{host}/{quote(path, safe=_SAFE)}{query}"
+
+
+@dataclass(slots=True)
+class _Work:
+    """What is known so far; ``urls`` maps each URL to its file, in the order of discovery."""
+
+    recipe: Recipe
+    package: Mapping[str, bytes]
+    urls: dict[str, str] = field(default_factory=dict)
+    contents: dict[str, bytes] = field(default_factory=dict)
+    waiting: deque[str] = field(default_factory=deque)
+    seen: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def reach(self, path: str, query: str, host: str | None = None) -> str:
+        url = url_of(host or host_of(self.recipe, path), path, query)
+        self.urls.setdefault(url, path)
+        if path not in self.seen:
+            self.seen.add(path)
+            self.waiting.append(path)
+        return url
+
+    def change(self, base: str) -> Change:
+        """What becomes of a URL in the file ``base``."""
+
+        def changed(url: str) -> str | None:
+            try:
+                parts = urlsplit(url)
+            except ValueError:
+                self.notes.append(f"{base}: {url!r} is not a URL; cut")
+                return None
+            if parts.netloc or parts.scheme in ("http", "https", "ftp", "file"):
+                self.notes.append(f"{base}: {url} is outside; cut")
+                return None
+            if parts.scheme or not parts.path:
+                return url
+            path = _resolve(base, parts.path)
+            if path not in self.package:
+                self.notes.append(f"{base}: {url} is not in the package; cut")
+                return None
+            before, mark, fragment = url.partition("#")
+            return self.reach(path, before[before.find("?") :] if "?" in before else "") + (
+                mark + fragment
+            )
+
+        return changed
+
+
+def _resolve(base: str, path: str) -> str:
+    """The file of the package that ``path`` means in ``base``; ``..`` stops at the root."""
+    plain = unquote_to_bytes(path.encode(LOSSLESS, "replace")).decode(errors="replace")
+    joined = posixpath.join("/", posixpath.dirname(base), plain)
+    return posixpath.normpath(joined).lstrip("/")
+
+
+def _changed(path: str, data: bytes, work: _Work) -> bytes:
+    change = CHANGED.get(mime_of(path))
+    if change is None:
+        return data
+    try:
+        return change(data.decode(LOSSLESS), work.change(path)).encode(LOSSLESS)
+    except ValueError as error:
+        work.problems.append(f"{path}: {error}")
+        return data
+
+
+def _edited(recipe: Recipe, package: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """The package with the recipe's edits made."""
+    problems = []
+    edited = dict(package)
+    if recipe.index not in edited:
+        problems.append(f"recipe.index: the package has no file {recipe.index!r}")
+    for edit in recipe.edits:
+        found = edited.get(edit.file, b"").count(edit.old.encode())
+        if found != 1:
+            problems.append(
+                f"recipe.edits: {edit.file} holds {edit.old!r} {found} times, expected once"
+            )
+            continue
+        edited[edit.file] = edited[edit.file].replace(edit.old.encode(), edit.new.encode())
+    if problems:
+        raise ConfigurationError([f"{recipe.name}: {problem}" for problem in problems])
+    return edited
+
 
 GZIP_LEVEL = 6  # nginx's and Apache's usual one, and that of the measured sizes
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS

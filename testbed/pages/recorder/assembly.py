@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
+from email.message import Message
 
 from testbed.archive.head import NOT_MODIFIED
-from testbed.pages.coding import CodingError
-from testbed.pages.importing.absent import make_body
-from testbed.pages.importing.headers import clean_headers
-from testbed.pages.importing.notes import Notes as Changes
-from testbed.pages.recorder.cause import Causes
-from testbed.pages.recorder.check import agrees, decode_body
+from testbed.pages.coding import CodingError, decode
+from testbed.pages.exchange import Exchange, How, Recording
+from testbed.pages.importing.bodies import make_body
+from testbed.pages.importing.claim import Notes as Changes
+from testbed.pages.importing.sanitiser import clean_headers
+from testbed.pages.recorder.devtools import Asked, Body, Pairing, Seen, pair
 from testbed.pages.recorder.netlog import NetLog
-from testbed.pages.recorder.notes import Notes
 from testbed.pages.recorder.order import RecordError, RecordOrder
-from testbed.pages.recorder.pairing import Pairing, pair
-from testbed.pages.recorder.seen import Asked, Seen
-from testbed.pages.recorder.shortfall import note_answer, note_body, note_load, note_missing
+from testbed.pages.recorder.shortfall import Notes, note_answer, note_body, note_load, note_missing
 from testbed.pages.recorder.transfer import Transfer
-from testbed.pages.recording.exchange import Exchange, Recording
 
 REFUSED = (
     "kept from an address of this machine or its network, which --allow-private HOST lets it reach"
@@ -164,3 +162,102 @@ def _check(notes: Notes, transfer: Transfer, asked: Asked | None) -> int | None:
             transfer.url,
         )
     return len(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """``initiator`` is the URL of a recorded exchange, or ``None``."""
+
+    how: How
+    initiator: str | None
+
+
+class Causes:
+    """Answers for one load.
+
+    Args:
+        seen: the load.
+        urls: URLs of all recorded exchanges.
+        sheets: those of them that are style sheets.
+    """
+
+    def __init__(self, seen: Seen, urls: Collection[str], sheets: Collection[str]) -> None:
+        self._seen, self._urls, self._sheets = seen, urls, sheets
+        self._by_id: dict[str, Asked] = {one.id: one for one in reversed(seen.asked)}
+        # Before a redirect of the browser's own (HSTS) there is nothing on the wire.
+        self._documents = _documents(seen.asked)
+
+    def of(self, transfer: Transfer, asked: Asked | None) -> Cause:
+        """Why this request was made."""
+        if asked is None:  # a worker's, or the browser's own: the page that it names is all we know
+            named = [v for key, v in transfer.request_headers if key.lower() == "referer"]
+            return Cause("other", self._known(*named))
+        if asked.redirected_from in self._urls:
+            return Cause("redirect", asked.redirected_from)
+        if asked.preflight_of and asked.preflight_of in self._by_id:
+            return self._of(self._by_id[asked.preflight_of])
+        return self._of(asked)
+
+    def _of(self, asked: Asked) -> Cause:
+        if asked.type == "Document" and asked.frame not in (None, self._seen.main_frame):
+            parent = self._seen.frames.get(asked.frame or "", "")
+            return Cause("frame", self._known(asked.initiator, self._documents.get(parent)))
+        initiator = self._known(asked.initiator, asked.document)
+        if asked.kind == "script":
+            return Cause("script", initiator)
+        if asked.kind == "parser":
+            return Cause("css" if initiator in self._sheets else "parser", initiator)
+        return Cause("other", initiator)
+
+    def _known(self, *urls: str | None) -> str | None:
+        return next((url for url in urls if url is not None and url in self._urls), None)
+
+
+def _documents(asked: Sequence[Asked]) -> dict[str, str]:
+    """The last document of each frame."""
+    return {one.frame: one.url for one in asked if one.type == "Document" and one.frame}
+
+
+MOST_DECODED_BYTES = 1 << 28
+# What browsers take a text for that does not say (WHATWG Encoding).
+_FALLBACKS = ("utf-8", "windows-1252")
+
+
+def decode_body(transfer: Transfer) -> bytes:
+    """The body without its content coding.
+
+    Raises:
+        CodingError: it does not decode, or the browser did not keep it.
+    """
+    if transfer.body is None:
+        raise CodingError("the body was not kept")
+    return decode(transfer.body, transfer.header("content-encoding"), MOST_DECODED_BYTES)
+
+
+def agrees(data: bytes, content_type: str, seen: Body) -> bool:
+    """Whether ``data``, decoded, is what the browser showed as ``seen``."""
+    if not seen.text:
+        return hashlib.sha256(data).hexdigest() == seen.sha256
+    return any(
+        hashlib.sha256(text).hexdigest() == seen.sha256 for text in _texts(data, content_type)
+    )
+
+
+def _texts(data: bytes, content_type: str) -> Iterator[bytes]:
+    """What ``data`` may be as UTF-8: the protocol gives texts as the browser understood them."""
+    yield data
+    for name in dict.fromkeys((*_charsets(data, content_type), *_FALLBACKS)):
+        try:
+            text = data.decode(name, "replace")
+        except LookupError:
+            continue
+        yield text.removeprefix("\ufeff").encode("utf-8", "replace")
+
+
+def _charsets(data: bytes, content_type: str) -> Iterator[str]:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        yield "utf-16"
+    message = Message()
+    message["Content-Type"] = content_type
+    if charset := message.get_content_charset():
+        yield charset

@@ -1,4 +1,4 @@
-"""Reads the browser's network log: for each request the heads and the bytes as transferred.
+"""The browser's network log: for each request the heads and the bytes as transferred.
 
 Source: Chromium, net/log/net_log_event_type_list.h.  ``URL_REQUEST_JOB_BYTES_READ`` has bytes
 before content decoding and exists only where there is something to decode, otherwise
@@ -16,10 +16,9 @@ from typing import IO, Any
 from urllib.parse import unquote_to_bytes
 
 from testbed.archive.head import NOT_MODIFIED
+from testbed.pages.exchange import Headers, HttpProtocol
 from testbed.pages.recorder.order import RecordError
-from testbed.pages.recorder.sockets import Sockets
-from testbed.pages.recorder.transfer import Transfer, plain_url
-from testbed.pages.recording.exchange import Headers, HttpProtocol
+from testbed.pages.recorder.transfer import Sockets, Transfer, plain_url
 
 MOST_BODY_BYTES = 1 << 30
 # One event has at most one read of a socket or body, and there is one line with all constants.

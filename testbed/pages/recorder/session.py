@@ -26,14 +26,13 @@ from testbed.client.chromium.browser import (
     sandbox_obstacle,
 )
 from testbed.client.process import read_tail
-from testbed.pages.recorder import guard
-from testbed.pages.recorder.account import Account, choose_account, choose_scratch
+from testbed.pages.exchange import Recording
+from testbed.pages.recorder import confinement
 from testbed.pages.recorder.assembly import assemble
-from testbed.pages.recorder.failure import describe_failure
+from testbed.pages.recorder.confinement import Account, choose_account, choose_scratch
+from testbed.pages.recorder.devtools import parse_seen
 from testbed.pages.recorder.netlog import read_netlog
 from testbed.pages.recorder.order import RecordError, RecordOrder
-from testbed.pages.recorder.seen import parse_seen
-from testbed.pages.recording.exchange import Recording
 
 _log = messages.logger(__name__)
 Tell = Callable[[str], None]
@@ -62,11 +61,14 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
     """
     if order.problems:
         raise ConfigurationError(list(order.problems))
-    driver, library = places.built_part("js") / DRIVER, places.built_part("native") / guard.LIBRARY
+    driver, library = (
+        places.built_part("js") / DRIVER,
+        places.built_part("native") / confinement.LIBRARY,
+    )
     for part in (driver, library):
         if not os.access(part, os.R_OK):
             raise MissingError(f"{part} is missing: it has not been built; run ./run.sh")
-    reach = guard.find_reach(order)
+    reach = confinement.find_reach(order)
     browser, node = find_browser(), find_node()
     scratch = choose_scratch(scratch)
     account = choose_account(scratch / "any", browser, node)
@@ -77,14 +79,14 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
         shutil.copyfile(driver, folder / "record.cjs")
         (folder / "profile").mkdir()
         mark = secrets.token_hex(16)
-        shutil.copyfile(library, folder / guard.LIBRARY)
+        shutil.copyfile(library, folder / confinement.LIBRARY)
         _write_order(order, reach, folder, browser, account, mark)
         account.own(folder)
         _drive((*account.prefix, str(node), str(folder / "record.cjs")), order, folder, tell)
         tell("reading the browser's network log")
         seen = parse_seen(json.loads((folder / "seen.json").read_bytes()))
         log = read_netlog(folder / "net.json", mark)
-        refused = guard.read_refused(folder / GUARD_LOG)
+        refused = confinement.read_refused(folder / GUARD_LOG)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return assemble(order, seen, log, refused, datetime.now(UTC).date())
@@ -115,7 +117,7 @@ def _read_authority(order: RecordOrder) -> str | None:
 
 def _write_order(
     order: RecordOrder,
-    reach: guard.Reach,
+    reach: confinement.Reach,
     folder: Path,
     browser: Path,
     account: Account,
@@ -128,7 +130,7 @@ def _write_order(
         "profile": str(folder / "profile"),
         "environment": _environment(folder)
         | {"DBUS_SESSION_BUS_ADDRESS": nowhere, "DBUS_SYSTEM_BUS_ADDRESS": nowhere}
-        | {"LD_PRELOAD": str(folder / guard.LIBRARY), "GUARD_LOG": str(folder / GUARD_LOG)}
+        | {"LD_PRELOAD": str(folder / confinement.LIBRARY), "GUARD_LOG": str(folder / GUARD_LOG)}
         | {"GUARD_ALLOW": ",".join(reach.ends)},
         "guard_log": str(folder / GUARD_LOG),
         "sandbox": sandbox_obstacle(account.user) is None,
@@ -230,3 +232,33 @@ def _follow(
     finally:
         os.close(ending)
     return False
+
+
+_REMEDIES = {
+    "ERR_NAME_NOT_RESOLVED": "no such host; check its name, or your network",
+    "ERR_INTERNET_DISCONNECTED": "there is no network",
+    "ERR_ADDRESS_UNREACHABLE": "the host cannot be reached; check your network",
+    "ERR_CONNECTION_REFUSED": "nothing listens there; check host and port",
+    "ERR_CONNECTION_TIMED_OUT": "the host does not answer; check host and port",
+    "ERR_EMPTY_RESPONSE": "the server closed the connection without an answer",
+    "ERR_CONNECTION_RESET": "the server closed the connection",
+    "ERR_SSL_PROTOCOL_ERROR": "the server does not speak TLS there; try http://",
+    "ERR_INVALID_RESPONSE": "the server does not speak HTTP there",
+    "ERR_INVALID_HTTP_RESPONSE": "the server does not speak plain HTTP there; try https://",
+    "ERR_TOO_MANY_REDIRECTS": "it redirects without an end",
+    "ERR_UNSAFE_PORT": "browsers refuse this port; use another",
+    "ERR_ABORTED": "it is no page but a download, or has no content",
+    "ERR_NETWORK_ACCESS_DENIED": "it is, or leads to, an address of this machine or its network; "
+    "--allow-private HOST lets it",
+    "the browser ended": "something else stopped it, or it ran out of memory",
+    "the page crashed": "it may need more memory than there is",
+}
+_DISTRUSTED = "its certificate is not trusted; --spki FILE trusts an authority of your own"
+
+
+def describe_failure(said: str) -> str:
+    """A sentence of the browser's words ``said``, such as ``net::ERR_FAILED at http://x.test/``."""
+    reason = said.partition(" at ")[0]
+    name = reason.removeprefix("net::")
+    remedy = _DISTRUSTED if name.startswith("ERR_CERT_") else _REMEDIES.get(name)
+    return f"the browser could not load it: {reason}" + (f" ({remedy})" if remedy else "")

@@ -10,12 +10,8 @@ from dataclasses import dataclass
 
 from testbed.base.errors import ConfigurationError
 from testbed.pages.synthesis.discovery import Discovery
-from testbed.pages.synthesis.document import document_template
-from testbed.pages.synthesis.gif import make_gif
-from testbed.pages.synthesis.jpeg import make_jpeg
-from testbed.pages.synthesis.png import make_png
-from testbed.pages.synthesis.script import script_template
-from testbed.pages.synthesis.stylesheet import stylesheet_template
+from testbed.pages.synthesis.markup import document_template, script_template, stylesheet_template
+from testbed.pages.synthesis.media import make_gif, make_jpeg, make_png
 from testbed.pages.synthesis.text import (
     BLOCK,
     HTML,
@@ -30,7 +26,7 @@ from testbed.pages.synthesis.text import (
     write_gzipped,
     write_identity,
 )
-from testbed.pages.table.resources import MIN_HEADER_BYTES, REDIRECTS, Row
+from testbed.pages.table import MIN_HEADER_BYTES, REDIRECTS, Row
 
 _MOST_ROUNDS = 200
 _IMAGES: dict[str, Callable[[int, bytes], bytes]] = {
@@ -40,8 +36,8 @@ _IMAGES: dict[str, Callable[[int, bytes], bytes]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
-    """One row with the response that was made for it; over h2 no head has an exact size."""
+class SynthesisedResponse:
+    """The response that was made for one row; over h2 no head has an exact size."""
 
     row: Row
     headers_size: int | None
@@ -58,10 +54,10 @@ class _Fit:
 
 @dataclass(frozen=True, slots=True)
 class Synthesis:
-    """A whole page: how its objects are found and what their responses are."""
+    """A whole page: how its objects are found, and their responses in the order of the rows."""
 
     discovery: Discovery
-    exchanges: tuple[Exchange, ...]
+    responses: tuple[SynthesisedResponse, ...]
 
 
 def synthesise(name: str, title: str, rows: Sequence[Row]) -> Synthesis:
@@ -71,7 +67,7 @@ def synthesise(name: str, title: str, rows: Sequence[Row]) -> Synthesis:
         ConfigurationError: the page's own document is too small for what it must ask for.
     """
     page = discover(name, title, rows)
-    return Synthesis(page, tuple(_exchange(page, row, name, title) for row in rows))
+    return Synthesis(page, tuple(_response(page, row, name, title) for row in rows))
 
 
 def discover(name: str, title: str, rows: Sequence[Row]) -> Discovery:
@@ -103,10 +99,10 @@ def discover(name: str, title: str, rows: Sequence[Row]) -> Discovery:
     )  # fmt: skip
 
 
-def _exchange(page: Discovery, row: Row, name: str, title: str) -> Exchange:
+def _response(page: Discovery, row: Row, name: str, title: str) -> SynthesisedResponse:
     body = _body(page, row, f"{name}/{row.id}", title)
     head = None if row.protocol == "h2" else row.transfer_bytes - len(body.data)
-    return Exchange(row, head, body)
+    return SynthesisedResponse(row, head, body)
 
 
 def _body(page: Discovery, row: Row, seed: str, title: str) -> Body:

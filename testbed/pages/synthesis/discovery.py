@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.table.resources import DOCUMENT_TYPES, REDIRECTS, Row
+from testbed.pages.table import DOCUMENT_TYPES, REDIRECTS, Row
 
 Role = Literal["document", "style", "script", "data", "image"]
 

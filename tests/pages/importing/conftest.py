@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from testbed.pages.exchange import Recording
 from testbed.pages.importing.reading import read_recording
 from testbed.pages.importing.writing import Manner, write_page
-from testbed.pages.recording.exchange import Recording
 from testbed.pages.verify import verify_archive
 
 Import = Callable[..., Recording]

@@ -10,7 +10,7 @@ import pytest
 
 from testbed.base import proc
 from testbed.client.chromium.browser import find_browser
-from testbed.pages.importing.font import make_font
+from testbed.pages.synthesis.media import make_font
 from testbed.pages.synthesis.text import filler
 
 pytestmark = pytest.mark.browser

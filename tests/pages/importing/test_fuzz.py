@@ -17,7 +17,7 @@ from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import ConfigurationError
 from testbed.pages.importing.reading import read_recording
 from testbed.pages.importing.writing import Manner, write_page
-from testbed.pages.table.resources import read_table
+from testbed.pages.table import read_table
 from testbed.pages.verify import verify_archive
 from testbed.server.listeners import lab_listeners
 from testbed.server.nginx import ServerOptions, configuration

@@ -11,11 +11,10 @@ import pytest
 
 from testbed.archive.reading import Archive, Entry, read_archive
 from testbed.pages.build import build_page
-from testbed.pages.export import TRANSFERRED, export_har
+from testbed.pages.exchange import Recording
+from testbed.pages.har import TRANSFERRED, export_har, write_archive
 from testbed.pages.importing.reading import read_recording
 from testbed.pages.importing.writing import Manner, write_page
-from testbed.pages.recording.exchange import Recording
-from testbed.pages.recording.writer import write_archive
 from tests.pages.conftest import NAMES
 from tests.pages.recordings import ROOT_URL, make_exchange, make_recording
 

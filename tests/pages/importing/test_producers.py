@@ -13,9 +13,9 @@ import pytest
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
 from testbed.pages.coding import decode
+from testbed.pages.exchange import Recording
 from testbed.pages.importing.reading import read_recording
 from testbed.pages.importing.writing import Manner, write_page
-from testbed.pages.recording.exchange import Recording
 from testbed.pages.verify import verify_archive
 from tests.pages.importing import producers
 from tests.pages.importing.producers import FURTHER, KNOWN, Producer

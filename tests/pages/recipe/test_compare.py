@@ -8,9 +8,9 @@ from datetime import date
 import pytest
 
 from testbed.model import Replay, Substitution
-from testbed.pages.recipe.canonical import make_canonical
+from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.recipe.build import make_canonical
 from testbed.pages.recipe.compare import Comparison, compare
-from testbed.pages.recording.exchange import Exchange, Recording
 
 ROOT = "http://www.x.test/index.html"
 HTML = b'<link rel=stylesheet href="/a.css"><img src="/1.gif"><img src="/2.gif">'

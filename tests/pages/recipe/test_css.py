@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.pages.recipe.css import change_css, unescape_css
+from testbed.pages.recipe.references import change_css, unescape_css
 
 
 def urls(text: str) -> list[str]:

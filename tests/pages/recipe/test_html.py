@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.pages.recipe.html import change_html
+from testbed.pages.recipe.references import change_html
 
 
 def urls(text: str) -> list[str]:

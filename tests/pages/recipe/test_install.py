@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import MissingError
-from testbed.pages.recipe.debian import Pinned, choose_version
 from testbed.pages.recipe.description import Recipe, read_recipe
-from testbed.pages.recipe.install import find_installed, install, read_package
-from testbed.pages.recipe.npm import npm_integrity
+from testbed.pages.recipe.packages import (
+    Pinned,
+    choose_version,
+    find_installed,
+    install,
+    npm_integrity,
+    read_package,
+)
 from tests.pages.recipe.recipes import FILES, TABLE, tarball, write_page
 
 PINNED = Pinned("p", "1.0-1", "0" * 64, "bookworm", newest=False)

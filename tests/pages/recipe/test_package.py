@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.recipe.package import read_files
+from testbed.pages.recipe.packages import read_files
 from tests.pages.recipe.recipes import FILES, tarball
 
 

@@ -17,14 +17,14 @@ from testbed.base import places
 from testbed.base.errors import ConfigurationError
 from testbed.model import Replay
 from testbed.pages.catalogue import list_pages, read_kind
+from testbed.pages.exchange import Recording
+from testbed.pages.har import write_archive
 from testbed.pages.recipe import build, build_recipe
-from testbed.pages.recipe.canonical import make_canonical
+from testbed.pages.recipe.build import make_canonical
 from testbed.pages.recipe.compare import compare, load_twice
 from testbed.pages.recipe.description import read_recipe
-from testbed.pages.recipe.install import install, read_package
-from testbed.pages.recipe.split import split
-from testbed.pages.recording.exchange import Recording
-from testbed.pages.recording.writer import write_archive
+from testbed.pages.recipe.packages import install, read_package
+from testbed.pages.recipe.site import split
 from testbed.pages.verify import verify_archive
 
 RECIPES = [folder for folder in list_pages(places.PAGES) if read_kind(folder) == "recipe"]

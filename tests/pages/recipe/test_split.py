@@ -9,8 +9,7 @@ import pytest
 
 from testbed.base.errors import ConfigurationError
 from testbed.pages.recipe.description import Recipe, read_recipe
-from testbed.pages.recipe.site import make_site
-from testbed.pages.recipe.split import Split, split
+from testbed.pages.recipe.site import Split, make_site, split
 from tests.pages.recipe.recipes import FILES, TABLE, write_page
 
 PACKAGE = {n.removeprefix("package/"): d for n, d in FILES.items() if n.startswith("package/")}

@@ -9,8 +9,8 @@ from tempfile import mkdtemp
 
 import pytest
 
+from testbed.pages.exchange import Recording
 from testbed.pages.recorder import RecordOrder, record
-from testbed.pages.recording.exchange import Recording
 from tests.pages.recorder.site import WWW, Site, make_site, serving
 
 Record = Callable[..., Recording]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from testbed.pages.synthesis.png import make_png
+from testbed.pages.synthesis.media import make_png
 
 GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # of every WebSocket
 WWW, STATIC, API = "http://www.site.test", "http://static.site.test", "http://api.other.test"

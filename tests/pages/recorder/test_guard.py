@@ -17,7 +17,7 @@ from testbed.base import places, proc
 from testbed.base.errors import ConfigurationError
 from testbed.base.sources import PACKAGE
 from testbed.pages.recorder import RecordError, RecordOrder, record
-from testbed.pages.recorder.guard import find_reach, read_refused
+from testbed.pages.recorder.confinement import find_reach, read_refused
 from tests.pages.recorder.site import Answer, Site, serving, typed
 
 REFUSED = [

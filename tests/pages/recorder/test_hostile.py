@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from testbed.pages.exchange import Recording
 from testbed.pages.recorder import RecordError, RecordOrder, record, session
-from testbed.pages.recorder.account import choose_scratch
-from testbed.pages.recorder.failure import describe_failure
-from testbed.pages.recording.exchange import Recording
+from testbed.pages.recorder.confinement import choose_scratch
+from testbed.pages.recorder.session import describe_failure
 from tests.pages.recorder.site import WWW, Answer, Site, serving, typed
 
 

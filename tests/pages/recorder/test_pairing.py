@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from testbed.pages.recorder.pairing import pair
-from testbed.pages.recorder.seen import Asked
+from testbed.pages.recorder.devtools import Asked, pair
 from testbed.pages.recorder.transfer import Transfer
 
 URL = "http://www.site.test/a"

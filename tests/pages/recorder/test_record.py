@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from testbed.pages.exchange import Exchange, Recording
 from testbed.pages.recorder import RecordError, RecordOrder, record
-from testbed.pages.recording.exchange import Exchange, Recording
 from tests.pages.recorder.site import API, STATIC, WWW, Site, serving, typed
 
 pytestmark = pytest.mark.browser

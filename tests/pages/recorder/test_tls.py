@@ -14,8 +14,8 @@ import pytest
 
 from testbed.base import proc
 from testbed.pages.authority import make_authority
+from testbed.pages.exchange import Exchange, Recording
 from testbed.pages.recorder import RecordOrder, record
-from testbed.pages.recording.exchange import Exchange, Recording
 
 pytestmark = pytest.mark.browser
 

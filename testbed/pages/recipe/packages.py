@@ -1,0 +1,303 @@
+"""Packages of npm and Debian: from the cache, else from their registry, verified, never unpacked.
+
+Files are read into memory, so no name in an archive can lead anywhere, no link can point out of
+it, and no script of the package runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import posixpath
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from testbed.base import proc
+from testbed.base.debian import private_apt
+from testbed.base.errors import ConfigurationError, MissingError
+from testbed.pages.recipe.description import Recipe
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A package on disk; ``checksum`` as in the recipe, ``version`` perhaps not the pinned one."""
+
+    archive: Path
+    version: str
+    checksum: str
+
+
+def find_installed(recipe: Recipe, cache: Path) -> Installed | None:
+    """The package in the cache, whole and as pinned; else the newer one that a run settled on.
+
+    Only ``when_gone = "newest"`` ever leaves another one than the pinned there.
+    """
+    found = []
+    for archive in sorted(_shelf(recipe, cache).glob("[!.]*/*")):
+        version = archive.parent.name
+        checksum = _checksum(recipe, archive)
+        if version == recipe.version:
+            if checksum == recipe.checksum:
+                return Installed(archive, version, checksum)
+        elif recipe.when_gone == "newest":
+            found.append(Installed(archive, version, checksum))
+    return found[0] if found else None
+
+
+def install(recipe: Recipe, cache: Path, tell: Tell) -> Installed:
+    """Have the package in the cache.
+
+    Raises:
+        MissingError: it is not to be had; the message has the remedy.
+        CommandError: a registry's client failed.
+    """
+    found = find_installed(recipe, cache)
+    if found is not None:
+        return found
+    shelf = _shelf(recipe, cache)
+    shelf.mkdir(parents=True, exist_ok=True)
+    tell(f"fetching {recipe.package} {recipe.version} from {recipe.registry}")
+    with tempfile.TemporaryDirectory(dir=shelf, prefix=".fetch-") as folder:
+        scratch = Path(folder)
+        if recipe.registry == "npm":
+            version = recipe.version
+            archive = fetch_npm(recipe.package, version, recipe.checksum, scratch)
+        else:
+            archive, version = fetch_debian(_pinned(recipe), scratch)
+            if version != recipe.version:
+                tell(f"{recipe.package} {recipe.version} is gone from Debian; taking {version}, "
+                     'as when_gone = "newest" says')  # fmt: skip
+        place = shelf / version
+        place.mkdir(exist_ok=True)
+        archive.replace(place / archive.name)
+    installed = find_installed(recipe, cache)
+    if installed is None:
+        raise MissingError(f"{shelf}: {recipe.package} vanished while it was stored; try again")
+    return installed
+
+
+def read_package(recipe: Recipe, installed: Installed) -> dict[str, bytes]:
+    """The package's files below the recipe's root.
+
+    Raises:
+        ConfigurationError: there are none.
+        CommandError: it is no package.
+    """
+    if recipe.registry == "npm":
+        return read_files(installed.archive, recipe.root)
+    with opened_debian(installed.archive) as tar:
+        return read_files(tar, recipe.root)
+
+
+def _shelf(recipe: Recipe, cache: Path) -> Path:
+    return cache / "packages" / recipe.registry / recipe.package.replace("/", "+")
+
+
+def _checksum(recipe: Recipe, archive: Path) -> str:
+    if recipe.registry == "npm":
+        return npm_integrity(archive)
+    return f"sha256-{debian_sha256(archive)}"
+
+
+def _pinned(recipe: Recipe) -> Pinned:
+    return Pinned(
+        recipe.package,
+        recipe.version,
+        recipe.checksum.removeprefix("sha256-"),
+        recipe.suite,
+        newest=recipe.when_gone == "newest",
+    )
+
+
+_NPM_S = 300.0
+
+
+def fetch_npm(package: str, version: str, integrity: str, scratch: Path) -> Path:
+    """Download the tarball of a package into ``scratch`` and verify it.
+
+    Raises:
+        MissingError: npm is missing, cannot get it, or what came is not what is pinned.
+    """
+    wanted = f"{package}@{version}"
+    try:
+        proc.run(
+            ["npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", str(scratch),
+             wanted],
+            timeout_s=_NPM_S, cwd=scratch,
+        )  # fmt: skip
+    except proc.CommandError as error:
+        raise MissingError(
+            f"npm cannot fetch {wanted}: {error}; is the registry reachable? "
+            f"`npm view {wanted} dist.integrity` must answer"
+        ) from None
+    (tarball,) = scratch.glob("*.tgz")
+    came = npm_integrity(tarball)
+    if came != integrity:
+        raise MissingError(
+            f"{wanted}: the registry gave {came}, the recipe pins {integrity}; it is not used"
+        )
+    return tarball
+
+
+def npm_integrity(tarball: Path) -> str:
+    """The checksum of a file as npm writes it (Subresource Integrity)."""
+    with tarball.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha512").digest()
+    return f"sha512-{base64.b64encode(digest).decode()}"
+
+
+_UNPACK_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A package version, where to look for it, and whether a newer one will do."""
+
+    package: str
+    version: str
+    sha256: str
+    suite: str
+    newest: bool
+
+
+def fetch_debian(pinned: Pinned, scratch: Path) -> tuple[Path, str]:
+    """Download a package into ``scratch``; return the file and its version.
+
+    Raises:
+        MissingError: the version is gone, or what came is not what is pinned.
+        CommandError: apt failed.
+    """
+    apt = private_apt(pinned.suite, scratch)
+    version = choose_version(pinned, apt.offered(pinned.package))
+    package = apt.download(pinned.package, version)
+    came = debian_sha256(package)
+    if version == pinned.version and came != pinned.sha256:
+        raise MissingError(
+            f"{pinned.package} {version} has SHA-256 {came}, the recipe pins {pinned.sha256}; "
+            "it is not used"
+        )
+    return package, version
+
+
+def choose_version(pinned: Pinned, offered: list[str]) -> str:
+    """Which of the versions ``offered`` (newest first) to take.
+
+    Raises:
+        MissingError: the pinned one is gone, and the recipe does not allow another.
+    """
+    if pinned.version in offered:
+        return pinned.version
+    if pinned.newest and offered:
+        return offered[0]
+    ways = ["set recipe.version and recipe.sha256 to an offered one"] if offered else []
+    ways += ['set recipe.when_gone to "newest"'] if not pinned.newest else []
+    raise MissingError(
+        f"{pinned.package} {pinned.version} is no longer in Debian's suite {pinned.suite} "
+        f"(offered: {', '.join(offered) or 'nothing'}); {', or '.join(ways) or 'correct the name'}"
+    )
+
+
+def debian_sha256(package: Path) -> str:
+    """SHA-256 hex of a file."""
+    with package.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def opened_debian(package: Path) -> Iterator[IO[bytes]]:
+    """The tar archive of a package's files (dpkg-deb(1)), as a file to read from.
+
+    Raises:
+        CommandError: it is no Debian package.
+    """
+    with TemporaryFile() as tar:
+        argv = ["dpkg-deb", "--fsys-tarfile", str(package)]
+        with proc.started(argv, stdout=tar) as child:
+            status = child.wait(_UNPACK_S)
+        if status != 0:
+            raise proc.CommandError(f"`{' '.join(argv)}` ended with status {status}")
+        tar.seek(0)
+        yield tar
+
+
+MAX_BYTES = 512 * 1024 * 1024
+_MAX_LINKS = 8
+
+
+def read_files(tar: Path | IO[bytes], root: str, limit: int = MAX_BYTES) -> dict[str, bytes]:
+    """The files below the folder ``root`` of an archive (perhaps gzipped), by their path in it.
+
+    A symbolic link to a file of the same package counts as that file.
+
+    Raises:
+        ConfigurationError: no archive, no such folder, or more than ``limit`` bytes of files.
+    """
+    found = _Found(_inside(root) + "/", limit)
+    try:
+        opened = {"name": tar} if isinstance(tar, Path) else {"fileobj": tar}
+        with tarfile.open(mode="r:*", **opened) as archive:
+            for member in archive:
+                found.take(archive, member)
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise ConfigurationError([f"{tar}: not a readable tar archive: {error}"]) from None
+    if found.size > limit:
+        raise ConfigurationError(
+            [f"{tar}: more than {limit} bytes of files below {root!r}; choose a smaller `root`"]
+        )
+    files = found.result()
+    if not files:
+        raise ConfigurationError([f"{tar}: has no files below {root!r}; correct recipe.root"])
+    return files
+
+
+class _Found:
+    """What was read so far; nothing more is once there are more than ``limit`` bytes."""
+
+    def __init__(self, prefix: str, limit: int) -> None:
+        self._prefix, self._limit = prefix, limit
+        self._files: dict[str, bytes] = {}
+        self._links: dict[str, str] = {}
+        self.size = 0
+
+    def take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        name = _inside(member.name)
+        if not name.startswith(self._prefix):
+            return
+        if member.issym():
+            target = posixpath.join(posixpath.dirname(name), member.linkname)
+            self._links[name] = _inside(target)
+        elif member.islnk():
+            self._links[name] = _inside(member.linkname)
+        elif member.isfile():
+            self.size += member.size
+            content = archive.extractfile(member) if self.size <= self._limit else None
+            self._files[name] = content.read() if content else b""
+
+    def result(self) -> dict[str, bytes]:
+        files = dict(self._files)
+        for name in self._links:
+            target = _follow(name, self._links)
+            if target in self._files:
+                files[name] = self._files[target]
+        return {name.removeprefix(self._prefix): data for name, data in files.items()}
+
+
+def _inside(name: str) -> str:
+    """``name`` as an absolute path of the archive: as many ``..`` as there may be stay inside."""
+    return posixpath.normpath(posixpath.join("/", name)).replace("//", "/").rstrip("/")
+
+
+def _follow(name: str, links: dict[str, str]) -> str:
+    for _ in range(_MAX_LINKS):
+        if name not in links:
+            break
+        name = links[name]
+    return name

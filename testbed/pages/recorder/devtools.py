@@ -1,0 +1,201 @@
+"""Requests as the browser's DevTools protocol reports them, and which of the network log each one is.
+
+The report is written by ``driver/record.mjs``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.pages.recorder.order import RecordError
+from testbed.pages.recorder.transfer import Transfer, plain_url
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Digest and size of a body as scripts see it; ``text`` was converted to UTF-8."""
+
+    sha256: str
+    size: int
+    text: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request that a page, a frame or a worker made.
+
+    Times are the browser's monotonic clock: when it was asked for, when the network stack took
+    it, when it ended.  ``source`` says who answered: network, memory cache, disk cache, prefetch
+    cache or service worker.  ``initiator`` is the URL of a document, style sheet or script.
+    """
+
+    id: str
+    url: str
+    method: str
+    type: str
+    frame: str | None
+    document: str | None
+    redirected_from: str | None
+    kind: str
+    initiator: str | None
+    preflight_of: str | None
+    sent_s: float
+    started_s: float | None
+    ended_s: float | None
+    status: int
+    source: str
+    error: str | None
+    cancelled: bool
+    body: Body | None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One load; ``frames`` maps each frame to its parent.
+
+    ``plt_ms`` is the page's own PLT, ``None`` when it did not answer after its load event;
+    ``dialogs`` has the kind of each dialog that it opened and the driver accepted.
+    """
+
+    browser: str
+    title: str
+    main_frame: str
+    start_s: float
+    load_s: float
+    plt_ms: float | None
+    scrolled: bool | None
+    quiet: bool
+    asked: tuple[Asked, ...]
+    frames: dict[str, str]
+    sockets: tuple[str, ...]
+    targets: tuple[tuple[str, str], ...]
+    dialogs: tuple[str, ...]
+
+
+def parse_seen(value: dict[str, Any]) -> Seen:
+    """The driver's result.
+
+    Raises:
+        RecordError: the driver and this module do not belong together.
+    """
+    try:
+        return Seen(
+            browser=value["browser"],
+            title=value["title"],
+            main_frame=value["main_frame"],
+            start_s=value["start_s"],
+            load_s=value["load_s"],
+            plt_ms=value["plt_ms"],
+            scrolled=value["scrolled"],
+            quiet=value["quiet"],
+            asked=tuple(_parse_asked(item) for item in value["requests"]),
+            frames=value["frames"],
+            sockets=tuple(value["sockets"]),
+            targets=tuple((item["type"], item["url"]) for item in value["targets"]),
+            dialogs=tuple(value["dialogs"]),
+        )
+    except KeyError as error:
+        raise RecordError(
+            f"the browser driver's result has no {error}: it was built from other sources; "
+            "start with ./run.sh, which builds it anew"
+        ) from None
+
+
+def _parse_asked(item: dict[str, Any]) -> Asked:
+    initiator = item["initiator"]
+    return Asked(
+        id=item["id"],
+        url=plain_url(item["url"]),
+        method=item["method"],
+        type=item["type"],
+        frame=item["frame"],
+        # A document is its own.
+        document=None if item["type"] == "Document" else _plain(item["document"]),
+        redirected_from=_plain(item["redirected_from"]),
+        kind=initiator["type"],
+        initiator=_plain(initiator["url"]),
+        preflight_of=initiator["preflight_of"],
+        sent_s=item["sent_s"],
+        started_s=item["started_s"],
+        ended_s=item["ended_s"],
+        status=item["status"],
+        source=item["source"],
+        error=item["error"],
+        cancelled=item["cancelled"],
+        body=Body(**item["body"]) if item["body"] else None,
+    )
+
+
+def _plain(url: str | None) -> str | None:
+    return plain_url(url) if url and url.startswith(("http://", "https://")) else None
+
+
+# The log has whole milliseconds.
+SAME_S = 0.0025
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """``pairs`` in the order of ``transfers``; ``alone`` are requests that reached no network."""
+
+    pairs: tuple[tuple[Transfer, Asked | None], ...]
+    alone: tuple[Asked, ...]
+
+
+def pair(transfers: Sequence[Transfer], asked: Sequence[Asked]) -> Pairing:
+    """Pair by method and URL, and among equal ones by the time at which the network took them.
+
+    A request without a response has no such time; it gets what is left, in order.
+    """
+    found: dict[int, Asked] = {}
+    rest: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, transfer in enumerate(transfers):
+        rest[transfer.method, transfer.url].append(place)
+    late, alone = [], []
+    for one in asked:
+        if one.source in ("memory cache", "service worker"):
+            alone.append(one)
+        elif one.started_s is None:
+            late.append(one)
+        else:
+            index = _nearest(transfers, rest[one.method, one.url], one.started_s)
+            if index is None:
+                late.append(one)
+            else:
+                found[index] = one
+    for one in late:
+        index = _first(transfers, rest[one.method, one.url], one.sent_s)
+        if index is None:
+            alone.append(one)
+        else:
+            found[index] = one
+    pairs = tuple((transfer, found.get(index)) for index, transfer in enumerate(transfers))
+    return Pairing(pairs, tuple(alone))
+
+
+def _nearest(transfers: Sequence[Transfer], open_: list[int], started_s: float) -> int | None:
+    """Take the one that started at this time, if there is one."""
+
+    def distance(index: int) -> tuple[float, bool]:
+        # What a cache answered may have started in the same millisecond.
+        return abs(transfers[index].start_s - started_s), transfers[index].position is None
+
+    near = [index for index in open_ if distance(index)[0] <= SAME_S]
+    if not near:
+        return None
+    best = min(near, key=distance)
+    open_.remove(best)
+    return best
+
+
+def _first(transfers: Sequence[Transfer], open_: list[int], sent_s: float) -> int | None:
+    """Take the first one that started later, rather one that left the browser."""
+    later = [index for index in open_ if transfers[index].start_s >= sent_s - SAME_S]
+    if not later:
+        return None
+    best = min(later, key=lambda index: (transfers[index].position is None, index))
+    open_.remove(best)
+    return best

@@ -1,1 +1,0 @@
-"""Recorded exchanges of one page load: in memory, without secrets, as a HAR file."""

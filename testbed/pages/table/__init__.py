@@ -1,1 +1,0 @@
-"""Resource tables: one row for each exchange of a page, no contents."""
