@@ -18,7 +18,7 @@ import brotli  # type: ignore[import-untyped]
 from bench.result import Result, judge
 from bench.work import Work
 from testbed.base import proc
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 
 REQUESTS = 500

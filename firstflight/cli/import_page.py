@@ -11,7 +11,7 @@ from firstflight.cli.written import tell_page
 from testbed.base import places
 from testbed.base.errors import EXIT_OK
 from testbed.pages.catalogue import name_page
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from testbed.base.units import format_bytes, format_count
-from testbed.pages.importing.claim import printable
+from testbed.pages.importing.notes import printable
 from testbed.pages.importing.writing import Written
 
 _NOTE_LENGTH = 500

@@ -6,6 +6,7 @@ zstd RFC 8878 in the window that RFC 9659 allows on the web.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 
@@ -24,6 +25,7 @@ _BROTLI_FAR = 0.97
 _BROTLI_FLUSH_BYTES = 16
 _ZSTD_LEVELS = ((3,), (3, 9, 6, 1), (3, 12, 19, 9, 6, 1))
 
+_CHUNK = re.compile(rb"[0-9A-Fa-f]{1,8}")
 _FCOMMENT = 0x10
 # Empty blocks of RFC 1951 that begin and end on a byte: a stored one, and the same after one, two
 # or three empty blocks of fixed codes, which have 10 bits each.  With 13 every rest by 5 is there.
@@ -191,6 +193,38 @@ def decode(data: bytes, encoding: str, limit: int) -> bytes:
             data = _collect(data, names[place], bound)
     _check_size(len(data), limit, "identity")
     return data
+
+
+def undo_chunks(data: bytes) -> tuple[bytes | None, int]:
+    """Return the content of a chunked body (RFC 9112 section 7.1), and how much of it there is.
+
+    It is ``None`` where ``data`` is not chunked, or not to its end.
+    """
+    pieces: list[bytes] = []
+    at = size = 0
+    while True:
+        end = data.find(b"\r\n", at, at + 4096)
+        found = _CHUNK.fullmatch(data[at:end].partition(b";")[0].strip()) if end >= 0 else None
+        if found is None:
+            return None, size
+        length = int(found.group(), 16)
+        at = end + 2
+        if length == 0:
+            return b"".join(pieces), size
+        pieces.append(data[at : at + length])
+        size += len(pieces[-1])
+        if data[at + length : at + length + 2] != b"\r\n":
+            return None, size
+        at += length + 2
+
+
+def plain_body(data: bytes, transfer_encoding: str) -> bytes:
+    """Return the body without its transfer coding.
+
+    Recorders may have undone it and left the header.
+    """
+    content = undo_chunks(data)[0] if "chunked" in transfer_encoding.lower() else None
+    return data if content is None else content
 
 
 class Effort:

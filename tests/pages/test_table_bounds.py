@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 from testbed.pages.synthesis import bodies as synthesis
 from testbed.pages.synthesis import text

@@ -7,14 +7,14 @@ and asks for nothing.  The same input gives the same bytes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from testbed.base.errors import ConfigurationError
 from testbed.pages.coding import CANDIDATES, CodingError, decode, encode, split_codings
 from testbed.pages.exchange import Headers, without
-from testbed.pages.importing.claim import Claim, Notes
+from testbed.pages.importing.importer import Claim
+from testbed.pages.importing.notes import Notes
+from testbed.pages.importing.untrusted import Budget
 from testbed.pages.limits import BODIES_BYTES, BODY_BYTES, mib
 from testbed.pages.synthesis.media import make_font, make_gif, make_jpeg, make_png
 from testbed.pages.synthesis.text import (
@@ -44,27 +44,13 @@ class Settled:
     headers: Headers
 
 
-@dataclass
-class Budget:
-    """How much decoded content the page may still have; several threads may take of it."""
-
-    left: int = field(default=BODIES_BYTES)
-    _lock: Lock = field(default_factory=Lock, repr=False)
-
-    def take(self, size: int) -> None:
-        """Count ``size`` bytes.
-
-        Raises:
-            ConfigurationError: it is more than is left.
-        """
-        with self._lock:
-            self.left -= size
-            used_up = self.left < 0
-        if used_up:
-            raise ConfigurationError(
-                [f"the bodies have more than {mib(BODIES_BYTES)} in all; import fewer requests, or "
-                 "export without bodies: those are made in their recorded sizes"]
-            )  # fmt: skip
+def new_budget() -> Budget:
+    """Return how much decoded content a page may have."""
+    return Budget(
+        BODIES_BYTES,
+        f"the bodies have more than {mib(BODIES_BYTES)} in all; import fewer requests, or "
+        "export without bodies: those are made in their recorded sizes",
+    )
 
 
 def settle_body(

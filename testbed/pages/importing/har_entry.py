@@ -1,113 +1,104 @@
-"""One entry of a HAR as a claim: sizes, body, initiator, in the words of each producer."""
+"""One entry of a HAR as a claim: sizes, body, cache and initiator in the words of each producer.
+
+Sizes.  DevTools: ``bodySize`` is -1 over HTTP/2 and 0 from the cache, ``_transferSize`` has the
+head.  Firefox: ``bodySize`` has the head.  chrome-har: ``bodySize`` has the head over HTTP/2, and
+everywhere in its first versions.  WebPageTest: ``_objectSize`` is the body, ``_bytesIn`` all.
+mitmproxy: ``headersSize`` is the length of what Python shows of the headers.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from testbed.pages.exchange import Headers, find_header
-from testbed.pages.har import TRANSFERRED
-from testbed.pages.importing.claim import Claim, Notes
-from testbed.pages.importing.json_file import Fields
+from testbed.pages.har import CREATOR, TABLE_CREATOR, TRANSFERRED
+from testbed.pages.importing.importer import Claim, head_size, media_type, whole_number
+from testbed.pages.importing.notes import Notes
+from testbed.pages.importing.untrusted import Fields, whole_text
+
+_BY_WORKER = ("_fetchedViaServiceWorker", "fromServiceWorker", "_fromServiceWorker")
+_STACK_DEPTH = 20
+_CHARSET = re.compile(r"charset\s*=\s*\"?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+# What the web means by a name (WHATWG Encoding); only these, because Python's names open modules.
+_CODECS = {
+    **dict.fromkeys(("iso-8859-1", "latin1", "us-ascii", "ascii", "windows-1252"), "cp1252"),
+    **{f"windows-125{n}": f"cp125{n}" for n in (0, 1, 3, 4, 5, 6, 7, 8)},
+    **{f"iso-8859-{n}": f"iso8859_{n}" for n in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)},
+    **dict.fromkeys(("shift_jis", "shift-jis", "sjis", "windows-31j"), "cp932"),
+    **dict.fromkeys(("gb2312", "gbk", "gb18030"), "gb18030"),
+    **{"iso-8859-9": "cp1254", "euc-jp": "euc_jp", "euc-kr": "cp949", "big5": "big5hkscs"},
+    **{"koi8-r": "koi8_r", "koi8-u": "koi8_u", "utf-16le": "utf_16_le", "utf-16be": "utf_16_be"},
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """Bytes of a body as transferred (``None``: unknown), and whether they were counted."""
+class Producer:
+    """Who wrote a HAR: the name of its creator in lower case."""
 
-    body: int | None
-    is_exact: bool
+    name: str
 
-
-def measure(
-    entry: Fields, response: Fields, headers: Headers, *, producer: str, cached: bool
-) -> Size:
-    """The best that the entry says; ``cached``: its counters are of another load, or 0."""
-    length = _content_length(headers)
-    if cached:
-        return Size(length, True)
-    object_size = entry.size("_objectSize")
-    if object_size:
-        return Size(object_size, True)
-    head = response.size("headersSize") or 0
-    total = response.size("_transferSize") or entry.size("_bytesIn") or 0
-    body = response.size("bodySize")
-    if producer == "firefox" and body and body >= head:
-        total, body = body, None
-    most = max(total, body or 0)
-    if length is not None and (length <= most or not most):
-        return Size(length, True)
-    if body and not (total and body >= total):
-        return Size(body, True)
-    if total or body:
-        return Size(max((total or body or 0) - head, 0), False)
-    # Nothing was transferred, or it was not counted; the decoded size tells which.
-    return Size(0 if response.fields("content").size("size") == 0 else None, True)
+    @property
+    def is_own(self) -> bool:
+        """Whether it is we, by the name; what such a file says is screened as all else."""
+        return self.name in (CREATOR, TABLE_CREATOR)
 
 
-def measure_head(response: Fields, headers: Headers, producer: str) -> int | None:
-    """Bytes of the response head in HTTP/1.1 form; ``None`` when unknown."""
-    if producer != "mitmproxy":
-        return response.size("headersSize") or None
+def make_claim(
+    entry: Fields,
+    start_ms: float | None,
+    producer: Producer,
+    notes: Notes,
+    attached: Mapping[str, bytes],
+) -> Claim:
+    """Return what ``entry`` says; ``attached`` are bodies beside the HAR by their names."""
+    request, response = entry.fields("request"), entry.fields("response")
+    content = response.fields("content")
+    headers, request_headers = _headers(response), _headers(request)
     status = int(response.number("status") or 0)
-    line = f"{response.text('httpVersion')} {status} {response.text('statusText')}"
-    return len(line) + 4 + sum(len(name) + len(value) + 4 for name, value in headers)
-
-
-def _content_length(headers: Headers) -> int | None:
-    value = find_header(headers, "content-length").strip()
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 16 else None
-
-
-_DEPTH = 20
-
-
-def find_initiator(entry: Fields, request_headers: Headers) -> tuple[str | None, str]:
-    """URL of the initiator (``None``: unknown) and its kind: ``parser``, ``script`` or nothing.
-
-    DevTools writes an object, chrome-har and WebPageTest a URL and ``_initiator_type``; Firefox
-    nothing, so that the ``Referer`` has to do.
-    """
-    if isinstance(entry.raw("_initiator"), dict):
-        initiator = entry.fields("_initiator")
-        kind = _kind(initiator.text("type"))
-        url = initiator.text("url") or next(_frames(initiator.fields("stack")), "")
-    else:
-        url = entry.text("_initiator")
-        kind = _kind(entry.text("_initiator_type"))
-    referer = find_header(request_headers, "referer")
-    return url or referer or None, kind
-
-
-def _kind(text: str) -> str:
-    kind = text.strip().lower()
-    return kind if kind in ("parser", "script") else ""
-
-
-def _frames(stack: Fields) -> Iterator[str]:
-    """URLs of the frames of a call stack, the innermost first, across asynchronous calls."""
-    for _ in range(_DEPTH):
-        for frame in stack.members("callFrames"):
-            if url := frame.text("url"):
-                yield url
-        if not stack.has("parent"):
-            return
-        stack = stack.fields("parent")
-
-
-_CREATORS = frozenset({"firstflight", "testbed.page"})
-
-
-def is_own(creator: str) -> bool:
-    """Whether we are the producer of that name."""
-    return creator in _CREATORS
+    cached = _is_cached(entry, response, status)
+    body_size, is_exact = _measure(entry, response, headers, producer, cached=cached)
+    url = url_of(entry)
+    body = _body(content, headers, url, notes, attached)
+    redirect = response.text("redirectURL")
+    if redirect and 300 <= status < 400 and not find_header(headers, "location"):
+        headers = (*headers, ("Location", redirect))
+    initiator, kind = _find_initiator(entry, request_headers)
+    decoded = content.size("size")
+    if body is None and not decoded and body_size:
+        decoded = None  # for a redirect it only says that nothing was kept
+    return Claim(
+        url=url,
+        method=request.text("method") or "GET",
+        status=status,
+        protocol=response.text("httpVersion") or request.text("httpVersion"),
+        request_headers=request_headers,
+        request_body_size=request.size("bodySize"),
+        headers=headers,
+        headers_size=_measure_head(response, headers, producer),
+        body=body,
+        body_is_decoded=True,
+        body_size=body_size,
+        size_is_exact=is_exact,
+        decoded_size=decoded if body is None else len(body),
+        mime=media_type(content.text("mimeType")).replace("x-unknown", ""),
+        initiator=initiator,
+        initiator_kind=kind,
+        is_frame=entry.text("_resourceType") == "document",
+        start_ms=start_ms,
+        dur_ms=entry.number("time"),
+        from_cache=cached,
+    )
 
 
 def refine(claim: Claim, entry: Fields, notes: Notes) -> Claim:
-    """``claim`` with what only our own entries say: the body as transferred, what led to it."""
+    """Return ``claim`` with what only our own entries say, so that an export comes back as it was.
+
+    That is the body as transferred, times, and what led to it.
+    """
     claim = replace(
         claim,
         initiator=entry.text("_parent") or None,
@@ -127,41 +118,104 @@ def refine(claim: Claim, entry: Fields, notes: Notes) -> Claim:
     return replace(claim, body=body, body_is_decoded=False, body_size=len(body))
 
 
-def order_by_parent(claims: Sequence[Claim]) -> list[Claim]:
-    """The claims in their order, except that each stands behind the one that led to it.
+def url_of(entry: Fields) -> str:
+    """Return the URL that was asked for."""
+    return entry.text("_full_url") or entry.fields("request").text("url")
 
-    In a table, what has no recorded start comes last, also when it led to others; an archive that
-    is written anew resolves what led to a request among those before it.
+
+def is_workers(entry: Fields) -> bool:
+    """Return whether a service worker answered, in the words of DevTools and of chrome-har."""
+    response = entry.fields("response")
+    return any(message.raw(name) is True for message in (entry, response) for name in _BY_WORKER)
+
+
+def _is_cached(entry: Fields, response: Fields, status: int) -> bool:
+    """Return whether the browser did not fetch it, by each producer's words, or by a 304."""
+    before = entry.fields("cache").raw("beforeRequest")
+    on_disk = entry.raw("_fromDiskCache") is True or response.raw("fromDiskCache") is True
+    if status == 304 or is_workers(entry):
+        return True
+    if entry.has("_fromCache") or on_disk or isinstance(before, dict):
+        return True
+    # Before it had a field for that, DevTools said that nothing was transferred.
+    nothing = response.has("_transferSize") and response.number("_transferSize") == 0
+    return nothing and 200 <= status < 300 and bool(response.fields("content").size("size"))
+
+
+def _headers(message: Fields) -> Headers:
+    """Return the headers; some writers have an object of names and values."""
+    if isinstance(message.raw("headers"), dict):
+        named = message.fields("headers")
+        return tuple((whole_text(name), named.text(name)) for name in named.names())
+    return tuple((item.text("name"), item.text("value")) for item in message.members("headers"))
+
+
+def _measure(
+    entry: Fields, response: Fields, headers: Headers, producer: Producer, *, cached: bool
+) -> tuple[int | None, bool]:
+    """Return the transferred bytes of the body (``None``: unknown), and whether they are exact.
+
+    It is the best that the entry says; ``cached``: its counters are of another load, or 0.
     """
-    first = {claim.url: index for index, claim in reversed(list(enumerate(claims)))}
-    placed: dict[int, None] = {}
-    for index in range(len(claims)):
-        waiting: dict[int, None] = {}
-        at: int | None = index
-        while at is not None and at not in placed and at not in waiting:
-            waiting[at] = None
-            at = first.get(claims[at].initiator or "")
-        placed |= dict.fromkeys(reversed(waiting))
-    return [claims[index] for index in placed]
+    length = whole_number(find_header(headers, "content-length"))
+    if cached:
+        return length, True
+    object_size = entry.size("_objectSize")
+    if object_size:
+        return object_size, True
+    head = response.size("headersSize") or 0
+    total = response.size("_transferSize") or entry.size("_bytesIn") or 0
+    body = response.size("bodySize")
+    if producer.name == "firefox" and body and body >= head:
+        total, body = body, None
+    most = max(total, body or 0)
+    if length is not None and (length <= most or not most):
+        return length, True
+    if body and not (total and body >= total):
+        return body, True
+    if total or body:
+        return max((total or body or 0) - head, 0), False
+    # Nothing was transferred, or it was not counted; the decoded size tells which.
+    return 0 if response.fields("content").size("size") == 0 else None, True
 
 
-_CHARSET = re.compile(r"charset\s*=\s*\"?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
-# What the web means by a name (WHATWG Encoding); only these, because Python's names open modules.
-_CODECS = {
-    **dict.fromkeys(("iso-8859-1", "latin1", "us-ascii", "ascii", "windows-1252"), "cp1252"),
-    **{f"windows-125{n}": f"cp125{n}" for n in (0, 1, 3, 4, 5, 6, 7, 8)},
-    **{f"iso-8859-{n}": f"iso8859_{n}" for n in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)},
-    **dict.fromkeys(("shift_jis", "shift-jis", "sjis", "windows-31j"), "cp932"),
-    **dict.fromkeys(("gb2312", "gbk", "gb18030"), "gb18030"),
-    **{"iso-8859-9": "cp1254", "euc-jp": "euc_jp", "euc-kr": "cp949", "big5": "big5hkscs"},
-    **{"koi8-r": "koi8_r", "koi8-u": "koi8_u", "utf-16le": "utf_16_le", "utf-16be": "utf_16_be"},
-}
+def _measure_head(response: Fields, headers: Headers, producer: Producer) -> int | None:
+    """Return the bytes of the response head in HTTP/1.1 form; ``None`` when unknown."""
+    if producer.name != "mitmproxy":
+        return response.size("headersSize") or None
+    status = int(response.number("status") or 0)
+    line = f"{response.text('httpVersion')} {status} {response.text('statusText')}"
+    return head_size(line, headers)
 
 
-def encode_text(text: str, content_type: str, size: int | None) -> bytes:
-    """``text`` in the charset that ``content_type`` names if that gives ``size`` bytes, or UTF-8.
+def _body(
+    content: Fields, headers: Headers, url: str, notes: Notes, attached: Mapping[str, bytes]
+) -> bytes | None:
+    """Return the decoded body; ``None`` where the file has none."""
+    size = content.size("size")
+    if name := content.text("_file"):
+        if name not in attached:
+            notes.add("Bodies that are not with the HAR, taken as not recorded", url)
+        return attached.get(name)
+    text = content.take_text("text")
+    if text is None or (not text and size):
+        return b"" if size == 0 else None
+    if content.text("encoding").lower() != "base64":
+        declared = find_header(headers, "content-type") or content.text("mimeType")
+        return _encode_text(text, declared, size)
+    try:
+        plain = "".join(text.split())  # some writers break lines, and some leave the padding out
+        return base64.b64decode((plain + "=" * (-len(plain) % 4)).encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        notes.add("Bodies that are no base64, taken as not recorded", url)
+        return None
 
-    Half a surrogate pair becomes a question mark.
+
+def _encode_text(text: str, content_type: str, size: int | None) -> bytes:
+    """Return the bytes that ``text`` was: HAR holds Unicode, whatever the charset was.
+
+    They are in the charset that ``content_type`` names if that gives ``size`` bytes, or UTF-8;
+    half a surrogate pair becomes a question mark.
     """
     utf8 = text.encode("utf-8", "replace")
     found = _CHARSET.search(content_type)
@@ -173,3 +227,31 @@ def encode_text(text: str, content_type: str, size: int | None) -> bytes:
     except UnicodeEncodeError:
         return utf8
     return other if len(other) == size else utf8
+
+
+def _find_initiator(entry: Fields, request_headers: Headers) -> tuple[str | None, str]:
+    """Return the initiator's URL (``None``: unknown), and ``parser``, ``script`` or nothing.
+
+    DevTools writes an object, chrome-har and WebPageTest a URL and ``_initiator_type``; Firefox
+    nothing, so that the ``Referer`` has to do.
+    """
+    if isinstance(entry.raw("_initiator"), dict):
+        initiator = entry.fields("_initiator")
+        kind = initiator.text("type")
+        url = initiator.text("url") or next(_frames(initiator.fields("stack")), "")
+    else:
+        url, kind = entry.text("_initiator"), entry.text("_initiator_type")
+    kind = kind.strip().lower()
+    referer = find_header(request_headers, "referer")
+    return url or referer or None, kind if kind in ("parser", "script") else ""
+
+
+def _frames(stack: Fields) -> Iterator[str]:
+    """Yield URLs of a call stack's frames, the innermost first, across asynchronous calls."""
+    for _ in range(_STACK_DEPTH):
+        for frame in stack.members("callFrames"):
+            if url := frame.text("url"):
+                yield url
+        if not stack.has("parent"):
+            return
+        stack = stack.fields("parent")

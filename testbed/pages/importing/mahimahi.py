@@ -1,4 +1,4 @@
-"""Reads a folder that mahimahi's ``mm-webrecord`` wrote: one protobuf file for each exchange.
+"""mahimahi importer: the folder that ``mm-webrecord`` writes, a protobuf file for each exchange.
 
 The messages are those of its ``http_record.proto`` (proto2, package MahimahiProtobufs).  It has
 neither order nor times: the page comes first, then what it led to by ``Referer``, by file name.
@@ -12,15 +12,18 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf import text_format
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from testbed.base.errors import ConfigurationError
+from testbed.pages.coding import plain_body
 from testbed.pages.exchange import Headers, find_header
-from testbed.pages.importing.claim import Claim, Notes, Reading, media_type
-from testbed.pages.importing.warc import plain_body
+from testbed.pages.importing.importer import Claim, Importer, Reading, head_size, media_type
+from testbed.pages.importing.notes import Notes
+from testbed.pages.importing.untrusted import Budget
 from testbed.pages.limits import ARCHIVE_BYTES, BODY_BYTES, ENTRIES, mib
 
 _HTTPS = 2
@@ -28,42 +31,37 @@ _STATUS = re.compile(r"HTTP/[0-9.]+ ([0-9]{3})\b.*")
 _REQUEST = re.compile(r"([A-Z]{1,20}) (\S+)(?: HTTP/[0-9.]+)?")
 
 
+_PROTOCOL = """
+name: "http_record" package: "mahimahi" syntax: "proto2"
+message_type {
+    name: "Header"
+    field { name: "key" number: 1 type: TYPE_BYTES }
+    field { name: "value" number: 2 type: TYPE_BYTES }
+}
+message_type {
+    name: "Message"
+    field { name: "first_line" number: 1 type: TYPE_BYTES }
+    field { name: "header" number: 2 type: TYPE_MESSAGE type_name: "Header" label: LABEL_REPEATED }
+    field { name: "body" number: 3 type: TYPE_BYTES }
+}
+message_type {
+    name: "RequestResponse"
+    field { name: "ip" number: 1 type: TYPE_BYTES }
+    field { name: "port" number: 2 type: TYPE_UINT32 }
+    field { name: "scheme" number: 3 type: TYPE_INT32 }
+    field { name: "request" number: 4 type: TYPE_MESSAGE type_name: "Message" }
+    field { name: "response" number: 5 type: TYPE_MESSAGE type_name: "Message" }
+}
+"""
+
+
 def message_class() -> Any:
-    """The protobuf class of ``RequestResponse``."""
-    kinds = FieldDescriptorProto
-    file = FileDescriptorProto(name="http_record", package="mahimahi", syntax="proto2")
+    """Return the protobuf class of ``RequestResponse``.
 
-    def message(name: str, *members: tuple[str, int, int, str]) -> None:
-        added = file.message_type.add(name=name)
-        for member, number, kind, of in members:
-            repeated = member == "header"
-            label = kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
-            added.field.add(
-                name=member,
-                number=number,
-                type=kind,
-                label=label,
-                type_name=f".mahimahi.{of}" if of else None,
-            )
-
-    message("Header", ("key", 1, kinds.TYPE_BYTES, ""), ("value", 2, kinds.TYPE_BYTES, ""))
-    message(
-        "Message",
-        ("first_line", 1, kinds.TYPE_BYTES, ""),
-        ("header", 2, kinds.TYPE_MESSAGE, "Header"),
-        ("body", 3, kinds.TYPE_BYTES, ""),
-    )
-    # The scheme is an enumeration there: 1 is HTTP, 2 is HTTPS; on the wire it is a number.
-    message(
-        "RequestResponse",
-        ("ip", 1, kinds.TYPE_BYTES, ""),
-        ("port", 2, kinds.TYPE_UINT32, ""),
-        ("scheme", 3, kinds.TYPE_INT32, ""),
-        ("request", 4, kinds.TYPE_MESSAGE, "Message"),
-        ("response", 5, kinds.TYPE_MESSAGE, "Message"),
-    )
+    The scheme is an enumeration there: 1 is HTTP, 2 is HTTPS; on the wire it is a number.
+    """
     pool = DescriptorPool()
-    pool.Add(file)
+    pool.Add(text_format.Parse(_PROTOCOL, FileDescriptorProto()))
     return GetMessageClass(pool.FindMessageTypeByName("mahimahi.RequestResponse"))
 
 
@@ -71,44 +69,38 @@ def read_mahimahi(folder: Path, *, url: str | None = None) -> Reading:
     """Read a record folder as one page.
 
     Raises:
-        ConfigurationError: it cannot be read, is too large, or holds no exchange.
+        ConfigurationError: it is too large, or holds no exchange.
+        OSError: it cannot be read.
     """
     notes, kind = Notes(), message_class()
     claims: list[Claim] = []
-    left = ARCHIVE_BYTES
-    try:
-        files = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-        if len(files) > ENTRIES:
-            raise ConfigurationError(
-                [f"{folder}: {len(files)} files, at most {ENTRIES} are taken; record one page"]
-            )
-        for path in files:
-            if path.is_symlink() or not path.is_file():
-                notes.add("Left out of the folder, no files", path.name)
-                continue
-            left -= path.stat().st_size
-            if left < 0:
-                raise ConfigurationError(
-                    [f"{folder}: more than {mib(ARCHIVE_BYTES)}; record one page"]
-                )
-            if path.stat().st_size > BODY_BYTES:
-                notes.add(f"Files left out, of more than {mib(BODY_BYTES)}", path.name)
-                continue
-            claim = parse_exchange(kind, path.read_bytes())
-            if claim is None:
-                notes.add("Files left out, no exchanges of mahimahi", path.name)
-            else:
-                claims.append(claim)
-        changed = folder.stat().st_mtime
-    except OSError as error:
-        raise ConfigurationError([f"{folder}: cannot be read: {error.strerror}"]) from None
+    budget = Budget(ARCHIVE_BYTES, f"more than {mib(ARCHIVE_BYTES)}; record one page")
+    files = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    if len(files) > ENTRIES:
+        raise ConfigurationError(
+            [f"{len(files)} files, at most {ENTRIES} are taken; record one page"]
+        )
+    for path in files:
+        if path.is_symlink() or not path.is_file():
+            notes.add("Left out of the folder, no files", path.name)
+            continue
+        size = path.stat().st_size
+        budget.take(size)
+        if size > BODY_BYTES:
+            notes.add(f"Files left out, of more than {mib(BODY_BYTES)}", path.name)
+            continue
+        claim = parse_exchange(kind, path.read_bytes())
+        if claim is None:
+            notes.add("Files left out, no exchanges of mahimahi", path.name)
+        else:
+            claims.append(claim)
     if not claims:
-        raise ConfigurationError([f"{folder}: no exchange of mahimahi in this folder"])
+        raise ConfigurationError(["no exchange of mahimahi in this folder"])
     start = url or guess_root(claims)
     return Reading(
         title="",
         url=start,
-        recorded=date.fromtimestamp(changed),
+        recorded=date.fromtimestamp(folder.stat().st_mtime),
         source=f"The mahimahi record folder {folder.name}, which has no order and no times.",
         claims=order_by_referer(claims, start),
         notes=notes,
@@ -127,7 +119,6 @@ def parse_exchange(kind: Any, data: bytes) -> Claim | None:
         return None
     asked, headers = _headers(record.request), _headers(record.response)
     served = plain_body(record.response.body, find_header(headers, "transfer-encoding"))
-    head = len(record.response.first_line.strip()) + 4
     return Claim(
         url=_url(record, request.group(2), find_header(asked, "host")),
         method=request.group(1),
@@ -136,7 +127,7 @@ def parse_exchange(kind: Any, data: bytes) -> Claim | None:
         request_headers=asked,
         request_body_size=len(record.request.body),
         headers=headers,
-        headers_size=head + sum(len(name) + len(value) + 4 for name, value in headers),
+        headers_size=head_size(_text(record.response.first_line.strip()), headers),
         body=served,
         body_size=len(served),
         mime=media_type(find_header(headers, "content-type")),
@@ -195,3 +186,8 @@ def _headers(message: Any) -> Headers:
 
 def _text(data: bytes) -> str:
     return data.decode("latin-1")
+
+
+IMPORTER = Importer(
+    "mahimahi", "a mahimahi record folder", lambda sample: sample.is_folder, read_mahimahi
+)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from testbed.pages.exchange import Exchange, How, redirect_circles, redirect_target, without
-from testbed.pages.importing.claim import Claim, Notes
+from testbed.pages.importing.importer import Claim
+from testbed.pages.importing.notes import Notes
 from testbed.pages.importing.sanitiser import UnusableError, clean_url
 from testbed.pages.table import REDIRECTS
 

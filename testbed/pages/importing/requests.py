@@ -9,7 +9,8 @@ from testbed.archive.head import NOT_MODIFIED
 from testbed.archive.reading import split_url
 from testbed.base.errors import ConfigurationError
 from testbed.pages.exchange import find_header
-from testbed.pages.importing.claim import Claim, Notes, Reading, media_type, printable
+from testbed.pages.importing.importer import Claim, Reading, media_type
+from testbed.pages.importing.notes import Notes, printable
 from testbed.pages.importing.sanitiser import (
     METHODS,
     UnusableError,

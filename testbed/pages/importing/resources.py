@@ -1,4 +1,4 @@
-"""Reads resource tables: our own ``resources.csv``, and the lists of page facts with its names.
+"""Resource table importer: our own ``resources.csv``, and lists of page facts with its names.
 
 The columns of a list that are used: ``url_host mime transfer_bytes body_bytes parent id``, and
 where they are there ``start_ms dur_ms parent_how kind status gap_after_parent_end_ms``.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.claim import Notes
+from testbed.pages.importing.importer import ImportedTable, Importer, Sample
+from testbed.pages.importing.notes import Notes
 from testbed.pages.importing.overflow import relieve_document
 from testbed.pages.limits import MIB, mib
 from testbed.pages.table import (
@@ -23,7 +23,6 @@ from testbed.pages.table import (
     MIN_HEADER_BYTES,
     REDIRECTS,
     STATUSES,
-    Row,
     parse_table,
 )
 
@@ -50,33 +49,19 @@ _DROPPED = ("cached-lazyvideo", "net-after-onload")
 _LOCAL = {"local": "local.example"}
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The rows of a page that is numbers only, and what ``page.toml`` says of it."""
-
-    title: str
-    url: str
-    recorded: date
-    source: str
-    rows: tuple[Row, ...]
-    notes: tuple[str, ...]
-
-
-def read_resources(path: Path, *, url: str | None = None) -> Table:
+def read_resources(path: Path, *, url: str | None = None) -> ImportedTable:
     """Read a table.
 
     Raises:
-        ConfigurationError: it cannot be read, or is wrong; every problem with its line.
+        ConfigurationError: it is wrong; every problem with its line.
+        OSError: it cannot be read.
     """
+    if path.stat().st_size > _TABLE_BYTES:
+        raise ConfigurationError([f"more than {mib(_TABLE_BYTES)}; split it by page"])
     try:
-        if path.stat().st_size > _TABLE_BYTES:
-            raise ConfigurationError([f"{path}: more than {mib(_TABLE_BYTES)}; split it by page"])
         text = path.read_bytes().decode("utf-8-sig")
-        recorded = date.fromtimestamp(path.stat().st_mtime)
-    except OSError as error:
-        raise ConfigurationError([f"{path}: cannot be read: {error.strerror}"]) from None
     except UnicodeDecodeError as error:
-        raise ConfigurationError([f"{path}: not UTF-8 at byte {error.start}"]) from None
+        raise ConfigurationError([f"not UTF-8 at byte {error.start}"]) from None
     notes = Notes()
     if is_own(text):
         rows = parse_table(text, str(path))
@@ -92,10 +77,10 @@ def read_resources(path: Path, *, url: str | None = None) -> Table:
             if number:
                 notes.add(f"Tables whose document is too small, {what}", str(number))
     scheme = rows[0].scheme
-    return Table(
+    return ImportedTable(
         title=rows[0].host,
         url=url or f"{scheme}://{rows[0].host}/",
-        recorded=recorded,
+        recorded=date.fromtimestamp(path.stat().st_mtime),
         source=f"The resource table {path.name}.",
         rows=rows,
         notes=notes.sentences(),
@@ -195,3 +180,10 @@ def format_rows(rows: list[dict[str, str]]) -> str:
         cells = [row.get(column, "").replace(",", "?").replace('"', "?") for column in COLUMNS]
         out.append(",".join(" ".join(cell.split()) for cell in cells))
     return "\n".join(out) + "\n"
+
+
+def _recognises(sample: Sample) -> bool:
+    return is_own(sample.text) or is_facts(sample.text)
+
+
+IMPORTER = Importer("resources", "a resource table (CSV)", _recognises, read_resources)

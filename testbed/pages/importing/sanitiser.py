@@ -12,8 +12,8 @@ from urllib.parse import quote
 from testbed.archive.head import REASONS, header_problem, request_problem
 from testbed.archive.reading import DEFAULT_PORTS
 from testbed.pages.exchange import Headers, HttpProtocol
-from testbed.pages.importing.claim import Notes
-from testbed.pages.importing.json_file import whole_text
+from testbed.pages.importing.notes import Notes
+from testbed.pages.importing.untrusted import whole_text
 from testbed.pages.limits import HEAD_BYTES, RAW_URL_BYTES
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")

@@ -16,11 +16,13 @@ from testbed.archive.head import BODILESS
 from testbed.base.errors import ConfigurationError
 from testbed.pages.coding import Effort
 from testbed.pages.exchange import Exchange, Recording, find_header, redirect_target
-from testbed.pages.importing.bodies import Budget, settle_body
-from testbed.pages.importing.claim import Claim, Notes, Reading, media_type, printable
+from testbed.pages.importing.bodies import new_budget, settle_body
+from testbed.pages.importing.importer import Claim, Reading, media_type
+from testbed.pages.importing.notes import Notes, printable
 from testbed.pages.importing.references import lead, settle_redirects
 from testbed.pages.importing.requests import Kept, find_documents, find_extent, keep, time_ms
 from testbed.pages.importing.sanitiser import clean_headers, replayed_protocol
+from testbed.pages.importing.untrusted import Budget
 from testbed.pages.limits import ENTRIES, HOSTS
 from testbed.pages.table import DOCUMENT_TYPES
 
@@ -142,7 +144,7 @@ def _mime(claim: Claim) -> str:
 
 def _exchanges(kept: Sequence[Kept], notes: Notes, *, with_bodies: bool) -> list[Exchange]:
     """What the lab serves for each claim; bodies in threads, since compressors need no lock."""
-    budget, effort = Budget(), Effort()
+    budget, effort = new_budget(), Effort()
     own_notes = [Notes() for _ in kept]
     # Given out beforehand: which thread comes first must not decide what a body becomes.
     efforts = [effort.take(_coded_bytes(item.claim)) for item in kept]

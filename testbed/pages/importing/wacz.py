@@ -1,33 +1,27 @@
-"""Reads WACZ files: a zip of WARC files and a list of pages (Webrecorder's specification 1.1.1).
-
-Nothing is unpacked to disk, so that no name in the file is ever a path here.
-"""
+"""WACZ importer: a zip of WARC files and a list of pages (Webrecorder's specification 1.1.1)."""
 
 from __future__ import annotations
 
 import json
 import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.claim import Notes, Reading, printable
-from testbed.pages.importing.json_file import Fields
+from testbed.pages.importing.importer import Importer, Reading
+from testbed.pages.importing.notes import Notes, printable
 from testbed.pages.importing.sanitiser import UnusableError, clean_url
+from testbed.pages.importing.untrusted import Budget, Fields, opened_zip
 from testbed.pages.importing.warc import (
-    Allowance,
     BrokenWarcError,
-    Response,
-    TooMuchError,
+    WarcResponse,
     make_reading,
+    new_budget,
     read_records,
 )
 from testbed.pages.limits import ENTRIES, LINE_BYTES
 
 _PAGES = "pages/pages.jsonl"
-_BROKEN = (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, OSError,
-           EOFError, ValueError, zlib.error)  # fmt: skip
 _SHOWN = 20
 
 
@@ -43,30 +37,26 @@ class _Page:
 def read_wacz(path: Path, *, url: str | None = None, page: str | None = None) -> Reading:
     """Read one page of a WACZ: that of ``url``, that with the id ``page``, or the first listed.
 
-    Where the file has several pages, only what a page asked for, as the Referers tell, is read.
+    Where the file has several pages, only what a page asked for, by the Referers, is read.
 
     Raises:
         ConfigurationError: it is broken, too large, or has no such page or no responses.
     """
-    notes, allowance = Notes(), Allowance()
-    responses: list[Response] = []
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if len(archive.infolist()) > ENTRIES:
-                raise TooMuchError(f"more than {ENTRIES} files")
-            pages = _read_pages(archive, allowance, notes)
-            for member in archive.infolist():
-                name = member.filename.lower()
-                if name.startswith("archive/") and name.endswith((".warc", ".warc.gz")):
-                    with archive.open(member) as file:
-                        responses += read_records(file, notes, allowance)  # type: ignore[arg-type]
-    except TooMuchError as error:
-        raise ConfigurationError([f"{path}: {error}"]) from None
-    except BrokenWarcError as error:
-        raise ConfigurationError([f"{path}: holds a broken WARC: {error}"]) from None
-    except _BROKEN as error:
-        raise ConfigurationError([f"{path}: a broken WACZ: {error}; fetch it again"]) from None
-    chosen = _choose(path, pages, url, page)
+    notes, budget = Notes(), new_budget()
+    responses: list[WarcResponse] = []
+    with opened_zip(path, "WACZ") as archive:
+        if len(archive.infolist()) > ENTRIES:
+            raise ConfigurationError([f"more than {ENTRIES} files"])
+        pages = _read_pages(archive, budget, notes)
+        for member in archive.infolist():
+            name = member.filename.lower()
+            if name.startswith("archive/") and name.endswith((".warc", ".warc.gz")):
+                with archive.open(member) as file:
+                    try:
+                        responses += read_records(file, notes, budget)  # type: ignore[arg-type]
+                    except BrokenWarcError as error:
+                        raise ConfigurationError([f"holds a broken WARC: {error}"]) from None
+    chosen = _choose(pages, url, page)
     start = url or (chosen.url if chosen else None)
     if start is not None and len(pages) > 1:
         responses = _of_page(responses, start, notes)
@@ -74,13 +64,13 @@ def read_wacz(path: Path, *, url: str | None = None, page: str | None = None) ->
     return make_reading(path, responses, notes, url=start, title=title, kind="WACZ")
 
 
-def _read_pages(archive: zipfile.ZipFile, allowance: Allowance, notes: Notes) -> list[_Page]:
+def _read_pages(archive: zipfile.ZipFile, budget: Budget, notes: Notes) -> list[_Page]:
     if _PAGES not in archive.namelist():
         return []
     pages: list[_Page] = []
     with archive.open(_PAGES) as file:
         while line := file.readline(LINE_BYTES):
-            allowance.take(len(line))
+            budget.take(len(line))
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError):
@@ -92,20 +82,20 @@ def _read_pages(archive: zipfile.ZipFile, allowance: Allowance, notes: Notes) ->
     return pages
 
 
-def _choose(path: Path, pages: list[_Page], url: str | None, asked: str | None) -> _Page | None:
+def _choose(pages: list[_Page], url: str | None, asked: str | None) -> _Page | None:
     if asked is not None:
         for page in pages:
             if page.id == asked:
                 return page
         known = ", ".join(printable(page.id) for page in pages[:_SHOWN]) or "not listed"
-        raise ConfigurationError([f"{path}: no page {asked!r}; the pages are {known}"])
+        raise ConfigurationError([f"no page {asked!r}; the pages are {known}"])
     if url is not None:
         return next((page for page in pages if page.url == url), None)
     return pages[0] if pages else None
 
 
-def _of_page(responses: list[Response], start: str, notes: Notes) -> list[Response]:
-    """What ``start`` and the redirects and documents behind it asked for."""
+def _of_page(responses: list[WarcResponse], start: str, notes: Notes) -> list[WarcResponse]:
+    """Return what ``start`` and the redirects and documents behind it asked for."""
     wanted = {_clean(start)}
     found: set[int] = set()
     while True:
@@ -137,3 +127,6 @@ def _clean(url: str) -> str:
         return clean_url(url)
     except UnusableError:
         return url
+
+
+IMPORTER = Importer("wacz", "a WACZ", lambda sample: sample.is_zip, read_wacz, has_pages=True)

@@ -13,7 +13,7 @@ from testbed.pages.catalogue import TABLE_NAME, PageFacts
 from testbed.pages.exchange import Recording
 from testbed.pages.folder import new_page
 from testbed.pages.har import LICENCE_RECORDED, write_archive
-from testbed.pages.importing.resources import Table
+from testbed.pages.importing.importer import ImportedTable
 from testbed.pages.importing.screening import is_whole
 from testbed.pages.importing.tabulate import (
     BODIES_TABLE,
@@ -48,7 +48,7 @@ class Written:
     notes: tuple[str, ...]
 
 
-def write_page(folder: Path, found: Recording | Table, manner: Manner) -> Written:
+def write_page(folder: Path, found: Recording | ImportedTable, manner: Manner) -> Written:
     """Write ``found`` to ``folder``, which appears whole or not at all.
 
     Raises:
@@ -56,7 +56,7 @@ def write_page(folder: Path, found: Recording | Table, manner: Manner) -> Writte
             replaced.
         StorageError: it cannot be written.
     """
-    if isinstance(found, Table):
+    if isinstance(found, ImportedTable):
         _write_rows(folder, found, manner)
         return _tell_rows(found.rows, found.notes)
     recording = found if manner.keep_secrets else redact(found)
@@ -88,7 +88,7 @@ def _tell_rows(rows: Sequence[Row], notes: tuple[str, ...]) -> Written:
     )
 
 
-def _write_rows(folder: Path, table: Table, manner: Manner) -> None:
+def _write_rows(folder: Path, table: ImportedTable, manner: Manner) -> None:
     title = manner.title or table.title
     discover(folder.name, title, table.rows)  # what cannot be built is no page
     facts = PageFacts(

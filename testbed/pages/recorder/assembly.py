@@ -12,7 +12,7 @@ from testbed.archive.head import NOT_MODIFIED
 from testbed.pages.coding import CodingError, decode
 from testbed.pages.exchange import Exchange, How, Recording
 from testbed.pages.importing.bodies import make_body
-from testbed.pages.importing.claim import Notes as Changes
+from testbed.pages.importing.notes import Notes as Changes
 from testbed.pages.importing.sanitiser import clean_headers
 from testbed.pages.recorder.devtools import Asked, Body, Pairing, Seen, pair
 from testbed.pages.recorder.netlog import NetLog

@@ -1,4 +1,4 @@
-"""Requests as the browser's DevTools protocol reports them, and which of the network log each one is.
+"""Requests as the browser's DevTools protocol reports them, paired with its network log.
 
 The report is written by ``driver/record.mjs``.
 """

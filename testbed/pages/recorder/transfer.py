@@ -10,7 +10,8 @@ import base64
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from testbed.pages.exchange import Headers, HttpProtocol
+from testbed.pages.coding import undo_chunks
+from testbed.pages.exchange import Headers, HttpProtocol, find_header
 
 _NO_BODY = frozenset({204, 205, 304})
 
@@ -67,7 +68,7 @@ class Transfer:
 
     def header(self, name: str) -> str:
         """The first value of a response header, or nothing."""
-        return next((v for key, v in self.headers if key.lower() == name), "")
+        return find_header(self.headers, name)
 
 
 def plain_url(url: str) -> str:
@@ -171,25 +172,9 @@ def read_body(head: bytes, data: bytes) -> tuple[bytes | None, int]:
         name, _, value = line.partition(b":")
         fields[name.strip().lower()] = value.strip().lower()
     if fields.get(b"transfer-encoding", b"").endswith(b"chunked"):
-        return _undo_chunks(data)
+        return undo_chunks(data)
     declared = fields.get(b"content-length", b"")
     if not declared.isdigit():
         return data, len(data)
     size = int(declared)
     return (data[:size] if len(data) >= size else None), size
-
-
-def _undo_chunks(data: bytes) -> tuple[bytes | None, int]:
-    pieces: list[bytes] = []
-    at = 0
-    while (end := data.find(b"\r\n", at)) >= 0:
-        try:
-            size = int(data[at:end].split(b";")[0], 16)
-        except ValueError:
-            break
-        at = end + 2
-        if size == 0:
-            return b"".join(pieces), sum(len(piece) for piece in pieces)
-        pieces.append(data[at : at + size])
-        at += size + 2
-    return None, sum(len(piece) for piece in pieces)

@@ -1,4 +1,4 @@
-"""Redaction: takes the secrets out of a recording, the same way everywhere, so that it still replays.
+"""Redaction: takes the secrets out of a recording, such that it still replays.
 
 Headers that hold secrets go; values of parameters, addresses and user information give way to
 placeholders of the same length in URLs, headers and bodies, so that the page asks for the URLs

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from testbed.pages.exchange import Recording
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 from testbed.pages.verify import verify_archive
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from testbed.base.errors import TestbedError
 from testbed.pages.build import build_page
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 from testbed.pages.verify import verify_archive
 from tests.pages.importing.producers import FURTHER, KNOWN

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from testbed.archive.head import header_problem, request_problem
 from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 from testbed.pages.table import read_table
 from testbed.pages.verify import verify_archive

@@ -14,7 +14,7 @@ import pytest
 from testbed.base.errors import ConfigurationError
 from testbed.pages.coding import decode
 from testbed.pages.exchange import Exchange, Recording
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.registry import read_recording
 from tests.pages.importing.conftest import Import
 from tests.pages.importing.site import (
     LOAD_MS,

@@ -13,7 +13,7 @@ from testbed.archive.reading import Archive, Entry, read_archive
 from testbed.pages.build import build_page
 from testbed.pages.exchange import Recording
 from testbed.pages.har import TRANSFERRED, export_har, write_archive
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 from tests.pages.conftest import NAMES
 from tests.pages.recordings import ROOT_URL, make_exchange, make_recording

@@ -12,9 +12,8 @@ import pytest
 
 from testbed.base.errors import ConfigurationError
 from testbed.pages import limits
-from testbed.pages.importing import json_file
-from testbed.pages.importing.bodies import Budget
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing import bodies, untrusted
+from testbed.pages.importing.registry import read_recording
 from tests.pages.importing.conftest import Import
 from tests.pages.importing.site import ROOT, SITE, Sent, devtools, webpagetest
 
@@ -33,7 +32,7 @@ def test_a_truncated_file_is_told_with_the_byte(imported: Import) -> None:
     with pytest.raises(ConfigurationError, match=r"no JSON at byte \d+ of 900: the file ends"):
         imported(data[:900])
     cut = gzip.compress(data)[:-20]
-    with pytest.raises(ConfigurationError, match="gzip file ends too early"):
+    with pytest.raises(ConfigurationError, match="gzip data is truncated; fetch it again"):
         imported(cut)
 
 
@@ -64,7 +63,7 @@ def test_a_byte_order_mark_is_skipped(imported: Import) -> None:
 def test_too_large_files_are_refused_before_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_file, "HAR_BYTES", 1000)
+    monkeypatch.setattr(untrusted, "HAR_BYTES", 1000)
     path = tmp_path / "x.har"
     path.write_bytes(b"{" + b" " * 2000)
     with pytest.raises(ConfigurationError, match="export fewer pages, or without bodies"):
@@ -77,7 +76,7 @@ def test_too_large_files_are_refused_before_they_are_read(
 def test_millions_of_empty_values_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_file, "JSON_VALUES", 1000)
+    monkeypatch.setattr(untrusted, "JSON_VALUES", 1000)
     path = tmp_path / "x.har"
     path.write_text('{"log": {"entries": [' + "[]," * 1001 + "[]]}}")
     with pytest.raises(ConfigurationError, match="more than 1000 values"):
@@ -186,8 +185,9 @@ def test_an_absent_body_of_two_gigabytes_is_left_out(imported: Import) -> None:
     assert any("bodies of more than 64 MiB: 1" in note for note in recording.notes)
 
 
-def test_bodies_are_bounded_in_all() -> None:
-    budget = Budget(100)
+def test_bodies_are_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "BODIES_BYTES", 100)
+    budget = bodies.new_budget()
     budget.take(60)
     with pytest.raises(ConfigurationError, match="export without bodies"):
         budget.take(41)

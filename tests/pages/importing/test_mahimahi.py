@@ -9,7 +9,7 @@ import pytest
 from testbed.base.errors import ConfigurationError
 from testbed.pages.exchange import Recording
 from testbed.pages.importing.mahimahi import message_class
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 from testbed.pages.verify import verify_archive
 from tests.pages.importing.site import ROOT, SITE, Sent

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from testbed.pages.importing.json_file import parse_moment
+from testbed.pages.importing.untrusted import parse_moment
 
 WHEN = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
 

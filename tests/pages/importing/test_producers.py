@@ -14,7 +14,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
 from testbed.pages.coding import decode
 from testbed.pages.exchange import Recording
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 from testbed.pages.verify import verify_archive
 from tests.pages.importing import producers
@@ -137,7 +137,7 @@ def test_a_zip_that_is_none_or_too_much_is_told(
     with pytest.raises(ConfigurationError, match="a broken zip"):
         read_recording(path)
     path.write_bytes(whole)
-    monkeypatch.setattr("testbed.pages.importing.har_zip.ARCHIVE_BYTES", 2000)
+    monkeypatch.setattr("testbed.pages.importing.har.ARCHIVE_BYTES", 2000)
     with pytest.raises(ConfigurationError, match="unpacked; export fewer pages"):
         read_recording(path)
 

@@ -9,8 +9,8 @@ import pytest
 from testbed.archive.reading import read_archive
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
-from testbed.pages.importing.reading import read_recording
-from testbed.pages.importing.resources import Table
+from testbed.pages.importing.importer import ImportedTable
+from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 
 PAGES = Path(__file__).parents[3] / "pages"
@@ -25,10 +25,10 @@ x,www.x.example,text/css,1500,3000,1,s,4,62,20,2,guessed,net,(disk cache),-18
 """
 
 
-def read(path: Path, text: str) -> Table:
+def read(path: Path, text: str) -> ImportedTable:
     path.write_text(text)
     found = read_recording(path)
-    assert isinstance(found, Table)
+    assert isinstance(found, ImportedTable)
     return found
 
 

@@ -16,7 +16,7 @@ from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 from testbed.base.errors import ConfigurationError
 from testbed.pages.exchange import Recording
 from testbed.pages.importing import warc
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 from testbed.pages.verify import verify_archive
 from tests.pages.importing.site import CSS, ROOT, SITE, Sent, moment
@@ -169,7 +169,6 @@ def test_names_in_a_zip_are_no_paths(tmp_path: Path) -> None:
 
 def test_bombs_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warc, "ARCHIVE_BYTES", 1 << 20)
-    monkeypatch.setattr("testbed.pages.importing.warc.Allowance", lambda: warc.Allowance(1 << 20))
     big = Sent(ROOT, "text/html", bytes(2 << 20))
     path = tmp_path / "x"
     path.write_bytes(make_warc((big,)))

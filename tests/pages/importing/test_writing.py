@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from testbed.pages.importing.claim import Notes
-from testbed.pages.importing.reading import read_recording
+from testbed.pages.importing.notes import Notes
+from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 from tests.pages.importing.site import SITE, browsertime
 

@@ -1,0 +1,47 @@
+"""Notes on what an import repaired or left out: counted, with examples, a sentence for each."""
+
+from __future__ import annotations
+
+EXAMPLES = 3
+_LONGEST_NOTE = 100
+
+
+class Notes:
+    """Collects what happened; the sentences come in the order of the first of each kind."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._examples: dict[str, list[str]] = {}
+
+    def add(self, what: str, example: str = "") -> None:
+        """Count ``what``; ``example`` says where, and is kept if it is one of the first."""
+        self._counts[what] = self._counts.get(what, 0) + 1
+        kept = self._examples.setdefault(what, [])
+        shown = printable(example)
+        if shown and len(kept) < EXAMPLES and shown not in kept:
+            kept.append(shown)
+
+    def join(self, others: Notes) -> None:
+        """Add what ``others`` has, as if it had been added here."""
+        for what, count in others._counts.items():
+            self._counts[what] = self._counts.get(what, 0) + count
+            kept = self._examples.setdefault(what, [])
+            kept += [shown for shown in others._examples[what] if shown not in kept]
+            del kept[EXAMPLES:]
+
+    def sentences(self) -> tuple[str, ...]:
+        """Return ``Requests left out, file: URLs: 3 (file:///a, file:///b, ...).`` and so on."""
+        found = []
+        for what, count in self._counts.items():
+            examples = self._examples[what]
+            more = ", ..." if examples and count > len(examples) else ""
+            shown = f" ({', '.join(examples)}{more})" if examples else ""
+            found.append(f"{what}: {count}{shown}.")
+        return tuple(found)
+
+
+def printable(text: str, longest: int = _LONGEST_NOTE) -> str:
+    """Return ``text`` in printable ASCII and not too long, so that a terminal can show it."""
+    plain = text[:longest].encode("ascii", "backslashreplace").decode()
+    shown = "".join(letter if letter.isprintable() else f"\\x{ord(letter):02x}" for letter in plain)
+    return shown if len(shown) <= longest else shown[: longest - 3] + "..."
