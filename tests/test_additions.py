@@ -194,6 +194,68 @@ print(json.dumps({"checks": [[c.what, c.stated, c.agreement] for c in found.chec
                   "report": (folder / "report.html").read_text()}))
 """
 
+IMPORTER = '''\
+"""Line importer: a made-up log of one request a line: URL, media type, body."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+from testbed.base.errors import ConfigurationError
+from testbed.pages.importing.importer import Claim, Importer, Reading
+from testbed.pages.importing.notes import Notes
+
+
+def read_lines(path: Path, *, url: str | None = None, page: str | None = None) -> Reading:
+    """Read one page of a log, whose pages are numbered from 1."""
+    pages = path.read_text().split("LINES\\n")[1:]
+    number = int(page or 1)
+    if number > len(pages):
+        raise ConfigurationError([f"no page {number}"])
+    claims = []
+    for line in pages[number - 1].splitlines():
+        asked, mime, body = line.split(" ", 2)
+        headers = (("Content-Type", mime),)
+        claims.append(Claim(url=asked, headers=headers, body=body.encode(), mime=mime))
+    return Reading("Lines", url, date(2026, 1, 2), "A log.", tuple(claims), Notes())
+
+
+IMPORTER = Importer(
+    "lines",
+    "a log of lines",
+    lambda sample: sample.text.startswith("LINES"),
+    read_lines,
+    has_pages=True,
+)
+'''
+LINES = """\
+LINES
+http://www.a.test/ text/html <p>one
+LINES
+http://www.b.test/ text/html <p>two
+http://www.b.test/a.css text/css p{}
+"""
+
+IMPORT = """\
+import json, sys
+from click.testing import CliRunner
+from firstflight.cli.import_page import import_command
+from testbed.archive.reading import read_archive
+from testbed.base import places
+def run(*words):
+    result = CliRunner().invoke(import_command, words, standalone_mode=False)
+    return result.output if result.exception is None else str(result.exception)
+first, second, wrong = (run(*words.split()) for words in (
+    f"{sys.argv[1]} --name one", f"{sys.argv[1]} --name two --page 2",
+    f"{sys.argv[1]} --name three --page 3"))
+pages = [read_archive(places.PAGES / name) for name in ("one", "two")]
+print(json.dumps({"first": first, "second": second, "wrong": wrong,
+                  "urls": [[entry.url for entry in page.entries] for page in pages],
+                  "unknown": run(sys.argv[2], "--name", "x"), "help": run("--help"),
+                  "missing": run(sys.argv[2] + ".not", "--name", "x")}))
+"""
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
@@ -294,3 +356,34 @@ def test_a_published_figure_touches_its_csv_its_module_and_its_config(
     assert "Load time in a survey" in report
     assert "Figure 1: load time" in report
     assert ">2.49 s<" in report
+
+
+def test_an_importer_touches_its_module_and_the_registry(tree: Path, tmp_path: Path) -> None:
+    folder = tree / "testbed" / "pages" / "importing"
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    (folder / "lines.py").write_text(IMPORTER)
+    apply(
+        tree,
+        (
+            (
+                "testbed/pages/importing/registry.py",
+                '    "resources",\n',
+                '    "resources",\n    "lines",\n',
+            ),
+        ),
+    )
+    touched = {p.name for p in folder.iterdir() if p.is_file() and before.get(p) != p.read_bytes()}
+    assert touched == {"lines.py", "registry.py"}
+    file, unknown = tmp_path / "load.log", tmp_path / "unknown"
+    file.write_text(LINES)
+    unknown.write_text("nothing")
+    found = ask(tree, IMPORT, str(file), str(unknown))
+    assert str(found["first"]).startswith("one: 1 request to 1 host")
+    assert str(found["second"]).startswith("two: 2 requests to 1 host")
+    urls = [["http://www.a.test/"], ["http://www.b.test/", "http://www.b.test/a.css"]]
+    assert found["urls"] == urls
+    assert found["wrong"] == f"{file}: no page 3"
+    for message in ("unknown", "missing", "help"):
+        assert "a resource table (CSV), or a log of lines; for" in " ".join(
+            str(found[message]).split()
+        )

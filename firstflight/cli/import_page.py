@@ -7,15 +7,25 @@ from typing import Any
 
 import click
 
-from firstflight.cli.written import tell_page
+from firstflight.cli.written import report_page
 from testbed.base import places
 from testbed.base.errors import EXIT_OK
 from testbed.pages.catalogue import name_page
-from testbed.pages.importing.registry import read_recording
+from testbed.pages.importing.registry import known_formats, read_recording
 from testbed.pages.importing.writing import Manner, write_page
 
 
-@click.command("import")
+class _Import(click.Command):
+    """Lists the known formats in its help, and imports no importer for anything else."""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(f"FILE is {known_formats()}. Its content says which.")
+
+
+@click.command("import", cls=_Import)
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--name", required=True, help="The page's name, which is that of its folder.")
 @click.option("--title", help="Its title; default: as recorded.")
@@ -28,13 +38,8 @@ from testbed.pages.importing.writing import Manner, write_page
 def import_command(
     file: Path, name: str, url: str | None, page: str | None, replace: bool, **manner: Any
 ) -> int:
-    """Make a page of what another tool recorded.
-
-    FILE is a HAR (Chrome, Firefox, Browsertime, WebPageTest), a WARC or WACZ, a mahimahi record
-    folder, or a resource table (CSV).  Its content tells which.
-    """
+    """Make a page of what another tool recorded."""
     folder = name_page(places.PAGES, name, replace=replace)
     found = read_recording(file, url=url, page=page)
-    written = write_page(folder, found, Manner(replace=replace, **manner))
-    tell_page(folder, written)
+    report_page(folder, write_page(folder, found, Manner(replace=replace, **manner)))
     return EXIT_OK

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from firstflight.cli.written import tell_page
+from firstflight.cli.written import report_page
 from testbed.archive.reading import split_url
 from testbed.base import places
 from testbed.base.errors import EXIT_OK, ConfigurationError
@@ -99,7 +99,7 @@ def record_command(
             recording = record(order, scratch, tell)
         manner = Manner(title, licence, anonymize, keep_secrets, replace)
         written = write_page(folder, recording, manner)
-    tell_page(folder, written)
+    report_page(folder, written)
     return EXIT_OK
 
 

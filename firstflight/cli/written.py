@@ -1,4 +1,4 @@
-"""What is said of a page that was just written: its numbers, every note, and what to do next."""
+"""Report of a page that was just written: its numbers, every note, and what to do next."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from testbed.pages.importing.writing import Written
 _NOTE_LENGTH = 500
 
 
-def tell_page(folder: Path, written: Written) -> None:
-    """Print what ``written`` is, in ``folder``."""
+def report_page(folder: Path, written: Written) -> None:
+    """Print the numbers and notes of ``written``, which is in ``folder``."""
     name = folder.name
     click.echo(
         f"{name}: {format_count(written.requests, 'request')} to "
