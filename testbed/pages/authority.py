@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from math import gcd, isqrt, prod
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -172,7 +173,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
 KEY_BITS = 2048
 EXPONENT = 65537
 _PRIME_BITS = KEY_BITS // 2
-_SIEVE_LIMIT = 30_000
+_SMALL = 4_000
 _SPAN = 1 << 14  # odd numbers looked at; a prime is found after 355 on average
 # Nobody chose the candidates to pass: FIPS 186-5 table B.1 asks for 5 rounds at this size.
 _BASES = (2, 3, 5, 7, 11)
@@ -191,7 +192,7 @@ def derive_key(text: str) -> rsa.RSAPrivateKey:
 
 
 def derive_prime(text: str) -> int:
-    """The first prime of ``KEY_BITS / 2`` bits, fit for the exponent, from where ``text`` points.
+    """Return the first prime of ``KEY_BITS / 2`` bits, fit for the exponent, from ``text`` on.
 
     Raises:
         ArithmeticError: there is none near; take another text.
@@ -199,9 +200,9 @@ def derive_prime(text: str) -> int:
     stream = hashlib.shake_256(text.encode()).digest(_PRIME_BITS // 8)
     # The two highest bits make the product of two of them exactly KEY_BITS long.
     start = int.from_bytes(stream, "big") | 3 << (_PRIME_BITS - 2) | 1
-    for step in _unsieved(start):
-        candidate = start + 2 * step
-        if candidate % EXPONENT != 1 and is_prime(candidate):
+    small = _small_product()
+    for candidate in range(start, start + 2 * _SPAN, 2):
+        if gcd(candidate, small) == 1 and candidate % EXPONENT != 1 and is_prime(candidate):
             return candidate
     raise ArithmeticError(f"no prime of {_PRIME_BITS} bits follows soon on {text!r}")
 
@@ -224,21 +225,7 @@ def _passes(number: int, base: int, odd: int, twos: int) -> bool:
     return False
 
 
-def _unsieved(start: int) -> list[int]:
-    """The steps of two from ``start``, odd, that no small prime divides."""
-    divided = bytearray(_SPAN)
-    for prime in _small_primes():
-        first = -start * pow(2, -1, prime) % prime
-        divided[first::prime] = b"\1" * len(range(first, _SPAN, prime))
-    return [step for step in range(_SPAN) if not divided[step]]
-
-
 @cache
-def _small_primes() -> tuple[int, ...]:
-    """The odd primes below ``_SIEVE_LIMIT``."""
-    marked = bytearray(_SIEVE_LIMIT)
-    for number in range(3, int(_SIEVE_LIMIT**0.5) + 1, 2):
-        marked[number * number :: 2 * number] = b"\1" * len(
-            range(number * number, _SIEVE_LIMIT, 2 * number)
-        )
-    return tuple(number for number in range(3, _SIEVE_LIMIT, 2) if not marked[number])
+def _small_product() -> int:
+    """Return the product of the odd primes below ``_SMALL``, which sorts most numbers out."""
+    return prod(n for n in range(3, _SMALL, 2) if all(n % d for d in range(3, isqrt(n) + 1, 2)))

@@ -68,10 +68,9 @@ def install(recipe: Recipe, cache: Path, tell: Tell) -> Installed:
     with tempfile.TemporaryDirectory(dir=shelf, prefix=".fetch-") as folder:
         scratch = Path(folder)
         if recipe.registry == "npm":
-            version = recipe.version
-            archive = fetch_npm(recipe.package, version, recipe.checksum, scratch)
+            archive, version = _fetch_npm(recipe, scratch), recipe.version
         else:
-            archive, version = fetch_debian(_pinned(recipe), scratch)
+            archive, version = _fetch_debian(recipe, scratch)
             if version != recipe.version:
                 tell(f"{recipe.package} {recipe.version} is gone from Debian; taking {version}, "
                      'as when_gone = "newest" says')  # fmt: skip
@@ -104,29 +103,20 @@ def _shelf(recipe: Recipe, cache: Path) -> Path:
 def _checksum(recipe: Recipe, archive: Path) -> str:
     if recipe.registry == "npm":
         return npm_integrity(archive)
-    return f"sha256-{debian_sha256(archive)}"
-
-
-def _pinned(recipe: Recipe) -> Pinned:
-    return Pinned(
-        recipe.package,
-        recipe.version,
-        recipe.checksum.removeprefix("sha256-"),
-        recipe.suite,
-        newest=recipe.when_gone == "newest",
-    )
+    with archive.open("rb") as file:
+        return f"sha256-{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 _NPM_S = 300.0
 
 
-def fetch_npm(package: str, version: str, integrity: str, scratch: Path) -> Path:
-    """Download the tarball of a package into ``scratch`` and verify it.
+def _fetch_npm(recipe: Recipe, scratch: Path) -> Path:
+    """Download the tarball of a package into ``scratch`` and verify it (npm-pack(1), no scripts).
 
     Raises:
         MissingError: npm is missing, cannot get it, or what came is not what is pinned.
     """
-    wanted = f"{package}@{version}"
+    wanted = f"{recipe.package}@{recipe.version}"
     try:
         proc.run(
             ["npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", str(scratch),
@@ -140,9 +130,9 @@ def fetch_npm(package: str, version: str, integrity: str, scratch: Path) -> Path
         ) from None
     (tarball,) = scratch.glob("*.tgz")
     came = npm_integrity(tarball)
-    if came != integrity:
+    if came != recipe.checksum:
         raise MissingError(
-            f"{wanted}: the registry gave {came}, the recipe pins {integrity}; it is not used"
+            f"{wanted}: the registry gave {came}, the recipe pins {recipe.checksum}; it is not used"
         )
     return tarball
 
@@ -157,58 +147,42 @@ def npm_integrity(tarball: Path) -> str:
 _UNPACK_S = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pinned:
-    """A package version, where to look for it, and whether a newer one will do."""
-
-    package: str
-    version: str
-    sha256: str
-    suite: str
-    newest: bool
-
-
-def fetch_debian(pinned: Pinned, scratch: Path) -> tuple[Path, str]:
+def _fetch_debian(recipe: Recipe, scratch: Path) -> tuple[Path, str]:
     """Download a package into ``scratch``; return the file and its version.
 
     Raises:
         MissingError: the version is gone, or what came is not what is pinned.
         CommandError: apt failed.
     """
-    apt = private_apt(pinned.suite, scratch)
-    version = choose_version(pinned, apt.offered(pinned.package))
-    package = apt.download(pinned.package, version)
-    came = debian_sha256(package)
-    if version == pinned.version and came != pinned.sha256:
+    apt = private_apt(recipe.suite or "", scratch)
+    version = choose_version(recipe, apt.offered(recipe.package))
+    package = apt.download(recipe.package, version)
+    came = _checksum(recipe, package)
+    if version == recipe.version and came != recipe.checksum:
         raise MissingError(
-            f"{pinned.package} {version} has SHA-256 {came}, the recipe pins {pinned.sha256}; "
+            f"{recipe.package} {version} has {came}, the recipe pins {recipe.checksum}; "
             "it is not used"
         )
     return package, version
 
 
-def choose_version(pinned: Pinned, offered: list[str]) -> str:
-    """Which of the versions ``offered`` (newest first) to take.
+def choose_version(recipe: Recipe, offered: list[str]) -> str:
+    """Return which of the versions ``offered`` (newest first) to take.
 
     Raises:
         MissingError: the pinned one is gone, and the recipe does not allow another.
     """
-    if pinned.version in offered:
-        return pinned.version
-    if pinned.newest and offered:
+    if recipe.version in offered:
+        return recipe.version
+    newest = recipe.when_gone == "newest"
+    if newest and offered:
         return offered[0]
     ways = ["set recipe.version and recipe.sha256 to an offered one"] if offered else []
-    ways += ['set recipe.when_gone to "newest"'] if not pinned.newest else []
+    ways += ['set recipe.when_gone to "newest"'] if not newest else []
     raise MissingError(
-        f"{pinned.package} {pinned.version} is no longer in Debian's suite {pinned.suite} "
+        f"{recipe.package} {recipe.version} is no longer in Debian's suite {recipe.suite} "
         f"(offered: {', '.join(offered) or 'nothing'}); {', or '.join(ways) or 'correct the name'}"
     )
-
-
-def debian_sha256(package: Path) -> str:
-    """SHA-256 hex of a file."""
-    with package.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from testbed.pages.exchange import Exchange, How, Recording
 from testbed.pages.importing.bodies import make_body
 from testbed.pages.importing.notes import Notes as Changes
 from testbed.pages.importing.sanitiser import clean_headers
-from testbed.pages.recorder.devtools import Asked, Body, Pairing, Seen, pair
+from testbed.pages.recorder.devtools import Asked, Pairing, ScriptBody, Seen, pair
 from testbed.pages.recorder.netlog import NetLog
 from testbed.pages.recorder.order import RecordError, RecordOrder
 from testbed.pages.recorder.shortfall import Notes, note_answer, note_body, note_load, note_missing
@@ -234,7 +234,7 @@ def decode_body(transfer: Transfer) -> bytes:
     return decode(transfer.body, transfer.header("content-encoding"), MOST_DECODED_BYTES)
 
 
-def agrees(data: bytes, content_type: str, seen: Body) -> bool:
+def agrees(data: bytes, content_type: str, seen: ScriptBody) -> bool:
     """Whether ``data``, decoded, is what the browser showed as ``seen``."""
     if not seen.text:
         return hashlib.sha256(data).hexdigest() == seen.sha256

@@ -15,7 +15,7 @@ from testbed.pages.recorder.transfer import Transfer, plain_url
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class ScriptBody:
     """Digest and size of a body as scripts see it; ``text`` was converted to UTF-8."""
 
     sha256: str
@@ -49,7 +49,7 @@ class Asked:
     source: str
     error: str | None
     cancelled: bool
-    body: Body | None
+    body: ScriptBody | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,51 +82,30 @@ def parse_seen(value: dict[str, Any]) -> Seen:
         RecordError: the driver and this module do not belong together.
     """
     try:
-        return Seen(
-            browser=value["browser"],
-            title=value["title"],
-            main_frame=value["main_frame"],
-            start_s=value["start_s"],
-            load_s=value["load_s"],
-            plt_ms=value["plt_ms"],
-            scrolled=value["scrolled"],
-            quiet=value["quiet"],
-            asked=tuple(_parse_asked(item) for item in value["requests"]),
-            frames=value["frames"],
-            sockets=tuple(value["sockets"]),
-            targets=tuple((item["type"], item["url"]) for item in value["targets"]),
-            dialogs=tuple(value["dialogs"]),
-        )
-    except KeyError as error:
+        asked = tuple(_parse_asked(item) for item in value.pop("requests"))
+        targets = tuple((item["type"], item["url"]) for item in value.pop("targets"))
+        sockets, dialogs = tuple(value.pop("sockets")), tuple(value.pop("dialogs"))
+        return Seen(**value, asked=asked, targets=targets, sockets=sockets, dialogs=dialogs)
+    except (KeyError, TypeError) as error:
         raise RecordError(
-            f"the browser driver's result has no {error}: it was built from other sources; "
+            f"the browser driver's result is another ({error}): it was built from other sources; "
             "start with ./run.sh, which builds it anew"
         ) from None
 
 
 def _parse_asked(item: dict[str, Any]) -> Asked:
-    initiator = item["initiator"]
-    return Asked(
-        id=item["id"],
-        url=plain_url(item["url"]),
-        method=item["method"],
-        type=item["type"],
-        frame=item["frame"],
+    initiator = item.pop("initiator")
+    changed = {
+        "url": plain_url(item["url"]),
         # A document is its own.
-        document=None if item["type"] == "Document" else _plain(item["document"]),
-        redirected_from=_plain(item["redirected_from"]),
-        kind=initiator["type"],
-        initiator=_plain(initiator["url"]),
-        preflight_of=initiator["preflight_of"],
-        sent_s=item["sent_s"],
-        started_s=item["started_s"],
-        ended_s=item["ended_s"],
-        status=item["status"],
-        source=item["source"],
-        error=item["error"],
-        cancelled=item["cancelled"],
-        body=Body(**item["body"]) if item["body"] else None,
-    )
+        "document": None if item["type"] == "Document" else _plain(item["document"]),
+        "redirected_from": _plain(item["redirected_from"]),
+        "kind": initiator["type"],
+        "initiator": _plain(initiator["url"]),
+        "preflight_of": initiator["preflight_of"],
+        "body": ScriptBody(**item["body"]) if item["body"] else None,
+    }
+    return Asked(**(item | changed))
 
 
 def _plain(url: str | None) -> str | None:

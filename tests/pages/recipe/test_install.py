@@ -9,7 +9,6 @@ import pytest
 from testbed.base.errors import MissingError
 from testbed.pages.recipe.description import Recipe, read_recipe
 from testbed.pages.recipe.packages import (
-    Pinned,
     choose_version,
     find_installed,
     install,
@@ -18,7 +17,7 @@ from testbed.pages.recipe.packages import (
 )
 from tests.pages.recipe.recipes import FILES, TABLE, tarball, write_page
 
-PINNED = Pinned("p", "1.0-1", "0" * 64, "bookworm", newest=False)
+PINNED = Recipe.model_construct(package="p", version="1.0-1", suite="bookworm", when_gone="refuse")
 
 
 @pytest.fixture
@@ -93,7 +92,7 @@ def test_a_version_that_is_gone_is_told_with_the_ways_on() -> None:
 
 
 def test_the_newest_is_taken_only_where_the_recipe_says_so() -> None:
-    moving = Pinned("p", "1.0-1", "0" * 64, "bookworm", newest=True)
+    moving = PINNED.model_copy(update={"when_gone": "newest"})
     assert choose_version(moving, ["1.0-3", "1.0-2"]) == "1.0-3"
     with pytest.raises(MissingError, match="offered: nothing"):
         choose_version(moving, [])
