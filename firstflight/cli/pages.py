@@ -1,4 +1,4 @@
-"""The verb ``pages``: which pages there are, what is in them, and whether they are whole."""
+"""The verb ``pages``: lists, shows, builds, verifies and exports pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHORTEST_URL = 40
 
 @click.group()
 def pages() -> None:
-    """The recorded pages that experiments load."""
+    """Return the recorded pages that experiments load."""
 
 
 @pages.command("list")
@@ -146,7 +146,7 @@ def _built(doors: Doors, folder: Path) -> Path:
 
 
 def _verified(doors: Doors, folder: Path) -> tuple[list[str], str]:
-    """The page's problems; if there are none, what else there is to say."""
+    """Return the page's problems; if there are none, what else there is to say."""
     try:
         kind = read_kind(folder)
         # Before it is built: building a broken one fails with less to say.
@@ -163,7 +163,7 @@ def _verified(doors: Doors, folder: Path) -> tuple[list[str], str]:
 
 
 def _summary(doors: Doors, folder: Path) -> dict[str, Any]:
-    """What ``list`` tells; of a recipe, which takes long to build, only what its facts say."""
+    """Return a page's line of ``list``; of a recipe, which takes long to build, its facts."""
     kind = read_kind(folder)
     if kind == "recipe":
         facts = read_facts(folder / FACTS_NAME)
@@ -186,7 +186,7 @@ def _facts(folder: Path, archive: Archive) -> dict[str, Any]:
 
 
 def _entries(archive: Archive) -> list[dict[str, Any]]:
-    """The requests; a body is told by its hash."""
+    """Return the requests; a body is its hash."""
     return [
         asdict(entry)
         | {"body": entry.body and entry.body.name, "transfer_bytes": entry.transfer_bytes}
@@ -204,7 +204,7 @@ def _sizes(page: dict[str, Any]) -> str:
 
 
 def _protocols(archive: Archive) -> str:
-    """``h1``, ``h1 TLS``, ``h2 TLS`` or ``h1+h2 TLS``: TLS if any host speaks it."""
+    """Return ``h1``, ``h1 TLS``, ``h2 TLS`` or ``h1+h2 TLS``: TLS if any host speaks it."""
     spoken = {"h2" if entry.protocol == "h2" else "h1" for entry in archive.entries}
     return "+".join(sorted(spoken)) + (" TLS" if archive.tls_hosts else "")
 
@@ -214,12 +214,12 @@ def _count(number: int, one: str, more: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """A page is a stranger's text: no control character of it reaches the terminal."""
+    """Return a page is a stranger's text: no control character of it reaches the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _cut(url: str, before: int) -> str:
-    """``url`` with its middle left out where it does not fit on the terminal's line."""
+    """Return ``url`` with its middle left out where it does not fit on the terminal's line."""
     if not sys.stdout.isatty():
         return url
     room = max(shutil.get_terminal_size().columns - before, _SHORTEST_URL)

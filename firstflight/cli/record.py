@@ -43,7 +43,7 @@ class _Viewport(click.ParamType[tuple[int, int]]):
 def _split(
     _context: click.Context, _option: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The rules in ``texts``, each of which is a list with commas, as browsers take them."""
+    """Return the rules in ``texts``, each of which is a list with commas, as browsers take them."""
     return tuple(rule.strip() for text in texts for rule in text.split(","))
 
 
@@ -87,7 +87,7 @@ def record_command(
 ) -> int:
     """Record the page at URL with a fresh headless Chromium.
 
-    Cookies, tokens and the like are removed unless told otherwise. The recorded contents belong
+    Cookies, tokens and the like are removed, but for --keep-secrets. The recorded contents belong
     to their owners: with --anonymize only numbers and host names are kept.
     """
     order = RecordOrder(url=url, **asked)
@@ -104,7 +104,7 @@ def record_command(
 
 
 def _check(order: RecordOrder, name: str, *, replace: bool, contents: bool) -> Path:
-    """The folder of the new page, before anything is loaded; all problems at once."""
+    """Return the folder of the new page, before anything is loaded; all problems at once."""
     problems = list(order.problems)
     # What keeps numbers only gives hosts names of its own.
     if not problems and contents:
@@ -132,11 +132,11 @@ def _origin_problems(order: RecordOrder) -> list[str]:
 
 @contextmanager
 def telling() -> Iterator[Callable[[str], None]]:
-    """What shows the progress on standard error: one live line on a terminal, else a few lines."""
+    """Yield what shows the progress: one live line on a terminal, else a few lines."""
     if not sys.stderr.isatty():
         yield throttled(_write_line)
         return
-    # Imported here: without a terminal nobody pays for it.
+    # Imported here: it is slow, and needed on a terminal only.
     from rich.console import Console
     from rich.text import Text
 

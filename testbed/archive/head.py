@@ -1,4 +1,4 @@
-"""What nginx 1.22 can answer, and how many bytes its response heads have.
+"""Response heads of nginx 1.22: what it can answer, and in how many bytes.
 
 Source: nginx's ngx_http_header_filter_module.c; tests compare this with the real nginx.
 """
@@ -74,7 +74,7 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
 def request_problem(method: str, host: str, path: str) -> str | None:
-    """Why nginx cannot be asked for this recorded request; ``None`` when it can.
+    """Return why nginx cannot be asked for this recorded request; ``None`` when it can.
 
     ``path`` includes the query.
     """
@@ -93,9 +93,9 @@ def request_problem(method: str, host: str, path: str) -> str | None:
 
 
 def _path_problem(path: str) -> str | None:
-    """What nginx's own reading of a path refuses with 400, before any rule of ours is asked."""
+    """Return what nginx's own reading of a path refuses with 400, before any rule of ours."""
     if any(match[1] in (None, "00") for match in _ESCAPE.finditer(path)):
-        return f"{path!r} has a % that stands for no character"
+        return f"{path!r} has a % that is no escape"
     depth = 0
     decoded = _ESCAPE.sub(lambda match: chr(int(match[1], 16)), path)
     for step in decoded.split("/"):
@@ -106,7 +106,7 @@ def _path_problem(path: str) -> str | None:
 
 
 def header_problem(name: str, value: str) -> str | None:
-    """Why nginx cannot send this response header; ``None`` when it can."""
+    """Return why nginx cannot send this response header; ``None`` when it can."""
     if not _HEADER_NAME.fullmatch(name):
         return f"{name!r} is no header name"
     if not _HEADER_VALUE.fullmatch(value):
@@ -117,7 +117,7 @@ def header_problem(name: str, value: str) -> str | None:
 
 
 def sent_headers(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """Those of an entry's headers that nginx sends: none without a value, some once only."""
+    """Return those of an entry's headers that nginx sends: none without a value, some once only."""
     sent, seen = [], set()
     for name, value in headers:
         lower = name.lower()
@@ -128,7 +128,7 @@ def sent_headers(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str],
 
 
 def natural_size(status: int, body_size: int, headers: tuple[tuple[str, str], ...]) -> int:
-    """Bytes of nginx's response head on a kept HTTP/1.1 connection, without padding.
+    """Return bytes of nginx's response head on a kept HTTP/1.1 connection, without padding.
 
     ``headers`` are those of the archive's entry, beyond nginx's own.
 
@@ -149,14 +149,14 @@ def natural_size(status: int, body_size: int, headers: tuple[tuple[str, str], ..
 
 
 def reachable_size(recorded: int, natural: int) -> int:
-    """The smallest head of at least ``recorded`` bytes that padding can make from ``natural``."""
+    """Return the smallest head from ``recorded`` bytes on that padding makes from ``natural``."""
     if recorded <= natural:
         return natural
     return max(recorded, natural + PADDING_BYTES + 1)
 
 
 def padding(missing: int) -> tuple[str, ...]:
-    """The values of the padding headers that add ``missing`` bytes in all.
+    """Return the values of the padding headers that add ``missing`` bytes in all.
 
     Raises:
         ValueError: no header is so small.

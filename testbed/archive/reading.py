@@ -1,4 +1,4 @@
-"""Reads a built page: which objects it has, and what exactly the server answers for each.
+"""Reader of built pages: which objects a page has, and what the server answers for each.
 
 The archive is a HAR 1.2 file (W3C Web Performance, HTTP Archive format) with a few fields of our
 own, whose names begin with an underscore as HAR asks, beside bodies named by their SHA-256.
@@ -94,7 +94,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ServedOrigin:
     """Scheme, host and port (RFC 6454), and whether any response was recorded over HTTP/2."""
 
     scheme: str
@@ -118,13 +118,13 @@ class Archive:
     pinned: bool = False
 
     @property
-    def origins(self) -> tuple[Origin, ...]:
+    def origins(self) -> tuple[ServedOrigin, ...]:
         """Every origin of the page once, in the order of first use."""
         found: dict[tuple[str, str, int], bool] = {}
         for entry in self.entries:
             key = (entry.scheme, entry.host, entry.port)
             found[key] = found.get(key, False) or entry.protocol == "h2"
-        return tuple(Origin(*key, h2) for key, h2 in found.items())
+        return tuple(ServedOrigin(*key, h2) for key, h2 in found.items())
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ def read_archive(folder: Path) -> Archive:
 
 
 def split_url(url: str) -> tuple[str, str, int, str]:
-    """Scheme, host, port, and path with query of an absolute http or https URL.
+    """Return scheme, host, port, and path with query of an absolute http or https URL.
 
     Raises:
         ValueError: it is none.

@@ -1,4 +1,4 @@
-"""The lab's certificate authority: for every host of a page a chain of the same bytes everywhere.
+"""Certificate authority of the lab: for every host of a page a chain of the same bytes everywhere.
 
 Keys follow from fixed texts, serial numbers from hashes, and the signatures are
 RSASSA-PKCS1-v1_5 (RFC 8017 section 8.2), which has no randomness; the profile is RFC 5280.  So
@@ -46,7 +46,7 @@ class _Signer:
 
 
 def make_authority(hosts: Iterable[str]) -> dict[str, bytes]:
-    """``authority.pem``, ``authority.spki``, ``key.pem`` and ``<host>.pem`` for each host.
+    """Return ``authority.pem``, ``authority.spki``, ``key.pem`` and ``<host>.pem`` for each host.
 
     ``authority.spki`` is that of the intermediate, because Chromium compares the certificates
     that a server sends, and the root is not among them.
@@ -72,7 +72,7 @@ def make_authority(hosts: Iterable[str]) -> dict[str, bytes]:
 
 
 def key_hash(certificate: x509.Certificate) -> str:
-    """Base64 of the SHA-256 of a certificate's SubjectPublicKeyInfo, as Chromium takes it."""
+    """Return the Base64 SHA-256 of a certificate's SubjectPublicKeyInfo, as Chromium takes it."""
     info = certificate.public_key().public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
@@ -80,7 +80,7 @@ def key_hash(certificate: x509.Certificate) -> str:
 
 
 def _subject_name(host: str) -> x509.GeneralName:
-    """``host`` as a subject alternative name."""
+    """Return ``host`` as a subject alternative name."""
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
@@ -141,7 +141,7 @@ def _sign(builder: x509.CertificateBuilder, issuer: _Signer) -> x509.Certificate
 
 
 def _comment(length: int) -> x509.UnrecognizedExtension:
-    """An IA5String (X.690 section 8.23) of ``length`` characters, 128 to 65535."""
+    """Return an IA5String (X.690 section 8.23) of ``length`` characters, 128 to 65535."""
     text = (_COMMENT * (length // len(_COMMENT) + 1))[:length]
     return x509.UnrecognizedExtension(
         _COMMENT_OID, b"\x16\x82" + length.to_bytes(2, "big") + text.encode("ascii")
@@ -175,13 +175,13 @@ EXPONENT = 65537
 _PRIME_BITS = KEY_BITS // 2
 _SMALL = 4_000
 _SPAN = 1 << 14  # odd numbers looked at; a prime is found after 355 on average
-# Nobody chose the candidates to pass: FIPS 186-5 table B.1 asks for 5 rounds at this size.
+# The candidates were not chosen to pass: FIPS 186-5 table B.1 asks for 5 rounds at this size.
 _BASES = (2, 3, 5, 7, 11)
 
 
 @cache
 def derive_key(text: str) -> rsa.RSAPrivateKey:
-    """The RSA-2048 key that follows from ``text``."""
+    """Return the RSA-2048 key that follows from ``text``."""
     p, q = derive_prime(f"{text}, p"), derive_prime(f"{text}, q")
     d = pow(EXPONENT, -1, (p - 1) * (q - 1))
     public = rsa.RSAPublicNumbers(EXPONENT, p * q)

@@ -1,6 +1,6 @@
-"""Builds the archive of a page in the cache, once for each state of its inputs and of this code.
+"""Page builds: the archive of a page in the cache, once for each state of its inputs and code.
 
-What is found there is held against its checksums, and built again where it is damaged.
+A build that is found there is compared with its checksums, and made again where it is damaged.
 
 ``python -m testbed.pages.build [NAME...]`` builds pages (all by default) and prints where they are.
 """
@@ -150,7 +150,7 @@ _INPUTS: dict[Kind, tuple[str, ...]] = {
 
 
 def _inputs_digest(folder: Path, names: Sequence[str]) -> str:
-    """SHA-256 over the page's files and the code that turns them into bodies."""
+    """Return SHA-256 over the page's files and the code that turns them into bodies."""
     code = imported_sources("testbed.pages.build")
     content = digest_sources([*(folder / name for name in names), *code])
     return hashlib.sha256(f"{folder.name}\0{content}".encode()).hexdigest()

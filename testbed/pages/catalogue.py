@@ -78,7 +78,7 @@ def read_facts(path: Path) -> PageFacts:
 
 
 def format_facts(facts: PageFacts) -> str:
-    """The ``page.toml`` that ``read_facts`` reads back, for a page without a recipe.
+    """Return the ``page.toml`` that ``read_facts`` reads back, for a page without a recipe.
 
     Half a surrogate pair, which TOML cannot hold, becomes U+FFFD.
     """
@@ -116,7 +116,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def list_pages(root: Path) -> tuple[Path, ...]:
-    """The page folders below ``root``, by name; one that is just being written is none."""
+    """Return the page folders below ``root``, by name; one that is just being written is none."""
     return tuple(
         sorted(
             path.parent
@@ -127,7 +127,7 @@ def list_pages(root: Path) -> tuple[Path, ...]:
 
 
 def find_page(root: Path, name: str) -> Path:
-    """The folder of the page called ``name``.
+    """Return the folder of the page called ``name``.
 
     Raises:
         ConfigurationError: there is no such page; the message has the nearest name.
@@ -141,7 +141,7 @@ def find_page(root: Path, name: str) -> Path:
 
 
 def name_page(root: Path, name: str, *, replace: bool = False) -> Path:
-    """The folder for a new page called ``name``, which is not made yet.
+    """Return the folder for a new page called ``name``, which is not made yet.
 
     Raises:
         ConfigurationError: it is no name for a folder, or there is such a page and it is not to
@@ -161,7 +161,7 @@ def name_page(root: Path, name: str, *, replace: bool = False) -> Path:
 
 
 def read_kind(folder: Path) -> Kind:
-    """Which kind of page ``folder`` holds.
+    """Return which kind of page ``folder`` holds.
 
     Raises:
         ConfigurationError: none, more than one, or its ``page.toml`` is wrong.

@@ -161,7 +161,7 @@ class CodingError(Exception):
 
 
 def split_codings(encoding: str) -> tuple[str, ...]:
-    """The codings that a ``Content-Encoding`` value names, in the order of their application.
+    """Return the codings of a ``Content-Encoding`` value, in the order of their application.
 
     ``identity`` is left out; names are in lower case, ``x-gzip`` is ``gzip``.
     """
@@ -238,13 +238,13 @@ class Effort:
         self._taken = 0
 
     def take(self, size: int) -> int:
-        """The effort for the next body, of ``size`` bytes: 2, 1 or 0."""
+        """Return the effort for the next body, of ``size`` bytes: 2, 1 or 0."""
         self._taken += size
         return sum(self._taken <= most for most in (FULL_EFFORT_BYTES, SOME_EFFORT_BYTES))
 
 
 def encode(data: bytes, encoding: str, size: int, effort: int = 2) -> bytes:
-    """``data`` under ``encoding`` in ``size`` bytes if that can be reached, else as near as we can.
+    """Return ``data`` under ``encoding`` in ``size`` bytes, or as near to that as we can.
 
     The caller compares lengths; ``effort`` is as in ``exact``.  Only the last coding of a list is
     brought to the size.  The same input gives the same bytes with the same libraries.

@@ -22,13 +22,13 @@ Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class PageExchange:
     """One request and its response.
 
     Attributes:
         url: absolute http or https URL, ASCII, without a fragment or user information.
         status: HTTP status, never 0.
-        protocol: ``h2`` stands for HTTP/2 and for HTTP/3, which is replayed as HTTP/2.
+        protocol: ``h2`` is HTTP/2 or HTTP/3, which is replayed as HTTP/2.
         request_headers: as sent.
         request_body_size: bytes of the request's body.
         headers: all response headers as received, in order.
@@ -61,7 +61,7 @@ class Exchange:
     dur_ms: float | None = None
     after_load: bool = False
 
-    def gap_ms(self, parent: Exchange | None) -> float | None:
+    def gap_ms(self, parent: PageExchange | None) -> float | None:
         """Return the time from the end of ``parent`` to this request; ``None`` when unknown."""
         if parent is None or parent.start_ms is None or parent.dur_ms is None:
             return None
@@ -82,7 +82,7 @@ class Recording:
     url: str
     recorded: date
     source: str
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[PageExchange, ...]
     pinned: bool = False
     load_ms: float | None = None
     notes: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class Parentage:
     notes: tuple[str, ...]
 
 
-def find_parents(exchanges: tuple[Exchange, ...]) -> Parentage:
+def find_parents(exchanges: tuple[PageExchange, ...]) -> Parentage:
     """Resolve initiators to the latest earlier exchange of their URL.
 
     An exchange whose initiator is unknown or was not asked for before it is given to the page's

@@ -1,4 +1,4 @@
-"""A folder that appears whole or not at all, and is replaced without a moment of nothing.
+"""Atomic folders: they appear whole or not at all, and are replaced in one step.
 
 renameat2(2) exchanges two folders in one step; where a file system cannot, the old one is moved
 aside for the moment between two rename(2).
@@ -54,7 +54,7 @@ def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def new_page(folder: Path, facts: PageFacts, *, replace: bool = False) -> Iterator[Path]:
-    """``new_folder`` for a page that a user named, with its ``page.toml`` in it.
+    """Yield ``new_folder`` for a page that a user named, with its ``page.toml`` in it.
 
     Raises:
         ConfigurationError: the folder is there, and ``replace`` is not given.
@@ -110,7 +110,7 @@ def _move(scratch: Path, target: Path, *, replace: bool) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Whether the two have changed places."""
+    """Return whether the two have changed places."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.renameat2(_AT_FDCWD, bytes(one), _AT_FDCWD, bytes(other), _RENAME_EXCHANGE) == 0:
         return True

@@ -23,7 +23,7 @@ from testbed.archive.reading import HAR_NAME, NOT_REPLAYED, Entry, read_archive,
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.pages.catalogue import FACTS_NAME, PageFacts, read_facts
 from testbed.pages.coding import CodingError, content_coding, decode
-from testbed.pages.exchange import Exchange, Headers, Recording, find_parents, redirect_target
+from testbed.pages.exchange import Headers, PageExchange, Recording, find_parents, redirect_target
 from testbed.pages.folder import new_page
 from testbed.pages.limits import CONTENT_BYTES
 
@@ -56,7 +56,7 @@ class PlacedExchange:
     ``more`` are further fields of our own.
     """
 
-    exchange: Exchange
+    exchange: PageExchange
     id: str
     parent: str | None
     carrier: str | None
@@ -249,8 +249,8 @@ def _check(recording: Recording) -> None:
 
 
 def _reachable_heads(
-    exchanges: tuple[Exchange, ...],
-) -> tuple[tuple[Exchange, ...], tuple[str, ...]]:
+    exchanges: tuple[PageExchange, ...],
+) -> tuple[tuple[PageExchange, ...], tuple[str, ...]]:
     """Return the exchanges with heads that the server can make, and what that changed."""
     sized, grown, unknown = [], [], []
     for exchange in exchanges:
@@ -310,7 +310,7 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
     }
 
 
-def _request(exchange: Exchange, from_table: bool) -> dict[str, Any]:
+def _request(exchange: PageExchange, from_table: bool) -> dict[str, Any]:
     query = parse_qsl(urlsplit(exchange.url).query, keep_blank_values=True)
     return {
         "method": exchange.method,

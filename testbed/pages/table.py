@@ -25,11 +25,11 @@ MIN_HEADER_BYTES = 330
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResourceRow:
     """One recorded exchange; a number that was not recorded is ``None``, as is an unknown type.
 
     ``transfer_bytes`` counts response head and body, ``body_bytes`` the decoded body,
-    ``head_bytes`` the head; ``None`` stands for a head of ``HEADER_BYTES``.
+    ``head_bytes`` the head; ``None`` means a head of ``HEADER_BYTES``.
     """
 
     id: str
@@ -83,7 +83,7 @@ _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0
 _MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 
 
-def read_table(path: Path) -> tuple[Row, ...]:
+def read_table(path: Path) -> tuple[ResourceRow, ...]:
     """Read and check a resource table.
 
     Raises:
@@ -96,7 +96,7 @@ def read_table(path: Path) -> tuple[Row, ...]:
     return parse_table(text, str(path))
 
 
-def parse_table(text: str, where: str) -> tuple[Row, ...]:
+def parse_table(text: str, where: str) -> tuple[ResourceRow, ...]:
     """Parse the text of a resource table; ``where`` names it in messages.
 
     Raises:
@@ -117,7 +117,7 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
 
 def _parse(
     header: tuple[str, ...], lines: Sequence[tuple[int, list[str]]], where: str
-) -> tuple[Row, ...]:
+) -> tuple[ResourceRow, ...]:
     known = [COLUMNS + OPTIONAL_COLUMNS[:more] for more in range(len(OPTIONAL_COLUMNS) + 1)]
     if header not in known:
         raise ConfigurationError(
@@ -125,7 +125,7 @@ def _parse(
              f" and perhaps {', '.join(OPTIONAL_COLUMNS)}"]
         )  # fmt: skip
     problems: list[str] = []
-    rows: list[tuple[int, Row]] = []
+    rows: list[tuple[int, ResourceRow]] = []
     if len(lines) > ENTRIES:
         raise ConfigurationError([f"{where}: {len(lines)} rows, at most {ENTRIES} are taken"])
     for line, cells in lines:
@@ -143,8 +143,8 @@ def _parse(
     return tuple(row for _, row in rows)
 
 
-def format_table(rows: Sequence[Row]) -> str:
-    """The text that ``parse_table`` reads back, with all columns; times in whole milliseconds."""
+def format_table(rows: Sequence[ResourceRow]) -> str:
+    """Return the text that ``parse_table`` reads back; times in whole milliseconds."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS + OPTIONAL_COLUMNS)
@@ -158,8 +158,8 @@ def _whole(cell: str | float) -> str | int:
     return cell if isinstance(cell, str) else round(cell)
 
 
-def _row(cells: Mapping[str, str]) -> tuple[list[str], Row | None]:
-    """Problems of one row by itself, and the row if there are none."""
+def _row(cells: Mapping[str, str]) -> tuple[list[str], ResourceRow | None]:
+    """Return problems of one row by itself, and the row if there are none."""
     problems: list[str] = []
 
     def number(name: str, minimum: int | None = 0) -> int | None:
@@ -187,7 +187,7 @@ def _row(cells: Mapping[str, str]) -> tuple[list[str], Row | None]:
     transfer = number("transfer_bytes", MIN_HEADER_BYTES)
     if status not in STATUSES:
         problems.append(f"status is {status}, expected one of {sorted(STATUSES)}")
-    row = Row(
+    row = ResourceRow(
         id=check("id", _ID.fullmatch, "letters, digits and _"),
         parent=cells["parent"] or None,
         host=check("host", _HOST.fullmatch, "a host name in lower case"),
@@ -206,7 +206,7 @@ def _row(cells: Mapping[str, str]) -> tuple[list[str], Row | None]:
     return problems, None if problems else row
 
 
-def _size_problems(row: Row, transfer: int | None) -> Iterator[str]:
+def _size_problems(row: ResourceRow, transfer: int | None) -> Iterator[str]:
     if transfer is None:
         yield "transfer_bytes is missing"
     elif row.head_bytes is not None and row.head_bytes > transfer:
@@ -219,12 +219,12 @@ DEEPEST = 100
 """Steps from the root to a row; scripts that wait for each other are nested as deeply."""
 
 
-def table_problems(rows: Sequence[tuple[int, Row]]) -> list[tuple[int, str]]:
-    """What is wrong with the rows, given with their lines, together; the line with each problem."""
+def table_problems(rows: Sequence[tuple[int, ResourceRow]]) -> list[tuple[int, str]]:
+    """Return what is wrong with the rows together, each problem with its line."""
     if not rows:
         return [(1, "there are no rows")]
     problems: list[tuple[int, str]] = []
-    by_id: dict[str, Row] = {}
+    by_id: dict[str, ResourceRow] = {}
     redirected: set[str] = set()
     for line, row in rows:
         if row.id in by_id:
@@ -252,23 +252,23 @@ def table_problems(rows: Sequence[tuple[int, Row]]) -> list[tuple[int, str]]:
     return problems or [*_protocol_problems(rows), *_mixed_problems(rows, by_id)]
 
 
-def check_depth(rows: Sequence[Row]) -> None:
+def check_depth(rows: Sequence[ResourceRow]) -> None:
     """Raise ConfigurationError if a row, all of whose parents are there, is too deep."""
     problems = _depth_problems([(0, row) for row in rows], {row.id: row for row in rows})
     if found := [problem for _, problem in problems]:
         raise ConfigurationError(found)
 
 
-def _bodies_problems(rows: Sequence[tuple[int, Row]]) -> Iterator[tuple[int, str]]:
+def _bodies_problems(rows: Sequence[tuple[int, ResourceRow]]) -> Iterator[tuple[int, str]]:
     size = sum(max(row.body_bytes or 0, row.transfer_bytes) for _, row in rows)
     if size > BODIES_BYTES:
         yield rows[0][0], f"bodies of {mib(size)} in all, at most {mib(BODIES_BYTES)} are made"
 
 
 def _depth_problems(
-    rows: Sequence[tuple[int, Row]], by_id: Mapping[str, Row]
+    rows: Sequence[tuple[int, ResourceRow]], by_id: Mapping[str, ResourceRow]
 ) -> Iterator[tuple[int, str]]:
-    """The first row of those that are too deep."""
+    """Yield the first row of those that are too deep."""
     for line, row in rows:
         steps, at = 0, row
         while at.parent is not None and steps <= DEEPEST:
@@ -279,8 +279,8 @@ def _depth_problems(
             return
 
 
-def _protocol_problems(rows: Sequence[tuple[int, Row]]) -> Iterator[tuple[int, str]]:
-    """A host has one address with one way to speak to it."""
+def _protocol_problems(rows: Sequence[tuple[int, ResourceRow]]) -> Iterator[tuple[int, str]]:
+    """Yield a host has one address with one way to speak to it."""
     spoken: dict[str, str] = {}
     for line, row in rows:
         first = spoken.setdefault(row.host, row.protocol)
@@ -289,7 +289,7 @@ def _protocol_problems(rows: Sequence[tuple[int, Row]]) -> Iterator[tuple[int, s
 
 
 def _mixed_problems(
-    rows: Sequence[tuple[int, Row]], by_id: Mapping[str, Row]
+    rows: Sequence[tuple[int, ResourceRow]], by_id: Mapping[str, ResourceRow]
 ) -> Iterator[tuple[int, str]]:
     for line, row in rows:
         document = secure_document(row, by_id)
@@ -303,8 +303,8 @@ def _mixed_problems(
             )
 
 
-def secure_document(row: Row, by_id: Mapping[str, Row]) -> Row | None:
-    """The nearest https document above a row, if there is one: it must not ask for http."""
+def secure_document(row: ResourceRow, by_id: Mapping[str, ResourceRow]) -> ResourceRow | None:
+    """Return the nearest https document above a row, if there is one: it must not ask for http."""
     while row.parent is not None:
         row = by_id[row.parent]
         if row.scheme == "https" and row.mime in DOCUMENT_TYPES and row.status not in REDIRECTS:
@@ -313,7 +313,7 @@ def secure_document(row: Row, by_id: Mapping[str, Row]) -> Row | None:
 
 
 def _cycle_problems(
-    rows: Sequence[tuple[int, Row]], by_id: Mapping[str, Row]
+    rows: Sequence[tuple[int, ResourceRow]], by_id: Mapping[str, ResourceRow]
 ) -> Iterator[tuple[int, str]]:
     settled: set[str] = set()
     for line, row in rows:

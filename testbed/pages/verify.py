@@ -31,7 +31,7 @@ _OURS = frozenset({FACTS_NAME, HAR_NAME, "bodies", TLS_FOLDER, CHECKSUMS_FILE})
 
 
 def verify_archive(folder: Path) -> list[str]:
-    """Everything that is wrong with the archive in ``folder``, one sentence each.
+    """Return everything that is wrong with the archive in ``folder``, one sentence each.
 
     Raises:
         ConfigurationError: the folder holds no page archive at all.
@@ -47,7 +47,7 @@ def verify_archive(folder: Path) -> list[str]:
 
 
 def verify_tls(folder: Path) -> list[str]:
-    """What is wrong with the certificates of the built page in ``folder``.
+    """Return what is wrong with the certificates of the built page in ``folder``.
 
     They follow from the hosts' names alone, so they are made again and compared.
 
@@ -70,7 +70,7 @@ def verify_tls(folder: Path) -> list[str]:
 
 
 def count_repeats(archive: Archive) -> int:
-    """How many requests ask again for what was asked for before: no error, but good to know."""
+    """Return how many requests ask again for what was asked for before: no error."""
     asked = Counter((entry.method, entry.url, entry.request_body_size) for entry in archive.entries)
     return sum(count - 1 for count in asked.values())
 
@@ -100,7 +100,7 @@ _PROTOCOLS = frozenset({"http/1.1", "h2"})
 
 
 def entry_problems(entry: Entry) -> Iterator[str]:
-    """What is wrong with one entry, one sentence each."""
+    """Yield what is wrong with one entry, one sentence each."""
     for problem in (*_request_problems(entry), *_body_problems(entry), *_head_problems(entry)):
         yield f"{entry.url}: {problem}"
 
@@ -137,7 +137,7 @@ def _body_problems(entry: Entry) -> Iterator[str]:
 
 
 def _content_problems(entry: Entry, data: bytes) -> Iterator[str]:
-    # A little beyond the recorded size, so that the true one can be told.
+    # A little beyond the recorded size, so that the message has the true one.
     limit = CONTENT_BYTES if entry.decoded_size is None else 2 * entry.decoded_size + 65536
     try:
         decoded = len(decode(data, content_coding(entry.headers), limit))
@@ -171,7 +171,7 @@ _PLAIN_PORT = 80
 
 
 def origin_problems(archive: Archive) -> Iterator[str]:
-    """What the lab cannot serve, one sentence for each host or port."""
+    """Yield what the lab cannot serve, one sentence for each host or port."""
     if len(archive.hosts) > HOSTS:
         yield f"{len(archive.hosts)} hosts; the lab has addresses for {HOSTS}"
     for host in archive.hosts:
@@ -188,7 +188,7 @@ def origin_problems(archive: Archive) -> Iterator[str]:
 
 
 def host_problem(host: str) -> str | None:
-    """Why the lab cannot serve a host of this name, or ``None``."""
+    """Return why the lab cannot serve a host of this name, or ``None``."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -245,7 +245,7 @@ _NAMED = re.compile(rb"//([a-z0-9.-]+/[A-Za-z0-9_]+\.[a-z]+)")
 
 
 def verify_table(folder: Path) -> list[str]:
-    """Everything that is wrong with the page in ``folder``, built from a table.
+    """Return everything that is wrong with the page in ``folder``, built from a table.
 
     Raises:
         ConfigurationError: the folder holds no page archive at all.
@@ -261,7 +261,7 @@ def verify_table(folder: Path) -> list[str]:
 
 
 def _content(entry: Entry) -> bytes:
-    """The decoded body as far as it can be had; ``verify_archive`` says why if it cannot."""
+    """Return the decoded body as far as it can be had; ``verify_archive`` says why if it cannot."""
     try:
         data = b"" if entry.body is None else entry.body.read_bytes()
         return decode(data, content_coding(entry.headers), entry.decoded_size or 0)
@@ -305,5 +305,5 @@ def _naming_problems(archive: Archive, contents: dict[str, bytes]) -> Iterator[s
 
 
 def _without_scheme(url: str) -> str:
-    """The URL from its two slashes on."""
+    """Return the URL from its two slashes on."""
     return url.partition(":")[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from testbed.archive.reading import Archive, Origin
+from testbed.archive.reading import Archive, ServedOrigin
 from testbed.base.errors import ConfigurationError
 
 PRIMING_PORT = 80
@@ -53,7 +53,7 @@ def lab_listeners(
     found: dict[tuple[str, int], Listener] = {}
     problems = []
 
-    def add(origin: Origin, h2: bool) -> None:
+    def add(origin: ServedOrigin, h2: bool) -> None:
         tls = origin.scheme == "https"
         listener = Listener(origin.host, addresses[origin.host], origin.port, tls, h2 and tls)
         if found.setdefault((origin.host, origin.port), listener).tls != tls:
@@ -61,7 +61,7 @@ def lab_listeners(
 
     for host in archive.hosts:
         if host in addresses:
-            add(Origin("http", host, PRIMING_PORT, False), False)
+            add(ServedOrigin("http", host, PRIMING_PORT, False), False)
         else:
             problems.append(f"{host}: has no address")
     if not problems:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from testbed.archive.reading import Origin, read_archive, split_url
+from testbed.archive.reading import ServedOrigin, read_archive, split_url
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
 from testbed.pages.har import write_archive
@@ -35,8 +35,8 @@ def change(page: Path, edit: Callable[[dict[str, Any]], object]) -> None:
 def test_origins_and_hosts(page: Path) -> None:
     archive = read_archive(page)
     assert archive.origins == (
-        Origin("https", "www.example.com", 443, True),
-        Origin("http", "img.example.com", 8080, False),
+        ServedOrigin("https", "www.example.com", 443, True),
+        ServedOrigin("http", "img.example.com", 8080, False),
     )
     assert archive.hosts == ("www.example.com", "img.example.com")
     assert archive.tls_hosts == ("www.example.com",)

@@ -7,14 +7,14 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.exchange import PageExchange, Recording
 
 ROOT_URL = "https://www.example.com/"
 STYLE = gzip.compress(b"body { color: red }", mtime=0)
 PIXEL = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"
 
 
-def make_exchange(url: str, body: bytes | None = b"", **more: Any) -> Exchange:
+def make_exchange(url: str, body: bytes | None = b"", **more: Any) -> PageExchange:
     """An exchange whose sizes are those of its body, found by the root's parser."""
     size = len(body or b"")
     values: dict[str, Any] = {
@@ -24,10 +24,10 @@ def make_exchange(url: str, body: bytes | None = b"", **more: Any) -> Exchange:
         "initiator": ROOT_URL,
         "how": "parser",
     }
-    return Exchange(url, **{"status": 200, **values, **more})
+    return PageExchange(url, **{"status": 200, **values, **more})
 
 
-def make_recording(*more: Exchange, **facts: Any) -> Recording:
+def make_recording(*more: PageExchange, **facts: Any) -> Recording:
     """A page of four exchanges, and ``more``."""
     exchanges = (
         make_exchange(

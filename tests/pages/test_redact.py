@@ -17,25 +17,25 @@ from hypothesis import strategies as st
 
 from testbed.base.errors import ConfigurationError
 from testbed.pages.coding import decode, encode
-from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.exchange import PageExchange, Recording
 from testbed.pages.redaction.redact import redact
 from testbed.pages.redaction.scrub import Scrubber
 
 TOKEN = "a1B2c3D4e5F6g7H8"  # noqa: S105
 BLANK = "xxxxxxxxxxxxxxxx"
-ROOT = Exchange("https://a.example/", 200, how="root", mime="text/html")
+ROOT = PageExchange("https://a.example/", 200, how="root", mime="text/html")
 
 
-def recording(*exchanges: Exchange, **more: Any) -> Recording:
+def recording(*exchanges: PageExchange, **more: Any) -> Recording:
     base = Recording("A page", exchanges[0].url, date(2026, 1, 2), "recorded", exchanges)
     return dataclasses.replace(base, **more)
 
 
-def get(url: str, **more: Any) -> Exchange:
-    return dataclasses.replace(Exchange(url, 200), **more)
+def get(url: str, **more: Any) -> PageExchange:
+    return dataclasses.replace(PageExchange(url, 200), **more)
 
 
-def with_body(text: str | bytes, encoding: str = "", spare: int = 30, **more: Any) -> Exchange:
+def with_body(text: str | bytes, encoding: str = "", spare: int = 30, **more: Any) -> PageExchange:
     raw = text if isinstance(text, bytes) else text.encode()
     size = len(encode(raw, encoding, 0)) + spare
     body = encode(raw, encoding, size)

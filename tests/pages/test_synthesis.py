@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from testbed.archive.reading import Archive, Entry
-from testbed.pages.table import Row, read_table
+from testbed.pages.table import ResourceRow, read_table
 from tests.pages.conftest import NAMES, PAGES
 
 Built = Callable[[str], Archive]
@@ -18,7 +18,7 @@ MAGIC = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8", "image/gif": b"GIF8
 pytestmark = pytest.mark.parametrize("name", NAMES)
 
 
-def paired(name: str, archive: Archive) -> list[tuple[Row, Entry]]:
+def paired(name: str, archive: Archive) -> list[tuple[ResourceRow, Entry]]:
     rows = read_table(PAGES / name / "resources.csv")
     return list(zip(rows, archive.entries, strict=True))
 

@@ -18,14 +18,14 @@ from testbed.pages.synthesis.bodies import discover, synthesise
 from testbed.pages.synthesis.deflate import Piece, gzip_size, write_gzip
 from testbed.pages.synthesis.discovery import Discovery
 from testbed.pages.synthesis.text import BLOCK, Fill, TooSmallError, least_gzipped, write_gzipped
-from testbed.pages.table import COLUMNS, Row, parse_table
+from testbed.pages.table import COLUMNS, ResourceRow, parse_table
 from tests.pages.importing.site import Sent, devtools
 
 ROOT = "0,,a.example,text/html,200,9000,,root,,,\n"
 HEAD = ",".join((*COLUMNS, "protocol", "head_bytes")) + "\n"
 
 
-def table(*rows: str) -> tuple[Row, ...]:
+def table(*rows: str) -> tuple[ResourceRow, ...]:
     return parse_table(HEAD + "".join(row + "\n" for row in rows), "t.csv")
 
 

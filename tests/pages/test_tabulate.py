@@ -12,11 +12,11 @@ import pytest
 from testbed.archive.reading import read_archive
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
-from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.exchange import PageExchange, Recording
 from testbed.pages.importing.tabulate import LICENCE_TABLE, make_tabulation, tabulate, write_table
-from testbed.pages.table import Row, read_table
+from testbed.pages.table import ResourceRow, read_table
 
-ROOT = Exchange(
+ROOT = PageExchange(
     "https://www.a.example/secret/path?q=1",
     200,
     how="root",
@@ -30,8 +30,8 @@ ROOT = Exchange(
 )
 
 
-def child(url: str, start_ms: float | None = 50.0, **more: Any) -> Exchange:
-    base = Exchange(
+def child(url: str, start_ms: float | None = 50.0, **more: Any) -> PageExchange:
+    base = PageExchange(
         url,
         200,
         headers_size=400,
@@ -47,27 +47,27 @@ def child(url: str, start_ms: float | None = 50.0, **more: Any) -> Exchange:
     return replace(base, **more)
 
 
-def recording(*exchanges: Exchange, **more: Any) -> Recording:
+def recording(*exchanges: PageExchange, **more: Any) -> Recording:
     root = exchanges[0] if exchanges and exchanges[0].how == "root" else ROOT
     rest = exchanges if root is ROOT else exchanges[1:]
     base = Recording("Secret title", root.url, date(2026, 1, 2), "made up", (root, *rest))
     return replace(base, **more)
 
 
-def rows(*exchanges: Exchange) -> tuple[Row, ...]:
+def rows(*exchanges: PageExchange) -> tuple[ResourceRow, ...]:
     return tabulate(recording(*exchanges))
 
 
-def notes(*exchanges: Exchange) -> tuple[str, ...]:
+def notes(*exchanges: PageExchange) -> tuple[str, ...]:
     return make_tabulation(recording(*exchanges)).notes
 
 
 def test_numbers_are_kept_and_nothing_else() -> None:
     found = rows(child("https://img.a.example:8443/p.png?t=1", protocol="h2", headers_size=None))
     assert found == (
-        Row("0", None, "www.a.example", "text/html", 200, 4700, 16_000, "root", None, 0, 100,
+        ResourceRow("0", None, "www.a.example", "text/html", 200, 4700, 16_000, "root", None, 0, 100,
             "https", 700),
-        Row("1", "0", "img.a.example", "image/png", 200, 1480, 1000, "url-in-main-html", -50, 50,
+        ResourceRow("1", "0", "img.a.example", "image/png", 200, 1480, 1000, "url-in-main-html", -50, 50,
             20, "h2", None),
     )  # fmt: skip
     assert notes() == ()

@@ -14,7 +14,7 @@ import pytest
 from testbed.archive.reading import Archive, read_archive
 from testbed.client.chromium.browser import find_browser
 from testbed.pages.build import build_page
-from testbed.pages.exchange import Exchange, HttpProtocol, Recording
+from testbed.pages.exchange import HttpProtocol, PageExchange, Recording
 from testbed.pages.importing.tabulate import tabulate, write_table
 from tests.pages.conftest import HEADER
 from tests.pages.replay import Replay, assert_none_early, browse
@@ -27,7 +27,7 @@ FONTS = "https://fonts.b.example/"
 SCRIPTS = "https://js.c.example/"
 
 
-def make_exchange(url: str, mime: str, size: int, start_ms: float, **more: object) -> Exchange:
+def make_exchange(url: str, mime: str, size: int, start_ms: float, **more: object) -> PageExchange:
     """A text is compressed to a quarter."""
     text = mime.startswith("text/") or mime in ("application/json", "image/svg+xml")
     h2: HttpProtocol = "h2" if url.startswith(FONTS) else "http/1.1"
@@ -44,7 +44,7 @@ def make_exchange(url: str, mime: str, size: int, start_ms: float, **more: objec
         "start_ms": start_ms,
         "dur_ms": 40.0,
     }
-    return Exchange(url, **{**values, **more})  # type: ignore[arg-type]
+    return PageExchange(url, **{**values, **more})  # type: ignore[arg-type]
 
 
 def make_recording() -> Recording:

@@ -13,7 +13,7 @@ import pytest
 
 from testbed.archive.reading import read_archive
 from testbed.pages.build import build_page
-from testbed.pages.exchange import Exchange
+from testbed.pages.exchange import PageExchange
 from testbed.pages.har import write_archive
 from testbed.pages.verify import count_repeats, verify_archive, verify_tls
 from tests.pages.recordings import PIXEL, ROOT_URL, make_exchange, make_recording
@@ -22,7 +22,7 @@ STYLE_URL = "https://www.example.com/a.css?v=1&b="
 OLD_URL = "http://img.example.com:8080/old"
 
 
-def write(folder: Path, *more: Exchange) -> Path:
+def write(folder: Path, *more: PageExchange) -> Path:
     write_archive(folder, make_recording(*more), licence="none")
     return folder
 
@@ -142,7 +142,7 @@ def test_more_hosts_than_addresses(tmp_path: Path) -> None:
     ]
 
 
-def redirect(url: str, to: str, **more: Any) -> Exchange:
+def redirect(url: str, to: str, **more: Any) -> PageExchange:
     return make_exchange(url, status=302, headers=(("location", to),), **more)
 
 

@@ -13,7 +13,7 @@ from testbed.archive.head import natural_size
 from testbed.archive.reading import read_archive
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.pages.catalogue import read_facts
-from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.exchange import PageExchange, Recording
 from testbed.pages.har import LICENCE_RECORDED, write_archive
 from testbed.pages.verify import verify_archive
 from tests.client.har_model import Har
@@ -171,7 +171,9 @@ def test_facts_and_notes(tmp_path: Path) -> None:
         (make_exchange("https://www.example.com/x", dur_ms=1e300), "is no time"),
     ],
 )
-def test_a_recording_that_is_not_whole(tmp_path: Path, exchange: Exchange, message: str) -> None:
+def test_a_recording_that_is_not_whole(
+    tmp_path: Path, exchange: PageExchange, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         write(tmp_path / "mine", make_recording(exchange))
     assert list(tmp_path.iterdir()) == []

@@ -56,7 +56,7 @@ def new_budget() -> Budget:
 def settle_body(
     claim: Claim, mime: str, headers: Headers, budget: Budget, notes: Notes, effort: int
 ) -> Settled:
-    """The body of ``claim``, whose headers, already clean, are ``headers``.
+    """Return the body of ``claim``, whose headers, already clean, are ``headers``.
 
     ``effort`` is for compressors, as in ``exact``.
 
@@ -76,7 +76,7 @@ def settle_body(
 
 
 def _known_coding(claim: Claim, headers: Headers, notes: Notes) -> tuple[Headers, str]:
-    """The headers, without a coding that is none, and the coding."""
+    """Return the headers, without a coding that is none, and the coding."""
     named = ", ".join(value for name, value in headers if name.lower() == "content-encoding")
     codings = split_codings(named)
     if len(codings) <= 2 and all(name in CANDIDATES for name in codings):
@@ -149,7 +149,7 @@ _SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1">'
 def make_body(
     mime: str, size: int, decoded_size: int | None, encoding: str, url: str, effort: int = 2
 ) -> tuple[bytes, bool]:
-    """A body of ``size`` bytes as transferred, and whether it is under ``encoding``.
+    """Return a body of ``size`` bytes as transferred, and whether it is under ``encoding``.
 
     Text is, if the decoded size is known and the coding can join the two.  Films are bytes that do
     not decode.

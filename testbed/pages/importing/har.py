@@ -12,7 +12,7 @@ from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
 from testbed.pages.importing.har_entry import Producer, is_workers, make_claim, refine, url_of
-from testbed.pages.importing.importer import ZIP_MARK, Claim, Importer, Reading, Sample
+from testbed.pages.importing.importer import ZIP_MARK, Claim, FileStart, Importer, Reading
 from testbed.pages.importing.notes import Notes
 from testbed.pages.importing.untrusted import (
     Budget,
@@ -142,7 +142,7 @@ def _is_har(name: str) -> bool:
     return "/" not in name and name.lower().endswith(".har")
 
 
-def _recognises(sample: Sample) -> bool:
+def _recognises(sample: FileStart) -> bool:
     zipped = sample.start.startswith(ZIP_MARK) and is_har_zip(sample.path)
     return zipped or sample.text.startswith("{")
 

@@ -175,7 +175,7 @@ def _measure(
         return body, True
     if total or body:
         return max((total or body or 0) - head, 0), False
-    # Nothing was transferred, or it was not counted; the decoded size tells which.
+    # Nothing was transferred, or it was not counted; the decoded size says which.
     return 0 if response.fields("content").size("size") == 0 else None, True
 
 

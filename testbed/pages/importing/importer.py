@@ -12,7 +12,7 @@ from pathlib import Path
 
 from testbed.pages.exchange import Headers
 from testbed.pages.importing.notes import Notes
-from testbed.pages.table import Row
+from testbed.pages.table import ResourceRow
 
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 GZIP_MARK = b"\x1f\x8b"
@@ -35,13 +35,13 @@ class Importer:
 
     name: str
     known_as: str
-    recognises: Callable[[Sample], bool]
+    recognises: Callable[[FileStart], bool]
     read: Callable[..., Reading | ImportedTable]
     has_pages: bool = False
 
 
-class Sample:
-    """The beginning of a file, by which formats are told apart; its name says nothing.
+class FileStart:
+    """The beginning of a file, by which its format is recognised; its name says nothing.
 
     Raises:
         OSError: it cannot be read.
@@ -139,7 +139,7 @@ class ImportedTable:
     url: str
     recorded: date
     source: str
-    rows: tuple[Row, ...]
+    rows: tuple[ResourceRow, ...]
     notes: tuple[str, ...]
 
 

@@ -108,7 +108,7 @@ def read_mahimahi(folder: Path, *, url: str | None = None) -> Reading:
 
 
 def parse_exchange(kind: Any, data: bytes) -> Claim | None:
-    """The exchange in a file; ``None`` if it holds none."""
+    """Return the exchange in a file; ``None`` if it holds none."""
     try:
         record = kind.FromString(data)
     except DecodeError:
@@ -136,7 +136,7 @@ def parse_exchange(kind: Any, data: bytes) -> Claim | None:
 
 
 def guess_root(claims: list[Claim]) -> str:
-    """The document that most requests name as their Referer, and that has none itself."""
+    """Return the document that most requests name as their Referer, and that has none itself."""
     named = Counter(claim.initiator for claim in claims if claim.initiator)
     free = [claim for claim in claims if claim.initiator is None] or claims
     pages = [claim for claim in free if claim.mime == "text/html"] or free
@@ -155,7 +155,7 @@ def guess_root(claims: list[Claim]) -> str:
 
 
 def order_by_referer(claims: list[Claim], root: str) -> tuple[Claim, ...]:
-    """The page, what it led to, what that led to, and so on; then the rest."""
+    """Return the page, what it led to, what that led to, and so on; then the rest."""
     children: dict[str | None, list[Claim]] = {}
     for claim in claims:
         children.setdefault(claim.initiator, []).append(claim)

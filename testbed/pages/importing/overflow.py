@@ -1,4 +1,4 @@
-"""Gives what a document is too small to name to a script, as small documents of our time do.
+"""Overflow of documents that are too small for what they name: a script names it instead.
 
 Where there is no script, the document grows.
 """
@@ -12,7 +12,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.pages.synthesis.bodies import discover
 from testbed.pages.synthesis.discovery import Discovery
 from testbed.pages.synthesis.markup import document_template
-from testbed.pages.table import MIN_HEADER_BYTES, Row
+from testbed.pages.table import MIN_HEADER_BYTES, ResourceRow
 
 # A gzip member's frame, and what filler of any length costs at the least.
 _FRAME_BYTES = 64
@@ -24,12 +24,12 @@ _LARGEST_GROWTH_BYTES = 1 << 20
 class Relief:
     """Rows whose document holds what it must, how many moved to a script, and bytes added."""
 
-    rows: list[Row]
+    rows: list[ResourceRow]
     moved: int = 0
     added_bytes: int = 0
 
 
-def relieve_document(rows: Sequence[Row]) -> Relief:
+def relieve_document(rows: Sequence[ResourceRow]) -> Relief:
     """Move the last children of the page's document to its largest script, as few as need be.
 
     What is still too small then, as it has no script, is made larger.
@@ -48,7 +48,7 @@ def relieve_document(rows: Sequence[Row]) -> Relief:
     return grown
 
 
-def _move(rows: Sequence[Row], page: Discovery) -> Relief:
+def _move(rows: Sequence[ResourceRow], page: Discovery) -> Relief:
     root = page.root
     scripts = [
         row
@@ -70,7 +70,7 @@ def _move(rows: Sequence[Row], page: Discovery) -> Relief:
     return Relief(_moved(rows, movable, low, script), low)
 
 
-def _grow(relief: Relief, root: Row, shortage: int) -> Relief:
+def _grow(relief: Relief, root: ResourceRow, shortage: int) -> Relief:
     if not shortage:
         return relief
     # Not compressed: what so small a document names can hardly be compressed.
@@ -79,7 +79,7 @@ def _grow(relief: Relief, root: Row, shortage: int) -> Relief:
     return Relief(rows, relief.moved, shortage)
 
 
-def _can_be_built(rows: Sequence[Row]) -> bool:
+def _can_be_built(rows: Sequence[ResourceRow]) -> bool:
     try:
         discover("page", "", rows)
     except ConfigurationError:
@@ -87,13 +87,15 @@ def _can_be_built(rows: Sequence[Row]) -> bool:
     return True
 
 
-def _room(root: Row) -> int:
-    """Bytes that the document's body has for markup."""
+def _room(root: ResourceRow) -> int:
+    """Return bytes that the document's body has for markup."""
     return root.transfer_bytes - MIN_HEADER_BYTES - _FRAME_BYTES - _TITLE_BYTES
 
 
-def _moved(rows: Sequence[Row], movable: Sequence[str], count: int, script: Row) -> list[Row]:
-    """The rows with the last ``count`` of ``movable`` below the script."""
+def _moved(
+    rows: Sequence[ResourceRow], movable: Sequence[str], count: int, script: ResourceRow
+) -> list[ResourceRow]:
+    """Return the rows with the last ``count`` of ``movable`` below the script."""
     names = set(movable[len(movable) - count :])
     return [
         replace(row, parent=script.id, how="url-in-js", gap_ms=_gap_ms(script, row))
@@ -103,7 +105,7 @@ def _moved(rows: Sequence[Row], movable: Sequence[str], count: int, script: Row)
     ]
 
 
-def _gap_ms(parent: Row, child: Row) -> float | None:
+def _gap_ms(parent: ResourceRow, child: ResourceRow) -> float | None:
     if parent.start_ms is None or parent.dur_ms is None or child.start_ms is None:
         return None
     return child.start_ms - parent.start_ms - parent.dur_ms

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from testbed.pages.exchange import Exchange, How, redirect_circles, redirect_target, without
+from testbed.pages.exchange import How, PageExchange, redirect_circles, redirect_target, without
 from testbed.pages.importing.importer import Claim
 from testbed.pages.importing.notes import Notes
 from testbed.pages.importing.sanitiser import UnusableError, clean_url
@@ -18,11 +18,11 @@ _HOWS: dict[str, How] = {
 _HTML = ("text/html", "application/xhtml+xml")
 
 
-def lead(exchanges: Sequence[Exchange], claims: Sequence[Claim]) -> list[Exchange]:
-    """The exchanges with their initiators; ``claims`` are what each was made from."""
+def lead(exchanges: Sequence[PageExchange], claims: Sequence[Claim]) -> list[PageExchange]:
+    """Return the exchanges with their initiators; ``claims`` are what each was made from."""
     by_url = {exchange.url: exchange for exchange in reversed(exchanges)}
     roots = {_origin(e.url): e.url for e in reversed(exchanges) if e.mime in _HTML}
-    led: list[Exchange] = []
+    led: list[PageExchange] = []
     cleaned: dict[str, str | None] = {}
     for exchange, claim in zip(exchanges, claims, strict=True):
         raw = claim.initiator
@@ -36,7 +36,7 @@ def lead(exchanges: Sequence[Exchange], claims: Sequence[Claim]) -> list[Exchang
     return led
 
 
-def _find(raw: str, by_url: dict[str, Exchange], roots: dict[str, str]) -> str | None:
+def _find(raw: str, by_url: dict[str, PageExchange], roots: dict[str, str]) -> str | None:
     try:
         url = clean_url(raw)
     except UnusableError:
@@ -52,7 +52,7 @@ def _origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _how(exchange: Exchange, claim: Claim, initiator: Exchange) -> How:
+def _how(exchange: PageExchange, claim: Claim, initiator: PageExchange) -> How:
     if claim.how in _HOWS:
         return _HOWS[claim.how]
     if claim.initiator_kind == "script" or "javascript" in initiator.mime:
@@ -68,8 +68,8 @@ _NOWHERE = "Redirects to what was not recorded, sent as 200"
 _CIRCLE = "Redirects in a circle, sent as 200"
 
 
-def settle_redirects(exchanges: Sequence[Exchange], notes: Notes) -> list[Exchange]:
-    """The exchanges with sound redirects, each target marked as led to by its redirect."""
+def settle_redirects(exchanges: Sequence[PageExchange], notes: Notes) -> list[PageExchange]:
+    """Return the exchanges with sound redirects, each target marked as led to by its redirect."""
     known = {exchange.url for exchange in exchanges}
     sound = [_aim(exchange, known, notes) for exchange in exchanges]
     last = {exchange.url: index for index, exchange in enumerate(sound)}
@@ -80,8 +80,8 @@ def settle_redirects(exchanges: Sequence[Exchange], notes: Notes) -> list[Exchan
     return _join(sound)
 
 
-def _aim(exchange: Exchange, known: set[str], notes: Notes) -> Exchange:
-    """The redirect with a Location that names its target as the recording does."""
+def _aim(exchange: PageExchange, known: set[str], notes: Notes) -> PageExchange:
+    """Return the redirect with a Location that names its target as the recording does."""
     if exchange.status not in REDIRECTS:
         return exchange
     target = redirect_target(exchange.url, exchange.status, exchange.headers)
@@ -99,12 +99,12 @@ def _aim(exchange: Exchange, known: set[str], notes: Notes) -> Exchange:
     return replace(exchange, headers=headers)
 
 
-def _plain(exchange: Exchange) -> Exchange:
+def _plain(exchange: PageExchange) -> PageExchange:
     return replace(exchange, status=200, headers=without(exchange.headers, "location"))
 
 
-def _join(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """Each redirect's target, the next request for its URL, is led to by it."""
+def _join(exchanges: Sequence[PageExchange]) -> list[PageExchange]:
+    """Return each redirect's target, the next request for its URL, is led to by it."""
     joined = list(exchanges)
     waiting: dict[str, str] = {}
     for index, exchange in enumerate(exchanges):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
 from testbed.pages.exchange import Recording
-from testbed.pages.importing.importer import ImportedTable, Importer, Sample
+from testbed.pages.importing.importer import FileStart, ImportedTable, Importer
 from testbed.pages.importing.screening import screen
 
 MODULES = (
@@ -65,7 +65,7 @@ def read_recording(
 def _find_importer(path: Path) -> Importer:
     if not path.is_file() and not path.is_dir():
         raise ConfigurationError([f"{path}: there is no such file; give {known_formats()}"])
-    sample = Sample(path)
+    sample = FileStart(path)
     for importer in importers():
         if importer.recognises(sample):
             return importer

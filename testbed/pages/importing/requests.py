@@ -35,7 +35,7 @@ class Kept:
 
 
 def keep(claims: Sequence[Claim], notes: Notes) -> list[Kept]:
-    """The claims that can be replayed; what is left out or repaired is noted."""
+    """Return the claims that can be replayed; what is left out or repaired is noted."""
     kept: list[Kept] = []
     seen: set[tuple[str, str]] = set()
     schemes: dict[tuple[str, int], str] = {}
@@ -61,7 +61,7 @@ def keep(claims: Sequence[Claim], notes: Notes) -> list[Kept]:
 
 
 def _keep(claim: Claim, notes: Notes) -> Kept | None:
-    """The claim if the lab can serve it; what is wrong is noted."""
+    """Return the claim if the lab can serve it; what is wrong is noted."""
     try:
         url = clean_url(claim.url)
     except UnusableError as error:
@@ -84,7 +84,7 @@ def _keep(claim: Claim, notes: Notes) -> Kept | None:
 
 
 def _sane(claim: Claim, url: str, notes: Notes) -> Claim:
-    """The claim with sizes that a body can have."""
+    """Return the claim with sizes that a body can have."""
     size, decoded, head = claim.body_size, claim.decoded_size, claim.headers_size
     # Codings make a body hardly larger; one that is half as large again is no coding's work.
     most = BODY_BYTES if claim.body is None else 2 * len(claim.body) + 4096
@@ -111,7 +111,7 @@ def _sane(claim: Claim, url: str, notes: Notes) -> Claim:
 
 
 def time_ms(ms: float | None) -> float | None:
-    """``ms`` if a page load can last so long."""
+    """Return ``ms`` if a page load can last so long."""
     return ms if ms is not None and 0 <= ms <= _LONGEST_MS else None
 
 
@@ -124,7 +124,7 @@ _MADE_GET = "The page's own request had another method, made GET"
 
 
 def find_extent(kept: Sequence[Kept], reading: Reading) -> list[Kept]:
-    """The requests of one load in the order of their starts, the page's own first.
+    """Return the requests of one load in the order of their starts, the page's own first.
 
     Requests without a time stay where they were, or are in the file's order.  A proxy records a
     session: times count from the page's own request, and a pause ends the load.
@@ -161,7 +161,7 @@ def find_extent(kept: Sequence[Kept], reading: Reading) -> list[Kept]:
 
 
 def find_documents(kept: Sequence[Kept]) -> list[Kept]:
-    """The requests that were answered by a document, those with GET first."""
+    """Return the requests that were answered by a document, those with GET first."""
     documents = [item for item in kept if _is_document(item.claim)]
     return sorted(documents, key=lambda item: item.claim.method != "GET")
 

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.importing.importer import ImportedTable, Importer, Sample
+from testbed.pages.importing.importer import FileStart, ImportedTable, Importer
 from testbed.pages.importing.notes import Notes
 from testbed.pages.importing.overflow import relieve_document
 from testbed.pages.limits import MIB, mib
@@ -88,17 +88,17 @@ def read_resources(path: Path, *, url: str | None = None) -> ImportedTable:
 
 
 def is_own(text: str) -> bool:
-    """Whether the text begins with our columns."""
+    """Return whether the text begins with our columns."""
     return text.partition("\n")[0].strip().split(",")[:3] == list(COLUMNS[:3])
 
 
 def is_facts(text: str) -> bool:
-    """Whether the text begins with the columns of a list of page facts."""
+    """Return whether the text begins with the columns of a list of page facts."""
     return set(text.partition("\n")[0].strip().split(",")) >= FACT_COLUMNS
 
 
 def parse_facts(text: str, where: str, notes: Notes) -> list[dict[str, str]]:
-    """The rows of a list of facts in the columns of our tables; ``where`` names it in messages.
+    """Parse a list of facts into the columns of our tables; ``where`` names it in messages.
 
     Raises:
         ConfigurationError: it has no rows, or not a row's cells.
@@ -130,7 +130,7 @@ def parse_facts(text: str, where: str, notes: Notes) -> list[dict[str, str]]:
 
 
 def _lacks_head(cells: Mapping[str, str]) -> bool:
-    """Whether this can be the size of a body only."""
+    """Return whether this can be the size of a body only."""
     transfer = cells["transfer_bytes"]
     short = transfer.isdecimal() and int(transfer[:15]) < MIN_HEADER_BYTES
     return short or (transfer == cells["body_bytes"] != "")
@@ -163,7 +163,7 @@ def _row(cells: Mapping[str, str], first: bool, led: set[str], notes: Notes) -> 
 
 
 def _status(text: str, leads: bool, row: str, notes: Notes) -> int:
-    """The status of a recorded reason phrase or number; a redirect to nowhere becomes 200."""
+    """Return the status of a reason phrase or number; a redirect to nowhere becomes 200."""
     plain = text.strip().lower()
     status = int(plain) if plain.isdecimal() and len(plain) == 3 else _STATUSES.get(plain, 200)
     if status not in STATUSES or (status in REDIRECTS and not leads):
@@ -173,7 +173,7 @@ def _status(text: str, leads: bool, row: str, notes: Notes) -> int:
 
 
 def format_rows(rows: list[dict[str, str]]) -> str:
-    """The text of a table, which ``parse_table`` checks."""
+    """Return the text of a table, which ``parse_table`` checks."""
     out = [",".join(COLUMNS)]
     for row in rows:
         # A cell with a comma or a quote would be another table's; no sound cell has one.
@@ -182,7 +182,7 @@ def format_rows(rows: list[dict[str, str]]) -> str:
     return "\n".join(out) + "\n"
 
 
-def _recognises(sample: Sample) -> bool:
+def _recognises(sample: FileStart) -> bool:
     return is_own(sample.text) or is_facts(sample.text)
 
 

@@ -36,7 +36,7 @@ class UnusableError(Exception):
 
 
 def clean_url(raw: str) -> str:
-    """The URL in ASCII, percent-encoded, without a fragment, user information or default port.
+    """Return the URL in percent-encoded ASCII, without fragment, user information, default port.
 
     Raises:
         UnusableError: no lab can serve it.
@@ -63,13 +63,13 @@ def clean_url(raw: str) -> str:
 
 
 def has_user(raw: str) -> bool:
-    """Whether the URL has user information, which ``clean_url`` leaves out."""
+    """Return whether the URL has user information, which ``clean_url`` leaves out."""
     authority = raw.partition("://")[2]
     return "@" in re.split(r"[/\\?#]", authority, maxsplit=1)[0]
 
 
 def split_authority(text: str, scheme: str) -> tuple[str, int]:
-    """Host name and port.
+    """Return host name and port.
 
     Raises:
         UnusableError: they are none, or the lab cannot serve them.
@@ -125,7 +125,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def clean_headers(headers: Headers, url: str, notes: Notes) -> Headers:
-    """The headers that can be sent; what is left out or changed is noted.
+    """Return the headers that can be sent; what is left out or changed is noted.
 
     Pseudo-headers of HTTP/2 are no headers.  chrome-har joins headers of one name by line feeds.
     """
@@ -156,19 +156,19 @@ _H2 = ("h2", "h3", "http/2", "http/3", "http2", "http3", "quic", "spdy")
 
 
 def replayed_status(status: int) -> int | None:
-    """The status that is sent for ``status``; ``None`` if there was no whole response."""
+    """Return the status that is sent for ``status``; ``None`` if there was no whole response."""
     if status == 304:  # what the browser had is what a first load fetches
         return 200
     return status if status in REASONS and status < 600 else None
 
 
 def status_problem(status: int) -> str:
-    """Why a status cannot be replayed, as a kind of requests."""
+    """Return why a status cannot be replayed, as a kind of requests."""
     if status <= 0:
         return "without a response"
     return "switched to another protocol" if status == 101 else "statuses that are none"
 
 
 def replayed_protocol(text: str, scheme: str) -> HttpProtocol:
-    """``h2`` for HTTP/2 and HTTP/3; over plain HTTP no browser speaks either."""
+    """Return ``h2`` for HTTP/2 and HTTP/3; over plain HTTP no browser speaks either."""
     return "h2" if scheme == "https" and text.strip().lower().startswith(_H2) else "http/1.1"

@@ -1,4 +1,4 @@
-"""Turns what a file claims into a recording that can be replayed: the one place of distrust.
+"""Trust boundary for imported pages: turns claims of a file into a recording that can be replayed.
 
 Whatever cannot be replayed is repaired or left out, counted in the recording's notes; what makes
 no page at all is an error, all problems at once.
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from testbed.archive.head import BODILESS
 from testbed.base.errors import ConfigurationError
 from testbed.pages.coding import Effort
-from testbed.pages.exchange import Exchange, Recording, find_header, redirect_target
+from testbed.pages.exchange import PageExchange, Recording, find_header, redirect_target
 from testbed.pages.importing.bodies import new_budget, settle_body
 from testbed.pages.importing.importer import Claim, Reading, media_type
 from testbed.pages.importing.notes import Notes, printable
@@ -36,7 +36,7 @@ _TABLE_NOTES = {
 
 
 def screen(reading: Reading) -> Recording:
-    """The recording of ``reading``, every body made whole.
+    """Return the recording of ``reading``, every body made whole.
 
     Where no body at all was recorded, or not that of the page's document, every body is ``None``
     and ``body_size`` what was recorded: such a page becomes a table.
@@ -76,7 +76,7 @@ def screen(reading: Reading) -> Recording:
 
 
 def is_whole(recording: Recording) -> bool:
-    """Whether every body is there; else the recording is good for a table only."""
+    """Return whether every body is there; else the recording is good for a table only."""
     return all(exchange.body is not None for exchange in recording.exchanges)
 
 
@@ -94,7 +94,7 @@ def _check_size(kept: Sequence[Kept]) -> None:
 
 
 def _document(kept: Sequence[Kept]) -> Kept:
-    """What the page's first URL leads to."""
+    """Return what the page's first URL leads to."""
     known = {item.url: item for item in reversed(kept)}
     item, seen = kept[0], set[str]()
     while item.url not in seen:
@@ -107,7 +107,7 @@ def _document(kept: Sequence[Kept]) -> Kept:
 def _as_table(
     kept: Sequence[Kept], document: Kept, usable: Sequence[Kept], notes: Notes
 ) -> list[Kept]:
-    """The requests of a page that is numbers only, whose document has to be one.
+    """Return the requests of a page that is numbers only, whose document has to be one.
 
     ``usable`` are all requests of the file that could be replayed, for the remedy.
 
@@ -142,14 +142,14 @@ def _mime(claim: Claim) -> str:
     return mime if _MIME.fullmatch(mime) else ""
 
 
-def _exchanges(kept: Sequence[Kept], notes: Notes, *, with_bodies: bool) -> list[Exchange]:
-    """What the lab serves for each claim; bodies in threads, since compressors need no lock."""
+def _exchanges(kept: Sequence[Kept], notes: Notes, *, with_bodies: bool) -> list[PageExchange]:
+    """Return what the lab serves for each claim; threads, since compressors need no lock."""
     budget, effort = new_budget(), Effort()
     own_notes = [Notes() for _ in kept]
     # Given out beforehand: which thread comes first must not decide what a body becomes.
     efforts = [effort.take(_coded_bytes(item.claim)) for item in kept]
 
-    def make(item: Kept, own: Notes, effort: int) -> Exchange:
+    def make(item: Kept, own: Notes, effort: int) -> PageExchange:
         return _exchange(item, budget, own, effort, with_bodies=with_bodies)
 
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -160,7 +160,7 @@ def _exchanges(kept: Sequence[Kept], notes: Notes, *, with_bodies: bool) -> list
 
 
 def _coded_bytes(claim: Claim) -> int:
-    """How much there is to compress, as far as it is known beforehand."""
+    """Return how much there is to compress, as far as it is known beforehand."""
     if not find_header(claim.headers, "content-encoding"):
         return 0
     return len(claim.body) if claim.body is not None else claim.decoded_size or 0
@@ -168,7 +168,7 @@ def _coded_bytes(claim: Claim) -> int:
 
 def _exchange(
     item: Kept, budget: Budget, notes: Notes, effort: int, *, with_bodies: bool
-) -> Exchange:
+) -> PageExchange:
     claim, mime = item.claim, _mime(item.claim)
     headers = clean_headers(claim.headers, item.url, notes)
     body: bytes | None = None
@@ -184,7 +184,7 @@ def _exchange(
         body, headers, decoded_size = settled.body, settled.headers, settled.decoded_size
         body_size = len(body)
     protocol = replayed_protocol(claim.protocol, urlsplit(item.url).scheme)
-    return Exchange(
+    return PageExchange(
         url=item.url,
         status=item.status,
         method=claim.method,
@@ -202,14 +202,14 @@ def _exchange(
     )
 
 
-def _after(exchange: Exchange, claim: Claim, load_ms: float | None) -> Exchange:
+def _after(exchange: PageExchange, claim: Claim, load_ms: float | None) -> PageExchange:
     if claim.after_load is not None:
         return replace(exchange, after_load=claim.after_load)
     late = load_ms is not None and exchange.start_ms is not None and exchange.start_ms > load_ms
     return replace(exchange, after_load=late)
 
 
-def _note_repeats(exchanges: Sequence[Exchange], notes: Notes) -> None:
+def _note_repeats(exchanges: Sequence[PageExchange], notes: Notes) -> None:
     seen: set[tuple[str, str, int]] = set()
     for exchange in exchanges:
         key = (exchange.method, exchange.url, exchange.request_body_size)

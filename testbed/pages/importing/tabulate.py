@@ -1,6 +1,6 @@
-"""Turns a recording into a resource table: numbers and host names, no paths, no contents.
+"""Tabulation of a recording as a resource table: numbers and host names, no paths, no contents.
 
-What a table cannot hold is brought to the nearest that it can, and told in a note.
+What a table cannot hold is brought to the nearest that it can, and counted in a note.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from testbed.archive.head import NOT_MODIFIED
 from testbed.pages.catalogue import TABLE_NAME, PageFacts
-from testbed.pages.exchange import Exchange, Recording, find_parents, redirect_target
+from testbed.pages.exchange import PageExchange, Recording, find_parents, redirect_target
 from testbed.pages.folder import new_page
 from testbed.pages.importing.overflow import relieve_document
 from testbed.pages.synthesis.bodies import discover
@@ -23,7 +23,7 @@ from testbed.pages.table import (
     PROTOCOLS,
     REDIRECTS,
     STATUSES,
-    Row,
+    ResourceRow,
     check_depth,
     format_table,
     parse_table,
@@ -48,17 +48,22 @@ _PATHS = re.compile(r"(https?://[^/?#\s\"'<>]+)[/?#][^\s\"'<>]*")
 class Tabulation:
     """The rows of a table, and one sentence for each thing that the table cannot say."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ResourceRow, ...]
     notes: tuple[str, ...]
 
 
-def tabulate(recording: Recording) -> tuple[Row, ...]:
-    """The rows for ``recording``: what was asked for up to the load event, by start time."""
+def tabulate(recording: Recording) -> tuple[ResourceRow, ...]:
+    """Return the rows for ``recording``: what was asked for up to the load event, by start time."""
     return make_tabulation(recording).rows
 
 
 def write_table(
-    folder: Path, recording: Recording, rows: Sequence[Row], *, licence: str, replace: bool = False
+    folder: Path,
+    recording: Recording,
+    rows: Sequence[ResourceRow],
+    *,
+    licence: str,
+    replace: bool = False,
 ) -> None:
     """Write ``page.toml`` and ``resources.csv`` of ``rows``, which came from ``recording``.
 
@@ -116,20 +121,20 @@ def make_tabulation(recording: Recording) -> Tabulation:
     return Tabulation(tuple(rows), notes)
 
 
-def _in_order(exchanges: Sequence[Exchange]) -> tuple[Exchange, ...]:
-    """The page's own exchange, then the others up to the load event; those without a time last."""
+def _in_order(exchanges: Sequence[PageExchange]) -> tuple[PageExchange, ...]:
+    """Return the page's own exchange, then the others up to the load event, timeless ones last."""
     rest = [x for x in exchanges[1:] if not (x.after_load or x.status == NOT_MODIFIED)]
     rest.sort(key=lambda x: float("inf") if x.start_ms is None else x.start_ms)
     return (*exchanges[:1], *rest)
 
 
-def _row(exchanges: Sequence[Exchange], index: int, lineage: Lineage) -> Row:
+def _row(exchanges: Sequence[PageExchange], index: int, lineage: Lineage) -> ResourceRow:
     exchange, parent = exchanges[index], lineage.parents[index]
     status = _status(exchange, leads_on=index in lineage.redirects.values())
     head = exchange.headers_size
     head = None if head is None or exchange.protocol == "h2" else max(head, MIN_HEADER_BYTES)
     body = 0 if status == 204 else exchange.body_size
-    return Row(
+    return ResourceRow(
         id=str(index),
         parent=None if parent is None else str(parent),
         host=_host(exchange.url),
@@ -146,8 +151,8 @@ def _row(exchanges: Sequence[Exchange], index: int, lineage: Lineage) -> Row:
     )
 
 
-def _status(exchange: Exchange, *, leads_on: bool) -> int:
-    """The nearest status that a table holds; a redirect to nowhere recorded is an answer."""
+def _status(exchange: PageExchange, *, leads_on: bool) -> int:
+    """Return the nearest status that a table holds; a redirect to nowhere recorded is an answer."""
     status = exchange.status
     if status in REDIRECTS and not leads_on:
         return 200
@@ -162,7 +167,7 @@ def _host(url: str) -> str:
     return ".".join(part for part in parts if part) or "host"
 
 
-def _how(exchanges: Sequence[Exchange], index: int, lineage: Lineage) -> str:
+def _how(exchanges: Sequence[PageExchange], index: int, lineage: Lineage) -> str:
     exchange, parent = exchanges[index], lineage.parents[index]
     if parent is None:
         return "root"
@@ -173,13 +178,13 @@ def _how(exchanges: Sequence[Exchange], index: int, lineage: Lineage) -> str:
     return _HOW.get(exchange.how, "url-in-other") if exchange.initiator else "time-inferred"
 
 
-def _gap_ms(parent: Exchange | None, child: Exchange) -> float | None:
+def _gap_ms(parent: PageExchange | None, child: PageExchange) -> float | None:
     if parent is None or parent.start_ms is None or parent.dur_ms is None or child.start_ms is None:
         return None
     return round(child.start_ms - parent.start_ms - parent.dur_ms)
 
 
-def _raise_protocols(rows: Sequence[Row]) -> tuple[list[Row], int]:
+def _raise_protocols(rows: Sequence[ResourceRow]) -> tuple[list[ResourceRow], int]:
     """One protocol for each host, and no http below an https document; how many rows changed."""
     spoken = _strongest(rows)
     while True:
@@ -201,7 +206,7 @@ def _raise_protocols(rows: Sequence[Row]) -> tuple[list[Row], int]:
     ], raised
 
 
-def _strongest(rows: Sequence[Row]) -> dict[str, str]:
+def _strongest(rows: Sequence[ResourceRow]) -> dict[str, str]:
     spoken: dict[str, str] = {}
     for row in rows:
         both = (spoken.get(row.host, PROTOCOLS[0]), row.protocol)
@@ -209,11 +214,11 @@ def _strongest(rows: Sequence[Row]) -> dict[str, str]:
     return spoken
 
 
-def _unknown_heads(exchanges: Sequence[Exchange]) -> int:
+def _unknown_heads(exchanges: Sequence[PageExchange]) -> int:
     return sum(x.headers_size is None and x.protocol != "h2" for x in exchanges)
 
 
-def _added_bytes(exchanges: Sequence[Exchange], rows: Sequence[Row]) -> int:
+def _added_bytes(exchanges: Sequence[PageExchange], rows: Sequence[ResourceRow]) -> int:
     return sum(
         row.head_bytes - x.headers_size
         for x, row in zip(exchanges, rows, strict=True)
@@ -239,7 +244,7 @@ class Lineage:
     notes: tuple[str, ...]
 
 
-def find_lineage(exchanges: Sequence[Exchange]) -> Lineage:
+def find_lineage(exchanges: Sequence[PageExchange]) -> Lineage:
     """Parents by initiator; targets of redirects by their ``Location``, or by the recorder's word.
 
     What a redirect led to besides its target belongs to the object at the end of the chain.
@@ -260,7 +265,9 @@ def find_lineage(exchanges: Sequence[Exchange]) -> Lineage:
     return Lineage(tuple(parents), redirects, document, found.notes)
 
 
-def _find_targets(exchanges: Sequence[Exchange], parents: Sequence[int | None]) -> dict[int, int]:
+def _find_targets(
+    exchanges: Sequence[PageExchange], parents: Sequence[int | None]
+) -> dict[int, int]:
     """For each redirect that led somewhere, where to."""
     targets: dict[int, int] = {}
     taken: set[int] = set()
@@ -270,8 +277,8 @@ def _find_targets(exchanges: Sequence[Exchange], parents: Sequence[int | None]) 
         url = redirect_target(exchange.url, exchange.status, exchange.headers)
         for later in range(index + 1, len(exchanges)):
             other = exchanges[later]
-            told = other.how == "redirect" and parents[later] == index
-            if later not in taken and (told or other.url == url):
+            is_next = other.how == "redirect" and parents[later] == index
+            if later not in taken and (is_next or other.url == url):
                 targets[index] = later
                 taken.add(later)
                 break
@@ -279,7 +286,7 @@ def _find_targets(exchanges: Sequence[Exchange], parents: Sequence[int | None]) 
 
 
 def _chain_end(index: int, targets: dict[int, int], before: int | None = None) -> int:
-    """Where the redirects from ``index`` lead, as far as that was asked for before ``before``."""
+    """Return where the redirects from ``index`` lead, by what was asked for before ``before``."""
     while index in targets and (before is None or targets[index] < before):
         index = targets[index]
     return index

@@ -1,4 +1,4 @@
-"""Writes what was imported as a page: an archive where its bodies are there, else a table."""
+"""Pages from imports: an archive where its bodies are there, else a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from testbed.pages.importing.tabulate import (
 )
 from testbed.pages.redaction.redact import redact
 from testbed.pages.synthesis.bodies import discover
-from testbed.pages.table import Row, format_table
+from testbed.pages.table import ResourceRow, format_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def write_page(folder: Path, found: Recording | ImportedTable, manner: Manner) -
     )
 
 
-def _tell_rows(rows: Sequence[Row], notes: tuple[str, ...]) -> Written:
+def _tell_rows(rows: Sequence[ResourceRow], notes: tuple[str, ...]) -> Written:
     return Written(
         kind="table",
         requests=len(rows),

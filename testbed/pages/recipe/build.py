@@ -18,7 +18,7 @@ from testbed.loopback import serve_loopback
 from testbed.model import Replay, digest
 from testbed.pages.build import build_page
 from testbed.pages.coding import decode
-from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.exchange import PageExchange, Recording
 from testbed.pages.har import write_archive
 from testbed.pages.recipe.description import Recipe, read_recipe
 from testbed.pages.recipe.packages import Installed, Tell, install, read_package
@@ -59,7 +59,7 @@ def build_recipe(folder: Path, cache: Path, tell: Tell) -> Path:
 
 
 def _is_whole(made: Path, tell: Tell) -> bool:
-    """Whether the recording is there; one that is damaged is removed."""
+    """Return whether the recording is there; one that is damaged is removed."""
     if not made.is_dir():
         return False
     damaged = damaged_files(made.parent)
@@ -70,7 +70,7 @@ def _is_whole(made: Path, tell: Tell) -> bool:
 
 
 def _place(recipe: Recipe, version: str, checksum: str, cache: Path) -> Path:
-    """Where the recording is kept: its name has a hash of all that decides it."""
+    """Return where the recording is kept: its name has a hash of all that decides it."""
     inputs = [recipe.digest, version, checksum, zlib.ZLIB_RUNTIME_VERSION, _code_digest()]
     return cache / "recipes" / f"{recipe.name}-{digest(inputs)[:16]}" / recipe.name
 
@@ -148,7 +148,7 @@ def _silent(_progress: str) -> None:
 
 
 def _source(recipe: Recipe, installed: Installed) -> str:
-    """Where the page is from; with the version and checksum that were really taken."""
+    """Return where the page is from; with the version and checksum that were really taken."""
     return (
         f"The {recipe.registry} package {recipe.package} {installed.version} "
         f"({installed.checksum}), split over several hosts, served on loopback and recorded "
@@ -161,24 +161,24 @@ _DECODED_LIMIT = 64 * 1024 * 1024
 
 
 def make_canonical(recording: Recording) -> Recording:
-    """``recording`` without times and other accidents, in the canonical order."""
+    """Return ``recording`` without times and other accidents, in the canonical order."""
     exchanges = tuple(_bare(exchange) for exchange in _ordered(recording))
     return replace(recording, exchanges=exchanges, load_ms=None)
 
 
-def _bare(exchange: Exchange) -> Exchange:
+def _bare(exchange: PageExchange) -> PageExchange:
     headers = tuple(pair for pair in exchange.headers if pair[0].lower() not in _VOLATILE)
     return replace(exchange, headers=headers, request_headers=(), start_ms=None, dur_ms=None)
 
 
-def _ordered(recording: Recording) -> list[Exchange]:
+def _ordered(recording: Recording) -> list[PageExchange]:
     root, *others = recording.exchanges
     known = {exchange.url for exchange in recording.exchanges}
-    led: defaultdict[str, list[Exchange]] = defaultdict(list)
+    led: defaultdict[str, list[PageExchange]] = defaultdict(list)
     for exchange in others:
         parent = exchange.initiator
         led[parent if parent in known and parent != exchange.url else root.url].append(exchange)
-    ordered: list[Exchange] = []
+    ordered: list[PageExchange] = []
     waiting = deque([root])
     while waiting:
         exchange = waiting.popleft()
@@ -191,8 +191,8 @@ def _ordered(recording: Recording) -> list[Exchange]:
     return ordered
 
 
-def find_mentions(exchange: Exchange) -> dict[str, int]:
-    """The URLs that a document or style sheet loads, each with its place among them."""
+def find_mentions(exchange: PageExchange) -> dict[str, int]:
+    """Return the URLs that a document or style sheet loads, each with its place among them."""
     change = CHANGED.get(exchange.mime)
     if change is None or not exchange.body:
         return {}

@@ -1,4 +1,4 @@
-"""A recording beside a recording of its replay: same requests, same bytes, same order."""
+"""Comparison of a recording with a recording of its replay: same requests, same bytes, same order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from testbed.base.scratch import scratch_folder
 from testbed.model import Replay
 from testbed.pages.build import build_page
-from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.exchange import PageExchange, Recording
 from testbed.pages.har import write_archive
 from testbed.pages.recipe.build import capture, capture_recipe, make_canonical
 from testbed.pages.recipe.description import read_recipe
@@ -20,7 +20,7 @@ _BY_LAYOUT = "font/"
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ReplayComparison:
     """A recorded load and the load of its replay.
 
     ``missing`` and ``extra`` are ``METHOD URL`` of requests that only the recording or only the
@@ -57,7 +57,7 @@ class Comparison:
         return not different and self.replay.exact == self.requests and self.exact_pct == 100.0
 
 
-def compare_recipe(folder: Path, cache: Path, tell: Tell) -> Comparison:
+def compare_recipe(folder: Path, cache: Path, tell: Tell) -> ReplayComparison:
     """Record the page of a recipe, build it, replay it, record that too, and compare.
 
     Only the package comes from the cache.
@@ -70,7 +70,7 @@ def compare_recipe(folder: Path, cache: Path, tell: Tell) -> Comparison:
 
 
 def load_twice(folder: Path, cache: Path, tell: Tell) -> tuple[Recording, Recording, Replay]:
-    """A recorded load of a recipe's page, one of its replay, and how the replay answered.
+    """Return a recorded load of a recipe's page, one of its replay, and how the replay answered.
 
     Raises:
         TestbedError: one of the steps failed.
@@ -85,12 +85,14 @@ def load_twice(folder: Path, cache: Path, tell: Tell) -> tuple[Recording, Record
     return recorded, replayed, replay
 
 
-def compare(page: str, recorded: Recording, replayed: Recording, replay: Replay) -> Comparison:
+def compare(
+    page: str, recorded: Recording, replayed: Recording, replay: Replay
+) -> ReplayComparison:
     """Compare two loads; ``replay`` is how the requests of the second were answered."""
     before, after = _counted(recorded), _counted(replayed)
     first = {_name(exchange): exchange for exchange in recorded.exchanges}
     orders = _orders(recorded), _orders(replayed)
-    return Comparison(
+    return ReplayComparison(
         page=page,
         requests=len(recorded.exchanges),
         missing=tuple((before - after).elements()),
@@ -107,11 +109,11 @@ def compare(page: str, recorded: Recording, replayed: Recording, replay: Replay)
     )
 
 
-def _name(exchange: Exchange) -> str:
+def _name(exchange: PageExchange) -> str:
     return f"{exchange.method} {exchange.url}"
 
 
-def _content(exchange: Exchange) -> tuple[int, bytes | None]:
+def _content(exchange: PageExchange) -> tuple[int, bytes | None]:
     return exchange.status, exchange.body
 
 
@@ -124,7 +126,7 @@ def _transferred(recording: Recording) -> int:
 
 
 def _orders(recording: Recording) -> dict[str, list[str]]:
-    """What each exchange led to, in the order in which the page asked for it.
+    """Return what each exchange led to, in the order in which the page asked for it.
 
     When a request is sent is another matter: connections and priorities decide that, and it
     differs from load to load.

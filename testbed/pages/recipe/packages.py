@@ -36,7 +36,7 @@ class Installed:
 
 
 def find_installed(recipe: Recipe, cache: Path) -> Installed | None:
-    """The package in the cache, whole and as pinned; else the newer one that a run settled on.
+    """Return the pinned package of the cache; else the newer one that a run settled on.
 
     Only ``when_gone = "newest"`` ever leaves another one than the pinned there.
     """
@@ -84,7 +84,7 @@ def install(recipe: Recipe, cache: Path, tell: Tell) -> Installed:
 
 
 def read_package(recipe: Recipe, installed: Installed) -> dict[str, bytes]:
-    """The package's files below the recipe's root.
+    """Return the package's files below the recipe's root.
 
     Raises:
         ConfigurationError: there are none.
@@ -138,7 +138,7 @@ def _fetch_npm(recipe: Recipe, scratch: Path) -> Path:
 
 
 def npm_integrity(tarball: Path) -> str:
-    """The checksum of a file as npm writes it (Subresource Integrity)."""
+    """Return the checksum of a file as npm writes it (Subresource Integrity)."""
     with tarball.open("rb") as file:
         digest = hashlib.file_digest(file, "sha512").digest()
     return f"sha512-{base64.b64encode(digest).decode()}"
@@ -187,7 +187,7 @@ def choose_version(recipe: Recipe, offered: list[str]) -> str:
 
 @contextmanager
 def opened_debian(package: Path) -> Iterator[IO[bytes]]:
-    """The tar archive of a package's files (dpkg-deb(1)), as a file to read from.
+    """Yield the tar archive of a package's files (dpkg-deb(1)), as a file to read from.
 
     Raises:
         CommandError: it is no Debian package.
@@ -207,7 +207,7 @@ _MAX_LINKS = 8
 
 
 def read_files(tar: Path | IO[bytes], root: str, limit: int = MAX_BYTES) -> dict[str, bytes]:
-    """The files below the folder ``root`` of an archive (perhaps gzipped), by their path in it.
+    """Read the files below the folder ``root`` of an archive (perhaps gzipped), by their path.
 
     A symbolic link to a file of the same package counts as that file.
 
@@ -265,7 +265,7 @@ class _Found:
 
 
 def _inside(name: str) -> str:
-    """``name`` as an absolute path of the archive: as many ``..`` as there may be stay inside."""
+    """Return ``name`` as an absolute path of the archive, out of which no ``..`` leads."""
     return posixpath.normpath(posixpath.join("/", name)).replace("//", "/").rstrip("/")
 
 

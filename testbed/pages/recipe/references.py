@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from itertools import accumulate
 
 Change = Callable[[str], str | None]
-"""Says what a URL becomes: itself to leave it as it stands, ``None`` to cut it."""
+"""Says what a URL becomes: itself to leave it as it is, ``None`` to cut it."""
 
 _CSS_STRING = r"\"(?:\\[\s\S]|[^\"\\\n])*\"|'(?:\\[\s\S]|[^'\\\n])*'"
 _CSS_BARE = r"(?:\\[0-9a-f]{1,6}\s?|\\[\s\S]|[^\"'()\\\s])*"
@@ -35,7 +35,7 @@ _CUT_SHEET, _CUT = "data:text/css,", "data:,"
 
 
 def change_css(text: str, change: Change) -> str:
-    """``text`` with every URL that it loads as ``change`` says."""
+    """Return ``text`` with every URL that it loads as ``change`` says."""
     made: list[str] = []
     rule = ""
     for token in _CSS_TOKEN.finditer(text):
@@ -64,7 +64,7 @@ def _changed(token: re.Match[str], change: Change, *, imported: bool) -> str:
 
 
 def unescape_css(text: str) -> str:
-    """The text that a CSS string or URL stands for."""
+    """Return the text that a CSS string or URL means."""
 
     def plain(match: re.Match[str]) -> str:
         if match[1]:
@@ -114,7 +114,7 @@ OUTSIDE = "data-outside-"
 
 
 def change_html(text: str, change: Change) -> str:
-    """``text`` with every URL that it loads as ``change`` says.
+    """Return ``text`` with every URL that it loads as ``change`` says.
 
     Raises:
         ValueError: the document has a ``<base>``, which would change what every URL means.
@@ -165,7 +165,7 @@ class _Finder(HTMLParser):
 
 
 def _tag(what: str, raw: str, change: Change) -> str:
-    """A start tag with its loading attributes changed."""
+    """Return a start tag with its loading attributes changed."""
     tag = what.removeprefix("<")
     head = len(what)
     attributes = list(_ATTRIBUTE.finditer(raw, head))
@@ -210,7 +210,7 @@ def _value(match: re.Match[str]) -> str:
 
 
 def _change_srcset(value: str, change: Change) -> str | None:
-    """A list of candidates, each a URL and how wide or dense it is; ``None`` when all are cut."""
+    """Change a list of URLs, each with how wide or dense it is; ``None`` when all are cut."""
     changed = [(change(url), url, how) for url, how in _candidates(value)]
     if all(new == url for new, url, _ in changed):
         return value

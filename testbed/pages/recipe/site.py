@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.exchange import PageExchange, Recording
 from testbed.pages.recipe.description import Recipe
 from testbed.pages.recipe.references import CHANGED, LOSSLESS, Change
 
@@ -52,12 +52,12 @@ _TEXT = frozenset(
 
 
 def mime_of(path: str) -> str:
-    """The media type that a server would give the file."""
+    """Return the media type that a server would give the file."""
     return _MIMES.get(path.rpartition(".")[2].lower(), UNKNOWN)
 
 
 def is_text(mime: str) -> bool:
-    """Whether a server would compress it."""
+    """Return whether a server would compress it."""
     return mime.startswith("text/") or mime in _TEXT
 
 
@@ -110,14 +110,14 @@ def split(recipe: Recipe, package: Mapping[str, bytes]) -> Split:
 
 
 def host_of(recipe: Recipe, path: str) -> str:
-    """The host that serves ``path``: that of the first rule that matches, else the main one."""
+    """Return the host of ``path``: that of the first rule that matches, else the main one."""
     if path == recipe.index:
         return recipe.main
     return next((r.host for r in recipe.hosts if fnmatchcase(path, r.match)), recipe.main)
 
 
 def url_of(host: str, path: str, query: str = "") -> str:
-    """The URL of a file without its scheme; ``query`` is empty or begins with ``?``."""
+    """Return the URL of a file without its scheme; ``query`` is empty or begins with ``?``."""
     return f"//{host}/{quote(path, safe=_SAFE)}{query}"
 
 
@@ -143,7 +143,7 @@ class _Work:
         return url
 
     def change(self, base: str) -> Change:
-        """What becomes of a URL in the file ``base``."""
+        """Return what becomes of a URL in the file ``base``."""
 
         def changed(url: str) -> str | None:
             try:
@@ -169,7 +169,7 @@ class _Work:
 
 
 def _resolve(base: str, path: str) -> str:
-    """The file of the package that ``path`` means in ``base``; ``..`` stops at the root."""
+    """Return the file of the package that ``path`` means in ``base``; ``..`` stops at the root."""
     plain = unquote_to_bytes(path.encode(LOSSLESS, "replace")).decode(errors="replace")
     joined = posixpath.join("/", posixpath.dirname(base), plain)
     return posixpath.normpath(joined).lstrip("/")
@@ -187,7 +187,7 @@ def _changed(path: str, data: bytes, work: _Work) -> bytes:
 
 
 def _edited(recipe: Recipe, package: Mapping[str, bytes]) -> Mapping[str, bytes]:
-    """The package with the recipe's edits made."""
+    """Return the package with the recipe's edits made."""
     problems = []
     edited = dict(package)
     if recipe.index not in edited:
@@ -211,7 +211,7 @@ _CACHED = "public, max-age=604800"
 
 
 def make_site(recipe: Recipe, pages: Split, source: str) -> Recording:
-    """Every file that the page may ask for, as exchanges that never happened; the index first."""
+    """Return every file that the page may ask for, as exchanges; the index first."""
     scheme, protocol = recipe.scheme, recipe.http
     root = f"{scheme}:{pages.files[0].url}"
     exchanges = []
@@ -219,7 +219,7 @@ def make_site(recipe: Recipe, pages: Split, source: str) -> Recording:
         data, encoding = _compressed(file)
         url = f"{scheme}:{file.url}"
         exchanges.append(
-            Exchange(
+            PageExchange(
                 url=url,
                 status=200,
                 protocol=protocol,
@@ -243,7 +243,7 @@ def make_site(recipe: Recipe, pages: Split, source: str) -> Recording:
 
 
 def _compressed(file: SiteFile) -> tuple[bytes, str]:
-    """The body as a server sends it, and its content coding (empty for none)."""
+    """Return the body as a server sends it, and its content coding (empty for none)."""
     if not is_text(file.mime):
         return file.data, ""
     compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)

@@ -1,40 +1,49 @@
-"""Makes a Recording of the two accounts of a load: the browser's protocol and its network log."""
+"""Assembly of a recording from the two accounts of a load: the browser's protocol and its network log."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from email.message import Message
 
 from testbed.archive.head import NOT_MODIFIED
 from testbed.pages.coding import CodingError, decode
-from testbed.pages.exchange import Exchange, How, Recording
+from testbed.pages.exchange import How, PageExchange, Recording
 from testbed.pages.importing.bodies import make_body
-from testbed.pages.importing.notes import Notes as Changes
+from testbed.pages.importing.notes import Notes
 from testbed.pages.importing.sanitiser import clean_headers
-from testbed.pages.recorder.devtools import Asked, Pairing, ScriptBody, Seen, pair
+from testbed.pages.limits import CONTENT_BYTES
+from testbed.pages.recorder.devtools import Asked, RequestPairing, ScriptBody, Seen, pair
 from testbed.pages.recorder.netlog import NetLog
 from testbed.pages.recorder.order import RecordError, RecordOrder
-from testbed.pages.recorder.shortfall import Notes, note_answer, note_body, note_load, note_missing
-from testbed.pages.recorder.transfer import Transfer
+from testbed.pages.recorder.shortfall import (
+    Shortfalls,
+    note_answer,
+    note_body,
+    note_load,
+    note_missing,
+)
+from testbed.pages.recorder.transfer import NetTransfer
 
 REFUSED = (
     "kept from an address of this machine or its network, which --allow-private HOST lets it reach"
 )
-Answered = tuple[Transfer, Asked | None]
+# What browsers take a text for that does not say (WHATWG Encoding).
+_FALLBACKS = ("utf-8", "windows-1252")
+_Answered = tuple[NetTransfer, Asked | None]
 
 
 def assemble(
     order: RecordOrder, seen: Seen, log: NetLog, refused: Sequence[str], today: date
 ) -> Recording:
-    """The recording, with a note for all that is not in it, and for each end that was ``refused``.
+    """Return the recording; notes say what it lacks, and which ends were ``refused``.
 
     Raises:
         RecordError: no request got a response.
     """
-    notes, changes = Notes(), Changes()
+    notes, changes = Shortfalls(), Notes()
     pairing = pair(log.transfers, seen.asked)
     answered = list(_answered(pairing))
     if not answered:
@@ -59,8 +68,8 @@ def assemble(
     )
 
 
-def _answered(pairing: Pairing) -> Iterator[Answered]:
-    """What the network answered, as sent; a 304 only behind the response that it is about."""
+def _answered(pairing: RequestPairing) -> Iterator[_Answered]:
+    """Yield what the network answered, as sent; a 304 only behind the response that it is about."""
     sent = [(t, a) for t, a in pairing.pairs if t.position is not None and t.status is not None]
     whole: set[tuple[str, str]] = set()
     for transfer, asked in sorted(sent, key=lambda one: one[0].position or 0):
@@ -73,7 +82,7 @@ def _answered(pairing: Pairing) -> Iterator[Answered]:
 
 
 def _source(order: RecordOrder, seen: Seen) -> str:
-    """How the recording was made."""
+    """Return how the recording was made."""
     parts = [f"Recorded with {seen.browser.replace('/', ' ')}"]
     if order.viewport:
         parts.append("a viewport of {}x{}".format(*order.viewport))
@@ -86,10 +95,12 @@ def _source(order: RecordOrder, seen: Seen) -> str:
     return f"{', '.join(parts)}; until {order.wait_s:g} s without a request in flight."
 
 
-def _exchanges(answered: Sequence[Answered], seen: Seen, notes: Notes) -> tuple[Exchange, ...]:
+def _exchanges(
+    answered: Sequence[_Answered], seen: Seen, notes: Shortfalls
+) -> tuple[PageExchange, ...]:
     urls = {transfer.url for transfer, _ in answered}
     sheets = {t.url for t, a in answered if a and a.type == "Stylesheet"}
-    causes = Causes(seen, urls, sheets)
+    causes = _Causes(seen, urls, sheets)
     made = []
     for index, (transfer, asked) in enumerate(answered):
         note_body(notes, transfer, asked)
@@ -99,18 +110,18 @@ def _exchanges(answered: Sequence[Answered], seen: Seen, notes: Notes) -> tuple[
         if index == 0:
             exchange = replace(exchange, how="root")
         else:
-            cause = causes.of(transfer, asked)
-            exchange = replace(exchange, how=cause.how, initiator=cause.initiator)
+            how, initiator = causes.of(transfer, asked)
+            exchange = replace(exchange, how=how, initiator=initiator)
         made.append(exchange)
     return tuple(made)
 
 
 def _exchange(
-    transfer: Transfer, asked: Asked | None, seen: Seen, decoded_size: int | None
-) -> Exchange:
+    transfer: NetTransfer, asked: Asked | None, seen: Seen, decoded_size: int | None
+) -> PageExchange:
     start_s = asked.sent_s if asked else transfer.start_s
     ended_s = (asked.ended_s if asked else None) or transfer.ended_s
-    return Exchange(
+    return PageExchange(
         url=transfer.url,
         status=transfer.status or 0,
         method=transfer.method,
@@ -129,8 +140,8 @@ def _exchange(
     )
 
 
-def _with_body(exchange: Exchange, encoding: str) -> Exchange:
-    """The exchange with a body of its type and size in place of the one that was not seen."""
+def _with_body(exchange: PageExchange, encoding: str) -> PageExchange:
+    """Return the exchange with a body of its type and size for the one that was not seen."""
     body, coded = make_body(
         exchange.mime, exchange.body_size, exchange.decoded_size, encoding, exchange.url
     )
@@ -141,21 +152,23 @@ def _with_body(exchange: Exchange, encoding: str) -> Exchange:
     )
 
 
-def _check(notes: Notes, transfer: Transfer, asked: Asked | None) -> int | None:
-    """Bytes of the decoded body, after a look at whether both accounts agree about it."""
+def _check(notes: Shortfalls, transfer: NetTransfer, asked: Asked | None) -> int | None:
+    """Return bytes of the decoded body, after a look at whether both accounts agree about it."""
     if transfer.unread:
         return None
     if transfer.status == NOT_MODIFIED:
         return 0
+    if transfer.body is None:
+        return transfer.decoded_size
     try:
-        data = decode_body(transfer)
+        data = decode(transfer.body, transfer.header("content-encoding"), CONTENT_BYTES)
     except CodingError as error:
-        if transfer.body is not None and not transfer.cut:
+        if not transfer.cut:
             notes.add(f"body does not decode ({error})", transfer.url)
         return transfer.decoded_size
     seen = None if transfer.cut or transfer.method == "HEAD" or asked is None else asked.body
     # The browser empties what turned out to be no picture.
-    if seen and seen.size and not agrees(data, transfer.header("content-type"), seen):
+    if seen and seen.size and not _agrees(data, transfer.header("content-type"), seen):
         notes.add(
             "body differs between the browser's network log, which is kept, and its DevTools "
             "protocol",
@@ -164,16 +177,12 @@ def _check(notes: Notes, transfer: Transfer, asked: Asked | None) -> int | None:
     return len(data)
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """``initiator`` is the URL of a recorded exchange, or ``None``."""
-
-    how: How
-    initiator: str | None
+_Cause = tuple[How, str | None]
+"""How a request came about, and the URL of the recorded exchange that led to it, if known."""
 
 
-class Causes:
-    """Answers for one load.
+class _Causes:
+    """What led to each request of one load.
 
     Args:
         seen: the load.
@@ -185,57 +194,38 @@ class Causes:
         self._seen, self._urls, self._sheets = seen, urls, sheets
         self._by_id: dict[str, Asked] = {one.id: one for one in reversed(seen.asked)}
         # Before a redirect of the browser's own (HSTS) there is nothing on the wire.
-        self._documents = _documents(seen.asked)
+        self._documents = {
+            one.frame: one.url for one in seen.asked if one.type == "Document" and one.frame
+        }
 
-    def of(self, transfer: Transfer, asked: Asked | None) -> Cause:
-        """Why this request was made."""
+    def of(self, transfer: NetTransfer, asked: Asked | None) -> _Cause:
+        """Return why this request was made."""
         if asked is None:  # a worker's, or the browser's own: the page that it names is all we know
             named = [v for key, v in transfer.request_headers if key.lower() == "referer"]
-            return Cause("other", self._known(*named))
+            return ("other", self._known(*named))
         if asked.redirected_from in self._urls:
-            return Cause("redirect", asked.redirected_from)
+            return ("redirect", asked.redirected_from)
         if asked.preflight_of and asked.preflight_of in self._by_id:
             return self._of(self._by_id[asked.preflight_of])
         return self._of(asked)
 
-    def _of(self, asked: Asked) -> Cause:
+    def _of(self, asked: Asked) -> _Cause:
         if asked.type == "Document" and asked.frame not in (None, self._seen.main_frame):
             parent = self._seen.frames.get(asked.frame or "", "")
-            return Cause("frame", self._known(asked.initiator, self._documents.get(parent)))
+            return ("frame", self._known(asked.initiator, self._documents.get(parent)))
         initiator = self._known(asked.initiator, asked.document)
         if asked.kind == "script":
-            return Cause("script", initiator)
+            return ("script", initiator)
         if asked.kind == "parser":
-            return Cause("css" if initiator in self._sheets else "parser", initiator)
-        return Cause("other", initiator)
+            return ("css" if initiator in self._sheets else "parser", initiator)
+        return ("other", initiator)
 
     def _known(self, *urls: str | None) -> str | None:
         return next((url for url in urls if url is not None and url in self._urls), None)
 
 
-def _documents(asked: Sequence[Asked]) -> dict[str, str]:
-    """The last document of each frame."""
-    return {one.frame: one.url for one in asked if one.type == "Document" and one.frame}
-
-
-MOST_DECODED_BYTES = 1 << 28
-# What browsers take a text for that does not say (WHATWG Encoding).
-_FALLBACKS = ("utf-8", "windows-1252")
-
-
-def decode_body(transfer: Transfer) -> bytes:
-    """The body without its content coding.
-
-    Raises:
-        CodingError: it does not decode, or the browser did not keep it.
-    """
-    if transfer.body is None:
-        raise CodingError("the body was not kept")
-    return decode(transfer.body, transfer.header("content-encoding"), MOST_DECODED_BYTES)
-
-
-def agrees(data: bytes, content_type: str, seen: ScriptBody) -> bool:
-    """Whether ``data``, decoded, is what the browser showed as ``seen``."""
+def _agrees(data: bytes, content_type: str, seen: ScriptBody) -> bool:
+    """Return whether ``data``, decoded, is what the browser showed as ``seen``."""
     if not seen.text:
         return hashlib.sha256(data).hexdigest() == seen.sha256
     return any(
@@ -244,7 +234,7 @@ def agrees(data: bytes, content_type: str, seen: ScriptBody) -> bool:
 
 
 def _texts(data: bytes, content_type: str) -> Iterator[bytes]:
-    """What ``data`` may be as UTF-8: the protocol gives texts as the browser understood them."""
+    """Yield what ``data`` may be as UTF-8: DevTools gives texts as the browser understood them."""
     yield data
     for name in dict.fromkeys((*_charsets(data, content_type), *_FALLBACKS)):
         try:

@@ -1,6 +1,6 @@
 """Confinement of the recording browser: its user, and the private addresses that it may reach.
 
-The browser meets whatever a page sends, so it runs as nobody in particular.  ``native/guard.c``
+The browser meets whatever a page sends, so it runs as an ordinary user.  ``native/guard.c``
 refuses private addresses to its sockets, but for the page's own and those that the caller names.
 A page's own host may be private if all of its addresses are; its name is then pinned to one of
 them, so that no name server can first show a private address, to have it let through, and then be
@@ -48,7 +48,7 @@ class Account:
 
 
 def choose_scratch(folder: Path) -> Path:
-    """``folder``; for root, a temporary folder if an ordinary user cannot reach ``folder``."""
+    """Return ``folder``; for root, a temporary one if an ordinary user cannot reach it."""
     if os.geteuid() != 0 or next(_closed([folder / "any"]), None) is None:
         return folder
     places = (Path(tempfile.gettempdir()), *_SYSTEM_SCRATCH)
@@ -75,7 +75,7 @@ def choose_account(*needed: Path) -> Account:
 
 
 def _closed(needed: Iterable[Path]) -> Iterator[str]:
-    """What an ordinary user cannot reach."""
+    """Yield what an ordinary user cannot reach."""
     for path in needed:
         for folder in path.resolve().parents:
             if not folder.stat().st_mode & 0o001:
@@ -96,7 +96,7 @@ class Reach:
 
 
 def find_reach(order: RecordOrder) -> Reach:
-    """What of this machine and its network ``order`` lets its page reach.
+    """Return what of this machine and its network ``order`` lets its page reach.
 
     Raises:
         ConfigurationError: a host that it names is none.
@@ -132,7 +132,7 @@ def read_refused(log: Path) -> tuple[str, ...]:
 
 
 def _ends_of_rule(rule: str, port: int) -> Iterator[str]:
-    """Where a rule leads to: its caller named it.  Without a port, only that of the page."""
+    """Yield where a rule leads to: its caller named it.  Without a port, only that of the page."""
     words = rule.split()
     if len(words) != 3 or words[0].upper() != "MAP" or words[2][0] in "~^":
         return
@@ -148,7 +148,7 @@ def _is_for(rule: str, host: str, port: int) -> bool:
 
 
 def _is_fixed(host: str) -> bool:
-    """Whether no name server is asked: an address, or a name that is this machine everywhere."""
+    """Return whether no name server is asked: for an address, or a name of every machine's own."""
     try:
         ipaddress.ip_address(host.strip("[]"))
     except ValueError:
@@ -157,7 +157,7 @@ def _is_fixed(host: str) -> bool:
 
 
 def _resolve(host: str) -> list[Address]:
-    """The addresses of ``host``, those of IPv4 first; none if there is no such host."""
+    """Return the addresses of ``host``, those of IPv4 first; none if there is no such host."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
     except OSError:

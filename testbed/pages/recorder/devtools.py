@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.pages.recorder.order import RecordError
-from testbed.pages.recorder.transfer import Transfer, plain_url
+from testbed.pages.recorder.transfer import NetTransfer, plain_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Seen:
 
 
 def parse_seen(value: dict[str, Any]) -> Seen:
-    """The driver's result.
+    """Return the driver's result.
 
     Raises:
         RecordError: the driver and this module do not belong together.
@@ -117,14 +117,14 @@ SAME_S = 0.0025
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing:
+class RequestPairing:
     """``pairs`` in the order of ``transfers``; ``alone`` are requests that reached no network."""
 
-    pairs: tuple[tuple[Transfer, Asked | None], ...]
+    pairs: tuple[tuple[NetTransfer, Asked | None], ...]
     alone: tuple[Asked, ...]
 
 
-def pair(transfers: Sequence[Transfer], asked: Sequence[Asked]) -> Pairing:
+def pair(transfers: Sequence[NetTransfer], asked: Sequence[Asked]) -> RequestPairing:
     """Pair by method and URL, and among equal ones by the time at which the network took them.
 
     A request without a response has no such time; it gets what is left, in order.
@@ -152,10 +152,10 @@ def pair(transfers: Sequence[Transfer], asked: Sequence[Asked]) -> Pairing:
         else:
             found[index] = one
     pairs = tuple((transfer, found.get(index)) for index, transfer in enumerate(transfers))
-    return Pairing(pairs, tuple(alone))
+    return RequestPairing(pairs, tuple(alone))
 
 
-def _nearest(transfers: Sequence[Transfer], open_: list[int], started_s: float) -> int | None:
+def _nearest(transfers: Sequence[NetTransfer], open_: list[int], started_s: float) -> int | None:
     """Take the one that started at this time, if there is one."""
 
     def distance(index: int) -> tuple[float, bool]:
@@ -170,7 +170,7 @@ def _nearest(transfers: Sequence[Transfer], open_: list[int], started_s: float) 
     return best
 
 
-def _first(transfers: Sequence[Transfer], open_: list[int], sent_s: float) -> int | None:
+def _first(transfers: Sequence[NetTransfer], open_: list[int], sent_s: float) -> int | None:
     """Take the first one that started later, rather one that left the browser."""
     later = [index for index in open_ if transfers[index].start_s >= sent_s - SAME_S]
     if not later:

@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 from testbed.archive.head import NOT_MODIFIED
 from testbed.pages.exchange import Headers, HttpProtocol
 from testbed.pages.recorder.order import RecordError
-from testbed.pages.recorder.transfer import Sockets, Transfer, plain_url
+from testbed.pages.recorder.transfer import NetTransfer, Sockets, plain_url
 
 MOST_BODY_BYTES = 1 << 30
 # One event has at most one read of a socket or body, and there is one line with all constants.
@@ -36,7 +36,7 @@ _SENDS: dict[str, HttpProtocol] = {
 class NetLog:
     """All transfers, in the order in which they were started; ``cut``: some may lack."""
 
-    transfers: tuple[Transfer, ...]
+    transfers: tuple[NetTransfer, ...]
     cut: bool = False
 
 
@@ -82,7 +82,7 @@ def _read(file: IO[bytes], mark: bytes, most_body_bytes: int) -> NetLog:
 
 
 def _events(file: IO[bytes], mark: bytes) -> Iterator[dict[str, Any] | None]:
-    """Every event, then ``None`` if the log is complete."""
+    """Yield every event, then ``None`` if the log is complete."""
     while line := _line(file):
         if mark and mark in line:
             yield None
@@ -114,8 +114,8 @@ class _Reader:
 
     def __init__(self, most_body_bytes: int) -> None:
         self._left = most_body_bytes
-        self._all: list[Transfer] = []
-        self._current: dict[int, Transfer] = {}
+        self._all: list[NetTransfer] = []
+        self._current: dict[int, NetTransfer] = {}
         self._bodies: dict[int, list[bytes]] = {}
         self._filtered: set[int] = set()
         self._sockets = Sockets()
@@ -144,8 +144,8 @@ class _Reader:
         elif source in self._current and name in self._acts:
             self._acts[name](source, phase, time_s, params)
 
-    def close(self) -> list[Transfer]:
-        """All transfers; those that go on have no end."""
+    def close(self) -> list[NetTransfer]:
+        """Return all transfers; those that go on have no end."""
         for source in tuple(self._current):
             self._finish(source, None)
         self._sockets.close()
@@ -155,9 +155,9 @@ class _Reader:
         url = params.get("url", "")
         if phase == BEGIN and url.startswith(("http://", "https://")):
             self._finish(source, time_s)
-            self._begin(source, Transfer(params["method"], plain_url(url), time_s))
+            self._begin(source, NetTransfer(params["method"], plain_url(url), time_s))
 
-    def _begin(self, source: int, transfer: Transfer) -> None:
+    def _begin(self, source: int, transfer: NetTransfer) -> None:
         self._current[source] = transfer
         self._bodies[source] = []
         self._all.append(transfer)
@@ -166,7 +166,7 @@ class _Reader:
         transfer = self._current[source]
         if transfer.status is not None:  # once more, with credentials or over another connection
             self._finish(source, None)
-            transfer = Transfer(transfer.method, transfer.url, transfer.start_s)
+            transfer = NetTransfer(transfer.method, transfer.url, transfer.start_s)
             self._begin(source, transfer)
         transfer.position = self._sent
         self._sent += 1
@@ -239,13 +239,13 @@ class _Reader:
 
 
 def _headers(lines: list[str]) -> Headers:
-    """``name: value`` lines; pseudo-headers of HTTP/2 (RFC 9113 section 8.3) are left out."""
+    """Parse ``name: value`` lines; pseudo-headers of HTTP/2 (RFC 9113 section 8.3) are left out."""
     pairs = (line.partition(":") for line in map(_unescape, lines) if not line.startswith(":"))
     return tuple((name, value.strip(" \t")) for name, _, value in pairs)
 
 
 def _unescape(line: str) -> str:
-    """The line with one character for each byte; the log marks those that were not ASCII."""
+    """Return the line with one character for each byte; the log marks those that were not ASCII."""
     if not line.startswith(ESCAPED):
         return line
     return unquote_to_bytes(line.removeprefix(ESCAPED)).decode("latin-1")

@@ -1,4 +1,4 @@
-"""What is to be recorded, and how long it may take."""
+"""Orders to the recorder: what is to be recorded, and how long it may take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _URL = re.compile(r"[\x21-\x7e]+")
 
 
 def parse_end(text: str) -> tuple[str, int | None]:
-    """Host and port of ``HOST``, ``HOST:PORT`` or ``[ADDRESS]:PORT``.
+    """Return host and port of ``HOST``, ``HOST:PORT`` or ``[ADDRESS]:PORT``.
 
     Raises:
         ValueError: it is none of these.

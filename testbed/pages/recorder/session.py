@@ -1,4 +1,4 @@
-"""One recording from start to end: a fresh browser in a folder of its own, and what it leaves."""
+"""Recording sessions, from start to end: a fresh browser in a folder of its own, and what it leaves."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
 
 
 def browser_arguments(order: RecordOrder, rules: Sequence[str], netlog: Path) -> list[str]:
-    """What the browser is told beyond what replays tell it; ``rules`` are for its resolver."""
+    """Return the arguments that replays do not have; ``rules`` are for the browser's resolver."""
     given = [f"--log-net-log={netlog}", "--net-log-capture-mode=Everything"]
     # A page's own datagrams would tell addresses of this machine (WebRTC).
     given.append("--force-webrtc-ip-handling-policy=disable_non_proxied_udp")
@@ -151,7 +151,7 @@ def _write_order(
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """The same as a replaying client's: no user's settings."""
+    """Return the same as a replaying client's: no user's settings."""
     return {
         "HOME": str(folder),
         "LANG": "C.UTF-8",
@@ -198,7 +198,7 @@ def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) 
 
 
 def _bound(order: RecordOrder, netlog: Path) -> None:
-    """A page without an end must not fill the disk."""
+    """Return a page without an end must not fill the disk."""
     if netlog.exists() and netlog.stat().st_size > MOST_LOG_BYTES:
         raise RecordError(
             f"{order.url}: the browser's network log has more than "
@@ -257,7 +257,7 @@ _DISTRUSTED = "its certificate is not trusted; --spki FILE trusts an authority o
 
 
 def describe_failure(said: str) -> str:
-    """A sentence of the browser's words ``said``, such as ``net::ERR_FAILED at http://x.test/``."""
+    """Describe the browser's words ``said``, such as ``net::ERR_FAILED at http://x.test/``."""
     reason = said.partition(" at ")[0]
     name = reason.removeprefix("net::")
     remedy = _DISTRUSTED if name.startswith("ERR_CERT_") else _REMEDIES.get(name)

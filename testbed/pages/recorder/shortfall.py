@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from testbed.archive.head import NOT_MODIFIED
-from testbed.pages.recorder.devtools import Asked, Pairing, Seen
+from testbed.pages.recorder.devtools import Asked, RequestPairing, Seen
 from testbed.pages.recorder.netlog import NetLog
-from testbed.pages.recorder.transfer import Transfer
+from testbed.pages.recorder.transfer import NetTransfer
 
 MOST_NAMED = 20
 
 
-class Notes:
+class Shortfalls:
     """Collects URLs by what happened to them.
 
     Queries are left out: a note is for people, and a query may hold a secret.
@@ -28,7 +28,7 @@ class Notes:
         self._urls.setdefault(what, []).append(_bare(url))
 
     def add_all(self, what: str, urls: Iterable[str]) -> None:
-        """The same for several."""
+        """Return the same for several."""
         for url in urls:
             self.add(what, url)
 
@@ -60,7 +60,7 @@ _REDIRECTS, _ERROR = frozenset({301, 302, 303, 307, 308}), 400
 _WAITING = "still waiting at the end"
 
 
-def note_load(notes: Notes, seen: Seen, log: NetLog) -> None:
+def note_load(notes: Shortfalls, seen: Seen, log: NetLog) -> None:
     """Note what is true of the whole load."""
     if log.cut:
         notes.say("The browser's network log has no end: the browser ended early.")
@@ -86,14 +86,14 @@ def _is_page(one: Asked, seen: Seen) -> bool:
     return main and one.redirected_from is None
 
 
-def note_answer(notes: Notes, transfers: Sequence[Transfer]) -> None:
+def note_answer(notes: Shortfalls, transfers: Sequence[NetTransfer]) -> None:
     """Note that the page itself, at the end of its redirects, is an error page."""
     page = next((t for t in transfers if (t.status or 0) not in _REDIRECTS), None)
     if page is not None and (page.status or 0) >= _ERROR:
         notes.add(f"page itself was answered with status {page.status}", page.url)
 
 
-def note_missing(notes: Notes, pairing: Pairing, kept: Collection[int]) -> None:
+def note_missing(notes: Shortfalls, pairing: RequestPairing, kept: Collection[int]) -> None:
     """Note the requests that have no response from the network; ``kept`` are ids of transfers."""
     for transfer, asked in pairing.pairs:
         if transfer.position is None:
@@ -107,7 +107,7 @@ def note_missing(notes: Notes, pairing: Pairing, kept: Collection[int]) -> None:
         _note_unsent(notes, asked)
 
 
-def note_body(notes: Notes, transfer: Transfer, asked: Asked | None) -> None:
+def note_body(notes: Shortfalls, transfer: NetTransfer, asked: Asked | None) -> None:
     """Note what is special about a response that is kept."""
     if transfer.header("content-type").startswith("text/event-stream"):
         notes.add("event stream, kept until the end of the recording", transfer.url)
@@ -116,7 +116,7 @@ def note_body(notes: Notes, transfer: Transfer, asked: Asked | None) -> None:
         notes.add(f"{why} before the body was complete, what had arrived is kept", transfer.url)
     elif transfer.body is None or transfer.unread:
         notes.add(
-            "body of which only the size was seen, another of that size stands in", transfer.url
+            "body of which only the size was seen, replaced by another of that size", transfer.url
         )
     if asked is None:
         notes.add(
@@ -125,8 +125,8 @@ def note_body(notes: Notes, transfer: Transfer, asked: Asked | None) -> None:
         )
 
 
-def _note_unanswered(notes: Notes, transfer: Transfer, asked: Asked | None) -> None:
-    """A request that was sent; when the browser ends it cancels what is left."""
+def _note_unanswered(notes: Shortfalls, transfer: NetTransfer, asked: Asked | None) -> None:
+    """Return a request that was sent; when the browser ends it cancels what is left."""
     if asked and asked.cancelled:
         notes.add("cancelled by the page before a response", transfer.url)
     elif asked and asked.error:
@@ -137,8 +137,8 @@ def _note_unanswered(notes: Notes, transfer: Transfer, asked: Asked | None) -> N
         notes.add(f"no response ({_WAITING})", transfer.url)
 
 
-def _note_unsent(notes: Notes, asked: Asked) -> None:
-    """A request that the network never saw."""
+def _note_unsent(notes: Shortfalls, asked: Asked) -> None:
+    """Return a request that the network never saw."""
     if asked.source != "network":
         notes.add(f"answered by the browser's {asked.source}, not by the network", asked.url)
     elif asked.status:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from testbed.pages.coding import undo_chunks
 from testbed.pages.exchange import Headers, HttpProtocol, find_header
@@ -17,7 +17,7 @@ _NO_BODY = frozenset({204, 205, 304})
 
 
 @dataclass(slots=True)
-class Transfer:
+class NetTransfer:
     """One request that the network stack worked on; a redirect is followed by another one.
 
     ``start_s`` and ``ended_s`` are the browser's monotonic clock.  ``position`` is the place in the
@@ -67,12 +67,12 @@ class Transfer:
         return int(declared) if declared.isdigit() else None
 
     def header(self, name: str) -> str:
-        """The first value of a response header, or nothing."""
+        """Return the first value of a response header, or nothing."""
         return find_header(self.headers, name)
 
 
 def plain_url(url: str) -> str:
-    """``url`` without fragment and user information."""
+    """Return ``url`` without fragment and user information."""
     scheme, _, rest = url.partition("#")[0].partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
@@ -81,15 +81,6 @@ def plain_url(url: str) -> str:
 MOST_HEAD_BYTES = 1 << 18
 MOST_REDIRECT_BYTES = 1 << 20
 _BLANK = b"\r\n\r\n"
-
-
-class Answered(Protocol):
-    """What is known of a response, and completed here (see ``netlog.Transfer``)."""
-
-    head: bytes | None
-    body: bytes | None
-    received_bytes: int
-    redirected: bool
 
 
 @dataclass(slots=True)
@@ -125,7 +116,7 @@ class Sockets:
         self._encrypted: set[int] = set()
         self._streams: dict[int, _Stream] = {}
         self._stream_of: dict[int, _Stream] = {}
-        self._claimed: list[tuple[_Stream, Answered]] = []
+        self._claimed: list[tuple[_Stream, NetTransfer]] = []
 
     def take(self, name: str, source: int, params: dict[str, Any]) -> None:
         """Take an event of any source."""
@@ -142,13 +133,13 @@ class Sockets:
                 stream.add(base64.b64decode(params.get("bytes", "")))
 
     def begin(self, request: int) -> None:
-        """The request with this source is sent over its socket now, over HTTP/1.1."""
+        """Return the request with this source is sent over its socket now, over HTTP/1.1."""
         self._stream_of.pop(request, None)
         socket = self._socket_of.get(self._job_of.get(request, -1))
         if socket is not None:
             self._streams[socket] = self._stream_of[request] = _Stream()
 
-    def claim(self, request: int, answered: Answered) -> None:
+    def claim(self, request: int, answered: NetTransfer) -> None:
         """``answered`` is what the request with this source led to; it ends here."""
         stream = self._stream_of.pop(request, None)
         if stream is not None:
@@ -163,9 +154,9 @@ class Sockets:
 
 
 def read_body(head: bytes, data: bytes) -> tuple[bytes | None, int]:
-    """The body that follows ``head`` in ``data``, without transfer coding, and its size.
+    """Return the body that follows ``head`` in ``data``, without transfer coding, and its size.
 
-    ``None`` when it is not whole; its size is then the declared one, or what there is.
+    ``None`` when it is not whole; its size is then the declared one, or that of what was received.
     """
     fields = {}
     for line in head.split(b"\r\n")[1:]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from testbed.pages.coding import CodingError, Effort, decode, encode
-from testbed.pages.exchange import Exchange, Headers, Recording
+from testbed.pages.exchange import Headers, PageExchange, Recording
 from testbed.pages.redaction.rules import STRUCTURAL_HEADERS, is_secret_header
 from testbed.pages.redaction.scrub import Scrubber
 
@@ -54,7 +54,7 @@ class _Tally:
 
 
 def redact(recording: Recording) -> Recording:
-    """The recording without its secrets; its notes say how many of what kind were removed.
+    """Return the recording without its secrets; its notes say how many of what kind were removed.
 
     ``headers_size`` stays as recorded.  A body keeps its transferred size where its coding can
     reach that; a note says where not, and which bodies could not be searched.
@@ -82,7 +82,7 @@ def redact(recording: Recording) -> Recording:
     )
 
 
-def _learn_urls(scrubber: Scrubber, exchange: Exchange) -> None:
+def _learn_urls(scrubber: Scrubber, exchange: PageExchange) -> None:
     scrubber.learn_url(exchange.url)
     if exchange.initiator is not None:
         scrubber.learn_url(exchange.initiator)
@@ -91,7 +91,7 @@ def _learn_urls(scrubber: Scrubber, exchange: Exchange) -> None:
             scrubber.learn_url(value)
 
 
-def _learn_headers(scrubber: Scrubber, exchange: Exchange) -> None:
+def _learn_headers(scrubber: Scrubber, exchange: PageExchange) -> None:
     for name, value in (*exchange.request_headers, *exchange.headers):
         if is_secret_header(name):
             for secret in _header_secrets(name.lower(), value):
@@ -99,7 +99,7 @@ def _learn_headers(scrubber: Scrubber, exchange: Exchange) -> None:
 
 
 def _header_secrets(name: str, value: str) -> Iterable[str]:
-    """The values within a removed header that could be met again in bodies."""
+    """Return the values within a removed header that could be met again in bodies."""
     if name == "cookie":
         return [pair.partition("=")[2].strip() for pair in value.split(";")]
     if name == "set-cookie":
@@ -107,7 +107,7 @@ def _header_secrets(name: str, value: str) -> Iterable[str]:
     return value.split()[-1:]
 
 
-def _redact(exchange: Exchange, scrubber: Scrubber, tally: _Tally) -> Exchange:
+def _redact(exchange: PageExchange, scrubber: Scrubber, tally: _Tally) -> PageExchange:
     url = scrubber.replace_text(exchange.url)
     tally.urls += url != exchange.url
     initiator = exchange.initiator
@@ -127,7 +127,7 @@ def _redact(exchange: Exchange, scrubber: Scrubber, tally: _Tally) -> Exchange:
     return clean
 
 
-def _follow_hashes(exchange: Exchange, tally: _Tally) -> Exchange:
+def _follow_hashes(exchange: PageExchange, tally: _Tally) -> PageExchange:
     """Let pages that check their scripts (W3C Subresource Integrity, CSP) expect the new ones."""
     headers = []
     for name, value in exchange.headers:
@@ -147,7 +147,7 @@ def _follow_hashes(exchange: Exchange, tally: _Tally) -> Exchange:
 
 
 def _hashes(old: bytes, new: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Base64 hashes of a changed body and of the scripts and styles within it, old and new."""
+    """Yield Base64 hashes, old and new, of a changed body and of scripts and styles within it."""
     spans = [slice(None), *(slice(*found.span(1)) for found in _INLINE.finditer(old))]
     for span in spans:
         if old[span] != new[span]:
@@ -157,7 +157,7 @@ def _hashes(old: bytes, new: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _is_text(mime: str) -> bool:
-    """Whether a body can hold URLs; unknown types can."""
+    """Return whether a body can hold URLs; unknown types can."""
     return mime == "image/svg+xml" or not mime.startswith(_MEDIA)
 
 
@@ -173,9 +173,9 @@ def _clean_headers(headers: Headers, scrubber: Scrubber, tally: _Tally) -> Heade
 
 
 def _change_body(
-    exchange: Exchange, change: Callable[[bytes], bytes], tally: _Tally
-) -> tuple[Exchange, tuple[bytes, bytes] | None]:
-    """The exchange with its content changed, and the content before and after if it was."""
+    exchange: PageExchange, change: Callable[[bytes], bytes], tally: _Tally
+) -> tuple[PageExchange, tuple[bytes, bytes] | None]:
+    """Return the exchange with its content changed, and the content before and after if it was."""
     if not exchange.body or not _is_text(exchange.mime):
         return exchange, None
     encoding = ", ".join(v for name, v in exchange.headers if name.lower() == "content-encoding")
@@ -200,7 +200,7 @@ def _notes(scrubber: Scrubber, tally: _Tally) -> Iterator[str]:
         yield f"Secret headers that were removed: {listed}."
     counts = scrubber.count_kinds()
     if counts:
-        told = (f"{counts[kind]} {words}" for kind, words in _KINDS.items() if kind in counts)
+        listed = (f"{counts[kind]} {words}" for kind, words in _KINDS.items() if kind in counts)
         changed = f"in {tally.urls} URLs and {tally.bodies} bodies"
-        yield f"Secret values that were replaced: {', '.join(told)}; {changed}."
+        yield f"Secret values that were replaced: {', '.join(listed)}; {changed}."
     yield from (f"{url}: {problem}." for url, problem in tally.problems.items())

@@ -123,17 +123,17 @@ _WORDLIKE = 0.4
 
 
 def split_words(name: str) -> tuple[str, ...]:
-    """The words of a name in any convention, in lower case: ``userSession-ID`` has three."""
+    """Return the words of a name in any convention, in lower case: ``userSession-ID`` has three."""
     return tuple(word.lower() for word in _WORDS.findall(name))
 
 
 def is_secret_header(name: str) -> bool:
-    """Whether a header of a request or response is removed."""
+    """Return whether a header of a request or response is removed."""
     return name.lower() in SECRET_HEADERS or not SECRET_HEADER_WORDS.isdisjoint(split_words(name))
 
 
 def judge(name: str, value: str) -> Verdict | None:
-    """Whether a parameter's decoded value is secret, and by which kind of rule.
+    """Return whether a parameter's decoded value is secret, and by which kind of rule.
 
     What redaction itself left there is not.
     """
@@ -161,7 +161,7 @@ def judge(name: str, value: str) -> Verdict | None:
 
 
 def is_address(value: str) -> bool:
-    """Whether the value says where something is, or of what type: its parts are to be judged."""
+    """Return whether the value is an address or a type, whose parts are to be judged."""
     if _URL.match(value) or _MEDIA_TYPE.fullmatch(value):
         return True
     return bool(_WORD_PATH.fullmatch(value)) and not any(map(is_random_run, _RUN.findall(value)))
@@ -190,7 +190,7 @@ def path_tokens(path: str) -> Iterator[str]:
 
 
 def header_tokens(value: str) -> Iterator[str]:
-    """The pieces of a removed header's value that can mean only themselves."""
+    """Yield the pieces of a removed header's value that can mean only themselves."""
     for piece in _PIECE.findall(value):
         for part in dict.fromkeys((piece, *_PART.findall(piece))):
             if len(part) >= SHORTEST_HEADER and is_distinctive(part):
@@ -198,19 +198,19 @@ def header_tokens(value: str) -> Iterator[str]:
 
 
 def is_certain(name: str) -> bool:
-    """Whether the name alone says that the value is secret."""
+    """Return whether the name alone says that the value is secret."""
     return "".join(split_words(name)) in CERTAIN_NAMES
 
 
 def is_distinctive(value: str) -> bool:
-    """Whether the value can mean only itself wherever it stands, so that it is replaced there."""
+    """Return whether the value can mean only itself anywhere, so that it is replaced there."""
     letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
     shortest = 12 if letters and digits else 16
     return len(value) >= shortest and bool(_TOKEN.fullmatch(value)) and is_opaque(value)
 
 
 def is_opaque(value: str) -> bool:
-    """Whether at least half of the value's letters and digits are random, none of them words."""
+    """Return whether at least half of the value's letters and digits are random, no words."""
     runs = _RUN.findall(value)
     if len(set(value)) < SHORTEST_LIKELY:
         return False
@@ -218,7 +218,7 @@ def is_opaque(value: str) -> bool:
 
 
 def is_random_run(run: str) -> bool:
-    """Whether letters and digits in a row are no word, no name of an API, and no small number."""
+    """Return whether letters and digits in a row are no word, name of an API, or small number."""
     if run.isdigit():
         return len(run) >= 9
     pairs = [first + second for first, second in pairwise(run.lower())]
@@ -240,7 +240,7 @@ def _is_place(pair: str) -> bool:
 
 
 def _is_card(text: str) -> bool:
-    """Whether the check digit is right (ISO/IEC 7812-1 annex B), as it is for one in ten."""
+    """Return whether the check digit is right (ISO/IEC 7812-1 annex B), as it is for one in ten."""
     digits = [int(digit) for digit in text if digit.isdigit()]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
     return not (sum(digits[-1::-2]) + sum(doubled)) % 10 and len(set(digits)) > 1

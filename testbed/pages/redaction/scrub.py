@@ -1,4 +1,4 @@
-r"""Scrubber: finds secrets in URLs and replaces them in any text, however the text writes them.
+r"""Scrubber of recordings: finds secrets in URLs and replaces them in any text, however the text writes them.
 
 A value of a URL can stand in a body as it is, percent-encoded (RFC 3986) once or twice, escaped
 for HTML (``&amp;``) or for JSON and JavaScript (``\/``, ``\u0026``, ``\x26``).  Schemes and hosts
@@ -52,10 +52,10 @@ _BARE = frozenset({"shape", "e-mail address"})
 
 @dataclass(eq=False)
 class Secret:
-    """One value, decoded, and the placeholder of the same length that stands for it.
+    """One value, decoded, and the placeholder of the same length that replaces it.
 
     ``names`` are the parameters that it was found under; ``bare`` says that it is replaced
-    wherever it stands, not only after such a name.
+    wherever it is found, not only after such a name.
     """
 
     value: bytes
@@ -89,7 +89,7 @@ class Scrubber:
         self._learn(raw, _MAX_NESTING - 1)
 
     def replace(self, data: bytes) -> bytes:
-        """``data`` with a placeholder for every secret; as long as before.
+        """Return ``data`` with a placeholder for every secret; as long as before.
 
         Raises:
             ConfigurationError: searching would take hours.
@@ -101,12 +101,12 @@ class Scrubber:
         return self._index.replace(data)
 
     def replace_text(self, text: str) -> str:
-        """The same for a string."""
+        """Return the same for a string."""
         raw = text.encode("utf-8", "surrogateescape")
         return self.replace(raw).decode("utf-8", "surrogateescape")
 
     def count_kinds(self) -> dict[str, int]:
-        """How many secrets there are of each kind."""
+        """Return how many secrets there are of each kind."""
         return dict(Counter(secret.kind for secret in self.secrets.values()))
 
     def _learn(self, raw: bytes, nesting: int) -> None:
@@ -177,7 +177,7 @@ class _Index:
         return bytes(out)
 
     def _edits(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """Start, end and new text of everything that is to be replaced; they may overlap."""
+        """Yield start, end and new text of everything that is to be replaced; they may overlap."""
         for run in self._runs.finditer(data):
             text: bytes | None = run[1]
             if text is None:
@@ -198,7 +198,7 @@ class _Index:
 
 
 class _Finder:
-    """Where one secret stands, given where its anchor does; patterns are made when needed."""
+    """Finds one secret, given where its anchor is; patterns are made when needed."""
 
     def __init__(self, secret: Secret, start: int, end: int) -> None:
         self._secret = secret
@@ -216,7 +216,7 @@ class _Finder:
         return None if after is None else (before.start(1), after.end())
 
     def rewrite(self, written: bytes) -> bytes:
-        """The placeholder, written as the value is: escapes of punctuation stay as they are."""
+        """Return the placeholder, written as the value is: escapes of punctuation stay."""
         if written == self._secret.value:
             return self._secret.placeholder
         found = self._each.fullmatch(written)
@@ -283,7 +283,7 @@ class _Placeholders:
         return value if number else bytes(out)
 
     def _kept(self, value: bytes) -> Iterator[tuple[int, int]]:
-        """Where schemes and hosts are in a value: they stay."""
+        """Yield where schemes and hosts are in a value: they stay."""
         yield from (found.span() for found in _SCHEMES.finditer(value))
         lower = value.lower()
         for host in self._hosts:
@@ -297,7 +297,7 @@ class _Placeholders:
 
 
 def _with_domains(host: bytes) -> Iterator[bytes]:
-    """The host's name and those of the domains that it is in, but of the top one."""
+    """Yield the host's name and those of the domains that it is in, but of the top one."""
     while host:
         yield host
         host = host.partition(b".")[2]
@@ -306,14 +306,14 @@ def _with_domains(host: bytes) -> Iterator[bytes]:
 
 
 def _parameters(raw: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Names and decoded values of a URL's parameters."""
+    """Yield names and decoded values of a URL's parameters."""
     for pattern in _PARAMETERS:
         for name, value in pattern.findall(raw):
             yield unquote_to_bytes(name), unquote_to_bytes(value)
 
 
 def _is_host(data: bytes, start: int, end: int) -> bool:
-    """Whether what stands there is a part of a host's name in a URL."""
+    """Return whether the place is a part of a host's name in a URL."""
     before = _BEFORE_HOST.search(data, max(0, start - _LONGEST_HOST), start)
     if before is None:
         return False
@@ -322,7 +322,7 @@ def _is_host(data: bytes, start: int, end: int) -> bool:
 
 
 def _forms(byte: int) -> bytes:
-    """A pattern for all the ways to write one byte of a value."""
+    """Return a pattern for all the ways to write one byte of a value."""
     char = bytes((byte,))
     code = b"%02x" % byte
     either = b"".join(b"[%c%c]" % (c, c - 32) if 97 <= c <= 102 else b"%c" % c for c in code)

@@ -26,7 +26,7 @@ from testbed.pages.synthesis.text import (
     write_gzipped,
     write_identity,
 )
-from testbed.pages.table import MIN_HEADER_BYTES, REDIRECTS, Row
+from testbed.pages.table import MIN_HEADER_BYTES, REDIRECTS, ResourceRow
 
 _MOST_ROUNDS = 200
 _IMAGES: dict[str, Callable[[int, bytes], bytes]] = {
@@ -39,7 +39,7 @@ _IMAGES: dict[str, Callable[[int, bytes], bytes]] = {
 class SynthesisedResponse:
     """The response that was made for one row; over h2 no head has an exact size."""
 
-    row: Row
+    row: ResourceRow
     headers_size: int | None
     body: Body
 
@@ -60,7 +60,7 @@ class Synthesis:
     responses: tuple[SynthesisedResponse, ...]
 
 
-def synthesise(name: str, title: str, rows: Sequence[Row]) -> Synthesis:
+def synthesise(name: str, title: str, rows: Sequence[ResourceRow]) -> Synthesis:
     """Make every body of a page; the same input gives the same bytes on every machine.
 
     Raises:
@@ -70,8 +70,8 @@ def synthesise(name: str, title: str, rows: Sequence[Row]) -> Synthesis:
     return Synthesis(page, tuple(_response(page, row, name, title) for row in rows))
 
 
-def discover(name: str, title: str, rows: Sequence[Row]) -> Discovery:
-    """How the browser finds each row, such that each body holds what it must ask for.
+def discover(name: str, title: str, rows: Sequence[ResourceRow]) -> Discovery:
+    """Return how the browser finds each row, such that each body holds what it must ask for.
 
     Raises:
         ConfigurationError: the page's own document is too small for what it must ask for.
@@ -99,13 +99,13 @@ def discover(name: str, title: str, rows: Sequence[Row]) -> Discovery:
     )  # fmt: skip
 
 
-def _response(page: Discovery, row: Row, name: str, title: str) -> SynthesisedResponse:
+def _response(page: Discovery, row: ResourceRow, name: str, title: str) -> SynthesisedResponse:
     body = _body(page, row, f"{name}/{row.id}", title)
     head = None if row.protocol == "h2" else row.transfer_bytes - len(body.data)
     return SynthesisedResponse(row, head, body)
 
 
-def _body(page: Discovery, row: Row, seed: str, title: str) -> Body:
+def _body(page: Discovery, row: ResourceRow, seed: str, title: str) -> Body:
     if row.status == 204:
         return Body(b"", 0)
     text = _text(page, row, title)
@@ -118,8 +118,8 @@ def _body(page: Discovery, row: Row, seed: str, title: str) -> Body:
     return write_gzipped(template, syntax, fit.decoded, fit.size, seed)
 
 
-def _text(page: Discovery, row: Row, title: str) -> tuple[Template, Syntax] | None:
-    """The template of a row that is text, ``None`` for binary ones."""
+def _text(page: Discovery, row: ResourceRow, title: str) -> tuple[Template, Syntax] | None:
+    """Return the template of a row that is text, ``None`` for binary ones."""
     role = page.role(row)
     if row.status in REDIRECTS or page.is_bare(row):
         is_html = row.mime == "text/html" or row.status in REDIRECTS
@@ -138,15 +138,15 @@ def _text(page: Discovery, row: Row, title: str) -> tuple[Template, Syntax] | No
     return None
 
 
-def _check_fit(page: Discovery, row: Row, title: str) -> None:
+def _check_fit(page: Discovery, row: ResourceRow, title: str) -> None:
     """Raise TooSmallError if the row's text cannot hold what it must ask for."""
     text = None if row.status == 204 else _text(page, row, title)
     if text is not None:
         _fit(row, *text)
 
 
-def _fit(row: Row, template: Template, syntax: Syntax) -> _Fit:
-    """The recorded sizes, with as few bytes taken from the head as possible."""
+def _fit(row: ResourceRow, template: Template, syntax: Syntax) -> _Fit:
+    """Return the recorded sizes, with as few bytes taken from the head as possible."""
     head = row.head_size
     recorded = row.transfer_bytes - head
     fixed = sum(len(part) for part in template if isinstance(part, bytes))
@@ -163,7 +163,7 @@ def _fit(row: Row, template: Template, syntax: Syntax) -> _Fit:
 
 
 def _image(mime: str, size: int, seed: str) -> Body:
-    """An image; one that is too small for its format is left without content that decodes."""
+    """Return an image; one that is too small for its format does not decode."""
     noise = filler(seed, size)
     try:
         data = _IMAGES.get(mime, make_gif)(size, noise) if size else b""

@@ -68,13 +68,13 @@ def run_bits(run: int) -> int:
 
 
 def gzip_size(literals: int, runs: Sequence[int]) -> int:
-    """Bytes of the gzip member that holds ``literals`` characters and these runs."""
+    """Return bytes of the gzip member that holds ``literals`` characters and these runs."""
     bits = _BLOCK_BITS + 8 * literals + sum(run_bits(run) for run in runs)
     return GZIP_FRAME_BYTES + (bits + 7) // 8
 
 
 def write_gzip(pieces: Sequence[Piece], size: int) -> bytes:
-    """The pieces as one gzip member of exactly ``size`` bytes.
+    """Return the pieces as one gzip member of exactly ``size`` bytes.
 
     Raises:
         ValueError: the pieces do not fit into ``size``.

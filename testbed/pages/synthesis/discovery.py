@@ -1,4 +1,4 @@
-"""How the browser will find each object: which bytes name it, and what makes them name it.
+"""Discovery of objects by the browser: which bytes name it, and what makes them name it.
 
 The rules are listed in docs/page-tables.md under "Discovery".
 """
@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from testbed.base.errors import ConfigurationError
-from testbed.pages.table import DOCUMENT_TYPES, REDIRECTS, Row
+from testbed.pages.table import DOCUMENT_TYPES, REDIRECTS, ResourceRow
 
 Role = Literal["document", "style", "script", "data", "image"]
 
@@ -48,7 +48,7 @@ _EXTENSIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class RowReference:
     """How one row is found.
 
     ``carrier`` is the row whose bytes name it.  ``after``, if not ``None``, is the row whose
@@ -56,7 +56,7 @@ class Reference:
     belongs to.
     """
 
-    row: Row
+    row: ResourceRow
     carrier: str
     after: str | None
     document: str
@@ -65,7 +65,7 @@ class Reference:
 class Discovery:
     """The discovery of every row of a page, given the rows that must carry nothing (``bare``)."""
 
-    def __init__(self, rows: Sequence[Row], bare: Iterable[str] = ()) -> None:
+    def __init__(self, rows: Sequence[ResourceRow], bare: Iterable[str] = ()) -> None:
         self.rows = rows
         self.by_id = {row.id: row for row in rows}
         self._bare = frozenset(bare)
@@ -73,19 +73,19 @@ class Discovery:
         self.root = self._chain_end(rows[0])
         if self.role(self.root) != "document":
             raise ConfigurationError([_no_document(self.root)])
-        self._found: dict[str, Reference] = {}
+        self._found: dict[str, RowReference] = {}
 
-    def role(self, row: Row) -> Role:
-        """What the browser takes the row for; a redirect is what its chain ends in."""
+    def role(self, row: ResourceRow) -> Role:
+        """Return what the browser takes the row for; a redirect is what its chain ends in."""
         return _own_role(self._chain_end(row))
 
-    def url(self, row: Row) -> str:
-        """The URL that the row is served at."""
+    def url(self, row: ResourceRow) -> str:
+        """Return the URL that the row is served at."""
         name = f"{row.id}.{_EXTENSIONS.get(row.mime, 'bin')}"
         return f"{row.scheme}://{row.host}{HOST_SUFFIX}/{name}"
 
-    def written_url(self, reference: Reference) -> str:
-        """The URL as bytes name it: without the scheme where what they stand in has the same.
+    def written_url(self, reference: RowReference) -> str:
+        """Return the URL as bytes name it: without the scheme where the text around has the same.
 
         Style sheets are read with their own scheme, scripts with their document's.
         """
@@ -95,12 +95,12 @@ class Discovery:
         same = base.scheme == reference.row.scheme
         return url.removeprefix(f"{base.scheme}:") if same else url
 
-    def is_bare(self, row: Row) -> bool:
-        """Whether the row's body names nothing at all."""
+    def is_bare(self, row: ResourceRow) -> bool:
+        """Return whether the row's body names nothing at all."""
         return row.id in self._bare
 
-    def depth(self, row: Row) -> int:
-        """How many recorded steps the row is from the root."""
+    def depth(self, row: ResourceRow) -> int:
+        """Return how many recorded steps the row is from the root."""
         steps = 0
         while row.parent is not None:
             row = self.by_id[row.parent]
@@ -108,74 +108,74 @@ class Discovery:
         return steps
 
     @cached_property
-    def references(self) -> tuple[Reference, ...]:
+    def references(self) -> tuple[RowReference, ...]:
         """Every row that an element or a style rule asks for, in table order."""
         return tuple(
             self.find(row) for row in self.rows if row.how != "redirect" and row.parent is not None
         )
 
-    def find(self, row: Row) -> Reference:
-        """How the row is found; for rows that are neither the root nor a redirect's target."""
+    def find(self, row: ResourceRow) -> RowReference:
+        """Return how a row is found that is neither the root nor a redirect's target."""
         if row.id not in self._found:
             self._found[row.id] = self._find(row)
         return self._found[row.id]
 
-    def document_of(self, row: Row) -> str:
-        """The HTML row in which this row's content acts: itself if it is one, else around it."""
+    def document_of(self, row: ResourceRow) -> str:
+        """Return the HTML row in which this row's content acts: itself, or the one around it."""
         if _own_role(row) == "document" and not self.is_bare(row):
             return row.id
         head = self._chain_head(row)
         return self.root.id if head.parent is None else self.find(head).document
 
-    def carried_by(self, row: Row) -> list[Reference]:
-        """What the row's bytes ask for at once."""
+    def carried_by(self, row: ResourceRow) -> list[RowReference]:
+        """Return what the row's bytes ask for at once."""
         return self._carried.get(row.id, [])
 
-    def after(self, row: Row) -> list[Reference]:
-        """What is asked for when the row's element has loaded."""
+    def after(self, row: ResourceRow) -> list[RowReference]:
+        """Return what is asked for when the row's element has loaded."""
         return self._later.get(row.id, [])
 
-    def within(self, row: Row) -> list[Reference]:
-        """What elements of the document ``row`` ask for."""
+    def within(self, row: ResourceRow) -> list[RowReference]:
+        """Return what elements of the document ``row`` ask for."""
         return self._within.get(row.id, [])
 
-    def redirect_target(self, row: Row) -> Row | None:
-        """The row that this one redirects to."""
+    def redirect_target(self, row: ResourceRow) -> ResourceRow | None:
+        """Return the row that this one redirects to."""
         return self._target.get(row.id)
 
-    def carrier_url(self, row: Row) -> str | None:
-        """The URL of the object that names the row; ``None`` for the root."""
+    def carrier_url(self, row: ResourceRow) -> str | None:
+        """Return the URL of the object that names the row; ``None`` for the root."""
         if row.parent is None:
             return None
         carrier = row.parent if row.how == "redirect" else self.find(row).carrier
         return self.url(self.by_id[carrier])
 
     @cached_property
-    def _carried(self) -> dict[str, list[Reference]]:
+    def _carried(self) -> dict[str, list[RowReference]]:
         return _grouped((ref.carrier, ref) for ref in self.references if ref.after is None)
 
     @cached_property
-    def _later(self) -> dict[str, list[Reference]]:
+    def _later(self) -> dict[str, list[RowReference]]:
         return _grouped((ref.after, ref) for ref in self.references if ref.after is not None)
 
     @cached_property
-    def _within(self) -> dict[str, list[Reference]]:
+    def _within(self) -> dict[str, list[RowReference]]:
         return _grouped((ref.document, ref) for ref in self.references)
 
-    def _find(self, row: Row) -> Reference:
+    def _find(self, row: ResourceRow) -> RowReference:
         parent = self.by_id[row.parent or self.root.id]
         if self._can_carry(parent, row):
-            return Reference(row, parent.id, None, self.document_of(parent))
+            return RowReference(row, parent.id, None, self.document_of(parent))
         head = self._chain_head(parent)
         while head.parent is not None:
             found = self.find(head)
             if _own_role(self.by_id[found.carrier]) != "style":
-                return Reference(row, found.carrier, head.id, found.document)
+                return RowReference(row, found.carrier, head.id, found.document)
             # What a style rule asks for fires no event; its style sheet does.
             head = self._chain_head(self.by_id[found.carrier])
-        return Reference(row, self.root.id, None, self.root.id)
+        return RowReference(row, self.root.id, None, self.root.id)
 
-    def _can_carry(self, parent: Row, row: Row) -> bool:
+    def _can_carry(self, parent: ResourceRow, row: ResourceRow) -> bool:
         if parent.status != 200 or self.is_bare(parent):
             return False
         role = _own_role(parent)
@@ -183,18 +183,18 @@ class Discovery:
             return self.role(row) in ("image", "style")
         return role in ("document", "script")
 
-    def _chain_head(self, row: Row) -> Row:
+    def _chain_head(self, row: ResourceRow) -> ResourceRow:
         while row.how == "redirect" and row.parent is not None:
             row = self.by_id[row.parent]
         return row
 
-    def _chain_end(self, row: Row) -> Row:
+    def _chain_end(self, row: ResourceRow) -> ResourceRow:
         while row.status in REDIRECTS:
             row = self._target[row.id]
         return row
 
 
-def _no_document(root: Row) -> str:
+def _no_document(root: ResourceRow) -> str:
     return (
         f"row {root.id}: the page itself is not text/html but {root.mime or 'of no known type'} "
         f"(status {root.status}, from {root.host}); where there is a document, begin with it: "
@@ -202,14 +202,14 @@ def _no_document(root: Row) -> str:
     )
 
 
-def _grouped(pairs: Iterable[tuple[str, Reference]]) -> dict[str, list[Reference]]:
-    groups: dict[str, list[Reference]] = {}
+def _grouped(pairs: Iterable[tuple[str, RowReference]]) -> dict[str, list[RowReference]]:
+    groups: dict[str, list[RowReference]] = {}
     for key, reference in pairs:
         groups.setdefault(key, []).append(reference)
     return groups
 
 
-def _own_role(row: Row) -> Role:
+def _own_role(row: ResourceRow) -> Role:
     if row.status == 204:
         return "image"
     if row.mime in DOCUMENT_TYPES:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-from testbed.pages.synthesis.discovery import Discovery, Reference, Role
+from testbed.pages.synthesis.discovery import Discovery, Role, RowReference
 from testbed.pages.synthesis.text import Fill, Template
-from testbed.pages.table import Row
+from testbed.pages.table import ResourceRow
 
 _MARKUP = {
     "document": '<iframe src="{url}"{then}></iframe>',
@@ -18,8 +18,8 @@ _MARKUP = {
 _DOCTYPE = b"<!doctype html>"
 
 
-def document_template(page: Discovery, row: Row, title: str) -> Template:
-    """The document of a row: what it asks for, with filler between the elements."""
+def document_template(page: Discovery, row: ResourceRow, title: str) -> Template:
+    """Return the document of a row: what it asks for, with filler between the elements."""
     hooks = _background_hooks(page, row)
     references = page.carried_by(row)
     script = _inline_script(page, row, references)
@@ -46,30 +46,30 @@ def document_template(page: Discovery, row: Row, title: str) -> Template:
     return parts
 
 
-def _is_tiny(row: Row) -> bool:
-    """Whether not even the document type fits."""
+def _is_tiny(row: ResourceRow) -> bool:
+    """Return whether not even the document type fits."""
     sizes = (row.transfer_bytes - row.head_size, row.body_bytes)
     return any(size is not None and size < len(_DOCTYPE) for size in sizes)
 
 
 def _placed(
-    page: Discovery, row: Row, references: list[Reference]
-) -> list[tuple[float, Reference]]:
-    """Each reference with the fraction of the document at which it stands, in that order."""
+    page: Discovery, row: ResourceRow, references: list[RowReference]
+) -> list[tuple[float, RowReference]]:
+    """Return each reference with the fraction of the document where it is, in that order."""
     timed = {ref.row.id: _fraction(page, row, ref.row) for ref in references}
     untimed = [ref for ref in references if timed[ref.row.id] is None]
     spread = [ref for ref in untimed if page.role(ref.row) != "style"]
     even = {ref.row.id: (i + 0.5) / len(spread) for i, ref in enumerate(spread)}
 
-    def place(reference: Reference) -> float:
+    def place(reference: RowReference) -> float:
         fraction = timed[reference.row.id]
         return even.get(reference.row.id, 0.0) if fraction is None else fraction
 
     return sorted(((place(ref), ref) for ref in references), key=lambda item: item[0])
 
 
-def _fraction(page: Discovery, document: Row, row: Row) -> float | None:
-    """How much of the parent had arrived, by time, when the row was asked for."""
+def _fraction(page: Discovery, document: ResourceRow, row: ResourceRow) -> float | None:
+    """Return how much of the parent had arrived, by time, when the row was asked for."""
     if row.parent != document.id:
         return 1.0
     if row.gap_ms is None or not document.dur_ms:
@@ -77,15 +77,15 @@ def _fraction(page: Discovery, document: Row, row: Row) -> float | None:
     return min(max(1.0 + row.gap_ms / document.dur_ms, 0.0), 1.0)
 
 
-def _element(page: Discovery, reference: Reference) -> bytes:
+def _element(page: Discovery, reference: RowReference) -> bytes:
     row = reference.row
     url = page.written_url(reference)
     then = f' onload="c{row.id}()" onerror="c{row.id}()"' if page.after(row) else ""
     return _MARKUP[page.role(row)].format(url=url, then=then).encode()
 
 
-def _inline_script(page: Discovery, row: Row, references: list[Reference]) -> str:
-    """The loader, where scripts need it, and what happens after elements of this document."""
+def _inline_script(page: Discovery, row: ResourceRow, references: list[RowReference]) -> str:
+    """Return the loader, if scripts need it, and what happens after this document's elements."""
     later = "".join(
         f"function c{ref.row.id}(){{{calls(page, after)}}}"
         for ref in references
@@ -95,11 +95,11 @@ def _inline_script(page: Discovery, row: Row, references: list[Reference]) -> st
     return (LOADER if loads else "") + later
 
 
-def _in_script(page: Discovery, reference: Reference) -> bool:
+def _in_script(page: Discovery, reference: RowReference) -> bool:
     return page.role(page.by_id[reference.carrier]) == "script"
 
 
-def _background_hooks(page: Discovery, row: Row) -> list[str]:
+def _background_hooks(page: Discovery, row: ResourceRow) -> list[str]:
     """Classes of the elements that make style rules of this document take effect."""
     return [
         style_class(ref.row)
@@ -128,31 +128,31 @@ LOADER = (
 )
 
 
-def call(page: Discovery, reference: Reference) -> str:
-    """JavaScript that asks for the reference, and later for what comes after it."""
+def call(page: Discovery, reference: RowReference) -> str:
+    """Return JavaScript that asks for the reference, and later for what comes after it."""
     row = reference.row
     tag, url = TAGS[page.role(row)], page.written_url(reference)
     then = calls(page, page.after(row))
     return f'ff("{tag}","{url}",function(){{{then}}})' if then else f'ff("{tag}","{url}")'
 
 
-def calls(page: Discovery, references: list[Reference]) -> str:
-    """JavaScript that asks for all of them, in order."""
+def calls(page: Discovery, references: list[RowReference]) -> str:
+    """Return JavaScript that asks for all of them, in order."""
     return ";".join(call(page, reference) for reference in references)
 
 
-def script_template(page: Discovery, row: Row) -> Template:
-    """The script of a row: the requests that it makes, then filler."""
+def script_template(page: Discovery, row: ResourceRow) -> Template:
+    """Return the script of a row: the requests that it makes, then filler."""
     return [calls(page, page.carried_by(row)).encode(), Fill()]
 
 
-def style_class(row: Row) -> str:
-    """The class of the element that uses the row as its background."""
+def style_class(row: ResourceRow) -> str:
+    """Return the class of the element that uses the row as its background."""
     return f"r{row.id}"
 
 
-def stylesheet_template(page: Discovery, row: Row) -> Template:
-    """The style sheet of a row: imports (first, as CSS asks), rules, then filler."""
+def stylesheet_template(page: Discovery, row: ResourceRow) -> Template:
+    """Return the style sheet of a row: imports (first, as CSS asks), rules, then filler."""
     imports, rules = [], []
     for reference in page.carried_by(row):
         url = page.written_url(reference)

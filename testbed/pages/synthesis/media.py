@@ -14,7 +14,7 @@ _GIF_TRAILER = b"\x3b"
 
 
 def make_gif(size: int, filler: bytes) -> bytes:
-    """A GIF of ``size`` bytes; bytes from ``filler`` (at least ``size`` of them) pad it.
+    """Return a GIF of ``size`` bytes; bytes from ``filler`` (at least ``size`` of them) pad it.
 
     Raises:
         ValueError: no GIF is that small.
@@ -30,7 +30,7 @@ def make_gif(size: int, filler: bytes) -> bytes:
 
 
 def _gif_comment(size: int, filler: bytes) -> bytes:
-    """A comment extension of ``size`` bytes (0, 3, 5 or more) in blocks of at most 255 bytes."""
+    """Return a comment extension of ``size`` bytes (0, 3, 5 or more), at most 255 a block."""
     if not size:
         return b""
     out = bytearray(_GIF_COMMENT)
@@ -61,7 +61,7 @@ _MAX_SEGMENT = 2 + 65535
 
 
 def make_jpeg(size: int, filler: bytes) -> bytes:
-    """A JPEG of ``size`` bytes; bytes from ``filler`` (at least ``size`` of them) pad it.
+    """Return a JPEG of ``size`` bytes; bytes from ``filler`` (at least ``size`` of them) pad it.
 
     Raises:
         ValueError: no JPEG is that small.
@@ -86,7 +86,7 @@ _PADDING = b"ffPd"
 
 
 def make_png(size: int, filler: bytes) -> bytes:
-    """A grey PNG of ``size`` bytes; bytes from ``filler`` (at least ``size`` of them) pad it.
+    """Return a grey PNG of ``size`` bytes, padded from ``filler`` (at least ``size`` bytes).
 
     Raises:
         ValueError: no PNG of ours is that small.
@@ -113,7 +113,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def _stored(data: bytes) -> bytes:
-    """A zlib stream (RFC 1950) of one stored block: no compressor, the same bytes everywhere."""
+    """Return a zlib stream (RFC 1950) of one stored block: the same bytes everywhere."""
     length = len(data).to_bytes(2, "little")
     inverse = (len(data) ^ 0xFFFF).to_bytes(2, "little")
     return b"\x78\x01\x01" + length + inverse + data + zlib.adler32(data).to_bytes(4, "big")
@@ -126,7 +126,7 @@ _EM = 1000
 
 
 def make_font(size: int, fill: bytes) -> bytes:
-    """A font of ``size`` bytes, with what ``fill`` begins with as private data.
+    """Return a font of ``size`` bytes, with what ``fill`` begins with as private data.
 
     Raises:
         ValueError: it cannot be so small.
@@ -149,7 +149,7 @@ def make_font(size: int, fill: bytes) -> bytes:
 
 
 def _tables() -> dict[bytes, bytes]:
-    """The tables that every browser asks for; the one glyph is a point, and stands for nothing."""
+    """Return the tables that every browser asks for; the one glyph is a point."""
     box = (0, 0, 0, 0)
     glyph = pack(">h4h", 1, *box) + pack(">HHB", 0, 0, 0x31)
     names = (b"none", 0, 0, 0xFFFF)  # vendor, selection, first and last character

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from testbed.pages.exchange import Exchange, How
+from testbed.pages.exchange import How, PageExchange
 from testbed.pages.har import PlacedExchange
 from testbed.pages.synthesis.bodies import Synthesis, SynthesisedResponse
 from testbed.pages.synthesis.discovery import Role
-from testbed.pages.table import Row
+from testbed.pages.table import ResourceRow
 
 _HOW: dict[Role, How] = {"document": "parser", "style": "css", "script": "script"}
 
@@ -30,7 +30,7 @@ def place_exchanges(page: Synthesis) -> Iterator[PlacedExchange]:
         )
 
 
-def _exchange(page: Synthesis, response: SynthesisedResponse) -> Exchange:
+def _exchange(page: Synthesis, response: SynthesisedResponse) -> PageExchange:
     row, body, found = response.row, response.body, page.discovery
     target = found.redirect_target(row)
     headers = (
@@ -40,7 +40,7 @@ def _exchange(page: Synthesis, response: SynthesisedResponse) -> Exchange:
         # JSON is fetched in CORS mode, which needs leave.
         ("Access-Control-Allow-Origin", "*" if found.role(row) == "data" else ""),
     )
-    return Exchange(
+    return PageExchange(
         url=found.url(row),
         status=row.status,
         protocol="h2" if row.protocol == "h2" else "http/1.1",
@@ -56,7 +56,7 @@ def _exchange(page: Synthesis, response: SynthesisedResponse) -> Exchange:
     )
 
 
-def _how(page: Synthesis, row: Row) -> How:
+def _how(page: Synthesis, row: ResourceRow) -> How:
     found = page.discovery
     if row.how == "root":
         return "root"

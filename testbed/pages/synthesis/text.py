@@ -53,13 +53,13 @@ class Body:
 
 
 def filler(seed: str, size: int) -> bytes:
-    """``size`` characters of pseudo-random base64 text that depend on ``seed`` alone."""
+    """Return ``size`` characters of pseudo-random base64 text that depend on ``seed`` alone."""
     raw = hashlib.shake_128(seed.encode()).digest(size * 3 // 4 + 3)
     return base64.b64encode(raw, b"._")[:size]
 
 
 def write_identity(template: Template, syntax: Syntax, size: int, seed: str) -> Body:
-    """The text, uncompressed, in exactly ``size`` bytes.
+    """Return the text, uncompressed, in exactly ``size`` bytes.
 
     Raises:
         TooSmallError: the fixed parts alone are larger.
@@ -71,7 +71,7 @@ def write_identity(template: Template, syntax: Syntax, size: int, seed: str) -> 
 
 
 def write_gzipped(template: Template, syntax: Syntax, decoded: int, size: int, seed: str) -> Body:
-    """The text in exactly ``decoded`` bytes, compressed to exactly ``size``.
+    """Return the text in exactly ``decoded`` bytes, compressed to exactly ``size``.
 
     Raises:
         TooSmallError: the fixed parts do not fit, or the size asks for more compression than
@@ -100,7 +100,7 @@ def write_gzipped(template: Template, syntax: Syntax, decoded: int, size: int, s
 
 
 def least_gzipped(template: Template, syntax: Syntax, decoded: int) -> int:
-    """Bytes of the smallest gzip member that holds the text in ``decoded`` bytes.
+    """Return bytes of the smallest gzip member that holds the text in ``decoded`` bytes.
 
     Raises:
         TooSmallError: the fixed parts alone are larger.
@@ -111,7 +111,7 @@ def least_gzipped(template: Template, syntax: Syntax, decoded: int) -> int:
 
 
 def _shares(template: Template, decoded: int) -> list[int]:
-    """How many bytes each place for filler gets."""
+    """Return how many bytes each place for filler gets."""
     fixed = sum(len(part) for part in template if isinstance(part, bytes))
     free = decoded - fixed
     weights = [part.weight for part in template if isinstance(part, Fill)]
@@ -134,7 +134,7 @@ def _pieces(
     random: Sequence[int],
     noise: bytes,
 ) -> list[Piece]:
-    """The template as pieces; fill ``i`` has ``lengths[i]`` bytes, about ``random[i]`` of noise."""
+    """Return the template's pieces; fill ``i`` has ``lengths[i]`` bytes, ``random[i]`` of noise."""
     parts: list[Piece] = []
     used = index = 0
     for part in template:

@@ -13,7 +13,7 @@ import pytest
 
 from testbed.base.errors import ConfigurationError
 from testbed.pages.coding import decode
-from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.exchange import PageExchange, Recording
 from testbed.pages.importing.registry import read_recording
 from tests.pages.importing.conftest import Import
 from tests.pages.importing.site import (
@@ -33,7 +33,7 @@ PRODUCERS = (devtools, firefox, browsertime, webpagetest, playwright)
 Producer = Callable[..., dict[str, Any]]
 
 
-def by_url(recording: Recording) -> dict[str, Exchange]:
+def by_url(recording: Recording) -> dict[str, PageExchange]:
     return {exchange.url: exchange for exchange in recording.exchanges}
 
 

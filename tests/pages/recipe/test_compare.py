@@ -8,16 +8,16 @@ from datetime import date
 import pytest
 
 from testbed.model import Replay, Substitution
-from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.exchange import PageExchange, Recording
 from testbed.pages.recipe.build import make_canonical
-from testbed.pages.recipe.compare import Comparison, compare
+from testbed.pages.recipe.compare import ReplayComparison, compare
 
 ROOT = "http://www.x.test/index.html"
 HTML = b'<link rel=stylesheet href="/a.css"><img src="/1.gif"><img src="/2.gif">'
 
 
-def made(path: str, at_ms: float, body: bytes = b"x", mime: str = "image/gif") -> Exchange:
-    return Exchange(
+def made(path: str, at_ms: float, body: bytes = b"x", mime: str = "image/gif") -> PageExchange:
+    return PageExchange(
         url=f"http://www.x.test/{path}",
         status=200,
         headers=(("Date", str(at_ms)), ("Content-Type", mime)),
@@ -45,7 +45,7 @@ LOAD = Recording(
 GOOD = Replay(exact=4)
 
 
-def beside(*exchanges: Exchange, replay: Replay = GOOD) -> Comparison:
+def beside(*exchanges: PageExchange, replay: Replay = GOOD) -> ReplayComparison:
     return compare("x", LOAD, replace(LOAD, exchanges=exchanges), replay)
 
 
@@ -68,7 +68,7 @@ def test_the_order_of_sending_does_not_matter_but_that_of_asking_does() -> None:
         (*LOAD.exchanges[:-1], replace(LOAD.exchanges[-1], status=404)),
     ],
 )
-def test_every_difference_counts(exchanges: tuple[Exchange, ...]) -> None:
+def test_every_difference_counts(exchanges: tuple[PageExchange, ...]) -> None:
     assert not beside(*exchanges).same
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.exchange import PageExchange, Recording
 from testbed.pages.recorder import RecordError, RecordOrder, record
 from tests.pages.recorder.site import API, STATIC, WWW, Site, serving, typed
 
@@ -16,7 +16,7 @@ Recorded = tuple[Site, Recording]
 HELD, MUTE = f"{WWW}/held.txt", f"{WWW}/mute.txt"
 
 
-def only(recording: Recording, url: str, method: str = "GET") -> Exchange:
+def only(recording: Recording, url: str, method: str = "GET") -> PageExchange:
     (found,) = (e for e in recording.exchanges if (e.url, e.method) == (url, method))
     return found
 

@@ -14,7 +14,7 @@ import pytest
 
 from testbed.base import proc
 from testbed.pages.authority import make_authority
-from testbed.pages.exchange import Exchange, Recording
+from testbed.pages.exchange import PageExchange, Recording
 from testbed.pages.recorder import RecordOrder, record
 
 pytestmark = pytest.mark.browser
@@ -128,7 +128,7 @@ def recorded(
     return recording, expected
 
 
-def find(recording: Recording, url: str) -> Exchange:
+def find(recording: Recording, url: str) -> PageExchange:
     (found,) = (exchange for exchange in recording.exchanges if exchange.url == url)
     return found
 
