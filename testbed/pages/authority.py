@@ -35,6 +35,13 @@ _COMMENT_OID = x509.ObjectIdentifier("2.16.840.1.113730.1.13")  # Netscape's, ig
 _COMMENT = "firstflight: a page-load lab's certificate. Its key is public: never trust it. "
 _LEAST_COMMENT = 128  # below, DER wants another form of length
 _LONGEST_COMMON_NAME = 64  # RFC 5280, ub-common-name
+KEY_BITS = 2048
+EXPONENT = 65537
+_PRIME_BITS = KEY_BITS // 2
+_SMALL = 4_000
+_SPAN = 1 << 14  # odd numbers looked at; a prime is found after 355 on average
+# The candidates were not chosen to pass: FIPS 186-5 table B.1 asks for 5 rounds at this size.
+_BASES = (2, 3, 5, 7, 11)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +175,6 @@ def _name(common_name: str) -> x509.Name:
 
 def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-KEY_BITS = 2048
-EXPONENT = 65537
-_PRIME_BITS = KEY_BITS // 2
-_SMALL = 4_000
-_SPAN = 1 << 14  # odd numbers looked at; a prime is found after 355 on average
-# The candidates were not chosen to pass: FIPS 186-5 table B.1 asks for 5 rounds at this size.
-_BASES = (2, 3, 5, 7, 11)
 
 
 @cache

@@ -36,6 +36,10 @@ from testbed.pages.synthesis.page import place_exchanges
 from testbed.pages.table import read_table
 
 _log = log.logger(__name__)
+_INPUTS: dict[Kind, tuple[str, ...]] = {
+    "table": (FACTS_NAME, TABLE_NAME),
+    "archive": (FACTS_NAME, HAR_NAME),  # which names the bodies by their hashes
+}
 
 
 def build_page(folder: Path, cache: Path) -> Path:
@@ -142,10 +146,6 @@ def _copy_body(entry: Entry, target: Path) -> str | None:
 _FILLS: dict[Kind, Callable[[Path], Callable[[Path], None]]] = {
     "table": _fill_from_table,
     "archive": _fill_from_archive,
-}
-_INPUTS: dict[Kind, tuple[str, ...]] = {
-    "table": (FACTS_NAME, TABLE_NAME),
-    "archive": (FACTS_NAME, HAR_NAME),  # which names the bodies by their hashes
 }
 
 

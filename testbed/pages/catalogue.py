@@ -27,6 +27,9 @@ _OPTIONAL: dict[str, type] = {"pinned": bool, "recipe": dict}
 # What TOML 1.0 does not allow in a basic string, and the two that mean something there.
 _ESCAPED = re.compile('[\x00-\x1f\x7f"\\\\]')
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+TABLE_NAME = "resources.csv"
+Kind = Literal["table", "archive", "recipe"]
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +111,6 @@ def _quote(text: str) -> str:
 def _escape(match: re.Match[str]) -> str:
     character = match.group()
     return _SHORT.get(character) or f"\\u{ord(character):04X}"
-
-
-TABLE_NAME = "resources.csv"
-Kind = Literal["table", "archive", "recipe"]
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def list_pages(root: Path) -> tuple[Path, ...]:

@@ -39,6 +39,13 @@ _EMPTY_BLOCKS = {
 _ZSTD_SKIPPABLE = b"\x50\x2a\x4d\x18"
 _ZSTD_SKIPPABLE_BYTES = 8
 _ZSTD_EMPTY_BLOCK = bytes(3)
+FULL_EFFORT_BYTES = 4 << 20
+SOME_EFFORT_BYTES = 32 << 20
+_PIECE_BYTES = 1 << 16
+# A block of zstd that repeats one byte has 4 bytes and makes 128 KiB: small steps bound the memory.
+_ZSTD_STEP_BYTES = 64
+_GZIP_WBITS, _ZLIB_WBITS, _RAW_WBITS = 31, 15, -15
+_ALIASES = {"x-gzip": "gzip", "": "identity"}
 
 
 def gzip_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
@@ -147,15 +154,6 @@ def _metadata(missing: int) -> bytes:
     return out
 
 
-FULL_EFFORT_BYTES = 4 << 20
-SOME_EFFORT_BYTES = 32 << 20
-_PIECE_BYTES = 1 << 16
-# A block of zstd that repeats one byte has 4 bytes and makes 128 KiB: small steps bound the memory.
-_ZSTD_STEP_BYTES = 64
-_GZIP_WBITS, _ZLIB_WBITS, _RAW_WBITS = 31, 15, -15
-_ALIASES = {"x-gzip": "gzip", "": "identity"}
-
-
 class CodingError(Exception):
     """A body does not decode, or not within its limit; the message is a clause without a URL."""
 
@@ -246,17 +244,16 @@ class Effort:
 def encode(data: bytes, encoding: str, size: int, effort: int = 2) -> bytes:
     """Return ``data`` under ``encoding`` in ``size`` bytes, or as near to that as we can.
 
-    The caller compares lengths; ``effort`` is as in ``exact``.  Only the last coding of a list is
+    The caller compares lengths; ``effort`` is from 0 to 2.  Only the last coding of a list is
     brought to the size.  The same input gives the same bytes with the same libraries.
 
     Raises:
         CodingError: unknown coding.
     """
     names = _known(encoding)
-    for name in names[:-1]:
-        data = next(iter(CANDIDATES[name](data, 0, 0)))
     if not names:
         return data
+    data = code(data, ",".join(names[:-1]))
     best = b""
     for found in CANDIDATES[names[-1]](data, size, effort):
         if len(found) == size:
@@ -264,6 +261,13 @@ def encode(data: bytes, encoding: str, size: int, effort: int = 2) -> bytes:
         if not best or abs(len(found) - size) < abs(len(best) - size):
             best = found
     return best
+
+
+def code(data: bytes, encoding: str) -> bytes:
+    """Return ``data`` under ``encoding`` in whatever size the usual compressors give."""
+    for name in _known(encoding):
+        data = next(iter(CANDIDATES[name](data, 0, 0)))
+    return data
 
 
 def _known(encoding: str) -> tuple[str, ...]:

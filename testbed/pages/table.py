@@ -22,6 +22,31 @@ STATUSES = frozenset({200, 204}) | REDIRECTS | ERRORS
 DOCUMENT_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 HEADER_BYTES = 480
 MIN_HEADER_BYTES = 330
+COLUMNS = (
+    "id", "parent", "host", "mime", "status", "transfer_bytes", "body_bytes",
+    "how", "gap_ms", "start_ms", "dur_ms",
+)  # fmt: skip
+OPTIONAL_COLUMNS = ("protocol", "head_bytes")
+HOW = frozenset(
+    {
+        "root",
+        "redirect",
+        "same-host-js",
+        "time-inferred",
+        "url-in-css",
+        "url-in-html",
+        "url-in-js",
+        "url-in-main-html",
+        "url-in-other",
+    }
+)
+LONGEST_MS = 1_000_000_000
+_DEFAULTS = {"protocol": "http", "head_bytes": ""}
+_ID = re.compile(r"[A-Za-z0-9_]{1,32}")
+_HOST = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
+DEEPEST = 100
+"""Steps from the root to a row; scripts that wait for each other are nested as deeply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +80,6 @@ class ResourceRow:
     def head_size(self) -> int:
         """Bytes of the response head, as far as no reference takes any of them."""
         return min(self.head_bytes or HEADER_BYTES, self.transfer_bytes)
-
-
-COLUMNS = (
-    "id", "parent", "host", "mime", "status", "transfer_bytes", "body_bytes",
-    "how", "gap_ms", "start_ms", "dur_ms",
-)  # fmt: skip
-OPTIONAL_COLUMNS = ("protocol", "head_bytes")
-HOW = frozenset(
-    {
-        "root",
-        "redirect",
-        "same-host-js",
-        "time-inferred",
-        "url-in-css",
-        "url-in-html",
-        "url-in-js",
-        "url-in-main-html",
-        "url-in-other",
-    }
-)
-
-LONGEST_MS = 1_000_000_000
-_DEFAULTS = {"protocol": "http", "head_bytes": ""}
-_ID = re.compile(r"[A-Za-z0-9_]{1,32}")
-_HOST = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
-_MIME = re.compile(r"[a-z0-9][a-z0-9.+-]*/[a-z0-9][a-z0-9.+-]*")
 
 
 def read_table(path: Path) -> tuple[ResourceRow, ...]:
@@ -213,10 +212,6 @@ def _size_problems(row: ResourceRow, transfer: int | None) -> Iterator[str]:
         yield f"head_bytes is {row.head_bytes}, more than transfer_bytes"
     elif row.status == 204 and transfer > row.head_size:
         yield f"a 204 has no body, so transfer_bytes is at most {row.head_size}"
-
-
-DEEPEST = 100
-"""Steps from the root to a row; scripts that wait for each other are nested as deeply."""
 
 
 def table_problems(rows: Sequence[tuple[int, ResourceRow]]) -> list[tuple[int, str]]:

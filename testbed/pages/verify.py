@@ -28,6 +28,10 @@ from testbed.pages.limits import CONTENT_BYTES, HOSTS
 from testbed.pages.table import MIN_HEADER_BYTES, REDIRECTS
 
 _OURS = frozenset({FACTS_NAME, HAR_NAME, "bodies", TLS_FOLDER, CHECKSUMS_FILE})
+_PROTOCOLS = frozenset({"http/1.1", "h2"})
+_PLAIN_PORT = 80
+# Bodies name objects with their scheme or without it; filler has no slashes.
+_NAMED = re.compile(rb"//([a-z0-9.-]+/[A-Za-z0-9_]+\.[a-z]+)")
 
 
 def verify_archive(folder: Path) -> list[str]:
@@ -94,9 +98,6 @@ def _stray_files(folder: Path, archive: Archive) -> Iterator[str]:
     for path in sorted(bodies.iterdir()) if bodies.is_dir() else ():
         if path.name not in used:
             yield f"{path.name}: a body that no entry uses"
-
-
-_PROTOCOLS = frozenset({"http/1.1", "h2"})
 
 
 def entry_problems(entry: Entry) -> Iterator[str]:
@@ -167,9 +168,6 @@ def _head_problems(entry: Entry) -> Iterator[str]:
             )
 
 
-_PLAIN_PORT = 80
-
-
 def origin_problems(archive: Archive) -> Iterator[str]:
     """Yield what the lab cannot serve, one sentence for each host or port."""
     if len(archive.hosts) > HOSTS:
@@ -238,10 +236,6 @@ def _parent_problems(entry: Entry, is_root: bool, first: Mapping[str, Entry]) ->
             yield f"{entry.url}: nothing names it: no {what}"
         elif url not in first:
             yield f"{entry.url}: its {what} {url} is not in the archive"
-
-
-# Bodies name objects with their scheme or without it; filler has no slashes.
-_NAMED = re.compile(rb"//([a-z0-9.-]+/[A-Za-z0-9_]+\.[a-z]+)")
 
 
 def verify_table(folder: Path) -> list[str]:

@@ -13,7 +13,7 @@ from testbed.archive.reading import read_archive
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
 from testbed.pages.exchange import PageExchange, Recording
-from testbed.pages.importing.tabulate import LICENCE_TABLE, make_tabulation, tabulate, write_table
+from testbed.pages.importing.tabulate import LICENCE_TABLE, tabulate, write_table
 from testbed.pages.table import ResourceRow, read_table
 
 ROOT = PageExchange(
@@ -55,20 +55,20 @@ def recording(*exchanges: PageExchange, **more: Any) -> Recording:
 
 
 def rows(*exchanges: PageExchange) -> tuple[ResourceRow, ...]:
-    return tabulate(recording(*exchanges))
+    return tabulate(recording(*exchanges)).rows
 
 
 def notes(*exchanges: PageExchange) -> tuple[str, ...]:
-    return make_tabulation(recording(*exchanges)).notes
+    return tabulate(recording(*exchanges)).notes
 
 
 def test_numbers_are_kept_and_nothing_else() -> None:
     found = rows(child("https://img.a.example:8443/p.png?t=1", protocol="h2", headers_size=None))
     assert found == (
-        ResourceRow("0", None, "www.a.example", "text/html", 200, 4700, 16_000, "root", None, 0, 100,
-            "https", 700),
-        ResourceRow("1", "0", "img.a.example", "image/png", 200, 1480, 1000, "url-in-main-html", -50, 50,
-            20, "h2", None),
+        ResourceRow("0", None, "www.a.example", "text/html", 200, 4700, 16_000, "root", None, 0,
+                    100, "https", 700),
+        ResourceRow("1", "0", "img.a.example", "image/png", 200, 1480, 1000, "url-in-main-html",
+                    -50, 50, 20, "h2", None),
     )  # fmt: skip
     assert notes() == ()
 
@@ -163,7 +163,7 @@ def test_statuses(recorded: int, held: int) -> None:
 
 def test_a_revalidation_is_left_out_and_told() -> None:
     again = child("https://b.example/1", status=304)
-    made = make_tabulation(recording(child("https://b.example/1"), again))
+    made = tabulate(recording(child("https://b.example/1"), again))
     assert [row.status for row in made.rows] == [200, 200]
     assert "Revalidations, for which a table has no status, left out: 1." in made.notes
 
@@ -237,12 +237,12 @@ def test_a_small_document_lets_its_script_ask() -> None:
 def test_a_small_document_without_a_script_grows(tmp_path: Path) -> None:
     pictures = [child(f"https://b.example/{n}", 20.0 + n) for n in range(4)]
     page = recording(replace(ROOT, headers_size=340, body_size=191, decoded_size=191), *pictures)
-    write_table(tmp_path / "mine", page, tabulate(page), licence="none")
+    write_table(tmp_path / "mine", page, licence="none")
     archive = read_archive(build_page(tmp_path / "mine", tmp_path / "cache"))
     assert len(archive.entries) == 5
     assert archive.entries[0].body_size > 191
     added = "Bytes added to the document, which is too small for what it names: "
-    assert any(note.startswith(added) for note in make_tabulation(page).notes)
+    assert any(note.startswith(added) for note in tabulate(page).notes)
 
 
 def test_what_is_written_is_a_page(tmp_path: Path) -> None:
@@ -253,8 +253,8 @@ def test_what_is_written_is_a_page(tmp_path: Path) -> None:
         source="Recorded from https://www.a.example/secret/path today.",
     )
     folder = tmp_path / "mine"
-    write_table(folder, page, tabulate(page), licence=LICENCE_TABLE)
-    assert read_table(folder / "resources.csv") == tabulate(page)
+    write_table(folder, page, licence=LICENCE_TABLE)
+    assert read_table(folder / "resources.csv") == tabulate(page).rows
     text = (folder / "page.toml").read_text() + (folder / "resources.csv").read_text()
     for secret in ("secret", "Secret", "private", "q=1"):
         assert secret not in text
@@ -269,14 +269,14 @@ def test_what_is_written_is_a_page(tmp_path: Path) -> None:
 def test_nothing_is_written_that_cannot_be_built(tmp_path: Path) -> None:
     page = recording(replace(ROOT, mime="image/png"))
     with pytest.raises(ConfigurationError, match="the page itself is not text/html"):
-        write_table(tmp_path / "mine", page, tabulate(page), licence="none")
+        write_table(tmp_path / "mine", page, licence="none")
     assert not (tmp_path / "mine").exists()
 
 
 def test_a_page_that_is_there_is_not_replaced_by_chance(tmp_path: Path) -> None:
     page = recording()
-    write_table(tmp_path / "mine", page, tabulate(page), licence="one")
+    write_table(tmp_path / "mine", page, licence="one")
     with pytest.raises(ConfigurationError, match="there is a page of this name"):
-        write_table(tmp_path / "mine", page, tabulate(page), licence="two")
-    write_table(tmp_path / "mine", page, tabulate(page), licence="two", replace=True)
+        write_table(tmp_path / "mine", page, licence="two")
+    write_table(tmp_path / "mine", page, licence="two", replace=True)
     assert 'licence = "two"' in (tmp_path / "mine" / "page.toml").read_text()

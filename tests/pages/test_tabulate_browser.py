@@ -15,7 +15,7 @@ from testbed.archive.reading import Archive, read_archive
 from testbed.client.chromium.browser import find_browser
 from testbed.pages.build import build_page
 from testbed.pages.exchange import HttpProtocol, PageExchange, Recording
-from testbed.pages.importing.tabulate import tabulate, write_table
+from testbed.pages.importing.tabulate import write_table
 from tests.pages.conftest import HEADER
 from tests.pages.replay import Replay, assert_none_early, browse
 from tests.pages.test_browser import rank_correlation
@@ -80,7 +80,7 @@ def make_recording() -> Recording:
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Archive, Replay]:
     folder = tmp_path_factory.mktemp("anonymous")
     recording = make_recording()
-    write_table(folder / "site", recording, tabulate(recording), licence="none")
+    write_table(folder / "site", recording, licence="none")
     built = build_page(folder / "site", folder / "cache")
     archive = read_archive(built)
     return archive, browse(archive, find_browser(), tls=built / "tls")

@@ -6,21 +6,29 @@ and asks for nothing.  The same input gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from testbed.pages.coding import CANDIDATES, CodingError, decode, encode, split_codings
+from testbed.pages.coding import (
+    CANDIDATES,
+    CodingError,
+    code,
+    content_coding,
+    decode,
+    encode,
+    split_codings,
+)
 from testbed.pages.exchange import Headers, without
 from testbed.pages.importing.importer import Claim
 from testbed.pages.importing.notes import Notes
 from testbed.pages.importing.untrusted import Budget
 from testbed.pages.limits import BODIES_BYTES, BODY_BYTES, mib
-from testbed.pages.synthesis.media import make_font, make_gif, make_jpeg, make_png
+from testbed.pages.synthesis.media import make_font, make_image
 from testbed.pages.synthesis.text import (
     BLOCK,
     HTML,
     JSON,
+    SVG,
     Fill,
     Syntax,
     Template,
@@ -33,6 +41,11 @@ from testbed.pages.synthesis.text import (
 _CODED_AGAIN = "Bodies compressed again, not exactly to the recorded size"
 _SYNTHESISED = "Bodies that were not recorded, made in their recorded sizes"
 _MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+_TEXT = ("text/", "application/json", "application/javascript", "application/x-javascript",
+         "application/ecmascript", "application/xml", "application/xhtml", "image/svg")  # fmt: skip
+_FONT = ("font/", "application/font-", "application/x-font-")
+_FONT_NAMES = (".woff2", ".woff", ".ttf", ".otf")  # often sent as nothing in particular
+_BLOCKS = ("text/css", "javascript", "ecmascript")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +71,7 @@ def settle_body(
 ) -> Settled:
     """Return the body of ``claim``, whose headers, already clean, are ``headers``.
 
-    ``effort`` is for compressors, as in ``exact``.
+    ``effort`` is for compressors, as in ``coding``.
 
     Raises:
         ConfigurationError: the budget is used up.
@@ -77,7 +90,7 @@ def settle_body(
 
 def _known_coding(claim: Claim, headers: Headers, notes: Notes) -> tuple[Headers, str]:
     """Return the headers, without a coding that is none, and the coding."""
-    named = ", ".join(value for name, value in headers if name.lower() == "content-encoding")
+    named = content_coding(headers)
     codings = split_codings(named)
     if len(codings) <= 2 and all(name in CANDIDATES for name in codings):
         return headers, named
@@ -108,11 +121,7 @@ def _from_decoded(
 
 
 def _coded(data: bytes, encoding: str, size: int | None, effort: int) -> bytes:
-    if size is not None or not split_codings(encoding):
-        return encode(data, encoding, size or 0, effort)
-    for name in split_codings(encoding):
-        data = next(iter(CANDIDATES[name](data, 0, 0)))
-    return data
+    return encode(data, encoding, size or 0, effort) if size is not None else code(data, encoding)
 
 
 def _as_served(
@@ -133,19 +142,6 @@ def _as_served(
     return Settled(data, len(data), without(headers, "content-encoding"))
 
 
-_IMAGES: dict[str, Callable[[int, bytes], bytes]] = {
-    "image/png": make_png,
-    "image/jpeg": make_jpeg,
-    "image/jpg": make_jpeg,
-}
-_TEXT = ("text/", "application/json", "application/javascript", "application/x-javascript",
-         "application/ecmascript", "application/xml", "application/xhtml", "image/svg")  # fmt: skip
-_FONT = ("font/", "application/font-", "application/x-font-")
-_FONT_NAMES = (".woff2", ".woff", ".ttf", ".otf")  # often sent as nothing in particular
-_BLOCKS = ("text/css", "javascript", "ecmascript")
-_SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1">'
-
-
 def make_body(
     mime: str, size: int, decoded_size: int | None, encoding: str, url: str, effort: int = 2
 ) -> tuple[bytes, bool]:
@@ -157,11 +153,7 @@ def make_body(
     if not size:
         return b"", False
     if not _is_text(mime):
-        fill = filler(url, size)
-        try:
-            return _maker(mime, url)(size, fill), False
-        except ValueError:
-            return fill, False
+        return _binary(mime, url, size), False
     template, syntax = _template(mime)
     if split_codings(encoding) and decoded_size is not None:
         # Text that fixed codes bring to the size, any coding can; better ones reach half of it.
@@ -179,12 +171,16 @@ def make_body(
         return b" " * size, False
 
 
-def _maker(mime: str, url: str) -> Callable[[int, bytes], bytes]:
+def _binary(mime: str, url: str, size: int) -> bytes:
+    fill = filler(url, size)
     if mime.startswith("image/"):
-        return _IMAGES.get(mime, make_gif)
+        return make_image(mime.replace("image/jpg", "image/jpeg"), size, fill)
     if mime.startswith(_FONT) or urlsplit(url).path.lower().endswith(_FONT_NAMES):
-        return make_font
-    return lambda _, fill: fill
+        try:
+            return make_font(size, fill)
+        except ValueError:
+            return fill
+    return fill
 
 
 def _is_text(mime: str) -> bool:
@@ -195,7 +191,7 @@ def _template(mime: str) -> tuple[Template, Syntax]:
     if "json" in mime:
         return [Fill()], JSON
     if "svg" in mime:
-        return [_SVG, Fill(), b"</svg>"], HTML
+        return SVG, HTML
     if any(word in mime for word in _BLOCKS):
         return [Fill()], BLOCK
     if mime == "text/html":

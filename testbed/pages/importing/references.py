@@ -16,6 +16,8 @@ _HOWS: dict[str, How] = {
     "parser": "parser", "frame": "frame", "css": "css", "script": "script", "other": "other"
 }  # fmt: skip
 _HTML = ("text/html", "application/xhtml+xml")
+_NOWHERE = "Redirects to what was not recorded, sent as 200"
+_CIRCLE = "Redirects in a circle, sent as 200"
 
 
 def lead(exchanges: Sequence[PageExchange], claims: Sequence[Claim]) -> list[PageExchange]:
@@ -62,10 +64,6 @@ def _how(exchange: PageExchange, claim: Claim, initiator: PageExchange) -> How:
     if initiator.mime not in _HTML:
         return "other"
     return "frame" if claim.is_frame or exchange.mime in _HTML else "parser"
-
-
-_NOWHERE = "Redirects to what was not recorded, sent as 200"
-_CIRCLE = "Redirects in a circle, sent as 200"
 
 
 def settle_redirects(exchanges: Sequence[PageExchange], notes: Notes) -> list[PageExchange]:

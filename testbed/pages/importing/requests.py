@@ -23,6 +23,11 @@ from testbed.pages.limits import BODY_BYTES, HEAD_BYTES, mib
 from testbed.pages.table import DOCUMENT_TYPES
 
 _LONGEST_MS = 1e8
+PAUSE_MS = 10_000
+"""With nothing in flight for so long, the load is over, where the file has no load event."""
+_EARLIER = "Requests left out, made before the page's own (--url begins elsewhere)"
+_LATER = f"Requests left out, made after a pause of more than {PAUSE_MS // 1000} s (--url)"
+_MADE_GET = "The page's own request had another method, made GET"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +118,6 @@ def _sane(claim: Claim, url: str, notes: Notes) -> Claim:
 def time_ms(ms: float | None) -> float | None:
     """Return ``ms`` if a page load can last so long."""
     return ms if ms is not None and 0 <= ms <= _LONGEST_MS else None
-
-
-PAUSE_MS = 10_000
-"""With nothing in flight for so long, the load is over, where the file has no load event."""
-
-_EARLIER = "Requests left out, made before the page's own (--url begins elsewhere)"
-_LATER = f"Requests left out, made after a pause of more than {PAUSE_MS // 1000} s (--url)"
-_MADE_GET = "The page's own request had another method, made GET"
 
 
 def find_extent(kept: Sequence[Kept], reading: Reading) -> list[Kept]:

@@ -1,4 +1,4 @@
-"""Untrusted URLs, headers, methods, statuses and protocols, as the lab can replay them, or refused.
+"""Sanitiser of untrusted URLs, headers, methods, statuses and protocols, as the lab replays them.
 
 Sources: RFC 3986, RFC 1123 section 2.1, RFC 9110, and the WHATWG URL standard for what browsers
 mend.
@@ -29,6 +29,9 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _OWN_NAMES = frozenset({"prime"})
 _KEPT = "!$%&'()*+,-./:;=?@[\\]^_`{|}~"
 _DOTS = re.compile(r"/(\.|%2e)", re.IGNORECASE)
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+_H2 = ("h2", "h3", "http/2", "http/3", "http2", "http3", "quic", "spdy")
 
 
 class UnusableError(Exception):
@@ -121,9 +124,6 @@ def _without_dots(path: str) -> str:
     return "/" + "/".join(out)
 
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-
-
 def clean_headers(headers: Headers, url: str, notes: Notes) -> Headers:
     """Return the headers that can be sent; what is left out or changed is noted.
 
@@ -149,10 +149,6 @@ def clean_headers(headers: Headers, url: str, notes: Notes) -> Headers:
             else:
                 kept.append((name, clean))
     return tuple(kept)
-
-
-METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
-_H2 = ("h2", "h3", "http/2", "http/3", "http2", "http3", "quic", "spdy")
 
 
 def replayed_status(status: int) -> int | None:

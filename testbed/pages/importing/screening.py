@@ -1,4 +1,4 @@
-"""Trust boundary for imported pages: turns claims of a file into a recording that can be replayed.
+"""Trust boundary for imported pages: turns claims into what can be replayed.
 
 Whatever cannot be replayed is repaired or left out, counted in the recording's notes; what makes
 no page at all is an error, all problems at once.

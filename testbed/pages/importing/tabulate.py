@@ -1,4 +1,4 @@
-"""Tabulation of a recording as a resource table: numbers and host names, no paths, no contents.
+"""Tabulation of a recording as a resource table: numbers and host names, no contents.
 
 What a table cannot hold is brought to the nearest that it can, and counted in a note.
 """
@@ -52,31 +52,20 @@ class Tabulation:
     notes: tuple[str, ...]
 
 
-def tabulate(recording: Recording) -> tuple[ResourceRow, ...]:
-    """Return the rows for ``recording``: what was asked for up to the load event, by start time."""
-    return make_tabulation(recording).rows
-
-
 def write_table(
-    folder: Path,
-    recording: Recording,
-    rows: Sequence[ResourceRow],
-    *,
-    licence: str,
-    replace: bool = False,
-) -> None:
-    """Write ``page.toml`` and ``resources.csv`` of ``rows``, which came from ``recording``.
+    folder: Path, recording: Recording, *, licence: str, replace: bool = False
+) -> Tabulation:
+    """Write ``page.toml`` and ``resources.csv`` of ``recording``; return the rows and the notes.
 
-    The folder appears whole or not at all.  URLs in the recording's own texts lose their paths.
+    URLs in the recording's own texts lose their paths.
 
     Raises:
         ConfigurationError: no page can be built from the rows; or the folder is there, and
             ``replace`` is not given.
         StorageError: it cannot be written; what was there before is intact.
     """
-    text = format_table(rows)
+    made = tabulate(recording)
     host = urlsplit(recording.url).hostname or ""
-    discover(folder.name, host, parse_table(text, str(folder / TABLE_NAME)))
     facts = PageFacts(
         title=host,
         url=_cut_paths(recording.url),
@@ -84,14 +73,28 @@ def write_table(
         source=_cut_paths(recording.source),
         licence=licence,
         bodies=BODIES_TABLE,
-        deviations=(*map(_cut_paths, recording.notes), *make_tabulation(recording).notes),
+        deviations=(*map(_cut_paths, recording.notes), *made.notes),
     )
+    write_rows(folder, facts, made.rows, replace=replace)
+    return made
+
+
+def write_rows(
+    folder: Path, facts: PageFacts, rows: Sequence[ResourceRow], *, replace: bool
+) -> None:
+    """Write the page of ``facts`` and ``rows``, which appears whole or not at all.
+
+    Raises:
+        ConfigurationError, StorageError: as ``write_table``.
+    """
+    text = format_table(rows)
+    discover(folder.name, facts.title, parse_table(text, str(folder / TABLE_NAME)))
     with new_page(folder, facts, replace=replace) as scratch:
         (scratch / TABLE_NAME).write_text(text, encoding="utf-8")
 
 
-def make_tabulation(recording: Recording) -> Tabulation:
-    """As ``tabulate``, with the notes.
+def tabulate(recording: Recording) -> Tabulation:
+    """Return the rows for ``recording``: what was asked for up to the load event, by start time.
 
     Raises:
         ConfigurationError: what led to what goes too deep for a table.
@@ -134,6 +137,7 @@ def _row(exchanges: Sequence[PageExchange], index: int, lineage: Lineage) -> Res
     head = exchange.headers_size
     head = None if head is None or exchange.protocol == "h2" else max(head, MIN_HEADER_BYTES)
     body = 0 if status == 204 else exchange.body_size
+    gap_ms = exchange.gap_ms(None if parent is None else exchanges[parent])
     return ResourceRow(
         id=str(index),
         parent=None if parent is None else str(parent),
@@ -143,7 +147,7 @@ def _row(exchanges: Sequence[PageExchange], index: int, lineage: Lineage) -> Res
         transfer_bytes=(HEADER_BYTES if head is None else head) + body,
         body_bytes=None if status == 204 else exchange.decoded_size,
         how=_how(exchanges, index, lineage),
-        gap_ms=_gap_ms(None if parent is None else exchanges[parent], exchange),
+        gap_ms=None if gap_ms is None else round(gap_ms),
         start_ms=None if exchange.start_ms is None else max(round(exchange.start_ms), 0),
         dur_ms=None if exchange.dur_ms is None else max(round(exchange.dur_ms), 0),
         protocol="h2" if exchange.protocol == "h2" else urlsplit(exchange.url).scheme,
@@ -176,12 +180,6 @@ def _how(exchanges: Sequence[PageExchange], index: int, lineage: Lineage) -> str
     if exchange.how in ("parser", "frame"):
         return "url-in-main-html" if parent == lineage.document else "url-in-html"
     return _HOW.get(exchange.how, "url-in-other") if exchange.initiator else "time-inferred"
-
-
-def _gap_ms(parent: PageExchange | None, child: PageExchange) -> float | None:
-    if parent is None or parent.start_ms is None or parent.dur_ms is None or child.start_ms is None:
-        return None
-    return round(child.start_ms - parent.start_ms - parent.dur_ms)
 
 
 def _raise_protocols(rows: Sequence[ResourceRow]) -> tuple[list[ResourceRow], int]:

@@ -9,21 +9,19 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from testbed.pages.catalogue import TABLE_NAME, PageFacts
+from testbed.pages.catalogue import PageFacts
 from testbed.pages.exchange import Recording
-from testbed.pages.folder import new_page
 from testbed.pages.har import LICENCE_RECORDED, write_archive
 from testbed.pages.importing.importer import ImportedTable
 from testbed.pages.importing.screening import is_whole
 from testbed.pages.importing.tabulate import (
     BODIES_TABLE,
     LICENCE_TABLE,
-    make_tabulation,
+    write_rows,
     write_table,
 )
 from testbed.pages.redaction.redact import redact
-from testbed.pages.synthesis.bodies import discover
-from testbed.pages.table import ResourceRow, format_table
+from testbed.pages.table import ResourceRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +55,24 @@ def write_page(folder: Path, found: Recording | ImportedTable, manner: Manner) -
         StorageError: it cannot be written.
     """
     if isinstance(found, ImportedTable):
-        _write_rows(folder, found, manner)
-        return _tell_rows(found.rows, found.notes)
+        facts = PageFacts(
+            title=manner.title or found.title,
+            url=found.url,
+            recorded=found.recorded,
+            source=found.source,
+            licence=manner.licence or LICENCE_TABLE,
+            bodies=BODIES_TABLE,
+            deviations=found.notes,
+        )
+        write_rows(folder, facts, found.rows, replace=manner.replace)
+        return _count_rows(found.rows, found.notes)
     recording = found if manner.keep_secrets else redact(found)
     if manner.title is not None:
         recording = dataclasses.replace(recording, title=manner.title)
     if manner.anonymize or not is_whole(recording):
-        made = make_tabulation(recording)
         licence = manner.licence or LICENCE_TABLE
-        write_table(folder, recording, made.rows, licence=licence, replace=manner.replace)
-        return _tell_rows(made.rows, (*recording.notes, *made.notes))
+        made = write_table(folder, recording, licence=licence, replace=manner.replace)
+        return _count_rows(made.rows, (*recording.notes, *made.notes))
     licence = manner.licence or LICENCE_RECORDED
     notes = write_archive(folder, recording, licence=licence, replace=manner.replace)
     return Written(
@@ -78,7 +84,7 @@ def write_page(folder: Path, found: Recording | ImportedTable, manner: Manner) -
     )
 
 
-def _tell_rows(rows: Sequence[ResourceRow], notes: tuple[str, ...]) -> Written:
+def _count_rows(rows: Sequence[ResourceRow], notes: tuple[str, ...]) -> Written:
     return Written(
         kind="table",
         requests=len(rows),
@@ -86,19 +92,3 @@ def _tell_rows(rows: Sequence[ResourceRow], notes: tuple[str, ...]) -> Written:
         size=sum(row.transfer_bytes for row in rows),
         notes=notes,
     )
-
-
-def _write_rows(folder: Path, table: ImportedTable, manner: Manner) -> None:
-    title = manner.title or table.title
-    discover(folder.name, title, table.rows)  # what cannot be built is no page
-    facts = PageFacts(
-        title=title,
-        url=table.url,
-        recorded=table.recorded,
-        source=table.source,
-        licence=manner.licence or LICENCE_TABLE,
-        bodies=BODIES_TABLE,
-        deviations=table.notes,
-    )
-    with new_page(folder, facts, replace=manner.replace) as scratch:
-        (scratch / TABLE_NAME).write_text(format_table(table.rows), encoding="utf-8")

@@ -32,6 +32,11 @@ BODIES = (
 )
 # What decides what is recorded, beside the recipe, the package and this module with its imports.
 DRIVER = places.ROOT / "testbed" / "client" / "chromium" / "driver"
+# Nothing is slow on loopback.
+_WAIT_S, _TIMEOUT_S = 1.0, 60.0
+_ATTEMPTS = 3
+_VOLATILE = frozenset({"date"})
+_DECODED_LIMIT = 64 * 1024 * 1024
 
 
 def build_recipe(folder: Path, cache: Path, tell: Tell) -> Path:
@@ -77,11 +82,6 @@ def _place(recipe: Recipe, version: str, checksum: str, cache: Path) -> Path:
 
 def _code_digest() -> str:
     return digest_sources([*imported_sources(__name__), *sorted(DRIVER.glob("*.mjs"))])
-
-
-# Nothing is slow on loopback.
-_WAIT_S, _TIMEOUT_S = 1.0, 60.0
-_ATTEMPTS = 3
 
 
 def capture_recipe(recipe: Recipe, installed: Installed, tell: Tell) -> Recording:
@@ -154,10 +154,6 @@ def _source(recipe: Recipe, installed: Installed) -> str:
         f"({installed.checksum}), split over several hosts, served on loopback and recorded "
         "from there in headless Chromium."
     )
-
-
-_VOLATILE = frozenset({"date"})
-_DECODED_LIMIT = 64 * 1024 * 1024
 
 
 def make_canonical(recording: Recording) -> Recording:

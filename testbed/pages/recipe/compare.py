@@ -1,4 +1,4 @@
-"""Comparison of a recording with a recording of its replay: same requests, same bytes, same order."""
+"""Comparison of a recording with a recording of its replay: requests, bytes, order."""
 
 from __future__ import annotations
 

@@ -20,6 +20,13 @@ from testbed.pages.exchange import HttpProtocol
 
 _WRONG = "wrong"
 _Shape = TypeVar("_Shape", bound=BaseModel)
+_Host = Annotated[
+    str,
+    Field(
+        pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+test$",
+        description="a host name in lower case that ends in .test, as RFC 6761 reserves it",
+    ),
+]
 
 
 def _problem(text: str) -> PydanticCustomError:
@@ -33,13 +40,6 @@ def _below(path: str) -> str:
 
 
 _Path = Annotated[str, Field(min_length=1), AfterValidator(_below)]
-_Host = Annotated[
-    str,
-    Field(
-        pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+test$",
-        description="a host name in lower case that ends in .test, as RFC 6761 reserves it",
-    ),
-]
 
 
 class _Model(BaseModel):

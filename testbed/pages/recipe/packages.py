@@ -24,6 +24,10 @@ from testbed.base.errors import ConfigurationError, MissingError
 from testbed.pages.recipe.description import Recipe
 
 Tell = Callable[[str], None]
+_NPM_S = 300.0
+_UNPACK_S = 120.0
+MAX_BYTES = 512 * 1024 * 1024
+_MAX_LINKS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +111,6 @@ def _checksum(recipe: Recipe, archive: Path) -> str:
         return f"sha256-{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-_NPM_S = 300.0
-
-
 def _fetch_npm(recipe: Recipe, scratch: Path) -> Path:
     """Download the tarball of a package into ``scratch`` and verify it (npm-pack(1), no scripts).
 
@@ -142,9 +143,6 @@ def npm_integrity(tarball: Path) -> str:
     with tarball.open("rb") as file:
         digest = hashlib.file_digest(file, "sha512").digest()
     return f"sha512-{base64.b64encode(digest).decode()}"
-
-
-_UNPACK_S = 120.0
 
 
 def _fetch_debian(recipe: Recipe, scratch: Path) -> tuple[Path, str]:
@@ -200,10 +198,6 @@ def opened_debian(package: Path) -> Iterator[IO[bytes]]:
             raise proc.CommandError(f"`{' '.join(argv)}` ended with status {status}")
         tar.seek(0)
         yield tar
-
-
-MAX_BYTES = 512 * 1024 * 1024
-_MAX_LINKS = 8
 
 
 def read_files(tar: Path | IO[bytes], root: str, limit: int = MAX_BYTES) -> dict[str, bytes]:

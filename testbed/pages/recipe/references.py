@@ -32,6 +32,28 @@ _CSS_TOKEN = re.compile(
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(\n)|([\s\S]))")
 # Neither asks for anything: an empty style sheet, and a picture or font that does not decode.
 _CUT_SHEET, _CUT = "data:text/css,", "data:,"
+_LOADING = {
+    **dict.fromkeys(("audio", "embed", "frame", "iframe", "input", "script", "track"), ("src",)),
+    **dict.fromkeys(("body", "table", "td", "th", "tr"), ("background",)),
+    **dict.fromkeys(("img", "source"), ("src", "srcset")),
+    "image": ("href", "xlink:href"),
+    "link": ("href", "imagesrcset"),
+    "object": ("data",),
+    "video": ("src", "poster"),
+}
+_FOLLOWED = frozenset({
+    *("alternate", "author", "bookmark", "canonical", "copyright", "contents", "first", "glossary"),
+    *("help", "home", "index", "last", "license", "me", "next", "prev", "search", "start", "up"),
+})  # fmt: skip
+"""Kinds of ``<link>`` that load nothing, unless the element is a style sheet as well."""
+_ATTRIBUTE = re.compile(
+    r"""([^\s/>="'][^\s/>=]*)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s>"'][^\s>]*))?""", re.DOTALL
+)
+_CANDIDATE = re.compile(r"\s*,*\s*(\S*[^\s,])(\s+[^,]*)?(?:,|$)")
+OUTSIDE = "data-outside-"
+"""The name of an attribute that was cut begins so: an element without it asks for nothing."""
+# latin-1 gives each byte one character and back, so that what is not changed stays as it was.
+LOSSLESS = "latin-1"
 
 
 def change_css(text: str, change: Change) -> str:
@@ -77,40 +99,6 @@ def unescape_css(text: str) -> str:
 
 def _quote(url: str) -> str:
     return url.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\a ")
-
-
-_LOADING = {
-    "audio": ("src",),
-    "body": ("background",),
-    "embed": ("src",),
-    "frame": ("src",),
-    "iframe": ("src",),
-    "image": ("href", "xlink:href"),
-    "img": ("src", "srcset"),
-    "input": ("src",),
-    "link": ("href", "imagesrcset"),
-    "object": ("data",),
-    "script": ("src",),
-    "source": ("src", "srcset"),
-    "table": ("background",),
-    "td": ("background",),
-    "th": ("background",),
-    "tr": ("background",),
-    "track": ("src",),
-    "video": ("src", "poster"),
-}
-_FOLLOWED = frozenset({
-    *("alternate", "author", "bookmark", "canonical", "copyright", "contents", "first", "glossary"),
-    *("help", "home", "index", "last", "license", "me", "next", "prev", "search", "start", "up"),
-})  # fmt: skip
-"""Kinds of ``<link>`` that load nothing, unless the element is a style sheet as well."""
-
-_ATTRIBUTE = re.compile(
-    r"""([^\s/>="'][^\s/>=]*)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s>"'][^\s>]*))?""", re.DOTALL
-)
-_CANDIDATE = re.compile(r"\s*,*\s*(\S*[^\s,])(\s+[^,]*)?(?:,|$)")
-OUTSIDE = "data-outside-"
-"""The name of an attribute that was cut begins so: an element without it asks for nothing."""
 
 
 def change_html(text: str, change: Change) -> str:
@@ -224,6 +212,3 @@ def _candidates(value: str) -> Iterator[tuple[str, str]]:
 
 CHANGED = {"text/html": change_html, "text/css": change_css}
 """By media type; scripts are left alone."""
-
-# latin-1 gives each byte one character and back, so that what is not changed stays as it was.
-LOSSLESS = "latin-1"

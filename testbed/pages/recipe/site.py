@@ -1,4 +1,4 @@
-"""The site of a recipe: a package's files spread over several hosts, as a web server answers them.
+"""Sites of recipes: a package's files spread over several hosts, as a web server answers them.
 
 Starting at the index document, every file that documents and style sheets load is found, and the
 reference to it becomes ``//host/path``.  References out of the package are cut: nothing that a
@@ -21,34 +21,24 @@ from testbed.pages.recipe.description import Recipe
 from testbed.pages.recipe.references import CHANGED, LOSSLESS, Change
 
 _MIMES = {
-    "css": "text/css",
-    "eot": "application/vnd.ms-fontobject",
-    "gif": "image/gif",
-    "htm": "text/html",
-    "html": "text/html",
-    "ico": "image/x-icon",
-    "jpeg": "image/jpeg",
-    "jpg": "image/jpeg",
-    "js": "application/javascript",
-    "json": "application/json",
-    "map": "application/json",
-    "mjs": "application/javascript",
-    "mp4": "video/mp4",
-    "otf": "font/otf",
-    "png": "image/png",
-    "svg": "image/svg+xml",
-    "ttf": "font/ttf",
-    "txt": "text/plain",
-    "webm": "video/webm",
-    "webp": "image/webp",
-    "woff": "font/woff",
-    "woff2": "font/woff2",
-    "xml": "application/xml",
-}
+    "css": "text/css", "htm": "text/html", "html": "text/html", "txt": "text/plain",
+    "js": "application/javascript", "mjs": "application/javascript",
+    "json": "application/json", "map": "application/json", "xml": "application/xml",
+    "gif": "image/gif", "ico": "image/x-icon", "jpeg": "image/jpeg", "jpg": "image/jpeg",
+    "png": "image/png", "svg": "image/svg+xml", "webp": "image/webp",
+    "mp4": "video/mp4", "webm": "video/webm",
+    "eot": "application/vnd.ms-fontobject", "otf": "font/otf", "ttf": "font/ttf",
+    "woff": "font/woff", "woff2": "font/woff2",
+}  # fmt: skip
+"""Media types by the name's ending, the same on every machine."""
 UNKNOWN = "application/octet-stream"
 _TEXT = frozenset(
     ("application/javascript", "application/json", "application/xml", "image/svg+xml")
 )
+_SAFE = "/!$&'()*+,;=:@~"
+GZIP_LEVEL = 6  # nginx's and Apache's usual one, and that of the measured sizes
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+_CACHED = "public, max-age=604800"
 
 
 def mime_of(path: str) -> str:
@@ -59,9 +49,6 @@ def mime_of(path: str) -> str:
 def is_text(mime: str) -> bool:
     """Return whether a server would compress it."""
     return mime.startswith("text/") or mime in _TEXT
-
-
-_SAFE = "/!$&'()*+,;=:@~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +190,6 @@ def _edited(recipe: Recipe, package: Mapping[str, bytes]) -> Mapping[str, bytes]
     if problems:
         raise ConfigurationError([f"{recipe.name}: {problem}" for problem in problems])
     return edited
-
-
-GZIP_LEVEL = 6  # nginx's and Apache's usual one, and that of the measured sizes
-_GZIP_WINDOW = 16 + zlib.MAX_WBITS
-_CACHED = "public, max-age=604800"
 
 
 def make_site(recipe: Recipe, pages: Split, source: str) -> Recording:

@@ -1,4 +1,4 @@
-"""Assembly of a recording from the two accounts of a load: the browser's protocol and its network log."""
+"""Assembly of a recording from two accounts of a load: DevTools and the network log."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ REFUSED = (
 # What browsers take a text for that does not say (WHATWG Encoding).
 _FALLBACKS = ("utf-8", "windows-1252")
 _Answered = tuple[NetTransfer, Asked | None]
+_Cause = tuple[How, str | None]
+"""How a request came about, and the URL of the recorded exchange that led to it, if known."""
 
 
 def assemble(
@@ -175,10 +177,6 @@ def _check(notes: Shortfalls, transfer: NetTransfer, asked: Asked | None) -> int
             transfer.url,
         )
     return len(data)
-
-
-_Cause = tuple[How, str | None]
-"""How a request came about, and the URL of the recorded exchange that led to it, if known."""
 
 
 class _Causes:

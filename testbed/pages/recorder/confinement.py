@@ -26,6 +26,9 @@ from testbed.pages.recorder.order import RecordOrder, parse_end
 ORDINARY = "nobody"
 TIED = ("setpriv", "--pdeathsig", "KILL")
 _SYSTEM_SCRATCH = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - for mkdtemp
+LIBRARY = "guard.so"
+ANY_PORT, HTTP, HTTPS = 0, 80, 443
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +83,6 @@ def _closed(needed: Iterable[Path]) -> Iterator[str]:
         for folder in path.resolve().parents:
             if not folder.stat().st_mode & 0o001:
                 yield f"{folder} is closed to other users"
-
-
-LIBRARY = "guard.so"
-ANY_PORT, HTTP, HTTPS = 0, 80, 443
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True, slots=True)

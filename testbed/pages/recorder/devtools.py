@@ -13,6 +13,9 @@ from typing import Any
 from testbed.pages.recorder.order import RecordError
 from testbed.pages.recorder.transfer import NetTransfer, plain_url
 
+# The log has whole milliseconds.
+SAME_S = 0.0025
+
 
 @dataclass(frozen=True, slots=True)
 class ScriptBody:
@@ -110,10 +113,6 @@ def _parse_asked(item: dict[str, Any]) -> Asked:
 
 def _plain(url: str | None) -> str | None:
     return plain_url(url) if url and url.startswith(("http://", "https://")) else None
-
-
-# The log has whole milliseconds.
-SAME_S = 0.0025
 
 
 @dataclass(frozen=True, slots=True)

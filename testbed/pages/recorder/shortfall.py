@@ -11,6 +11,8 @@ from testbed.pages.recorder.netlog import NetLog
 from testbed.pages.recorder.transfer import NetTransfer
 
 MOST_NAMED = 20
+_REDIRECTS, _ERROR = frozenset({301, 302, 303, 307, 308}), 400
+_WAITING = "still waiting at the end"
 
 
 class Shortfalls:
@@ -54,10 +56,6 @@ def _named(urls: Mapping[str, int]) -> str:
 def _bare(url: str) -> str:
     path, mark, _ = url.partition("?")
     return f"{path}?..." if mark else path
-
-
-_REDIRECTS, _ERROR = frozenset({301, 302, 303, 307, 308}), 400
-_WAITING = "still waiting at the end"
 
 
 def note_load(notes: Shortfalls, seen: Seen, log: NetLog) -> None:

@@ -14,6 +14,9 @@ from testbed.pages.coding import undo_chunks
 from testbed.pages.exchange import Headers, HttpProtocol, find_header
 
 _NO_BODY = frozenset({204, 205, 304})
+MOST_HEAD_BYTES = 1 << 18
+MOST_REDIRECT_BYTES = 1 << 20
+_BLANK = b"\r\n\r\n"
 
 
 @dataclass(slots=True)
@@ -76,11 +79,6 @@ def plain_url(url: str) -> str:
     scheme, _, rest = url.partition("#")[0].partition("://")
     authority, slash, path = rest.partition("/")
     return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"
-
-
-MOST_HEAD_BYTES = 1 << 18
-MOST_REDIRECT_BYTES = 1 << 20
-_BLANK = b"\r\n\r\n"
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
-from testbed.pages.coding import CodingError, Effort, decode, encode
+from testbed.pages.coding import CodingError, Effort, content_coding, decode, encode
 from testbed.pages.exchange import Headers, PageExchange, Recording
 from testbed.pages.redaction.rules import STRUCTURAL_HEADERS, is_secret_header
 from testbed.pages.redaction.scrub import Scrubber
@@ -178,7 +178,7 @@ def _change_body(
     """Return the exchange with its content changed, and the content before and after if it was."""
     if not exchange.body or not _is_text(exchange.mime):
         return exchange, None
-    encoding = ", ".join(v for name, v in exchange.headers if name.lower() == "content-encoding")
+    encoding = content_coding(exchange.headers)
     try:
         content = decode(exchange.body, encoding, SEARCH_LIMIT_BYTES)
     except CodingError as error:
@@ -200,7 +200,7 @@ def _notes(scrubber: Scrubber, tally: _Tally) -> Iterator[str]:
         yield f"Secret headers that were removed: {listed}."
     counts = scrubber.count_kinds()
     if counts:
-        listed = (f"{counts[kind]} {words}" for kind, words in _KINDS.items() if kind in counts)
+        replaced = (f"{counts[kind]} {words}" for kind, words in _KINDS.items() if kind in counts)
         changed = f"in {tally.urls} URLs and {tally.bodies} bodies"
-        yield f"Secret values that were replaced: {', '.join(listed)}; {changed}."
+        yield f"Secret values that were replaced: {', '.join(replaced)}; {changed}."
     yield from (f"{url}: {problem}." for url, problem in tally.problems.items())

@@ -1,4 +1,4 @@
-r"""Scrubber of recordings: finds secrets in URLs and replaces them in any text, however the text writes them.
+r"""Scrubber of recordings: finds secrets in URLs and replaces them in any text, however written.
 
 A value of a URL can stand in a body as it is, percent-encoded (RFC 3986) once or twice, escaped
 for HTML (``&amp;``) or for JSON and JavaScript (``\/``, ``\u0026``, ``\x26``).  Schemes and hosts

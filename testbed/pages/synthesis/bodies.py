@@ -5,17 +5,18 @@ The rules for sizes are listed in docs/page-tables.md under "Sizes".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testbed.base.errors import ConfigurationError
 from testbed.pages.synthesis.discovery import Discovery
 from testbed.pages.synthesis.markup import document_template, script_template, stylesheet_template
-from testbed.pages.synthesis.media import make_gif, make_jpeg, make_png
+from testbed.pages.synthesis.media import make_image
 from testbed.pages.synthesis.text import (
     BLOCK,
     HTML,
     JSON,
+    SVG,
     Body,
     Fill,
     Syntax,
@@ -29,10 +30,6 @@ from testbed.pages.synthesis.text import (
 from testbed.pages.table import MIN_HEADER_BYTES, REDIRECTS, ResourceRow
 
 _MOST_ROUNDS = 200
-_IMAGES: dict[str, Callable[[int, bytes], bytes]] = {
-    "image/png": make_png,
-    "image/jpeg": make_jpeg,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +107,8 @@ def _body(page: Discovery, row: ResourceRow, seed: str, title: str) -> Body:
         return Body(b"", 0)
     text = _text(page, row, title)
     if text is None:
-        return _image(row.mime, row.transfer_bytes - row.head_size, seed)
+        size = row.transfer_bytes - row.head_size
+        return Body(make_image(row.mime, size, filler(seed, size)) if size else b"", size)
     template, syntax = text
     fit = _fit(row, template, syntax)
     if fit.decoded is None:
@@ -133,8 +131,7 @@ def _text(page: Discovery, row: ResourceRow, title: str) -> tuple[Template, Synt
     if role == "data":
         return [Fill()], JSON
     if row.mime == "image/svg+xml":
-        svg = b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1">'
-        return [svg, Fill(), b"</svg>"], HTML
+        return SVG, HTML
     return None
 
 
@@ -160,13 +157,3 @@ def _fit(row: ResourceRow, template: Template, syntax: Syntax) -> _Fit:
     if least > most:
         raise TooSmallError(f"{fixed} bytes of fixed text, {recorded} recorded")
     return _Fit(least, None)
-
-
-def _image(mime: str, size: int, seed: str) -> Body:
-    """Return an image; one that is too small for its format does not decode."""
-    noise = filler(seed, size)
-    try:
-        data = _IMAGES.get(mime, make_gif)(size, noise) if size else b""
-    except ValueError:
-        data = noise
-    return Body(data, size)

@@ -16,6 +16,23 @@ _MARKUP = {
     "image": '<img alt="" src="{url}"{then}>',
 }
 _DOCTYPE = b"<!doctype html>"
+TAGS: dict[Role, str] = {
+    "document": "iframe",
+    "style": "link",
+    "script": "script",
+    "data": "json",
+    "image": "img",
+}
+# ff(tag, url, then): insert an element; afterwards call `then`.  A late style sheet gets its style
+# computed at once, else its images would be asked for after the load event.  JSON is fetched as a
+# cross-origin script (a bare array runs and does nothing): unlike fetch(), that holds back the
+# load event, and the CORS mode keeps opaque response blocking away.
+LOADER = (
+    'function ff(t,u,d){var l=t=="link",j=t=="json",e=document.createElement(j?"script":t);'
+    'if(j)e.crossOrigin="anonymous";if(l)e.rel="stylesheet";'
+    "e.onload=e.onerror=function(){l&&document.body.offsetWidth;d&&d()};"
+    'e[l?"href":"src"]=u;document.body.appendChild(e)}'
+)
 
 
 def document_template(page: Discovery, row: ResourceRow, title: str) -> Template:
@@ -106,26 +123,6 @@ def _background_hooks(page: Discovery, row: ResourceRow) -> list[str]:
         for ref in page.within(row)
         if page.role(page.by_id[ref.carrier]) == "style" and page.role(ref.row) == "image"
     ]
-
-
-TAGS: dict[Role, str] = {
-    "document": "iframe",
-    "style": "link",
-    "script": "script",
-    "data": "json",
-    "image": "img",
-}
-
-# ff(tag, url, then): insert an element; afterwards call `then`.  A late style sheet gets its style
-# computed at once, else its images would be asked for after the load event.  JSON is fetched as a
-# cross-origin script (a bare array runs and does nothing): unlike fetch(), that holds back the
-# load event, and the CORS mode keeps opaque response blocking away.
-LOADER = (
-    'function ff(t,u,d){var l=t=="link",j=t=="json",e=document.createElement(j?"script":t);'
-    'if(j)e.crossOrigin="anonymous";if(l)e.rel="stylesheet";'
-    "e.onload=e.onerror=function(){l&&document.body.offsetWidth;d&&d()};"
-    'e[l?"href":"src"]=u;document.body.appendChild(e)}'
-)
 
 
 def call(page: Discovery, reference: RowReference) -> str:

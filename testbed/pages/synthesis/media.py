@@ -11,6 +11,39 @@ _GIF_IMAGE = b"\x2c\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02"
 _GIF_CODES = b"\x44\x01"  # clear, colour 0, end
 _GIF_COMMENT = b"\x21\xfe"
 _GIF_TRAILER = b"\x3b"
+_JPEG_START = b"\xff\xd8"
+_JPEG_REST = (
+    b"\xff\xdb\x00\x43\x00" + b"\x01" * 64  # quantisation table
+    + b"\xff\xc0\x00\x0b\x08\x00\x01\x00\x01\x01\x01\x11\x00"  # baseline, 1x1, one component
+    + b"\xff\xc4\x00\x14\x00\x01" + bytes(15) + b"\x00"  # DC table: code 0 = no difference
+    + b"\xff\xc4\x00\x14\x10\x01" + bytes(15) + b"\x00"  # AC table: code 0 = end of block
+    + b"\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00"  # scan
+    + b"\x3f\xff\xd9"  # two codes, padded with ones; end of image
+)  # fmt: skip
+MIN_JPEG_BYTES = len(_JPEG_START) + len(_JPEG_REST)
+_JPEG_COMMENT = b"\xff\xfe"
+_MAX_SEGMENT = 2 + 65535
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_CHUNK_BYTES = 12
+MIN_PNG_BYTES = 70
+# Ancillary, private, safe to copy: a decoder skips it.
+_PADDING = b"ffPd"
+_TRUETYPE = 0x00010000
+_HEAD_BYTES = 44
+_DIRECTORY_BYTES = 20
+_EM = 1000
+
+
+def make_image(mime: str, size: int, filler: bytes) -> bytes:
+    """Return an image of ``size`` bytes: PNG, JPEG, or GIF for every other type.
+
+    ``filler`` (at least ``size`` bytes) pads it, and is all of it where no image is that small.
+    """
+    make = {"image/png": make_png, "image/jpeg": make_jpeg}.get(mime, make_gif)
+    try:
+        return make(size, filler)
+    except ValueError:
+        return filler[:size]
 
 
 def make_gif(size: int, filler: bytes) -> bytes:
@@ -46,20 +79,6 @@ def _gif_comment(size: int, filler: bytes) -> bytes:
     return bytes(out) + b"\0"
 
 
-_JPEG_START = b"\xff\xd8"
-_JPEG_REST = (
-    b"\xff\xdb\x00\x43\x00" + b"\x01" * 64  # quantisation table
-    + b"\xff\xc0\x00\x0b\x08\x00\x01\x00\x01\x01\x01\x11\x00"  # baseline, 1x1, one component
-    + b"\xff\xc4\x00\x14\x00\x01" + bytes(15) + b"\x00"  # DC table: code 0 = no difference
-    + b"\xff\xc4\x00\x14\x10\x01" + bytes(15) + b"\x00"  # AC table: code 0 = end of block
-    + b"\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00"  # scan
-    + b"\x3f\xff\xd9"  # two codes, padded with ones; end of image
-)  # fmt: skip
-MIN_JPEG_BYTES = len(_JPEG_START) + len(_JPEG_REST)
-_JPEG_COMMENT = b"\xff\xfe"
-_MAX_SEGMENT = 2 + 65535
-
-
 def make_jpeg(size: int, filler: bytes) -> bytes:
     """Return a JPEG of ``size`` bytes; bytes from ``filler`` (at least ``size`` of them) pad it.
 
@@ -76,13 +95,6 @@ def make_jpeg(size: int, filler: bytes) -> bytes:
         extra -= segment
     # Less than a segment costs: any number of fill bytes may precede a marker (T.81 B.1.1.2).
     return bytes(out) + b"\xff" * extra + _JPEG_REST
-
-
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_CHUNK_BYTES = 12
-MIN_PNG_BYTES = 70
-# Ancillary, private, safe to copy: a decoder skips it.
-_PADDING = b"ffPd"
 
 
 def make_png(size: int, filler: bytes) -> bytes:
@@ -117,12 +129,6 @@ def _stored(data: bytes) -> bytes:
     length = len(data).to_bytes(2, "little")
     inverse = (len(data) ^ 0xFFFF).to_bytes(2, "little")
     return b"\x78\x01\x01" + length + inverse + data + zlib.adler32(data).to_bytes(4, "big")
-
-
-_TRUETYPE = 0x00010000
-_HEAD_BYTES = 44
-_DIRECTORY_BYTES = 20
-_EM = 1000
 
 
 def make_font(size: int, fill: bytes) -> bytes:

@@ -41,6 +41,9 @@ class Fill:
 
 
 Template = Sequence[bytes | Fill]
+SVG: Template = (
+    b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1">', Fill(), b"</svg>"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
