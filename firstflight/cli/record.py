@@ -119,7 +119,7 @@ def _check(order: RecordOrder, name: str, *, replace: bool, contents: bool) -> P
 
 
 def _origin_problems(order: RecordOrder) -> list[str]:
-    """That the page could be recorded, but not replayed."""
+    """Return why the page could be recorded, but not replayed."""
     scheme, host, port, _ = split_url(order.url)
     problem = host_problem(host)
     if problem is None:
@@ -147,7 +147,7 @@ def telling() -> Iterator[Callable[[str], None]]:
 def throttled(
     write: Callable[[str], None], clock: Callable[[], float] = time.monotonic
 ) -> Callable[[str], None]:
-    """Writes a line at once, and the next one not before ``PLAIN_EVERY_S`` have passed."""
+    """Return ``write``, but not more often than every ``PLAIN_EVERY_S``."""
     next_s = float("-inf")
 
     def tell(line: str) -> None:

@@ -252,5 +252,5 @@ def _body_name(name: str) -> str:
 
 
 def _known(size: int) -> int | None:
-    """HAR says -1 for what is not known."""
+    """Return ``size``, or ``None`` for HAR's -1, which is not known."""
     return None if size < 0 else size

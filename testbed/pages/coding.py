@@ -49,7 +49,7 @@ _ALIASES = {"x-gzip": "gzip", "": "identity"}
 
 
 def gzip_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
-    """Padded in the comment of the header (RFC 1952 section 2.3), by any number of bytes."""
+    """Yield members padded by any number of bytes in a comment (RFC 1952 section 2.3)."""
     check = zlib.crc32(data).to_bytes(4, "little")
     check += (len(data) & 0xFFFFFFFF).to_bytes(4, "little")
     for level, memory in _ZLIB_LEVELS[: _ZLIB_TRIES[effort]]:
@@ -62,14 +62,14 @@ def gzip_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
 
 
 def deflate_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
-    """Padded by empty blocks in front, by 5, 6, 7, 9 and any larger number of bytes."""
+    """Yield streams padded by empty blocks in front: by 5, 6, 7, 9 and more bytes."""
     for level, memory in _ZLIB_LEVELS[: _ZLIB_TRIES[effort]]:
         packed = _deflated(data, level, memory, zlib.MAX_WBITS)
         yield packed[:2] + _empty_blocks(size - len(packed)) + packed[2:]
 
 
 def brotli_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
-    """Padded by metadata (RFC 7932 section 9.2) before the last block, by any number of bytes."""
+    """Yield streams padded by metadata (RFC 7932 section 9.2), by any number of bytes."""
     first = brotli.compress(data, quality=5)
     yield first
     if len(first) < size:
@@ -85,7 +85,7 @@ def brotli_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes
 
 
 def _brotli_padded(data: bytes, quality: int, size: int) -> bytes:
-    """Compressed, and padded if it is too short."""
+    """Compress, and pad what is too short."""
     stream = brotli.Compressor(quality=quality)
     body = stream.process(data) + stream.flush()
     end = stream.finish()
@@ -93,7 +93,7 @@ def _brotli_padded(data: bytes, quality: int, size: int) -> bytes:
 
 
 def zstd_candidates(data: bytes, size: int, effort: int = 2) -> Iterator[bytes]:
-    """Padded by empty blocks of 3 bytes or by a skippable frame of 8 and more."""
+    """Yield frames padded by empty blocks of 3 bytes or by a skippable frame of 8 and more."""
     for level in _ZSTD_LEVELS[effort]:
         for checksum in (False, True):
             parameters = zstandard.ZstdCompressionParameters.from_level(
@@ -128,7 +128,7 @@ def _deflated(data: bytes, level: int, memory: int, wbits: int) -> bytes:
 
 
 def _empty_blocks(missing: int) -> bytes:
-    """Empty blocks of ``missing`` bytes, or of the next smaller number that there is."""
+    """Return empty blocks of ``missing`` bytes, or of the next smaller number that can be made."""
     for first in range(missing, 4, -1):
         for left in (0, *_EMPTY_BLOCKS):
             if first >= left and (first - left) % 5 == 0:
@@ -137,7 +137,7 @@ def _empty_blocks(missing: int) -> bytes:
 
 
 def _metadata(missing: int) -> bytes:
-    """Meta-blocks of metadata of ``missing`` bytes in all, each beginning and ending on a byte."""
+    """Return meta-blocks of metadata, ``missing`` bytes in all, each of whole bytes."""
     out = b""
     while missing > 0:
         # The header: not the last, no nibbles, reserved bit, how many bytes the length has; 6 bits.
@@ -294,7 +294,7 @@ def _check_size(size: int, limit: int, name: str) -> None:
 
 
 def _inflate(data: bytes, wbits: int, name: str) -> Iterator[bytes]:
-    """One zlib stream, piece by piece, and then what follows it if that is a gzip member."""
+    """Yield one zlib stream in pieces, and then what follows it if that is a gzip member."""
     stream = zlib.decompressobj(wbits)
     while True:
         try:
@@ -336,7 +336,7 @@ def _unbrotli(data: bytes) -> Iterator[bytes]:
 
 
 def _unzstd(data: bytes) -> Iterator[bytes]:
-    """Frame after frame; skippable ones decode to nothing."""
+    """Yield frame after frame; skippable ones decode to nothing."""
     decompressor = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
     at = 0
     while at < len(data):

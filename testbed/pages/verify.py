@@ -202,7 +202,7 @@ def host_problem(host: str) -> str | None:
 
 
 def reference_problems(archive: Archive) -> Iterator[str]:
-    """References to what is not there, or that go round in a circle; one sentence each."""
+    """Yield references to what is missing, or that go round in a circle; one sentence each."""
     first: dict[str, Entry] = {}
     for entry in archive.entries:
         first.setdefault(entry.url, entry)
@@ -278,7 +278,7 @@ def _table_entry_problems(archive: Archive) -> Iterator[str]:
 
 
 def _named_problems(archive: Archive, contents: dict[str, bytes]) -> Iterator[str]:
-    """Whatever a body names is in the archive, and its own."""
+    """Yield what bodies name that is not in the archive, or not their own."""
     known = {_without_scheme(entry.url): entry for entry in archive.entries}
     for entry in archive.entries:
         for match in _NAMED.findall(contents[entry.url]):
@@ -290,7 +290,7 @@ def _named_problems(archive: Archive, contents: dict[str, bytes]) -> Iterator[st
 
 
 def _naming_problems(archive: Archive, contents: dict[str, bytes]) -> Iterator[str]:
-    """Whatever was found in a body is named there once."""
+    """Yield what was found in a body and is not named there exactly once."""
     for entry in archive.entries:
         if entry.how != "redirect" and entry.carrier in contents:
             named = _without_scheme(entry.url).encode()

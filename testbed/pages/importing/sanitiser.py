@@ -108,7 +108,7 @@ def _clean_host(name: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """Without ``.`` and ``..``, as browsers send it (RFC 3986 section 5.2.4)."""
+    """Return ``path`` without ``.`` and ``..``, as browsers send it (RFC 3986 section 5.2.4)."""
     if not _DOTS.search(path):
         return path
     out: list[str] = []

@@ -183,7 +183,7 @@ def _how(exchanges: Sequence[PageExchange], index: int, lineage: Lineage) -> str
 
 
 def _raise_protocols(rows: Sequence[ResourceRow]) -> tuple[list[ResourceRow], int]:
-    """One protocol for each host, and no http below an https document; how many rows changed."""
+    """Give each host one protocol, no http below an https document; count the changed rows."""
     spoken = _strongest(rows)
     while True:
         found = [replace(row, protocol=spoken[row.host]) for row in rows]
@@ -243,7 +243,7 @@ class Lineage:
 
 
 def find_lineage(exchanges: Sequence[PageExchange]) -> Lineage:
-    """Parents by initiator; targets of redirects by their ``Location``, or by the recorder's word.
+    """Find parents by initiator, targets of redirects by ``Location`` or by the recorder's word.
 
     What a redirect led to besides its target belongs to the object at the end of the chain.
     """
@@ -266,7 +266,7 @@ def find_lineage(exchanges: Sequence[PageExchange]) -> Lineage:
 def _find_targets(
     exchanges: Sequence[PageExchange], parents: Sequence[int | None]
 ) -> dict[int, int]:
-    """For each redirect that led somewhere, where to."""
+    """Return for each redirect that led somewhere its target."""
     targets: dict[int, int] = {}
     taken: set[int] = set()
     for index, exchange in enumerate(exchanges):

@@ -144,7 +144,7 @@ def capture(built: Path, scratch: Path, tell: Tell) -> tuple[Recording, Replay]:
 
 
 def _silent(_progress: str) -> None:
-    """Nothing: `tell` has said that the page is being recorded."""
+    """Do nothing: `tell` has said that the page is being recorded."""
 
 
 def _source(recipe: Recipe, installed: Installed) -> str:

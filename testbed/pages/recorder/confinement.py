@@ -60,7 +60,7 @@ def choose_scratch(folder: Path) -> Path:
 
 
 def choose_account(*needed: Path) -> Account:
-    """This user; for root, an ordinary one that can reach all of ``needed``.
+    """Return this user; for root, an ordinary one that can reach all of ``needed``.
 
     Chromium refuses its sandbox to root.
     """
@@ -125,7 +125,7 @@ def find_reach(order: RecordOrder) -> Reach:
 
 
 def read_refused(log: Path) -> tuple[str, ...]:
-    """ADDRESS:PORT of each attempt that the guard refused."""
+    """Read ADDRESS:PORT of each attempt that the guard refused."""
     return tuple(log.read_text("ascii").splitlines())
 
 

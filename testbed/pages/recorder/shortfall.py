@@ -26,7 +26,7 @@ class Shortfalls:
         self._plain: list[str] = []
 
     def add(self, what: str, url: str) -> None:
-        """``what`` is a clause without its subject, such as "no response (timed out)"."""
+        """Note ``what``, a clause without its subject, such as "no response (timed out)"."""
         self._urls.setdefault(what, []).append(_bare(url))
 
     def add_all(self, what: str, urls: Iterable[str]) -> None:
@@ -39,7 +39,7 @@ class Shortfalls:
         self._plain.append(sentence)
 
     def sentences(self) -> tuple[str, ...]:
-        """One sentence for each kind, in the order of first mention."""
+        """Return one sentence for each kind, in the order of first mention."""
         kinds = (
             f"{what[0].upper()}{what[1:]}: {_named(Counter(urls))}."
             for what, urls in self._urls.items()

@@ -138,7 +138,7 @@ class Sockets:
             self._streams[socket] = self._stream_of[request] = _Stream()
 
     def claim(self, request: int, answered: NetTransfer) -> None:
-        """``answered`` is what the request with this source led to; it ends here."""
+        """End the request with this source, which led to ``answered``."""
         stream = self._stream_of.pop(request, None)
         if stream is not None:
             self._claimed.append((stream, answered))

@@ -168,7 +168,7 @@ def is_address(value: str) -> bool:
 
 
 def find_personal(text: str) -> Iterator[tuple[Verdict, str]]:
-    """Numbers within a value or path that stand for a person or a place, and of what kind."""
+    """Yield numbers in a value or path that mean a person or a place, and of what kind."""
     found: list[tuple[Verdict, str]] = [
         *(("card number", number) for number in _CARD.findall(text) if _is_card(number)),
         *(("phone number", number) for number in _PHONE.findall(text)),
@@ -178,7 +178,7 @@ def find_personal(text: str) -> Iterator[tuple[Verdict, str]]:
 
 
 def path_tokens(path: str) -> Iterator[str]:
-    """Long random pieces of a path: what a link has that is given to one person only.
+    """Yield long random pieces of a path: what a link has that is given to one person only.
 
     Not those of scripts, pictures and the like, whose names are fingerprints of their contents.
     """
@@ -247,7 +247,7 @@ def _is_card(text: str) -> bool:
 
 
 def _is_everyday(value: str) -> bool:
-    """Short, or words, or a small number: not what a server hands out as a secret."""
+    """Return whether it is short, words, or a small number: not what servers make as a secret."""
     if len(value) < SHORTEST_LIKELY or _FLAT.fullmatch(value):
         return True
     return len(value) < _LONGEST_WORD and _PLAIN.fullmatch(value) is not None
@@ -267,6 +267,6 @@ def _is_random(value: str) -> bool:
 
 
 def _entropy_bits(value: str) -> float:
-    """Shannon's entropy of the characters, in bits for each."""
+    """Return Shannon's entropy of the characters, in bits for each."""
     counts = Counter(value).values()
     return -sum(n / len(value) * math.log2(n / len(value)) for n in counts)

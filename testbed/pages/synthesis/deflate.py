@@ -39,7 +39,7 @@ class Piece:
 
 
 def _run_codes(run: int) -> list[int]:
-    """Lengths of the matches that make a run; none is shorter than 3."""
+    """Return lengths of the matches that make a run; none is shorter than 3."""
     whole, rest = divmod(run, _MAX_RUN)
     if rest and rest < 3:  # a match cannot be 1 or 2 long: share with the last whole one
         return [_MAX_RUN] * (whole - 1) + [_MAX_RUN - 3, rest + 3]
@@ -47,7 +47,7 @@ def _run_codes(run: int) -> list[int]:
 
 
 def _match(length: int) -> tuple[int, int]:
-    """(bits, how many) of a match of ``length`` at distance 1, first bit lowest."""
+    """Return (bits, how many) of a match of ``length`` at distance 1, first bit lowest."""
     index = max(i for i, (first, _) in enumerate(_LENGTHS) if first <= length)
     first, extra = _LENGTHS[index]
     symbol = 257 + index
@@ -60,7 +60,7 @@ _MATCHES = {length: _match(length) for length in range(3, _MAX_RUN + 1)}
 
 
 def run_bits(run: int) -> int:
-    """Bits that a run costs."""
+    """Return the bits that a run costs."""
     whole, _ = divmod(run, _MAX_RUN)
     whole = max(0, whole - 1)  # the tail may share with one whole match
     tail = run - whole * _MAX_RUN
@@ -107,7 +107,7 @@ def _deflate(pieces: Sequence[Piece]) -> bytes:
 
 
 def _codes(pieces: Sequence[Piece]) -> Iterator[tuple[int, int]]:
-    """(bits, how many) of each text and match, first bit lowest."""
+    """Yield (bits, how many) of each text and match, first bit lowest."""
     for piece in pieces:
         yield int.from_bytes(piece.text.translate(_LITERAL), "little"), 8 * len(piece.text)
         yield from (_MATCHES[length] for length in _run_codes(piece.run))

@@ -117,7 +117,7 @@ def _in_script(page: Discovery, reference: RowReference) -> bool:
 
 
 def _background_hooks(page: Discovery, row: ResourceRow) -> list[str]:
-    """Classes of the elements that make style rules of this document take effect."""
+    """Return classes of the elements that make style rules of this document take effect."""
     return [
         style_class(ref.row)
         for ref in page.within(row)

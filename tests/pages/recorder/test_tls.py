@@ -170,5 +170,5 @@ def test_a_redirect_over_h2_has_a_body_of_the_size(
     assert exchange.body is not None
     assert len(exchange.body) == exchange.body_size
     assert recording.notes == (
-        f"Body of which only the size was seen, another of that size stands in: {url}.",
+        f"Body of which only the size was seen, replaced by another of that size: {url}.",
     )
