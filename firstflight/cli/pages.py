@@ -29,7 +29,7 @@ _SHORTEST_URL = 40
 
 @click.group()
 def pages() -> None:
-    """Return the recorded pages that experiments load."""
+    """Recorded pages: list, show, record, import, export, build, verify."""
 
 
 @pages.command("list")
@@ -214,7 +214,7 @@ def _count(number: int, one: str, more: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a page is a stranger's text: no control character of it reaches the terminal."""
+    """Return ``text`` without control characters: a page is text of a stranger."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
