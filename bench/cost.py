@@ -30,7 +30,7 @@ STAGES = {
     "imports": "Python and our modules",
     "lab": "topology, link, knobs, calibration",
     "server": "nginx, names, cookies, capture",
-    "driver": "node and its libraries",
+    "driver": "the modules that drive the browser",
 }
 BROWSER = "browser's start, one object, its end"
 PAGES = ("wikipedia", "amazon", "wsj", "nytimes")

@@ -43,7 +43,7 @@ class Work:
 
 def bundle() -> Path:
     """Return the bundle that trials run with, as bootstrap's parts make it."""
-    built = make_bundle(places.cache(), places.built_part("native"), places.built_part("js"))
+    built = make_bundle(places.cache(), places.built_part("native"))
     return built.path
 
 

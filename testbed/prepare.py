@@ -52,7 +52,7 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
     cache = places.cache()
     names = dict.fromkeys(condition.page for condition in experiment.conditions)
     pages = {name: built_page(name, cache) for name in names}
-    bundle = make_bundle(cache, places.built_part("native"), places.built_part("js"))
+    bundle = make_bundle(cache, places.built_part("native"))
     kernel = open_kernel(
         experiment.kernel, experiment.kernel_version, cache, bundle.path, _log.info
     )

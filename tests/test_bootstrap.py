@@ -12,7 +12,7 @@ import pytest
 
 from testbed.base import proc
 from testbed.client import CLIENTS
-from testbed.setup.programs import package_names, programs_of
+from testbed.setup.programs import RECORDING, package_names, programs_of
 from tests.small_machine import ROOT, SmallMachine, make_small_machine
 
 UBUNTU = 'PRETTY_NAME="Ubuntu 24.04.1 LTS"\nID=ubuntu\nVERSION_ID="24.04"\n'
@@ -117,7 +117,7 @@ def test_root_or_sudo_installs_what_is_missing(
 
 def test_bootstrap_knows_every_package_that_is_declared(machine: SmallMachine) -> None:
     """It reads them from the source, before there is anything to import."""
-    programs = programs_of(tuple(CLIENTS))
+    programs = (*programs_of(tuple(CLIENTS)), *RECORDING)
     declared = {word.strip() for program in programs for word in program.packages.split(",")}
     assert machine.shell("list_declared").stdout.splitlines() == sorted(declared)
     asked = machine.shell("read_packages /dev/null; echo ${packages[*]}; echo ${least[nodejs]}")

@@ -5,6 +5,7 @@ Every child leads its own process group and is ended by terminate, kill, wait, i
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
@@ -105,6 +106,82 @@ def started(
         stop(child)
 
 
+class Child:
+    """A process started by ``spawned``, with as much of ``subprocess.Popen`` as is needed."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit status (negative: by a signal); ``None`` while the process runs."""
+        if self.returncode is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Wait for the process to end and return its exit status.
+
+        ``None``: it still runs after ``timeout`` seconds.
+        """
+        if self.poll() is None and timeout is not None:
+            descriptor = os.pidfd_open(self.pid)
+            try:
+                if not select.select([descriptor], [], [], timeout)[0]:
+                    return None
+            finally:
+                os.close(descriptor)
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+
+@contextmanager
+def spawned(
+    argv: Sequence[str], *, env: Mapping[str, str], descriptors: Mapping[int, int]
+) -> Iterator[Child]:
+    """Start ``argv`` in its own process group with descriptors of our choice; its undo ends it.
+
+    ``started`` cannot say under which number a child finds a descriptor without running Python
+    between fork and exec; posix_spawn(3) can, and copies no page tables of this process.
+
+    Args:
+        argv: the command, looked up on the PATH.
+        env: its environment.
+        descriptors: number in the child -> descriptor here.
+
+    Raises:
+        MissingError: the program does not exist, or may not be run.
+    """
+    copies: dict[int, int] = {}
+    try:
+        # Clear of the numbers that they are to have, so that none covers another.
+        free = max(descriptors) + 1
+        for number, descriptor in descriptors.items():
+            copies[number] = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, free)
+        actions = [(os.POSIX_SPAWN_DUP2, copy, number) for number, copy in copies.items()]
+        # What Python ignores; see restore_signals of subprocess.Popen.
+        usual = [signal.SIGPIPE, signal.SIGXFSZ]
+        pid = os.posix_spawnp(
+            argv[0], list(argv), dict(env), file_actions=actions, setsid=True, setsigdef=usual
+        )
+    except (FileNotFoundError, PermissionError) as error:
+        raise MissingError(
+            f"cannot start `{argv[0]}`: {error.strerror}; "
+            "run ./run.sh doctor to see what is missing"
+        ) from None
+    finally:
+        for copy in copies.values():
+            os.close(copy)
+    child = Child(pid)
+    try:
+        yield child
+    finally:
+        stop(child)
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessExit:
     """End of a process: its exit status (negative: by a signal) and its tree's CPU seconds."""
@@ -134,7 +211,7 @@ def wait(
     return ProcessExit(child.returncode, usage.ru_utime + usage.ru_stime)
 
 
-def stop(child: Process) -> None:
+def stop(child: Process | Child) -> None:
     """Terminate, then kill, then wait for the child's whole process group."""
     if child.poll() is None:
         _signal_group(child, signal.SIGTERM)
@@ -142,11 +219,13 @@ def stop(child: Process) -> None:
             child.wait(TERM_GRACE_S)
     _signal_group(child, signal.SIGKILL)
     child.wait()
+    if isinstance(child, Child):
+        return
     for stream in (child.stdin, child.stdout, child.stderr):
         if stream is not None:
             stream.close()
 
 
-def _signal_group(child: Process, number: signal.Signals) -> None:
+def _signal_group(child: Process | Child, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, number)

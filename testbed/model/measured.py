@@ -127,10 +127,21 @@ class PageLoad:
     """Whether the page's scripts had pinned clocks and random numbers."""
     browser: dict[str, float] = field(default_factory=dict)
     """What the load cost a browser, in seconds, by name
-    ([what each is](decisions/client-chromium-driver.md)); empty for other clients."""
+    ([what each is](decisions/client-chromium-costs.md)); empty for other clients."""
     altered: tuple[str, ...] = ()
     """URLs of bodies that arrived with another length or digest than recorded, of clients that
     can tell."""
+    ttfb_ms: float | None = None
+    """Time to the first byte of the page. This and what follows is what a visitor sees: in ms
+    from the start of the load, of a browser only, and absent in older records."""
+    fp_ms: float | None = None
+    """First paint; absent where the page paints nothing."""
+    fcp_ms: float | None = None
+    """First contentful paint: text or a picture."""
+    lcp_ms: float | None = None
+    """Largest contentful paint until the load owed nothing more."""
+    cls: float | None = None
+    """Cumulative layout shift, without a unit: 0 when nothing moved."""
 
 
 @dataclass(frozen=True, slots=True)

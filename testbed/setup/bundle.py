@@ -20,8 +20,10 @@ from testbed.base.checksums import damaged_files, file_sha256, write_checksums
 from testbed.base.errors import MissingError
 
 _log = log.logger(__name__)
-# What runs in a guest or an enclosure; the bundle has what they import, and nothing else of ours.
+# What runs in a guest or an enclosure; the bundle has what they import, and nothing else of ours,
+# but for what they read.
 PROGRAMS = ("testbed.guest", "testbed.hosted", "testbed.client.walk.main")
+DATA = ("client/chromium/pinned.js",)
 _BESIDE = (".new-", ".old-")
 FONTS_CONF = """\
 <?xml version="1.0"?>
@@ -41,7 +43,7 @@ class Bundle:
     digest: str
 
 
-def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
+def make_bundle(cache: Path, native: Path) -> Bundle:
     """Assemble the bundle in ``cache/bundles``, or find the one that has the same content.
 
     One whose files are no longer those that were put there is assembled again.
@@ -49,12 +51,11 @@ def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
     Args:
         cache: the cache folder.
         native: folder with the compiled programs of ``testbed/native``.
-        js: folder with the bundled browser driver.
 
     Raises:
         MissingError: a part has not been built.
     """
-    contents = _contents(native, js)
+    contents = _contents(native)
     missing = [str(path) for path in contents.values() if not path.is_file()]
     if missing:
         raise MissingError(f"not built yet: {', '.join(missing)}; run ./run.sh or make setup")
@@ -85,14 +86,14 @@ def make_bundle(cache: Path, native: Path, js: Path) -> Bundle:
     return Bundle(folder, digest)
 
 
-def _contents(native: Path, js: Path) -> dict[str, Path]:
+def _contents(native: Path) -> dict[str, Path]:
     """Return the files of the bundle by their names in it."""
     files = {"guest.py": sources.PACKAGE / "guest.py"}
-    for file in sources.imported_sources(*PROGRAMS):
+    data = (sources.PACKAGE / name for name in DATA)
+    for file in (*sources.imported_sources(*PROGRAMS), *data):
         files[f"testbed/{file.relative_to(sources.PACKAGE)}"] = file
     for name in ("init", "link", "start", "tfo.so"):
         files[f"native/{name}"] = native / name
-    files["js/load.cjs"] = js / "dist" / "load.cjs"
     return files
 
 

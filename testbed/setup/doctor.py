@@ -28,7 +28,7 @@ from testbed.kernel.jail import (
 from testbed.kernel.pin import DEFAULT_VERSION, pins, read_pin
 from testbed.kernel.virtual import boot_problem
 from testbed.setup.bundle import make_bundle
-from testbed.setup.programs import package_names, programs_of
+from testbed.setup.programs import RECORDING, package_names, programs_of
 
 HARNESS_TOOLS = {
     "bwrap": "bubblewrap",
@@ -42,8 +42,9 @@ HARNESS_TOOLS = {
 
 
 def read_tools() -> dict[str, str]:
-    """Return all programs that a run takes, and the Debian package of each."""
-    declared = {program.name: package_names(program)[0] for program in programs_of(tuple(CLIENTS))}
+    """Return all programs that runs and recordings take, and the Debian package of each."""
+    programs = (*programs_of(tuple(CLIENTS)), *RECORDING)
+    declared = {program.name: package_names(program)[0] for program in programs}
     return dict(sorted((HARNESS_TOOLS | declared).items()))
 
 
@@ -213,8 +214,8 @@ def _host_kernel() -> Iterator[MachineCheck]:
     name = f"host kernel {os.uname().release}"
     try:
         require_privileges(os.geteuid(), Path("/proc/self/status").read_text())
-        native, js = places.built_part("native"), places.built_part("js")
-        found = probe_host(make_bundle(places.cache(), native, js).path)
+        bundle = make_bundle(places.cache(), places.built_part("native"))
+        found = probe_host(bundle.path)
         if "problem" in found:
             raise MissingError(found["problem"])
     except (TestbedError, OSError) as error:

@@ -167,19 +167,10 @@ def serve_tls(
 
 @pytest.fixture(scope="session")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle with the shim compiled from its source and the driver as it was built.
-
-    FIRSTFLIGHT_JS names the folder in which ``npm ci && npm run build`` ran; without it the
-    driver is built in the source folder's ``dist/``.
-    """
+    """A bundle with the shim compiled from its source."""
     folder = tmp_path_factory.mktemp("bundle")
     (folder / "native").mkdir()
     compile_shim(folder / "native" / "tfo.so")
-    built = os.environ.get("FIRSTFLIGHT_JS", str(SOURCES / "client" / "chromium"))
-    driver = Path(built) / "dist" / "load.cjs"
-    assert driver.exists(), f"{driver} is not built: run npm ci && npm run build"
-    (folder / "js").mkdir()
-    shutil.copy(driver, folder / "js")
     return folder
 
 

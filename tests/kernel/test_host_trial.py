@@ -49,11 +49,11 @@ def trial(client: str) -> Trial:
 def kernel(tmp_path_factory: pytest.TempPathFactory) -> HostKernel:
     """This machine's kernel."""
     try:
-        native, js = built_part("native"), built_part("js")
+        native = built_part("native")
     except MissingError as error:
         pytest.skip(str(error))
     cache = tmp_path_factory.mktemp("cache")
-    return open_host(os.uname().release, make_bundle(cache, native, js).path)
+    return open_host(os.uname().release, make_bundle(cache, native).path)
 
 
 @pytest.fixture(scope="module")

@@ -20,15 +20,13 @@ class Parts:
     """Built parts as bootstrap leaves them."""
 
     def __init__(self, folder: Path) -> None:
-        self.cache, self.native, self.js = (folder / n for n in ("cache", "native", "js"))
-        (self.js / "dist").mkdir(parents=True)
-        self.native.mkdir()
-        programs = (self.native / name for name in ("init", "link", "start", "tfo.so"))
-        for path in (*programs, self.js / "dist" / "load.cjs"):
-            path.write_text(path.name)
+        self.cache, self.native = folder / "cache", folder / "native"
+        self.native.mkdir(parents=True)
+        for name in ("init", "link", "start", "tfo.so"):
+            (self.native / name).write_text(name)
 
     def make(self) -> Bundle:
-        return make_bundle(self.cache, self.native, self.js)
+        return make_bundle(self.cache, self.native)
 
 
 @pytest.fixture
@@ -46,7 +44,7 @@ def test_what_is_in_it(parts: Parts) -> None:
             "native/link",
             "native/start",
             "native/tfo.so",
-            "js/load.cjs",
+            "testbed/client/chromium/pinned.js",
             "etc/fonts/fonts.conf",
         ),
         *("testbed/trial.py", "testbed/lab/link/tap.py", "testbed/server/nginx.py"),
@@ -94,7 +92,7 @@ def test_the_same_content_is_found_again(parts: Parts) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["native/init", "testbed/trial.py", "js/load.cjs", "SHA256SUMS"])
+@pytest.mark.parametrize("name", ["native/init", "testbed/trial.py", "SHA256SUMS"])
 def test_a_damaged_file_heals_itself(
     parts: Parts, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -121,9 +119,7 @@ def test_two_machines_make_the_same(parts: Parts, tmp_path: Path) -> None:
     assert parts.make().digest == Parts(other).make().digest
 
 
-@pytest.mark.parametrize(
-    "part", ["native/init", "native/link", "native/start", "native/tfo.so", "js/dist/load.cjs"]
-)
+@pytest.mark.parametrize("part", ["native/init", "native/link", "native/start", "native/tfo.so"])
 def test_every_part_decides_the_name(parts: Parts, tmp_path: Path, part: str) -> None:
     first = parts.make()
     (tmp_path / part).write_text("changed")
@@ -138,7 +134,8 @@ def test_a_module_decides_the_name(
 ) -> None:
     first = parts.make()
     package = tmp_path / "testbed"
-    for source in sources.imported_sources(*bundles.PROGRAMS):
+    data = (sources.PACKAGE / name for name in bundles.DATA)
+    for source in (*sources.imported_sources(*bundles.PROGRAMS), *data):
         target = package / source.relative_to(sources.PACKAGE)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(source.read_bytes())
@@ -150,11 +147,11 @@ def test_a_module_decides_the_name(
 
 
 def test_every_missing_part_is_named(parts: Parts, tmp_path: Path) -> None:
-    for part in ("native/init", "js/dist/load.cjs"):
+    for part in ("native/init", "native/link"):
         (tmp_path / part).unlink()
     with pytest.raises(MissingError) as caught:
         parts.make()
-    for words in ("native/init", "js/dist/load.cjs", "./run.sh"):
+    for words in ("native/init", "native/link", "./run.sh"):
         assert words in str(caught.value)
     assert "tfo.so" not in str(caught.value)
     assert not parts.cache.exists()

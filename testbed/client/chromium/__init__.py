@@ -1,6 +1,6 @@
-"""The Chromium client: headless Chromium driven by Puppeteer over a pipe, one load per process.
+"""The Chromium client: headless Chromium, driven over its DevTools pipe by this very process.
 
-``driver/`` is the other half, in JavaScript; built, it is one file, ``bundle/js/load.cjs``.
+Only the browser is started below the order's prefix, for one load and with a fresh profile.
 headless-shell reads no managed policies and has no loading predictor, so nothing preconnects for
 it but what a page itself asks for.  For the same reason nothing lowers its TLS version: its
 ClientHello offers TLS 1.3 with a post-quantum key (1.7 to 1.9 KB) whatever ``tls_version`` says,
@@ -9,11 +9,8 @@ and a server that has TLS 1.2 only gets that.
 
 from __future__ import annotations
 
-import json
 import os
-import time
 from pathlib import Path
-from typing import Any
 
 from testbed.base.errors import MissingError
 from testbed.client.alpn import require_protocols
@@ -21,27 +18,29 @@ from testbed.client.chromium.browser import (
     KNOWN_PATHS,
     filters_calls,
     find_browser,
-    find_node,
     sandbox_obstacle,
 )
+from testbed.client.chromium.cost import Stopwatch
+from testbed.client.chromium.flags import FIRST_PAGE, browser_arguments
+from testbed.client.chromium.har import write_har
+from testbed.client.chromium.launch import PIPE, running
+from testbed.client.chromium.traffic import Request
+from testbed.client.chromium.visit import Errand, Visit, read_version, visit
 from testbed.client.coverage import compare, list_due
 from testbed.client.interface import (
     LoadError,
     LoadOrder,
-    LoadTimeoutError,
     client_environment,
     read_authority,
 )
-from testbed.client.process import run_logged
 from testbed.client.program import LIBRARIES, Program
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
-DRIVER = Path("js") / "load.cjs"
 SHIM = Path("native") / "tfo.so"
+PINNED = Path(__file__).with_name("pinned.js")
 HEADLESS_SHELL = "headless-shell"
-TIMED_OUT = 3  # the driver's exit status
 FONTS = "/usr/share/fonts/truetype/dejavu"  # as the bundle's fonts.conf says
-START_GRACE_S = 60.0  # for starting and closing the browser, beyond the load itself
+LOG = "client.log"
 
 
 class Chromium:
@@ -61,8 +60,6 @@ class Chromium:
                 f"{FONTS}/*",
             ),
         ),
-        # It runs Puppeteer, which drives the browser, and npm installs that from its lock file.
-        Program("node", packages="nodejs >= 18, npm"),
     )
 
     def __init__(self, executable: Path | None = None, sandbox: bool | None = None) -> None:
@@ -77,101 +74,103 @@ class Chromium:
 
     def load(self, order: LoadOrder) -> PageLoad:
         """Load the page; see ``Client.load``."""
-        request, result = order.scratch / "order.json", order.scratch / "load.json"
-        request.write_text(json.dumps(self._describe(order, result)), "utf-8")
-        log = order.out / "client.log"
-        # In virtual time a clock read would move the result, and a start takes no time.
-        started_ns = time.monotonic_ns() if order.wait_until_ns is None else None
-        status = run_logged(
-            (*order.prefix, str(find_node()), str(_part(order, DRIVER)), str(request)),
-            log=log,
-            env=client_environment(order),
-            cwd=order.scratch,
-            timeout_s=order.timeout_s + START_GRACE_S,
-            good=(0, TIMED_OUT),
+        executable = find_browser() if self._executable is None else self._executable
+        argv = (*order.prefix, str(executable), *self._arguments(order))
+        errand = Errand(
+            url=order.archive.root_url,
+            due=list_due(order.archive),
+            timeout_s=order.timeout_s,
+            pinned=PINNED.read_text("utf-8") if order.pinned else None,
+            full_browser=HEADLESS_SHELL not in executable.name,
+            wait_until_ns=order.wait_until_ns,
         )
-        if status == TIMED_OUT:
-            raise LoadTimeoutError(
-                f"chromium: {order.archive.root_url} had no load event in {order.timeout_s:g} s; "
-                f"see {log.name}"
-            )
-        seen = json.loads(result.read_text("utf-8"))
-        if started_ns is not None:
-            seen["cost"]["wall_s"] = (time.monotonic_ns() - started_ns) / 1e9
-        return read_load(seen, order)
+        stopwatch = Stopwatch(real_time=order.wait_until_ns is None)
+        with running(argv, self._environment(order), order.out / LOG) as browser:
+            version = read_version(browser.devtools, errand)
+            stopwatch.split("launch_s")
+            seen = visit(browser.devtools, errand, browser.proc)
+            stopwatch.split()
+            browser.close()
+            stopwatch.split("close_s")
+        write_har(
+            order.out / HAR_FILE,
+            seen.events,
+            seen.requests,
+            browser=version,
+            page_url=errand.url,
+            plt_ms=seen.plt_ms,
+            start_s=seen.start_s,
+        )
+        load = read_load(seen, version, order)
+        load.browser.update(stopwatch.read())
+        return load
 
-    def _describe(self, order: LoadOrder, result: Path) -> dict[str, Any]:
+    def _arguments(self, order: LoadOrder) -> list[str]:
         profile = order.scratch / "profile"
         profile.mkdir()
         profile.chmod(0o777)  # the browser may be another user than this one
         user = os.geteuid() if order.user is None else order.user
-        sandbox = sandbox_obstacle(user) is None if self._sandbox is None else self._sandbox
+        return [
+            *browser_arguments(
+                profile,
+                sandbox=sandbox_obstacle(user) is None if self._sandbox is None else self._sandbox,
+                filter_calls=filters_calls(),
+                authority=read_authority(order),
+                in_memory=True,
+            ),
+            PIPE,
+            FIRST_PAGE,
+        ]
+
+    def _environment(self, order: LoadOrder) -> dict[str, str]:
         nowhere = f"unix:path={order.scratch / 'no-bus'}"
-        environment = client_environment(order) | {
+        return client_environment(order) | {
             "LD_PRELOAD": str(_part(order, SHIM)),
             # The browser asks the desktop's services; what it finds must not depend on the machine.
             "DBUS_SESSION_BUS_ADDRESS": nowhere,
             "DBUS_SYSTEM_BUS_ADDRESS": nowhere,
         }
-        executable = find_browser() if self._executable is None else self._executable
-        wait_ms = None if order.wait_until_ns is None else order.wait_until_ns / 1e6
-        return {
-            "url": order.archive.root_url,
-            "executable": str(executable),
-            "full_browser": HEADLESS_SHELL not in executable.name,
-            "profile": str(profile),
-            "environment": environment,
-            "sandbox": sandbox,
-            "filter_calls": filters_calls(),
-            "authority": read_authority(order),
-            "pinned": order.pinned,
-            "due": list_due(order.archive),
-            "timeout_ms": order.timeout_s * 1000.0,
-            "wait_until_ms": wait_ms,
-            "result": str(result),
-            "har": str(order.out / HAR_FILE),
-        }
 
 
-def read_load(seen: dict[str, Any], order: LoadOrder) -> PageLoad:
-    """The driver's result as the model has it.
+def read_load(seen: Visit, version: str, order: LoadOrder) -> PageLoad:
+    """Return what was seen of a visit as the model has it.
 
     Raises:
         LoadError: the load event came, but there is no request in the result, or an origin spoke
             another protocol than asked for.
     """
-    plt_ms = float(seen["timing"]["plt_ms"])
-    requests = tuple(_read_request(item, plt_ms) for item in seen["requests"])
+    requests = tuple(_read_request(item, seen) for item in seen.requests)
     if not requests:
         raise LoadError("chromium: the browser reported no request at all")
-    require_protocols(order, ((item["url"], item["protocol"]) for item in seen["requests"]))
+    require_protocols(order, ((item.url, item.protocol) for item in seen.requests))
     coverage = compare(order.archive, requests)
     return PageLoad(
         client=Chromium.name,
-        client_version=seen["browser"],
-        plt_ms=plt_ms,
+        client_version=version,
+        plt_ms=seen.plt_ms,
         requests=requests,
         missing=coverage.missing,
         extra=coverage.extra,
         failed=coverage.failed,
-        pinned=seen["pinned"],
-        browser={name: float(value) for name, value in seen["cost"].items()},
+        pinned=order.pinned,
+        browser=seen.cost,
+        **seen.milestones,
     )
 
 
-def _read_request(item: dict[str, Any], plt_ms: float) -> RequestTiming:
+def _read_request(item: Request, seen: Visit) -> RequestTiming:
     # A request that had not ended when the load event had is counted as failed by its status 0.
-    ended = item["end_ms"] is not None
+    ended = item.end_s is not None
     return RequestTiming(
-        url=item["url"],
-        status=item["status"] if ended else 0,
-        start_ms=item["start_ms"],
-        end_ms=item["end_ms"] if ended else plt_ms,
-        transfer_bytes=item["transfer_bytes"],
-        connection=item["connection"],
-        initiator=item["initiator"],
-        dns_ms=item["dns_ms"],
-        connect_ms=item["connect_ms"],
+        url=item.url,
+        status=item.status if ended else 0,
+        start_ms=1000 * (item.start_s - seen.start_s),
+        end_ms=seen.plt_ms if item.end_s is None else 1000 * (item.end_s - seen.start_s),
+        transfer_bytes=item.transfer_bytes,
+        connection=item.connection,
+        initiator=item.initiator,
+        dns_ms=item.dns_ms,
+        connect_ms=item.connect_ms,
     )
 
 

@@ -1,4 +1,4 @@
-"""Where the browser and node are, and whether the browser can have its own sandbox here."""
+"""Where the browser is, and whether the browser can have its own sandbox here."""
 
 from __future__ import annotations
 
@@ -47,18 +47,6 @@ def find_browser() -> Path:
         "no headless Chromium: install chromium-headless-shell (Debian), or let "
         f"{BROWSER_VARIABLE} name a chrome-headless-shell"
     )
-
-
-def find_node() -> Path:
-    """The node program.
-
-    Raises:
-        MissingError: it is not installed.
-    """
-    found = shutil.which("node")
-    if found is None:
-        raise MissingError("no node on PATH: install nodejs (18 or later)")
-    return Path(found)
 
 
 def filters_calls(cpuinfo: Path = CPUINFO) -> bool:

@@ -19,12 +19,9 @@ from testbed.base import log as messages
 from testbed.base import places, proc
 from testbed.base.errors import ConfigurationError, MissingError
 from testbed.base.units import format_bytes
-from testbed.client.chromium.browser import (
-    filters_calls,
-    find_browser,
-    find_node,
-    sandbox_obstacle,
-)
+from testbed.client.chromium import PINNED
+from testbed.client.chromium.browser import filters_calls, find_browser, sandbox_obstacle
+from testbed.client.chromium.flags import FIRST_PAGE, browser_arguments
 from testbed.client.process import read_tail
 from testbed.pages.exchange import Recording
 from testbed.pages.recorder import confinement
@@ -89,7 +86,7 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
         if not os.access(part, os.R_OK):
             raise MissingError(f"{part} is missing: it has not been built; run ./run.sh")
     reach = confinement.find_reach(order)
-    browser, node = find_browser(), find_node()
+    browser, node = find_browser(), _find_node()
     scratch = choose_scratch(scratch)
     account = choose_account(scratch / "any", browser, node)
     if account.remark:
@@ -112,7 +109,7 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
     return assemble(order, seen, log, refused, datetime.now(UTC).date())
 
 
-def browser_arguments(order: RecordOrder, rules: Sequence[str], netlog: Path) -> list[str]:
+def recording_arguments(order: RecordOrder, rules: Sequence[str], netlog: Path) -> list[str]:
     """Return the arguments that replays do not have; ``rules`` are for the browser's resolver."""
     given = [f"--log-net-log={netlog}", "--net-log-capture-mode=Everything"]
     # A page's own datagrams would tell addresses of this machine (WebRTC).
@@ -124,6 +121,13 @@ def browser_arguments(order: RecordOrder, rules: Sequence[str], netlog: Path) ->
     if order.user_agent is not None:
         given.append(f"--user-agent={order.user_agent}")
     return given
+
+
+def _find_node() -> Path:
+    found = shutil.which("node")
+    if found is None:
+        raise MissingError("no node on PATH, which recording takes: install nodejs (18 or later)")
+    return Path(found)
 
 
 def _read_authority(order: RecordOrder) -> str | None:
@@ -147,22 +151,25 @@ def _write_order(
     value: dict[str, Any] = {
         "url": order.url,
         "executable": str(browser),
-        "profile": str(folder / "profile"),
         "environment": _environment(folder)
         | {"DBUS_SESSION_BUS_ADDRESS": nowhere, "DBUS_SYSTEM_BUS_ADDRESS": nowhere}
         | {"LD_PRELOAD": str(folder / confinement.LIBRARY), "GUARD_LOG": str(folder / GUARD_LOG)}
         | {"GUARD_ALLOW": ",".join(reach.ends)},
         "guard_log": str(folder / GUARD_LOG),
-        "sandbox": sandbox_obstacle(account.user) is None,
-        "filter_calls": filters_calls(),
-        "authority": _read_authority(order),
-        "arguments": browser_arguments(
-            order, (*order.resolver_rules, *reach.rules), folder / "net.json"
-        ),
+        "arguments": [
+            *browser_arguments(
+                folder / "profile",
+                sandbox=sandbox_obstacle(account.user) is None,
+                filter_calls=filters_calls(),
+                authority=_read_authority(order),
+            ),
+            *recording_arguments(order, (*order.resolver_rules, *reach.rules), folder / "net.json"),
+            FIRST_PAGE,
+        ],
         "timeout_ms": order.timeout_s * 1000,
         "wait_ms": order.wait_s * 1000,
         "scroll": order.scroll,
-        "pinned": order.pinned,
+        "pinned": PINNED.read_text("utf-8") if order.pinned else None,
         "netlog": str(folder / "net.json"),
         "mark": mark,
         "result": str(folder / "seen.json"),

@@ -2,10 +2,10 @@
  * Loads one page in a fresh headless Chromium, waits until it is quiet, and writes what the
  * browser's protocol told about its requests; the browser writes its network log meanwhile.
  *
- * Usage: node record.cjs ORDER.json DESCRIPTOR, where ORDER holds: url, executable, profile,
- * environment, sandbox, filter_calls, authority, arguments, timeout_ms, wait_ms, scroll, pinned,
- * netlog (the file), mark (a word that no page knows), guard_log, result; and DESCRIPTOR is open
- * for writing and gets lines of JSON about the progress.
+ * Usage: node record.cjs ORDER.json DESCRIPTOR, where ORDER holds: url, executable, arguments,
+ * environment, timeout_ms, wait_ms, scroll, pinned (a script, or null), netlog (the file), mark (a
+ * word that no page knows), guard_log, result; and DESCRIPTOR is open for writing and gets lines of
+ * JSON about the progress.
  */
 
 import {
@@ -21,7 +21,6 @@ import {
 
 import { launch } from 'puppeteer-core';
 
-import { browserArguments } from './flags.mjs';
 import {
   answerDialogs,
   evaluate,
@@ -32,7 +31,6 @@ import {
   within,
 } from './navigation.mjs';
 import { BUFFERS, Observation } from './observation.mjs';
-import { PINNED_MS, pinScript } from './pinned.mjs';
 import { Traffic } from './quiet.mjs';
 import { scrollToEnd } from './scroll.mjs';
 
@@ -87,10 +85,10 @@ class Recorder {
   }
 
   #pin(session, kind) {
-    if (!this.#order.pinned) {
+    const source = this.#order.pinned;
+    if (source === null) {
       return [];
     }
-    const source = pinScript(PINNED_MS);
     return kind === 'page' || kind === 'iframe'
       ? [session.send('Page.addScriptToEvaluateOnNewDocument', { source })]
       : [session.send('Runtime.evaluate', { expression: source })];
@@ -236,12 +234,10 @@ async function end(browser) {
 
 async function main() {
   const order = JSON.parse(readFileSync(process.argv[2], 'utf8'));
-  const given = browserArguments(order);
   const browser = await launch({
     executablePath: order.executable,
     ignoreDefaultArgs: true,
-    // The last one is the page to begin with.
-    args: [...given.slice(0, -1), ...order.arguments, ...given.slice(-1)],
+    args: order.arguments,
     env: order.environment,
     pipe: true,
     defaultViewport: null,

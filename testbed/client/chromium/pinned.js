@@ -1,28 +1,15 @@
 /**
  * Pinned randomness: a script that gives a page's scripts the same times and random numbers in
- * every load, whatever the link.
+ * every load, whatever the link.  It runs in every document and dedicated worker before anything
+ * else; recordings and replays inject the same file.
  *
- * docs/decisions/client-pinned-scripts.md says why values belong to places in the code.
- */
-
-/** 2026-01-01 00:00 UTC: recording and replay must agree on the time, so it is one for all. */
-export const PINNED_MS = 1767225600000;
-
-/**
  * The n-th reading at one place in the code, of one document, is the same in every load; another
  * place has a sequence of its own, so that it does not matter which script comes first.
+ * docs/decisions/client-pinned-scripts.md says why.
  *
  * `performance.timing` and the performance entries stay what they are.
- *
- * @param {number} seedMs the first time that a script reads, in ms since 1970
- * @returns {string} source for Page.addScriptToEvaluateOnNewDocument, or a worker
  */
-export function pinScript(seedMs) {
-  return `(${pin})(${seedMs})`;
-}
-
-// Runs in the page: it can use nothing of this file but itself.
-function pin(seedMs) {
+(function pin(seedMs) {
   const FRAMES = 8; // callers that make a place: libraries wrap clocks
   const FAST_STEPS = 10;
   const {
@@ -135,4 +122,4 @@ function pin(seedMs) {
   replace(Performance?.prototype, 'now', function now() {
     return elapsed(visit('stopwatch', now).count);
   });
-}
+})(1767225600000); // 2026-01-01 00:00 UTC: the first time that a script reads, of all pages

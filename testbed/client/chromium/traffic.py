@@ -1,0 +1,214 @@
+"""The requests of one load, as the browser's Network events say them.
+
+Source: Chrome DevTools Protocol, domain Network.  An event's timestamp is the browser's monotonic
+clock in seconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from testbed.client.chromium.devtools import Event
+from testbed.client.coverage import without_fragment
+
+EVENTS = (
+    "Network.requestWillBeSent",
+    "Network.requestWillBeSentExtraInfo",
+    "Network.requestServedFromCache",
+    "Network.responseReceived",
+    "Network.responseReceivedExtraInfo",
+    "Network.dataReceived",
+    "Network.loadingFinished",
+    "Network.loadingFailed",
+    "Network.resourceChangedPriority",
+    "Page.domContentEventFired",
+    "Page.loadEventFired",
+)
+"""The events of which requests and HAR are made."""
+
+OK = 200
+BODILESS = (204, 205, 304)
+"""Statuses whose responses have no body; see https://fetch.spec.whatwg.org/#statuses."""
+ENDLESS = ("EventSource", "WebSocket", "Ping")
+"""Types of requests that are answered for as long as the page lives."""
+WEB = ("http:", "https:")
+
+
+class Request:
+    """One request that went out, a redirected one too; moments in the browser's seconds.
+
+    ``last_s`` is when something last arrived.  ``blocked``: by us, so that nothing left.
+    """
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        self.url: str = params["request"]["url"]
+        self.method: str = params["request"]["method"]
+        self.initiator = _describe(params["initiator"])
+        self.start_s: float = params["timestamp"]
+        self.end_s: float | None = None
+        self.last_s: float | None = None
+        self.status = 0
+        self.transfer_bytes: int | None = None
+        self.protocol: str | None = None
+        self.connection: str | None = None
+        self.dns_ms: float | None = None
+        self.connect_ms: float | None = None
+        self.error: str | None = None
+        self.cached = False
+        self.blocked = False
+
+    def respond(self, response: dict[str, Any]) -> None:
+        """Take over what a response says."""
+        self.status = response["status"]
+        self.protocol = response.get("protocol")
+        connection = response.get("connectionId")
+        self.connection = str(connection) if connection else None
+        timing = response.get("timing") or {}
+        self.dns_ms = _lasted(timing, "dns")
+        self.connect_ms = _lasted(timing, "connect")
+
+
+class Traffic:
+    """All requests of a load so far, from the events of any number of sessions.
+
+    What the browser's caches or a service worker answered did not go out: what the worker itself
+    asked the network for is in the events of its own session.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._requests: list[Request] = []
+        self._current: dict[str, Request] = {}
+        self._unanswered: set[str] = set()
+        self._connections: dict[int, int] = {}
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take over events in their order; connections are numbered anew, by first use, from 1."""
+        for event in events:
+            self.events.append(event)
+            params = event["params"]
+            method: str = event["method"]
+            self._renumber(params)
+            number: str = params.get("requestId", "")
+            if method == "Network.requestWillBeSent":
+                self._begin(number, params)
+            elif method in ("Network.responseReceived", *ENDS):
+                self._unanswered.discard(number)
+            request = self._current.get(number)
+            if request is not None:
+                _advance(request, method, params)
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether each request has at least the head of an answer, but those without an end.
+
+        One whose body does not come is not waited for: a script that never reads a body keeps its
+        request open for ever.
+        """
+        return not self._unanswered
+
+    def requests(self) -> list[Request]:
+        """Return the requests that went out, in the order in which they did."""
+        return [one for one in self._requests if not (one.cached or one.blocked)]
+
+    def is_settled(self, loaded_s: float, due: Iterable[str]) -> bool:
+        """Say whether all that is due, and all that began before the load event, has ended.
+
+        Requests that hold no load event back, such as those of fetch(), were recorded too, and may
+        begin or end later than in the recording.
+
+        Args:
+            loaded_s: when the load event ended, by the browser's clock.
+            due: URLs that the load is to ask for, each as often as recorded.
+        """
+        owed = Counter(due)
+        for request in self._requests:
+            if request.cached:
+                continue
+            asked = without_fragment(request.url)
+            if request.end_s is None and (request.start_s <= loaded_s or owed[asked] > 0):
+                return False
+            owed[asked] -= 1
+        return all(count <= 0 for count in owed.values())
+
+    def end_unread(self) -> None:
+        """End what was answered and then silent: a body that no script reads gets no end."""
+        for request in self._requests:
+            if request.end_s is None and request.status != 0:
+                request.end_s = request.last_s
+
+    def _begin(self, number: str, params: dict[str, Any]) -> None:
+        before = self._current.get(number)
+        redirect = params.get("redirectResponse")
+        if redirect and before:
+            before.respond(redirect)
+            before.end_s = params["timestamp"]
+            before.transfer_bytes = redirect.get("encodedDataLength")
+        if is_web(params["request"]["url"]):
+            request = self._current[number] = Request(params)
+            self._requests.append(request)
+            if params.get("type") not in ENDLESS:
+                self._unanswered.add(number)
+
+    def _renumber(self, params: dict[str, Any]) -> None:
+        """Number connections by first use: the browser counts those of all that it does."""
+        for response in (params.get("redirectResponse"), params.get("response")):
+            # 0 stands for no connection.
+            if response and response.get("connectionId"):
+                known = self._connections
+                response["connectionId"] = known.setdefault(
+                    response["connectionId"], len(known) + 1
+                )
+
+
+ENDS = ("Network.loadingFinished", "Network.loadingFailed")
+
+
+def is_web(url: str) -> bool:
+    """Say whether a URL leads to a server; data, blobs and the browser's own pages do not."""
+    return url.startswith(WEB)
+
+
+def _advance(request: Request, method: str, params: dict[str, Any]) -> None:
+    if method == "Network.requestServedFromCache":
+        request.cached = True
+    elif method == "Network.responseReceived":
+        response = params["response"]
+        request.respond(response)
+        request.last_s = params["timestamp"]
+        sources = ("fromDiskCache", "fromPrefetchCache", "fromServiceWorker")
+        request.cached = request.cached or any(response.get(source) for source in sources)
+    elif method == "Network.dataReceived":
+        request.last_s = params["timestamp"]
+    elif method == "Network.loadingFinished":
+        request.end_s = params["timestamp"]
+        if request.status:
+            request.transfer_bytes = int(params["encodedDataLength"])
+        else:
+            # Of a service worker's script only the end is told, and only of one that is taken; the
+            # bytes told are those of its head, whatever came of its body.
+            request.status = OK
+    elif method == "Network.loadingFailed":
+        request.end_s = params["timestamp"]
+        request.blocked = params.get("blockedReason") == "inspector"
+        # Scripts let go of the rest of a response that has no rest.
+        if not (params.get("canceled") and request.status in BODILESS):
+            request.error = params["errorText"]
+            request.status = 0
+
+
+def _lasted(timing: dict[str, Any], phase: str) -> float | None:
+    """Return how long a phase took; the browser says -1 for what a request did not wait for."""
+    start: float = timing.get(f"{phase}Start", -1)
+    end: float = timing.get(f"{phase}End", -1)
+    return end - start if 0 <= start <= end else None
+
+
+def _describe(initiator: dict[str, Any]) -> str:
+    url = initiator.get("url")
+    if url is None:
+        frames = initiator.get("stack", {}).get("callFrames")
+        url = frames[0]["url"] if frames else ""
+    return f"{initiator['type']} {url}" if url else str(initiator["type"])

@@ -1,0 +1,313 @@
+"""One visit of a page in a running browser, from an empty page until all that it owes has come."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from testbed.client.chromium.cost import Spent, cost_of, cpu_of, metrics_of, read_queues
+from testbed.client.chromium.devtools import DevTools, Event, LateError
+from testbed.client.chromium.flags import WINDOW
+from testbed.client.chromium.milestones import SCRIPT, Milestones, milestones_of
+from testbed.client.chromium.traffic import Request, Traffic
+from testbed.client.interface import LoadError, LoadTimeoutError
+
+QUIET_S = 1.0
+"""How long a page that owes something may be silent before it is taken as finished."""
+ANSWER_S = 10.0
+"""How long a page that has been loaded may take to answer."""
+ICON = "/favicon.ico"
+
+# Navigation timing in ms since navigationStart.  The load event ends after it is told.
+TIMING = """
+new Promise((resolve) => {
+  const poll = () => {
+    const [entry] = performance.getEntriesByType('navigation');
+    if (entry.loadEventEnd === 0) {
+      setTimeout(poll, 0);
+      return;
+    }
+    resolve({ plt_ms: entry.loadEventEnd, response_start_ms: entry.responseStart });
+  };
+  poll();
+})
+"""
+
+
+class Errand(NamedTuple):  # a dataclass is made at run time: 5 ms of each guest
+    """What a visit is to do.
+
+    Attributes:
+        url: where to.
+        due: URLs that the load is to ask for.
+        timeout_s: how long the load event may take, and the rest of what is due.
+        pinned: script that pins clocks and random numbers; ``None``: they are free.
+        full_browser: whether it is one, rather than headless-shell.
+        wait_until_ns: CLOCK_REALTIME of the navigation; ``None``: at once, in real time.
+    """
+
+    url: str
+    due: Sequence[str]
+    timeout_s: float
+    pinned: str | None = None
+    full_browser: bool = False
+    wait_until_ns: int | None = None
+
+
+class Visit(NamedTuple):
+    """What was seen of a visit; moments in the browser's seconds, ``start_s`` is the navigation's.
+
+    ``requests`` are those that belong to the load, and ``milestones`` fields of a page load.
+    """
+
+    plt_ms: float
+    start_s: float
+    events: list[Event]
+    requests: list[Request]
+    milestones: Milestones
+    cost: dict[str, float]
+
+
+def visit(devtools: DevTools, errand: Errand, proc: Path) -> Visit:
+    """Load the page and see it through.
+
+    Args:
+        devtools: of a browser that has one empty page; it keeps the events of ``traffic``.
+        errand: what to do.
+        proc: the /proc of the browser's process namespace.
+
+    Raises:
+        LoadTimeoutError: there was no load event in time.
+        LoadError: the browser could not go there, or the page crashed.
+        ClosedError: the browser ended.
+    """
+    session = _prepare(devtools, errand)
+    if errand.wait_until_ns is not None:
+        with _behind_the_browser():
+            time.sleep(max(0.0, (errand.wait_until_ns - time.time_ns()) / 1e9))
+            return _load(devtools, session, errand)
+    cpu = cpu_of(_processes(devtools, time.monotonic() + ANSWER_S))
+    return _load(devtools, session, errand, Spent(cpu, read_queues(cpu, proc), proc))
+
+
+@contextmanager
+def _behind_the_browser() -> Iterator[None]:
+    """Let this process run when no other can, as long as the block lasts (sched(7), SCHED_IDLE).
+
+    In virtual time it reads what the browser says at one instant all at once, not message by
+    message, and no time passes meanwhile.
+    """
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def _load(devtools: DevTools, session: str, errand: Errand, before: Spent | None = None) -> Visit:
+    """Go there and see it through; ``before`` is what was spent until now, in real time."""
+    devtools.take()  # those of the empty page
+    deadline = time.monotonic() + errand.timeout_s
+    try:
+        _navigate(devtools, session, errand.url, deadline)
+        # Asked at once, so that what was spent until now is little more than until the load event.
+        timing, metrics = _ask_page(devtools, session, deadline)
+        after = cpu_of(_processes(devtools, deadline))
+    except LateError:
+        raise LoadTimeoutError(
+            f"chromium: {errand.url} had no load event in {errand.timeout_s:g} s; see client.log"
+        ) from None
+    cost = cost_of(metrics, after, before)
+    start_s, plt_ms = metrics["NavigationStart"], float(timing["plt_ms"])
+    traffic = Traffic()
+    if _settle(devtools, traffic, start_s + plt_ms / 1000, errand.due, deadline):
+        traffic.end_unread()
+    milestones = milestones_of(
+        _read_milestones(devtools, session), float(timing["response_start_ms"])
+    )
+    loaded_s = start_s + plt_ms / 1000
+    return Visit(
+        plt_ms=plt_ms,
+        start_s=start_s,
+        events=traffic.events,
+        # What began after the load event and has no end yet is no part of the load.
+        requests=[
+            one for one in traffic.requests() if one.end_s is not None or one.start_s <= loaded_s
+        ],
+        milestones=milestones,
+        cost=cost,
+    )
+
+
+def read_version(devtools: DevTools, errand: Errand) -> str:
+    """Ask for the browser's name and version; the answer comes once it has started.
+
+    Raises:
+        LateError: it has not, after as long as the errand may take.
+        ClosedError: it ended.
+    """
+    deadline = time.monotonic() + errand.timeout_s
+    product: str = devtools.ask(deadline, ("Browser.getVersion", None))[0]["product"]
+    return product
+
+
+def _prepare(devtools: DevTools, errand: Errand) -> str:
+    """Attach to the browser's empty page and ready it; returns the session."""
+    deadline = time.monotonic() + errand.timeout_s
+    session = _attach(devtools, deadline)
+
+    def join(event: Event) -> None:
+        """Observe, and where asked pin, a worker that the page starts, before it does anything."""
+        if event.get("sessionId") != session:
+            return
+        worker: str = event["params"]["sessionId"]
+        # All at once: a paused worker may leave a command without an answer until it runs.
+        devtools.send("Network.enable", NO_BODIES, worker)
+        if errand.pinned is not None:
+            devtools.send("Runtime.evaluate", {"expression": errand.pinned}, worker)
+        devtools.send("Runtime.runIfWaitingForDebugger", None, worker)
+
+    def accept(event: Event) -> None:
+        """A dialog that stays open stops the page's scripts, and no user is there to close it."""
+        devtools.send("Page.handleJavaScriptDialog", {"accept": True}, event["sessionId"])
+
+    def give_up(_event: Event) -> None:
+        raise LoadError(f"chromium: {errand.url}: the page crashed; see client.log")
+
+    devtools.on("Target.attachedToTarget", join)
+    devtools.on("Page.javascriptDialogOpening", accept)
+    devtools.on("Inspector.targetCrashed", give_up)
+    commands: list[tuple[str, dict[str, Any] | None]] = [
+        ("Network.enable", NO_BODIES),
+        ("Page.enable", None),
+        ("Inspector.enable", None),
+        ("Performance.enable", None),
+        ("Target.setAutoAttach", AUTO_ATTACH),
+    ]
+    if errand.pinned is not None:
+        commands.append(("Page.addScriptToEvaluateOnNewDocument", {"source": errand.pinned}))
+    if errand.full_browser:
+        commands += list(_take_away(errand.due))
+    devtools.ask(deadline, *commands, session=session)
+    return session
+
+
+# Bodies are in the archive: the browser need not keep them to be asked for.
+NO_BODIES = {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}
+AUTO_ATTACH = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+PAGES = {"filter": [{"type": "page"}]}
+
+
+def _attach(devtools: DevTools, deadline: float) -> str:
+    """Wait for the browser's first page and attach to it."""
+    found: list[Event] = []
+    devtools.on("Target.targetCreated", found.append)
+    devtools.ask(deadline, ("Target.setDiscoverTargets", {"discover": True, **PAGES}))
+    while not found:
+        if not devtools.receive(deadline):
+            raise LateError("the browser has no page")
+    target = found[0]["params"]["targetInfo"]["targetId"]
+    _, attached = devtools.ask(
+        deadline,
+        # Each change of the page's title would be told.
+        ("Target.setDiscoverTargets", {"discover": False}),
+        ("Target.attachToTarget", {"targetId": target, "flatten": True}),
+    )
+    session: str = attached["sessionId"]
+    return session
+
+
+def _take_away(due: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
+    """Return commands against what only a full browser does: ask for an icon, shrink the page."""
+    width, height = WINDOW
+    screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    commands: list[tuple[str, dict[str, Any]]] = [("Emulation.setDeviceMetricsOverride", screen)]
+    if not any(url.endswith(ICON) for url in due):
+        commands.append(("Network.setBlockedURLs", {"urls": [f"*{ICON}"]}))
+    return commands
+
+
+def _navigate(devtools: DevTools, session: str, url: str, deadline: float) -> None:
+    """Go to ``url`` and wait for its load event."""
+    loaded: list[Event] = []
+    devtools.on("Page.loadEventFired", loaded.append)
+    (answer,) = devtools.ask(deadline, ("Page.navigate", {"url": url}), session=session)
+    if answer.get("errorText"):
+        raise LoadError(f"chromium: {answer['errorText']} at {url}")
+    while not loaded:
+        if not devtools.receive(deadline):
+            raise LateError("no load event")
+
+
+def _ask_page(
+    devtools: DevTools, session: str, deadline: float
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Ask for navigation timing and metrics of the page."""
+    timing, metrics = devtools.ask(
+        deadline,
+        ("Runtime.evaluate", _evaluation(TIMING)),
+        ("Performance.getMetrics", None),
+        session=session,
+    )
+    found = metrics_of(metrics)
+    if "NavigationStart" not in found:
+        raise LoadError("chromium: the browser reports no NavigationStart")
+    value: dict[str, Any] = _value_of(timing)
+    return value, found
+
+
+def _read_milestones(devtools: DevTools, session: str) -> dict[str, Any] | None:
+    """Ask what the script of ``milestones`` says; a page may have become busy for ever."""
+    try:
+        (answer,) = devtools.ask(
+            time.monotonic() + ANSWER_S, ("Runtime.evaluate", _evaluation(SCRIPT)), session=session
+        )
+    except LateError:
+        return None
+    value: dict[str, Any] = _value_of(answer)
+    return value
+
+
+def _evaluation(expression: str) -> dict[str, Any]:
+    return {"expression": expression, "awaitPromise": True, "returnByValue": True}
+
+
+def _value_of(answer: dict[str, Any]) -> Any:
+    wrong = answer.get("exceptionDetails")
+    if wrong:
+        said = wrong.get("exception", {}).get("description", wrong["text"])
+        raise LoadError(f"chromium: the page could not be asked: {said}")
+    return answer["result"]["value"]
+
+
+def _processes(devtools: DevTools, deadline: float) -> dict[str, Any]:
+    return devtools.ask(deadline, ("SystemInfo.getProcessInfo", None))[0]
+
+
+def _settle(
+    devtools: DevTools,
+    traffic: Traffic,
+    loaded_s: float,
+    due: Sequence[str],
+    deadline: float,
+) -> bool:
+    """Wait until the load owes nothing; return whether it fell silent instead."""
+    traffic.add(devtools.take())
+    last = time.monotonic()
+    while not traffic.is_settled(loaded_s, due):
+        now = time.monotonic()
+        if now >= deadline:
+            return False
+        if traffic.is_answered and now >= last + QUIET_S:
+            return True
+        until = min(deadline, last + QUIET_S) if traffic.is_answered else deadline
+        if devtools.receive(until):
+            events = devtools.take()
+            if events:
+                traffic.add(events)
+                last = time.monotonic()
+    return False

@@ -1,0 +1,39 @@
+"""The browser's command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from testbed.client.chromium.flags import browser_arguments
+
+PROFILE = Path("/profile")
+
+
+def arguments(**more: bool | str | None) -> list[str]:
+    usual: dict[str, bool | str | None] = {"sandbox": True, "filter_calls": True}
+    return browser_arguments(PROFILE, **(usual | {"authority": None} | more))  # type: ignore[arg-type]
+
+
+def test_a_sandbox_that_cannot_be_is_not_asked_for() -> None:
+    assert "--no-sandbox" not in arguments()
+    assert "--disable-seccomp-filter-sandbox" not in arguments()
+    assert "--disable-seccomp-filter-sandbox" in arguments(filter_calls=False)
+    assert {"--no-sandbox", "--no-zygote"} <= set(arguments(sandbox=False, filter_calls=False))
+    assert "--disable-seccomp-filter-sandbox" not in arguments(sandbox=False, filter_calls=False)
+
+
+def test_trust_needs_a_profile() -> None:
+    given = arguments(authority="key=")
+    assert "--ignore-certificate-errors-spki-list=key=" in given
+    assert "--user-data-dir=/profile" in given
+    assert not [flag for flag in arguments() if "certificate" in flag]
+
+
+def test_features_are_given_once_each() -> None:
+    names = [flag.partition("=")[0] for flag in arguments()]
+    assert len(names) == len(set(names))
+
+
+def test_only_loads_keep_nothing_on_disk() -> None:
+    assert "--incognito" in arguments(in_memory=True)
+    assert "--incognito" not in arguments()

@@ -1,0 +1,126 @@
+"""A browser that does what it should not: each time a clear error, and nothing left running."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from testbed.base.errors import MissingError
+from testbed.client.chromium import Chromium
+from testbed.client.interface import LoadError, LoadOrder, LoadTimeoutError
+from testbed.model import PageLoad
+from tests.client.chromium.fake import write_browser
+from tests.client.sites import Site
+
+ROOT = "http://www.page.test/"
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> LoadOrder:
+    site = Site(ROOT)
+    site.add(ROOT, b"x", "text/html", how="root")
+    (tmp_path / "bundle" / "native").mkdir(parents=True)
+    (tmp_path / "bundle" / "native" / "tfo.so").touch()
+    for name in ("scratch", "out"):
+        (tmp_path / name).mkdir()
+    return LoadOrder(
+        archive=site.archive(),
+        prefix=(),
+        tfo=False,
+        think_time="none",
+        bundle=tmp_path / "bundle",
+        scratch=tmp_path / "scratch",
+        out=tmp_path / "out",
+        timeout_s=20.0,
+    )
+
+
+def load(order: LoadOrder, way: str) -> PageLoad:
+    return Chromium(write_browser(order.scratch, way), sandbox=False).load(order)
+
+
+def running(folder: Path) -> list[str]:
+    """Command lines of processes that were started from ``folder``."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_text()
+        except OSError:
+            continue
+        if str(folder) in words and int(process.name) != os.getpid():
+            found.append(words)
+    return found
+
+
+def test_a_load(order: LoadOrder) -> None:
+    loaded = load(order, "plain")
+    assert (loaded.client_version, loaded.plt_ms) == ("Fake/1.0", 1000.5)
+    assert (loaded.missing, loaded.extra, loaded.failed) == ((), (), ())
+    (request,) = loaded.requests
+    assert (request.start_ms, request.end_ms, request.connection) == (0.0, 500.0, "1")
+    assert (loaded.ttfb_ms, loaded.fp_ms, loaded.fcp_ms, loaded.lcp_ms) == (250, 300, 304, 500)
+    assert loaded.cls == 0.0
+    assert loaded.browser["cpu_s"] == 0.5
+    har = json.loads((order.out / "load.har").read_text())["log"]
+    assert har["browser"] == {"name": "Fake", "version": "1.0"}
+    assert [entry["request"]["url"] for entry in har["entries"]] == [ROOT]
+    assert running(order.scratch) == []
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("dies", r"the browser ended too early, with status 1: (?s:.*)cannot open display"),
+        ("ends", r"the browser ended too early, with status 7: (?s:.*)out of memory"),
+        ("closes", "the browser closed its DevTools pipe and goes on"),
+        ("crashes", rf"{ROOT}: the page crashed; see client\.log"),
+        ("refuses", r"refused Performance\.enable: 'Performance\.enable' wasn't found"),
+        ("nowhere", rf"net::ERR_NAME_NOT_RESOLVED at {ROOT}"),
+    ],
+)
+def test_a_load_that_comes_to_nothing(order: LoadOrder, way: str, message: str) -> None:
+    with pytest.raises(LoadError, match=message) as caught:
+        load(order, way)
+    assert not isinstance(caught.value, LoadTimeoutError)
+    assert running(order.scratch) == []
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("sleeps", r"no answer to Browser\.getVersion in time"),
+        ("stalls", rf"{ROOT} had no load event in 1 s; see client\.log"),
+    ],
+)
+def test_a_load_that_takes_too_long(order: LoadOrder, way: str, message: str) -> None:
+    brief = dataclasses.replace(order, timeout_s=1.0)
+    with pytest.raises(LoadTimeoutError, match=message):
+        load(brief, way)
+    assert running(order.scratch) == []
+
+
+def test_dialogs_are_answered(order: LoadOrder) -> None:
+    assert load(order, "asks").plt_ms == 1000.5
+
+
+def test_workers_are_observed_before_they_run(order: LoadOrder) -> None:
+    load(order, "works")
+    log = (order.out / "client.log").read_text()
+    assert "['Network.enable', 'Runtime.runIfWaitingForDebugger']" in log
+
+
+def test_a_browser_that_does_not_exist(order: LoadOrder) -> None:
+    missing = order.scratch / "none"
+    with pytest.raises(MissingError, match=f"cannot start `{missing}`: No such file"):
+        Chromium(missing, sandbox=False).load(order)
+
+
+def test_descriptors_do_not_pile_up(order: LoadOrder) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(LoadError):
+        load(order, "dies")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

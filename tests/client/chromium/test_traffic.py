@@ -1,0 +1,135 @@
+"""Requests from the browser's events: redirects, caches, silence, what a load still owes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from testbed.client.chromium.traffic import Traffic
+
+ROOT = "http://www.page.test/"
+
+
+def sent(number: str, url: str, at: float, **more: Any) -> dict[str, Any]:
+    params = {
+        "requestId": number,
+        "timestamp": at,
+        "request": {"url": url, "method": "GET"},
+        "initiator": {"type": "parser", "url": ROOT},
+        "type": "Image",
+    }
+    return {"method": "Network.requestWillBeSent", "params": params | more}
+
+
+def answered(number: str, at: float, status: int = 200, **more: Any) -> dict[str, Any]:
+    response = {"status": status, "protocol": "http/1.1", "connectionId": 40} | more
+    params = {"requestId": number, "timestamp": at, "response": response}
+    return {"method": "Network.responseReceived", "params": params}
+
+
+def told(name: str, number: str, at: float, **more: Any) -> dict[str, Any]:
+    return {"method": f"Network.{name}", "params": {"requestId": number, "timestamp": at} | more}
+
+
+def finished(number: str, at: float, size: int = 9) -> dict[str, Any]:
+    return told("loadingFinished", number, at, encodedDataLength=size)
+
+
+@pytest.fixture
+def traffic() -> Traffic:
+    return Traffic()
+
+
+def test_one_request(traffic: Traffic) -> None:
+    timing = {"dnsStart": 1.0, "dnsEnd": 21.5, "connectStart": -1, "connectEnd": -1}
+    traffic.add([sent("1", ROOT, 5.0), answered("1", 5.5, timing=timing), finished("1", 6.0)])
+    (request,) = traffic.requests()
+    assert (request.url, request.method, request.status) == (ROOT, "GET", 200)
+    assert (request.start_s, request.end_s, request.transfer_bytes) == (5.0, 6.0, 9)
+    assert (request.dns_ms, request.connect_ms) == (20.5, None)
+    assert (request.connection, request.protocol) == ("1", "http/1.1")
+    assert request.initiator == f"parser {ROOT}"
+
+
+def test_connections_are_numbered_by_first_use(traffic: Traffic) -> None:
+    for number, connection in (("1", 900), ("2", 14), ("3", 900), ("4", 0)):
+        traffic.add([sent(number, ROOT, 1.0), answered(number, 2.0, connectionId=connection)])
+    assert [request.connection for request in traffic.requests()] == ["1", "2", "1", None]
+
+
+def test_a_redirect_is_two_requests(traffic: Traffic) -> None:
+    away = {"status": 302, "protocol": "http/1.1", "connectionId": 7, "encodedDataLength": 300}
+    target = f"{ROOT}target"
+    traffic.add([sent("1", ROOT, 1.0), sent("1", target, 2.0, redirectResponse=away)])
+    traffic.add([answered("1", 3.0), finished("1", 4.0)])
+    first, second = traffic.requests()
+    assert (first.status, first.end_s, first.transfer_bytes) == (302, 2.0, 300)
+    assert (second.url, second.status, second.end_s) == (target, 200, 4.0)
+
+
+def test_an_initiator_without_a_url_is_the_innermost_script(traffic: Traffic) -> None:
+    stack = {"callFrames": [{"url": f"{ROOT}s.js"}, {"url": ROOT}]}
+    traffic.add([sent("1", ROOT, 1.0, initiator={"type": "script", "stack": stack})])
+    traffic.add([sent("2", ROOT, 1.0, initiator={"type": "other"})])
+    assert [one.initiator for one in traffic.requests()] == [f"script {ROOT}s.js", "other"]
+
+
+@pytest.mark.parametrize("source", ["fromDiskCache", "fromPrefetchCache", "fromServiceWorker"])
+def test_what_a_cache_answered_did_not_go_out(traffic: Traffic, source: str) -> None:
+    traffic.add([sent("1", ROOT, 1.0), answered("1", 2.0, **{source: True}), finished("1", 3.0)])
+    traffic.add([sent("2", ROOT, 1.0), told("requestServedFromCache", "2", 2.0)])
+    traffic.add([sent("3", "data:text/plain,x", 1.0)])
+    assert traffic.requests() == []
+
+
+def test_what_we_blocked_did_not_go_out_and_is_not_waited_for(traffic: Traffic) -> None:
+    icon = f"{ROOT}favicon.ico"
+    end = told("loadingFailed", "1", 2.0, errorText="net::ERR_BLOCKED", blockedReason="inspector")
+    traffic.add([sent("1", icon, 1.0), end])
+    assert traffic.requests() == []
+    assert traffic.is_settled(5.0, [])
+
+
+def test_a_failure_has_no_status_but_where_nothing_was_to_come(traffic: Traffic) -> None:
+    for number, status in (("1", 200), ("2", 204)):
+        end = told("loadingFailed", number, 3.0, errorText="net::ERR_ABORTED", canceled=True)
+        traffic.add([sent(number, ROOT, 1.0), answered(number, 2.0, status), end])
+    cut, empty = traffic.requests()
+    assert (cut.status, cut.error) == (0, "net::ERR_ABORTED")
+    assert (empty.status, empty.error) == (204, None)
+
+
+def test_a_service_workers_script_has_an_end_only(traffic: Traffic) -> None:
+    traffic.add([sent("1", f"{ROOT}worker.js", 1.0), finished("1", 2.0)])
+    (request,) = traffic.requests()
+    assert (request.status, request.protocol, request.transfer_bytes) == (200, None, None)
+
+
+def test_a_load_owes_what_is_due_and_what_began_before_its_event(traffic: Traffic) -> None:
+    late = f"{ROOT}late"
+    traffic.add([sent("1", ROOT, 1.0), answered("1", 1.5)])
+    assert not traffic.is_settled(2.0, [ROOT])  # it has begun
+    traffic.add([finished("1", 1.9)])
+    assert traffic.is_settled(2.0, [ROOT])
+    assert not traffic.is_settled(2.0, [ROOT, late])  # not asked for yet
+    assert not traffic.is_settled(2.0, [ROOT, ROOT])  # to be asked for twice
+    traffic.add([sent("2", f"{late}#part", 3.0)])
+    assert not traffic.is_settled(2.0, [ROOT, late])  # not answered yet
+    assert traffic.is_settled(2.0, [ROOT])  # it is not due
+    traffic.add([answered("2", 4.0), finished("2", 4.0)])
+    assert traffic.is_settled(2.0, [ROOT, late])
+
+
+def test_a_body_that_nobody_reads_is_not_waited_for(traffic: Traffic) -> None:
+    traffic.add([sent("1", ROOT, 1.0)])
+    assert not traffic.is_answered
+    traffic.add([answered("1", 2.0), told("dataReceived", "1", 2.5, dataLength=3)])
+    assert traffic.is_answered
+    traffic.end_unread()
+    assert traffic.requests()[0].end_s == 2.5
+
+
+def test_an_event_stream_is_not_waited_for(traffic: Traffic) -> None:
+    traffic.add([sent("1", ROOT, 1.0, type="EventSource")])
+    assert traffic.is_answered
