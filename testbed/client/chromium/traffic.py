@@ -58,10 +58,13 @@ class Request:
         self.error: str | None = None
         self.cached = False
         self.blocked = False
+        self.head_bytes = 0
+        self.body_bytes = 0
 
     def respond(self, response: dict[str, Any]) -> None:
         """Take over what a response says."""
         self.status = response["status"]
+        self.head_bytes = int(response.get("encodedDataLength", 0))
         self.protocol = response.get("protocol")
         connection = response.get("connectionId")
         self.connection = str(connection) if connection else None
@@ -182,14 +185,16 @@ def _advance(request: Request, method: str, params: dict[str, Any]) -> None:
         request.cached = request.cached or any(response.get(source) for source in sources)
     elif method == "Network.dataReceived":
         request.last_s = params["timestamp"]
+        request.body_bytes += int(params["dataLength"])
     elif method == "Network.loadingFinished":
         request.end_s = params["timestamp"]
-        if request.status:
-            request.transfer_bytes = int(params["encodedDataLength"])
-        else:
-            # Of a service worker's script only the end is told, and only of one that is taken; the
-            # bytes told are those of its head, whatever came of its body.
+        transferred = int(params["encodedDataLength"])
+        # Of a service worker's script the browser counts the head alone, whatever came of its body,
+        # and if nobody looked early enough it reports nothing but the end.
+        if not request.status:
             request.status = OK
+        elif transferred > request.head_bytes or not request.body_bytes:
+            request.transfer_bytes = transferred
     elif method == "Network.loadingFailed":
         request.end_s = params["timestamp"]
         request.blocked = params.get("blockedReason") == "inspector"

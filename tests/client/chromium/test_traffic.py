@@ -106,6 +106,18 @@ def test_a_service_workers_script_has_an_end_only(traffic: Traffic) -> None:
     assert (request.status, request.protocol, request.transfer_bytes) == (200, None, None)
 
 
+@pytest.mark.parametrize(
+    ("body", "told_size", "size"), [(371, 147, None), (371, 518, 518), (0, 147, 147)]
+)
+def test_a_size_without_the_body_is_no_size(
+    traffic: Traffic, body: int, told_size: int, size: int | None
+) -> None:
+    traffic.add([sent("1", f"{ROOT}sw.js", 1.0), answered("1", 2.0, encodedDataLength=147)])
+    traffic.add([told("dataReceived", "1", 2.5, dataLength=body)] if body else [])
+    traffic.add([finished("1", 3.0, told_size)])
+    assert [request.transfer_bytes for request in traffic.requests()] == [size]
+
+
 def test_a_load_owes_what_is_due_and_what_began_before_its_event(traffic: Traffic) -> None:
     late = f"{ROOT}late"
     traffic.add([sent("1", ROOT, 1.0), answered("1", 1.5)])
