@@ -166,11 +166,6 @@ def test_documents_that_files_point_to_exist() -> None:
 
 
 CODE = ("analysis", "bench", "firstflight", "testbed")
-NAMED_TWICE = frozenset({
-    "Body", "Change", "Claim", "Comparison", "Direction", "Exchange", "Notes", "Pairing",
-    "Reference", "Side", "Table", "Transfer", "Wire",
-})  # fmt: skip
-"""Class names that two rooms still share.  Nothing is added here, and what is renamed goes."""
 
 
 def test_no_two_public_classes_have_one_name() -> None:
@@ -181,5 +176,4 @@ def test_no_two_public_classes_have_one_name() -> None:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     found.setdefault(node.name, []).append(str(name))
     assert found
-    twice = {name: files for name, files in found.items() if len(files) > 1}
-    assert {name: files for name, files in twice.items() if name not in NAMED_TWICE} == {}
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}

@@ -56,7 +56,7 @@ class Pointer(_Strict):
     cells: str = ""
 
 
-class Claim(_Strict):
+class PublishedClaim(_Strict):
     """One claim of a publication, and the measured cells that it is held to.
 
     A claim is one of these:
@@ -133,7 +133,7 @@ class Reference(_Strict):
     citation: _Text
     applies: dict[str, bool | int | float | str] = Field(default_factory=dict)
     variants: dict[str, str] = Field(default_factory=dict)
-    claims: list[Claim] = Field(default_factory=list, alias="claim")
+    claims: list[PublishedClaim] = Field(default_factory=list, alias="claim")
     sentences: list[Sentence] = Field(default_factory=list, alias="sentence")
     differences: list[Difference] = Field(default_factory=list, alias="difference")
     stated: tuple[Stated, ...] = ()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis.publications.reference import Claim, Reference
+from analysis.publications.reference import PublishedClaim, Reference
 from analysis.publications.stated import Stated
 from analysis.rebuilt.rebuilt import Check
 from analysis.rebuilt.sweep import plain
@@ -48,7 +48,7 @@ def check_claims(
     known = {claim.quantity for claim in reference.claims}
     # A quantity that no claim is about stands for itself if it is measured.
     plainly = [
-        Claim(says=name.replace("_", " "), quantity=name)
+        PublishedClaim(says=name.replace("_", " "), quantity=name)
         for name in dict.fromkeys(one.quantity for one in reference.stated)
         if name not in known and name in tables.get("cells", ())
     ]
@@ -79,7 +79,7 @@ class _Unit(NamedTuple):
 class _Verdict:
     """The checks of one claim."""
 
-    claim: Claim
+    claim: PublishedClaim
     reference: Reference
     part: str
     missing: str
@@ -212,7 +212,7 @@ def _each(rows: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def fill(template: str, rows: pd.DataFrame) -> str:
-    """Fill in the columns of ``rows`` as `analysis.publications.reference.Claim` describes."""
+    """Fill in the columns of ``rows`` as ``PublishedClaim`` describes."""
     columns: Any = rows  # a mapping of names to columns, as far as a formatter asks
     return _Filler().vformat(template, (), columns)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from analysis.shortflow.link import Direction, directions
+from analysis.shortflow.link import FlowDirection, directions
 from analysis.shortflow.transfer import (
     ACK_BYTES,
     FIRST_WINDOW_BYTES,
@@ -148,7 +148,9 @@ def _packets(size: int, room: int) -> list[int]:
     return [ACK_BYTES + room] * full + ([ACK_BYTES + rest] if rest else [])
 
 
-def _open(tcp: TcpSpec, request: list[int], down: Direction, up: Direction) -> tuple[Ack, float]:
+def _open(
+    tcp: TcpSpec, request: list[int], down: FlowDirection, up: FlowDirection
+) -> tuple[Ack, float]:
     """Carry everything up to the last byte of ``request``, the IP bytes of its segments.
 
     Returns the request as the acknowledgement that opens the window, and when the client has the

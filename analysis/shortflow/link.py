@@ -17,7 +17,7 @@ SPARE_BUCKET_BYTES = 40
 
 
 @dataclass(slots=True)
-class Direction:
+class FlowDirection:
     """One direction of a link; packets enter in the order of their times.
 
     ``overflowed`` is whether any packet found the buffer full; it is carried all the same, so
@@ -69,11 +69,11 @@ class Direction:
         return leaves_ms
 
 
-def directions(link: LinkSpec) -> tuple[Direction, Direction]:
+def directions(link: LinkSpec) -> tuple[FlowDirection, FlowDirection]:
     """Return the downlink and the uplink of ``link``, empty."""
     bucket = link.mtu_bytes + SPARE_BUCKET_BYTES
     rest = link.rtt_ms / 2.0, link.buffer_bytes, link.framing_bytes, bucket
     return (
-        Direction(link.down_kbit, *rest, _tokens=bucket),
-        Direction(link.up_kbit, *rest, _tokens=bucket),
+        FlowDirection(link.down_kbit, *rest, _tokens=bucket),
+        FlowDirection(link.up_kbit, *rest, _tokens=bucket),
     )

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from analysis.shortflow.link import Direction
+from analysis.shortflow.link import FlowDirection
 
 # net/ipv4/tcp_cubic.c: hystart_low_window, HYSTART_MIN_SAMPLES, HYSTART_DELAY_MIN and _MAX,
 # hystart_ack_delta_us; what hystart_ack_delay() comes to below 2 Gbit/s.
@@ -203,8 +203,8 @@ class Transfer:
     sizes: Sequence[int]
     window: Window
     receiver: Receiver
-    down: Direction
-    up: Direction
+    down: FlowDirection
+    up: FlowDirection
     _sent_ms: list[float] = field(default_factory=list)
     _sent_bytes: int = 0
     _arrived_ms: float = 0.0

@@ -24,7 +24,7 @@ from testbed.client.chromium.cost import Stopwatch
 from testbed.client.chromium.flags import FIRST_PAGE, browser_arguments
 from testbed.client.chromium.har import write_har
 from testbed.client.chromium.launch import PIPE, running
-from testbed.client.chromium.traffic import Request
+from testbed.client.chromium.traffic import BrowserRequest
 from testbed.client.chromium.visit import Errand, Visit, read_version, visit
 from testbed.client.coverage import compare, list_due
 from testbed.client.interface import (
@@ -158,7 +158,7 @@ def read_load(seen: Visit, version: str, order: LoadOrder) -> PageLoad:
     )
 
 
-def _read_request(item: Request, seen: Visit) -> RequestTiming:
+def _read_request(item: BrowserRequest, seen: Visit) -> RequestTiming:
     # A request that had not ended when the load event had is counted as failed by its status 0.
     ended = item.end_s is not None
     return RequestTiming(

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from testbed.client.chromium.devtools import Event
-from testbed.client.chromium.traffic import Request, is_web
+from testbed.client.chromium.traffic import BrowserRequest, is_web
 
 PAGE_ID = "page_1"
 UNKNOWN = -1
@@ -33,7 +33,7 @@ Part = dict[str, Any]
 def write_har(
     path: Path,
     events: Sequence[Event],
-    requests: Iterable[Request],
+    requests: Iterable[BrowserRequest],
     *,
     browser: str,
     page_url: str,
@@ -389,7 +389,7 @@ def _add_up(document: Part) -> None:
     document["time"] = sum(max(0.0, document["timings"][phase]) for phase in PHASES)
 
 
-def _untold(request: Request, wall_s: float, start_s: float) -> Part:
+def _untold(request: BrowserRequest, wall_s: float, start_s: float) -> Part:
     began_ms = 1000 * (request.start_s - start_s)
     ended_s = request.start_s if request.end_s is None else request.end_s
     lasted_ms = 1000 * (ended_s - request.start_s)

@@ -36,7 +36,7 @@ ENDLESS = ("EventSource", "WebSocket", "Ping")
 WEB = ("http:", "https:")
 
 
-class Request:
+class BrowserRequest:
     """One request that went out, a redirected one too; moments in the browser's seconds.
 
     ``last_s`` is when something last arrived.  ``blocked``: by us, so that nothing left.
@@ -73,7 +73,7 @@ class Request:
         self.connect_ms = _lasted(timing, "connect")
 
 
-class Traffic:
+class BrowserTraffic:
     """All requests of a load so far, from the events of any number of sessions.
 
     What the browser's caches or a service worker answered did not go out: what the worker itself
@@ -82,8 +82,8 @@ class Traffic:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self._requests: list[Request] = []
-        self._current: dict[str, Request] = {}
+        self._requests: list[BrowserRequest] = []
+        self._current: dict[str, BrowserRequest] = {}
         self._unanswered: set[str] = set()
         self._connections: dict[int, int] = {}
 
@@ -112,7 +112,7 @@ class Traffic:
         """
         return not self._unanswered
 
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[BrowserRequest]:
         """Return the requests that went out, in the order in which they did."""
         return [one for one in self._requests if not (one.cached or one.blocked)]
 
@@ -150,7 +150,7 @@ class Traffic:
             before.end_s = params["timestamp"]
             before.transfer_bytes = redirect.get("encodedDataLength")
         if is_web(params["request"]["url"]):
-            request = self._current[number] = Request(params)
+            request = self._current[number] = BrowserRequest(params)
             self._requests.append(request)
             if params.get("type") not in ENDLESS:
                 self._unanswered.add(number)
@@ -174,7 +174,7 @@ def is_web(url: str) -> bool:
     return url.startswith(WEB)
 
 
-def _advance(request: Request, method: str, params: dict[str, Any]) -> None:
+def _advance(request: BrowserRequest, method: str, params: dict[str, Any]) -> None:
     if method == "Network.requestServedFromCache":
         request.cached = True
     elif method == "Network.responseReceived":

@@ -13,7 +13,7 @@ from testbed.client.chromium.cost import Spent, cost_of, cpu_of, metrics_of, rea
 from testbed.client.chromium.devtools import DevTools, Event, LateError
 from testbed.client.chromium.flags import WINDOW
 from testbed.client.chromium.milestones import SCRIPT, Milestones, milestones_of
-from testbed.client.chromium.traffic import Request, Traffic
+from testbed.client.chromium.traffic import BrowserRequest, BrowserTraffic
 from testbed.client.interface import LoadError, LoadTimeoutError
 
 QUIET_S = 1.0
@@ -67,7 +67,7 @@ class Visit(NamedTuple):
     plt_ms: float
     start_s: float
     events: list[Event]
-    requests: list[Request]
+    requests: list[BrowserRequest]
     milestones: Milestones
     cost: dict[str, float]
 
@@ -123,7 +123,7 @@ def _load(devtools: DevTools, session: str, errand: Errand, before: Spent | None
         ) from None
     cost = cost_of(metrics, after, before)
     start_s, plt_ms = metrics["NavigationStart"], float(timing["plt_ms"])
-    traffic = Traffic()
+    traffic = BrowserTraffic()
     if _settle(devtools, traffic, start_s + plt_ms / 1000, errand.due, deadline):
         traffic.end_unread()
     milestones = milestones_of(
@@ -290,7 +290,7 @@ def _processes(devtools: DevTools, deadline: float) -> dict[str, Any]:
 
 def _settle(
     devtools: DevTools,
-    traffic: Traffic,
+    traffic: BrowserTraffic,
     loaded_s: float,
     due: Sequence[str],
     deadline: float,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from testbed.client.chromium.har import write_har
-from testbed.client.chromium.traffic import Traffic
+from testbed.client.chromium.traffic import BrowserTraffic
 from tests.client.chromium.test_traffic import finished, told
 from tests.client.har_model import Har
 
@@ -59,7 +59,7 @@ def entries(tmp_path: Path) -> Any:
     """Write the HAR of events and read its entries."""
 
     def write(*events: dict[str, Any]) -> list[dict[str, Any]]:
-        traffic = Traffic()
+        traffic = BrowserTraffic()
         traffic.add(json.loads(json.dumps(events)))
         path = tmp_path / "load.har"
         write_har(path, traffic.events, traffic.requests(), browser="HeadlessChrome/1.2",

@@ -9,7 +9,7 @@ import pytest
 
 from testbed.client.chromium import read_load
 from testbed.client.chromium.milestones import milestones_of
-from testbed.client.chromium.traffic import Request, Traffic
+from testbed.client.chromium.traffic import BrowserRequest, BrowserTraffic
 from testbed.client.chromium.visit import Visit
 from testbed.client.interface import LoadError, LoadOrder
 from testbed.model import PageLoad
@@ -35,9 +35,9 @@ def order(site: Site, tmp_path: Path) -> LoadOrder:
 
 
 def read(order: LoadOrder, *events: dict[str, Any]) -> PageLoad:
-    traffic = Traffic()
+    traffic = BrowserTraffic()
     traffic.add(events)
-    requests: list[Request] = traffic.requests()
+    requests: list[BrowserRequest] = traffic.requests()
     seen = Visit(50.5, START_S, traffic.events, requests, milestones_of(None, 5.0), {"cpu_s": 1.0})
     return read_load(seen, "HeadlessChrome/1", order)
 

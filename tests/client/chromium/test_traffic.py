@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from testbed.client.chromium.traffic import Traffic
+from testbed.client.chromium.traffic import BrowserTraffic
 
 ROOT = "http://www.page.test/"
 
@@ -37,11 +37,11 @@ def finished(number: str, at: float, size: int = 9) -> dict[str, Any]:
 
 
 @pytest.fixture
-def traffic() -> Traffic:
-    return Traffic()
+def traffic() -> BrowserTraffic:
+    return BrowserTraffic()
 
 
-def test_one_request(traffic: Traffic) -> None:
+def test_one_request(traffic: BrowserTraffic) -> None:
     timing = {"dnsStart": 1.0, "dnsEnd": 21.5, "connectStart": -1, "connectEnd": -1}
     traffic.add([sent("1", ROOT, 5.0), answered("1", 5.5, timing=timing), finished("1", 6.0)])
     (request,) = traffic.requests()
@@ -52,13 +52,13 @@ def test_one_request(traffic: Traffic) -> None:
     assert request.initiator == f"parser {ROOT}"
 
 
-def test_connections_are_numbered_by_first_use(traffic: Traffic) -> None:
+def test_connections_are_numbered_by_first_use(traffic: BrowserTraffic) -> None:
     for number, connection in (("1", 900), ("2", 14), ("3", 900), ("4", 0)):
         traffic.add([sent(number, ROOT, 1.0), answered(number, 2.0, connectionId=connection)])
     assert [request.connection for request in traffic.requests()] == ["1", "2", "1", None]
 
 
-def test_a_redirect_is_two_requests(traffic: Traffic) -> None:
+def test_a_redirect_is_two_requests(traffic: BrowserTraffic) -> None:
     away = {"status": 302, "protocol": "http/1.1", "connectionId": 7, "encodedDataLength": 300}
     target = f"{ROOT}target"
     traffic.add([sent("1", ROOT, 1.0), sent("1", target, 2.0, redirectResponse=away)])
@@ -68,7 +68,7 @@ def test_a_redirect_is_two_requests(traffic: Traffic) -> None:
     assert (second.url, second.status, second.end_s) == (target, 200, 4.0)
 
 
-def test_an_initiator_without_a_url_is_the_innermost_script(traffic: Traffic) -> None:
+def test_an_initiator_without_a_url_is_the_innermost_script(traffic: BrowserTraffic) -> None:
     stack = {"callFrames": [{"url": f"{ROOT}s.js"}, {"url": ROOT}]}
     traffic.add([sent("1", ROOT, 1.0, initiator={"type": "script", "stack": stack})])
     traffic.add([sent("2", ROOT, 1.0, initiator={"type": "other"})])
@@ -76,14 +76,14 @@ def test_an_initiator_without_a_url_is_the_innermost_script(traffic: Traffic) ->
 
 
 @pytest.mark.parametrize("source", ["fromDiskCache", "fromPrefetchCache", "fromServiceWorker"])
-def test_what_a_cache_answered_did_not_go_out(traffic: Traffic, source: str) -> None:
+def test_what_a_cache_answered_did_not_go_out(traffic: BrowserTraffic, source: str) -> None:
     traffic.add([sent("1", ROOT, 1.0), answered("1", 2.0, **{source: True}), finished("1", 3.0)])
     traffic.add([sent("2", ROOT, 1.0), told("requestServedFromCache", "2", 2.0)])
     traffic.add([sent("3", "data:text/plain,x", 1.0)])
     assert traffic.requests() == []
 
 
-def test_what_we_blocked_did_not_go_out_and_is_not_waited_for(traffic: Traffic) -> None:
+def test_what_we_blocked_did_not_go_out_and_is_not_waited_for(traffic: BrowserTraffic) -> None:
     icon = f"{ROOT}favicon.ico"
     end = told("loadingFailed", "1", 2.0, errorText="net::ERR_BLOCKED", blockedReason="inspector")
     traffic.add([sent("1", icon, 1.0), end])
@@ -91,7 +91,7 @@ def test_what_we_blocked_did_not_go_out_and_is_not_waited_for(traffic: Traffic) 
     assert traffic.is_settled(5.0, [])
 
 
-def test_a_failure_has_no_status_but_where_nothing_was_to_come(traffic: Traffic) -> None:
+def test_a_failure_has_no_status_but_where_nothing_was_to_come(traffic: BrowserTraffic) -> None:
     for number, status in (("1", 200), ("2", 204)):
         end = told("loadingFailed", number, 3.0, errorText="net::ERR_ABORTED", canceled=True)
         traffic.add([sent(number, ROOT, 1.0), answered(number, 2.0, status), end])
@@ -100,7 +100,7 @@ def test_a_failure_has_no_status_but_where_nothing_was_to_come(traffic: Traffic)
     assert (empty.status, empty.error) == (204, None)
 
 
-def test_a_service_workers_script_has_an_end_only(traffic: Traffic) -> None:
+def test_a_service_workers_script_has_an_end_only(traffic: BrowserTraffic) -> None:
     traffic.add([sent("1", f"{ROOT}worker.js", 1.0), finished("1", 2.0)])
     (request,) = traffic.requests()
     assert (request.status, request.protocol, request.transfer_bytes) == (200, None, None)
@@ -110,7 +110,7 @@ def test_a_service_workers_script_has_an_end_only(traffic: Traffic) -> None:
     ("body", "told_size", "size"), [(371, 147, None), (371, 518, 518), (0, 147, 147)]
 )
 def test_a_size_without_the_body_is_no_size(
-    traffic: Traffic, body: int, told_size: int, size: int | None
+    traffic: BrowserTraffic, body: int, told_size: int, size: int | None
 ) -> None:
     traffic.add([sent("1", f"{ROOT}sw.js", 1.0), answered("1", 2.0, encodedDataLength=147)])
     traffic.add([told("dataReceived", "1", 2.5, dataLength=body)] if body else [])
@@ -118,7 +118,7 @@ def test_a_size_without_the_body_is_no_size(
     assert [request.transfer_bytes for request in traffic.requests()] == [size]
 
 
-def test_a_load_owes_what_is_due_and_what_began_before_its_event(traffic: Traffic) -> None:
+def test_a_load_owes_what_is_due_and_what_began_before_its_event(traffic: BrowserTraffic) -> None:
     late = f"{ROOT}late"
     traffic.add([sent("1", ROOT, 1.0), answered("1", 1.5)])
     assert not traffic.is_settled(2.0, [ROOT])  # it has begun
@@ -133,7 +133,7 @@ def test_a_load_owes_what_is_due_and_what_began_before_its_event(traffic: Traffi
     assert traffic.is_settled(2.0, [ROOT, late])
 
 
-def test_a_body_that_nobody_reads_is_not_waited_for(traffic: Traffic) -> None:
+def test_a_body_that_nobody_reads_is_not_waited_for(traffic: BrowserTraffic) -> None:
     traffic.add([sent("1", ROOT, 1.0)])
     assert not traffic.is_answered
     traffic.add([answered("1", 2.0), told("dataReceived", "1", 2.5, dataLength=3)])
@@ -142,6 +142,6 @@ def test_a_body_that_nobody_reads_is_not_waited_for(traffic: Traffic) -> None:
     assert traffic.requests()[0].end_s == 2.5
 
 
-def test_an_event_stream_is_not_waited_for(traffic: Traffic) -> None:
+def test_an_event_stream_is_not_waited_for(traffic: BrowserTraffic) -> None:
     traffic.add([sent("1", ROOT, 1.0, type="EventSource")])
     assert traffic.is_answered
