@@ -28,6 +28,14 @@ class Interruption:
         self.signal: signal.Signals | None = None
 
 
+class SignalInterrupt(KeyboardInterrupt):
+    """The interrupt that a signal raises.
+
+    A class of its own: where a bare KeyboardInterrupt passes exec() of text, as when a dataclass is
+    made, CPython remembers it as unhandled and later ends the process by SIGINT, caught or not.
+    """
+
+
 def leave_on_signals() -> None:
     """End the process at once on any signal from here on, with a message.
 
@@ -47,7 +55,7 @@ def raising() -> Iterator[None]:
     """Let every signal raise KeyboardInterrupt for the time of the block, as Ctrl-C does anyway."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        raise SignalInterrupt
 
     with _handling(interrupt):
         yield

@@ -54,6 +54,25 @@ def test_a_signal_during_the_start(tmp_path: Path, number: signal.Signals) -> No
         assert (code, reported.strip()) in ((130, "error: interrupted"), (0, ""))
 
 
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_in_the_middle_of_exec_gives_the_status_too(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    (tmp_path / "program.py").write_text(
+        "import os, sys\n"
+        "from testbed.base.interrupt import raising\n"
+        "try:\n"
+        "    with raising():\n"
+        f"        exec('os.kill(os.getpid(), {number:d}); [None for _ in range(1000)]')\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(130)\n"
+    )
+    environment = {**ENVIRONMENT, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    # As a module, which is how the program starts: then CPython looks at the end.
+    done = proc.run((sys.executable, "-P", "-m", "program"), env=environment, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_nohup_is_respected() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
