@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import time
@@ -22,8 +23,9 @@ MOMENTS_S = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
 
 def starting(before: str) -> tuple[str, ...]:
     """The program as ``run.sh`` starts it, and what a shell says ``before`` it has become it."""
-    program = f"{sys.executable} -P -m firstflight plan {CONFIGS / 'quick.toml'}"
-    return ("env", "--block-signal=INT,TERM,HUP", "sh", "-c", f"{before}; exec {program}")
+    words = (sys.executable, "-P", "-m", "firstflight", "plan", str(CONFIGS / "quick.toml"))
+    program = f"{before}; exec {shlex.join(words)}"
+    return ("env", "--block-signal=INT,TERM,HUP", "sh", "-c", program)
 
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -42,7 +44,9 @@ def test_a_signal_during_the_start(tmp_path: Path, number: signal.Signals) -> No
         started.unlink(missing_ok=True)
         with (
             log.open("wb") as stderr,
-            proc.started(starting(f": >{started}"), env=ENVIRONMENT, stderr=stderr) as child,
+            proc.started(
+                starting(f": >{shlex.quote(str(started))}"), env=ENVIRONMENT, stderr=stderr
+            ) as child,
         ):
             deadline = time.monotonic() + 60
             while not started.exists():

@@ -35,9 +35,10 @@ def test_all_that_python_loads_is_found(tmp_path: Path) -> None:
         f"for name in {PROGRAMS!r}: __import__(name)\n"
         "from testbed.client import CLIENTS\n"
         "[CLIENTS[name] for name in CLIENTS]\n"
-        "print(*(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'testbed'))\n"
+        "files = (m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'testbed')\n"
+        "print(*files, sep='\\n')\n"
     )
-    loaded = proc.run((sys.executable, "-I", "-c", program), timeout_s=60).stdout.split()
+    loaded = proc.run((sys.executable, "-I", "-c", program), timeout_s=60).stdout.splitlines()
     assert loaded
     assert set(map(Path, loaded)) <= set(imported_sources(*PROGRAMS))
 

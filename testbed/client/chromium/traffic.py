@@ -58,6 +58,8 @@ class BrowserRequest:
         self.error: str | None = None
         self.cached = False
         self.blocked = False
+        own = params.get("documentURL") == params["request"]["url"]
+        self.own_script = own and params.get("type") == "Script"
         self.head_bytes = 0
         self.body_bytes = 0
 
@@ -189,11 +191,12 @@ def _advance(request: BrowserRequest, method: str, params: dict[str, Any]) -> No
     elif method == "Network.loadingFinished":
         request.end_s = params["timestamp"]
         transferred = int(params["encodedDataLength"])
-        # Of a service worker's script the browser counts the head alone, whatever came of its body,
-        # and if nobody looked early enough it reports nothing but the end.
+        # Of a service worker's script, which is its own document, the browser counts the head
+        # alone, whatever came of its body, and may report nothing but the end.
+        headed = transferred <= request.head_bytes and request.body_bytes > 0
         if not request.status:
             request.status = OK
-        elif transferred > request.head_bytes or not request.body_bytes:
+        elif not (request.own_script and headed):
             request.transfer_bytes = transferred
     elif method == "Network.loadingFailed":
         request.end_s = params["timestamp"]

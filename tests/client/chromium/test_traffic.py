@@ -112,10 +112,18 @@ def test_a_service_workers_script_has_an_end_only(traffic: BrowserTraffic) -> No
 def test_a_size_without_the_body_is_no_size(
     traffic: BrowserTraffic, body: int, told_size: int, size: int | None
 ) -> None:
-    traffic.add([sent("1", f"{ROOT}sw.js", 1.0), answered("1", 2.0, encodedDataLength=147)])
+    script = f"{ROOT}sw.js"
+    traffic.add([sent("1", script, 1.0, documentURL=script, type="Script")])
+    traffic.add([answered("1", 2.0, encodedDataLength=147)])
     traffic.add([told("dataReceived", "1", 2.5, dataLength=body)] if body else [])
     traffic.add([finished("1", 3.0, told_size)])
     assert [request.transfer_bytes for request in traffic.requests()] == [size]
+
+
+def test_a_revalidated_body_came_from_the_cache(traffic: BrowserTraffic) -> None:
+    traffic.add([sent("1", f"{ROOT}data", 1.0), answered("1", 2.0, encodedDataLength=147)])
+    traffic.add([told("dataReceived", "1", 2.5, dataLength=6000), finished("1", 3.0, 147)])
+    assert [request.transfer_bytes for request in traffic.requests()] == [147]
 
 
 def test_a_load_owes_what_is_due_and_what_began_before_its_event(traffic: BrowserTraffic) -> None:
