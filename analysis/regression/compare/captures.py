@@ -7,7 +7,10 @@ from pathlib import Path
 
 from testbed.model import CAPTURE_FILE, Record
 from testbed.wire.difference import PacketDifference, first_difference
-from testbed.wire.packets import read_capture
+from testbed.wire.packets import Capture, read_capture
+
+Pair = tuple[Capture, Capture]
+"""Captures of one trial in the base and in the new results."""
 
 
 def capture_hash(record: Record) -> str | None:
@@ -36,20 +39,33 @@ def find_capture(results_dir: Path, record: Record) -> tuple[Path | None, str]:
     return None, f"{results_dir} holds no capture of trial {record.trial_id}"
 
 
-def differ_on_the_wire(
-    base_dir: Path, base: Record, new_dir: Path, new: Record
-) -> tuple[PacketDifference | None, str | None]:
-    """Return the first packet that differs, or ``None`` and why none can be shown."""
-    if capture_hash(base) == capture_hash(new) and capture_hash(base) is not None:
-        return None, "the captures are the same to the bit"
-    files = [find_capture(folder, one) for folder, one in ((base_dir, base), (new_dir, new))]
-    (base_pcap, base_problem), (new_pcap, new_problem) = files
-    if base_pcap is None or new_pcap is None:
-        return None, "; ".join(problem for problem in (base_problem, new_problem) if problem)
+def read_captures(
+    folders: tuple[Path, Path], records: tuple[Record, Record]
+) -> tuple[Pair | None, str | None]:
+    """Return the captures of one trial in both folders, or ``None`` and why they cannot be read."""
+    found = [find_capture(*each) for each in zip(folders, records, strict=True)]
+    (base, _), (new, _) = found
+    if base is None or new is None:
+        return None, "; ".join(problem for _, problem in found if problem)
     try:
-        difference = first_difference(read_capture(base_pcap), read_capture(new_pcap))
+        return (read_capture(base), read_capture(new)), None
     except (OSError, ValueError) as error:
         return None, f"the captures cannot be compared: {error}"
+
+
+def differ_on_the_wire(
+    records: tuple[Record, Record], captures: Pair | None, problem: str | None
+) -> tuple[PacketDifference | None, str | None]:
+    """Return the first packet that differs, or ``None`` and why none can be shown.
+
+    ``captures`` and ``problem`` are from ``read_captures`` of the same ``records``.
+    """
+    base, new = map(capture_hash, records)
+    if base == new and base is not None:
+        return None, "the captures are the same to the bit"
+    if captures is None:
+        return None, problem
+    difference = first_difference(*captures)
     if difference is None:
         return None, (
             "the captures hold the same packets at the same times since the first SYN; "

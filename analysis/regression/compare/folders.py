@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis.records.cells import Cell, cells_of, varying_axes
 from analysis.records.results import Results, read_results
-from analysis.regression.compare.captures import differ_on_the_wire
+from analysis.regression.compare.captures import differ_on_the_wire, read_captures
 from analysis.regression.compare.clocks import clocks_of, judge_by_tolerance
 from analysis.regression.compare.comparison import (
     MIN_EFFECT_PCT,
@@ -130,8 +130,9 @@ def _with_packets(
     block = pair.seed, pair.repetition
     cells, folders = (match.base, match.new), (base.folder, new.folder)
     records = _record(cells[0], block), _record(cells[1], block)
-    found, note = differ_on_the_wire(folders[0], records[0], folders[1], records[1])
-    change = change_of(cells, folders, records, found) if kernels and cell.has_numbers else None
+    captures, problem = read_captures(folders, records)
+    found, note = differ_on_the_wire(records, captures, problem)
+    change = change_of(cells, records, captures, found) if kernels and cell.has_numbers else None
     return replace(
         cell, packets=found, packets_seed=pair.seed, packets_note=note, change=change
     )  # fmt: skip

@@ -9,18 +9,17 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from analysis.records.cells import Axes, Cell, Key, key_of
 from analysis.records.results import Identity
-from analysis.regression.compare.captures import find_capture
+from analysis.regression.compare.captures import Pair
 from analysis.stats.estimates import Estimate
 from analysis.stats.shift import estimate_shift
 from analysis.tables.table import make_table
 from testbed.model import Record
 from testbed.wire.difference import PacketDifference, is_asked_otherwise
-from testbed.wire.packets import Capture, read_capture
+from testbed.wire.packets import Capture
 
 Parting = Literal["acknowledgement", "request", "other", "none"]
 """By what two loads part first; other fields and other times do not part them."""
@@ -89,27 +88,29 @@ class Overview:
 
 
 def change_of(
-    cells: tuple[Cell, Cell], folders: tuple[Path, Path], records: tuple[Record, Record],
+    cells: tuple[Cell, Cell],
+    records: tuple[Record, Record],
+    captures: Pair | None,
     difference: PacketDifference | None,
-) -> KernelChange | None:  # fmt: skip
+) -> KernelChange | None:
     """Return the change of a cell from the base to the new kernel; ``None`` without any trial.
 
-    ``records`` are those of one trial, and ``difference`` the first packet in which they differ.
+    ``records`` and ``captures`` are those of one trial, and ``difference`` the first packet in
+    which they differ.
     """
     ours, theirs = (cell.plt_by_seed for cell in cells)
     blocks = [block for block in ours.keys() & theirs.keys() if ours[block] > 0]
     if not blocks:
         return None
     later = {block: theirs[block] - ours[block] for block in blocks}
-    base, new = (_read(*each) for each in zip(folders, records, strict=True))
     one, two = (record.proof.retransmits if record.proof else 0 for record in records)
     return KernelChange(
         n=len(blocks),
         ms=estimate_shift(later.values()),
         pct=estimate_shift(later[block] / ours[block] * 100.0 for block in blocks),
-        packets=(len(base.packets), len(new.packets)) if base and new else None,
+        packets=(len(captures[0].packets), len(captures[1].packets)) if captures else None,
         retransmits=(one, two),
-        parting=_parting(base, new, difference) if base and new else None,
+        parting=_parting(*captures, difference) if captures else None,
     )
 
 
@@ -146,14 +147,6 @@ def _saved(cells: Iterable[Cell], without: Sequence[str]) -> Mapping[Key, tuple[
         for pair in make_table(list(cells), None).pairs
         if pair.shift is not None
     }
-
-
-def _read(folder: Path, record: Record) -> Capture | None:
-    path, _ = find_capture(folder, record)
-    try:
-        return read_capture(path) if path is not None else None
-    except (OSError, ValueError):
-        return None
 
 
 def _parting(base: Capture, new: Capture, difference: PacketDifference | None) -> Parting:
