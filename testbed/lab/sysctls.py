@@ -17,7 +17,6 @@ from testbed.model.canonical import digest
 
 IPV4 = Path("/proc/sys/net/ipv4")
 TCP = "net.ipv4.tcp_"
-ALGORITHM = f"{TCP}congestion_control"
 FASTOPEN_KEY = f"{TCP}fastopen_key"
 
 DEFAULTS = {
