@@ -49,11 +49,8 @@ def shift_between(first: Mapping[Block, float], second: Mapping[Block, float]) -
     if not blocks:
         return None
     saved = [first[block] - second[block] for block in blocks]
-    return Shift(
-        len(blocks),
-        estimate_shift(saved),
-        estimate_shift(s / first[block] * 100.0 for s, block in zip(saved, blocks, strict=True)),
-    )
+    percent = [s / first[block] * 100.0 for s, block in zip(saved, blocks, strict=True)]
+    return Shift(len(blocks), estimate_paired_shift(saved), estimate_paired_shift(percent))
 
 
 def without_interval(shift: Shift) -> Shift:
@@ -63,8 +60,8 @@ def without_interval(shift: Shift) -> Shift:
     )
 
 
-def estimate_shift(differences: Iterable[float]) -> Estimate:
-    """Return Hodges and Lehmann's estimate of ``differences`` with its interval, in their unit.
+def estimate_paired_shift(differences: Iterable[float]) -> Estimate:
+    """Return the shift that the ``differences`` of pairs show, with its interval, in their unit.
 
     With fewer than 6 the interval is the widest there is, at a lower level; with one there is
     none.  Ties make it a little wider than its level calls for.

@@ -18,7 +18,7 @@ EXACT_UP_TO = 2500
 """Beyond so many differences the normal approximation of the rank sum is as good."""
 
 
-def estimate_shift(base: Sequence[float], new: Sequence[float]) -> Estimate:
+def estimate_unpaired_shift(base: Sequence[float], new: Sequence[float]) -> Estimate:
     """Return by how much values of ``new`` are above those of ``base``, in their unit.
 
     With too few values the interval is the widest there is, at a lower level; with one in each

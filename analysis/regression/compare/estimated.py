@@ -38,7 +38,7 @@ from analysis.stats.significance import (
     runs_to_show,
     widening,
 )
-from analysis.stats.twosample import estimate_shift
+from analysis.stats.twosample import estimate_unpaired_shift
 
 RANKS = "mann_whitney"
 DISTANCE = "kolmogorov_smirnov"
@@ -99,7 +99,7 @@ def _test(match: Match) -> _Tested | CellFinding:
     if counts[0][1] or counts[1][1]:
         # Given how many failed in both together, which Fisher's test is about anyway.
         chances[FAILURES] = more_failures(*counts)
-    shift = estimate_shift(base, new)
+    shift = estimate_unpaired_shift(base, new)
     effect = Effect(
         shift.value,
         shift.value / both.base_ms * 100.0 if both.base_ms > 0 else None,

@@ -15,7 +15,7 @@ from analysis.records.cells import Axes, Cell, Key, key_of
 from analysis.records.results import Identity
 from analysis.regression.compare.captures import Pair
 from analysis.stats.estimates import Estimate
-from analysis.stats.shift import estimate_shift
+from analysis.stats.shift import estimate_paired_shift
 from analysis.tables.table import make_table
 from testbed.model import Record
 from testbed.wire.difference import PacketDifference, is_asked_otherwise
@@ -106,8 +106,8 @@ def change_of(
     one, two = (record.proof.retransmits if record.proof else 0 for record in records)
     return KernelChange(
         n=len(blocks),
-        ms=estimate_shift(later.values()),
-        pct=estimate_shift(later[block] / ours[block] * 100.0 for block in blocks),
+        ms=estimate_paired_shift(later.values()),
+        pct=estimate_paired_shift(later[block] / ours[block] * 100.0 for block in blocks),
         packets=(len(captures[0].packets), len(captures[1].packets)) if captures else None,
         retransmits=(one, two),
         parting=_parting(*captures, difference) if captures else None,

@@ -10,7 +10,7 @@ from analysis.stats.estimates import LEAST_FOR_LEVEL, Estimate, Interval
 from analysis.stats.shift import (
     EXACT_UP_TO,
     Shift,
-    estimate_shift,
+    estimate_paired_shift,
     shift_between,
     walsh_averages_outside,
 )
@@ -36,7 +36,7 @@ def by_block(times: list[float]) -> dict[tuple[int, int], float]:
 def test_the_depression_data_of_hollander_and_wolfe() -> None:
     first = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
     second = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
-    found = estimate_shift(a - b for a, b in zip(first, second, strict=True))
+    found = estimate_paired_shift(a - b for a, b in zip(first, second, strict=True))
     assert found.value == pytest.approx(0.46)
     interval = interval_of(found)
     assert (interval.low, interval.high) == pytest.approx((0.01, 0.786))
@@ -57,14 +57,14 @@ def test_the_approximation_goes_on_where_the_exact_distribution_ends() -> None:
 
 
 def test_too_few_blocks_promise_less() -> None:
-    assert estimate_shift([3.0]) == Estimate(3.0, None)
-    few = interval_of(estimate_shift([1.0, 2.0, 4.0, 9.0, 3.0]))
+    assert estimate_paired_shift([3.0]) == Estimate(3.0, None)
+    few = interval_of(estimate_paired_shift([1.0, 2.0, 4.0, 9.0, 3.0]))
     assert (few.low, few.high, few.level) == (1.0, 9.0, 0.9375)
     assert shift_of([10.0] * 5, [1.0] * 5).shown is None
     assert shift_of([10.0] * 6, [1.0] * 6).shown is True
     assert LEAST_FOR_LEVEL == 6
     with pytest.raises(ValueError, match="no differences"):
-        estimate_shift([])
+        estimate_paired_shift([])
 
 
 def test_only_blocks_of_both_arms_are_compared_and_the_sign_says_who_is_sooner() -> None:
@@ -100,11 +100,11 @@ def test_swapping_the_arms_mirrors_the_shift(pairs: list[tuple[float, float]]) -
 
 @given(st.lists(TIMES, min_size=6, max_size=20), st.floats(-500, 500))
 def test_a_shift_of_everything_shifts_the_estimate(times: list[float], by: float) -> None:
-    before, after = estimate_shift(times), estimate_shift(time + by for time in times)
+    before, after = estimate_paired_shift(times), estimate_paired_shift(time + by for time in times)
     assert after.value == pytest.approx(before.value + by, abs=1e-6)
     assert interval_of(after).half_width == pytest.approx(interval_of(before).half_width, abs=1e-6)
 
 
 @given(st.permutations([3.0, 1.0, 4.0, 1.5, 5.0, 9.0, 2.6]))
 def test_the_order_of_blocks_does_not_matter(differences: list[float]) -> None:
-    assert estimate_shift(differences) == estimate_shift(sorted(differences))
+    assert estimate_paired_shift(differences) == estimate_paired_shift(sorted(differences))

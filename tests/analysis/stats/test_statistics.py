@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analysis.stats.estimates import Interval, SampleStatistics, describe_sample
-from analysis.stats.shift import estimate_shift
+from analysis.stats.shift import estimate_paired_shift
 
 SIMULATIONS = 1000
 MEDIAN_MS = 1100.0
@@ -57,7 +57,7 @@ def test_intervals_of_means_hold_less_often_where_values_are_skewed() -> None:
 @pytest.mark.parametrize("n", [6, 10, 30])
 def test_two_equal_arms_differ_in_one_of_twenty_runs(n: int) -> None:
     first, second = skewed(1, SIMULATIONS, n), skewed(2, SIMULATIONS, n)
-    found = [estimate_shift(row.tolist()).interval for row in first - second]
+    found = [estimate_paired_shift(row.tolist()).interval for row in first - second]
     false_alarms = share([interval is None or not interval.holds(0.0) for interval in found])
     assert 0.02 <= false_alarms <= 0.065
 
@@ -66,7 +66,7 @@ def test_the_interval_of_a_shift_holds_the_shift_under_drift() -> None:
     """The machine gets slower block by block: pairs within a block do not notice."""
     drift = numpy.linspace(0.0, 2000.0, 12)
     first, second = (skewed(seed, SIMULATIONS, 12) + drift for seed in (3, 4))
-    found = [estimate_shift(row.tolist()).interval for row in first - (second - 80.0)]
+    found = [estimate_paired_shift(row.tolist()).interval for row in first - (second - 80.0)]
     assert 0.93 <= share([i is not None and i.holds(80.0) for i in found]) <= 0.98
 
 

@@ -13,7 +13,7 @@ from analysis.stats.estimates import Interval
 from analysis.stats.twosample import (
     EXACT_UP_TO,
     differences_outside,
-    estimate_shift,
+    estimate_unpaired_shift,
     level_of_extremes,
 )
 
@@ -21,7 +21,7 @@ TIMES = st.lists(st.floats(1.0, 1e5).map(lambda value: round(value, 2)), min_siz
 
 
 def interval_of(base: list[float], new: list[float]) -> Interval:
-    interval = estimate_shift(base, new).interval
+    interval = estimate_unpaired_shift(base, new).interval
     assert interval is not None
     return interval
 
@@ -29,7 +29,7 @@ def interval_of(base: list[float], new: list[float]) -> Interval:
 def test_the_permeability_data_of_hollander_and_wolfe() -> None:
     term = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46]
     early = [1.15, 0.88, 0.90, 0.74, 1.21]
-    found = estimate_shift(early, term)
+    found = estimate_unpaired_shift(early, term)
     assert found.value == pytest.approx(0.305)
     assert found.interval is not None
     assert (found.interval.low, found.interval.high) == pytest.approx((-0.15, 0.76))
@@ -50,11 +50,11 @@ def test_the_approximation_goes_on_where_the_exact_distribution_ends() -> None:
 
 
 def test_few_values_promise_less() -> None:
-    assert estimate_shift([100.0], [103.0]).interval is None
+    assert estimate_unpaired_shift([100.0], [103.0]).interval is None
     assert interval_of([1.0, 2.0, 3.0], [11.0, 12.0, 13.0]) == Interval(8.0, 12.0, 0.9)
     assert level_of_extremes(4, 4) > 0.95
     with pytest.raises(ValueError, match="two samples"):
-        estimate_shift([], [1.0])
+        estimate_unpaired_shift([], [1.0])
 
 
 def test_no_spread_makes_a_point() -> None:
@@ -64,7 +64,7 @@ def test_no_spread_makes_a_point() -> None:
 
 @given(TIMES, TIMES)
 def test_swapping_mirrors(base: list[float], new: list[float]) -> None:
-    here, there = estimate_shift(base, new), estimate_shift(new, base)
+    here, there = estimate_unpaired_shift(base, new), estimate_unpaired_shift(new, base)
     assert here.value == pytest.approx(-there.value)
     if here.interval is not None and there.interval is not None:
         assert here.interval.low == pytest.approx(-there.interval.high)
