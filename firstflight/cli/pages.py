@@ -17,7 +17,7 @@ from firstflight.cli.record import record_command
 from testbed.archive.reading import Archive, read_archive
 from testbed.base import places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
-from testbed.base.units import format_bytes
+from testbed.base.units import format_bytes, format_count
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import FACTS_NAME, find_page, list_pages, read_facts, read_kind
 from testbed.pages.har import export_har, write_export
@@ -102,7 +102,7 @@ def verify(doors: Doors, /, names: tuple[str, ...], as_json: bool) -> int:
         found.append({"name": folder.name, "problems": problems})
         if as_json:
             continue
-        verdict = _count(len(problems), "problem", "problems") if problems else f"ok{remark}"
+        verdict = format_count(len(problems), "problem") if problems else f"ok{remark}"
         click.echo(f"{folder.name}: {verdict}")
         for problem in problems:
             click.echo(f"  {_printable(problem)}")
@@ -156,7 +156,9 @@ def _verified(doors: Doors, folder: Path) -> tuple[list[str], str]:
         built = _built(doors, folder)
         problems = verify_table(built) if kind == "table" else verify_archive(built)
         repeats = count_repeats(read_archive(built))
-        again = _count(repeats, "request repeats an earlier one", "requests repeat earlier ones")
+        again = format_count(
+            repeats, "request repeats an earlier one", "requests repeat earlier ones"
+        )
         return [*problems, *verify_tls(built)], f" ({again})" if repeats else ""
     except ConfigurationError as error:
         return error.problems, ""
@@ -207,10 +209,6 @@ def _protocols(archive: Archive) -> str:
     """Return ``h1``, ``h1 TLS``, ``h2 TLS`` or ``h1+h2 TLS``: TLS if any host speaks it."""
     spoken = {"h2" if entry.protocol == "h2" else "h1" for entry in archive.entries}
     return "+".join(sorted(spoken)) + (" TLS" if archive.tls_hosts else "")
-
-
-def _count(number: int, one: str, more: str) -> str:
-    return f"{number} {one if number == 1 else more}"
 
 
 def _printable(text: str) -> str:

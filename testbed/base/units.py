@@ -38,6 +38,6 @@ def format_bytes(count: int) -> str:
     return f"{size / 1024:.1f} TiB"
 
 
-def format_count(number: int, what: str) -> str:
-    """Return ``1 host``, ``2 hosts``: for names that take an s."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def format_count(number: int, one: str, more: str | None = None) -> str:
+    """Return ``1 host`` or ``2 hosts``; ``more`` is for what does not take an s."""
+    return f"{number} {one if number == 1 else more or f'{one}s'}"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.base.units import format_bytes, format_duration
+from testbed.base.units import format_bytes, format_count, format_duration
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,12 @@ def test_durations(seconds: float, text: str) -> None:
 )
 def test_sizes(count: int, text: str) -> None:
     assert format_bytes(count) == text
+
+
+def test_counts_agree_with_their_names() -> None:
+    assert [format_count(n, "host") for n in (0, 1, 2)] == ["0 hosts", "1 host", "2 hosts"]
+    many = [format_count(n, "request repeats", "requests repeat") for n in (1, 2)]
+    assert many == ["1 request repeats", "2 requests repeat"]
 
 
 def test_impossible_quantities_are_refused() -> None:
