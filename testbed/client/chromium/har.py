@@ -18,9 +18,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from testbed.client.chromium.devtools import Event
 from testbed.client.chromium.traffic import BrowserRequest, is_web
+from testbed.client.har import PAGE_ID, UNKNOWN
 
-PAGE_ID = "page_1"
-UNKNOWN = -1
 # Not a name that imports take for that of our own exports.
 CREATOR = {"name": "firstflight-chromium", "version": "1"}
 PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
