@@ -18,9 +18,10 @@ from testbed.lab.calibration import rtt_theory_ms
 from testbed.lab.knobs import set_knobs
 from testbed.lab.laboratory import HOST, Lab, open_lab
 from testbed.lab.link.backend import choose_backend
-from testbed.lab.link.protocol import LinkBackend, serialisation_ms
+from testbed.lab.link.protocol import LinkBackend
 from testbed.lab.topology import SERVER_ADDRESS, open_topology
 from testbed.model import Condition, LinkSpec, TcpSpec
+from testbed.model.line import serialisation_ms
 
 LEAST_GOODPUT = 0.995
 MOST_MEAN_MS, MOST_P99_MS = 0.3, 1.0

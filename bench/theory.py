@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from testbed.lab.link.protocol import serialisation_ms
 from testbed.model import LinkSpec
+from testbed.model.line import serialisation_ms
 
 IP_TCP_BYTES = 20 + 20
 # MSS 4, SACK permitted 2 beside time stamps 10, no-operation 1 and window scale 3.

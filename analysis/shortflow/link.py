@@ -11,9 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from testbed.model import LinkSpec
-
-# The bucket holds this much more than one packet, so that it never holds one back by itself.
-SPARE_BUCKET_BYTES = 40
+from testbed.model.line import burst_bytes, serialisation_ms
 
 
 @dataclass(slots=True)
@@ -37,14 +35,10 @@ class FlowDirection:
     _filled_ms: float = 0.0
     _waiting: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def serialisation_ms(self, ip_bytes: int) -> float:
-        """Return how long one packet occupies the line."""
-        return (ip_bytes + self.framing_bytes) * 8.0 / self.rate_kbit
-
     def carry(self, ip_bytes: int, at_ms: float) -> float:
         """Return when a packet that enters at ``at_ms`` has arrived at the other end, in ms."""
         leaves_ms = self._leave_buffer(ip_bytes + self.framing_bytes, at_ms)
-        duration_ms = self.serialisation_ms(ip_bytes)
+        duration_ms = serialisation_ms(ip_bytes, self.rate_kbit, self.framing_bytes)
         self._free_ms = max(self._free_ms, leaves_ms) + duration_ms
         self.busy_ms += duration_ms
         return self._free_ms + self.delay_ms
@@ -71,7 +65,7 @@ class FlowDirection:
 
 def directions(link: LinkSpec) -> tuple[FlowDirection, FlowDirection]:
     """Return the downlink and the uplink of ``link``, empty."""
-    bucket = link.mtu_bytes + SPARE_BUCKET_BYTES
+    bucket = burst_bytes(link)
     rest = link.rtt_ms / 2.0, link.buffer_bytes, link.framing_bytes, bucket
     return (
         FlowDirection(link.down_kbit, *rest, _tokens=bucket),

@@ -25,9 +25,10 @@ from testbed.lab.calibration import (
 )
 from testbed.lab.ends import IP_UDP_HEADER_BYTES, open_ends, receive, time_arrivals
 from testbed.lab.exactness import Exactness
-from testbed.lab.link.protocol import WAYS, Link, LinkReport, serialisation_ms
+from testbed.lab.link.protocol import WAYS, Link, LinkReport
 from testbed.lab.topology import SERVER_ADDRESS, Topology
 from testbed.model import LinkSpec, Measurement
+from testbed.model.line import serialisation_ms
 
 PINGS = 9
 PAUSE_MS = 2.0

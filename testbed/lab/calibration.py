@@ -12,9 +12,9 @@ import time
 
 from testbed.lab.ends import IP_UDP_HEADER_BYTES, Ends, open_ends, receive
 from testbed.lab.exactness import Exactness
-from testbed.lab.link.protocol import serialisation_ms
 from testbed.lab.topology import Topology
 from testbed.model import LinkSpec, Measurement
+from testbed.model.line import serialisation_ms
 
 PROBE_IP_BYTES = 100
 PROBES = 5

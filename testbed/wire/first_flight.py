@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from testbed.model import LinkSpec
+from testbed.model.line import serialisation_ms
 from testbed.wire.flows import Flow, Flows, payloads
 from testbed.wire.packets import ACK, SYN, Packet, behind
 
@@ -106,6 +107,6 @@ def _is_free(
     if size + following.payload_bytes > room:
         return False
     index = bisect_left(flows.arrivals, (following.at_ns, 0))
-    busy_ms = (following.ip_bytes + link.framing_bytes) * 8 / link.down_kbit
+    busy_ms = serialisation_ms(following.ip_bytes, link.down_kbit, link.framing_bytes)
     idle_ms = (following.at_ns - flows.arrivals[index - 1][0]) / 1e6 - busy_ms
     return idle_ms >= max(LEAST_IDLE_MS, IDLE_SHARE * link.rtt_ms)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from testbed.lab.link.protocol import serialisation_ms
 from testbed.model import LabReading, LinkSpec
+from testbed.model.line import serialisation_ms
 from tests.kernel.guests import Guests
 
 CALIBRATE = """\

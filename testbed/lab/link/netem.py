@@ -25,18 +25,12 @@ from testbed.lab.link.discipline import (
     read_disciplines,
     tbf,
 )
-from testbed.lab.link.protocol import (
-    COMMON_KNOBS,
-    ETHERNET_HEADER_BYTES,
-    Link,
-    LinkReport,
-    Traffic,
-    burst_bytes,
-)
+from testbed.lab.link.protocol import COMMON_KNOBS, ETHERNET_HEADER_BYTES, Link, LinkReport, Traffic
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
 from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import LinkSpec
+from testbed.model.line import burst_bytes
 
 NETEM_LIMIT_PACKETS = 100_000
 PROBES = (

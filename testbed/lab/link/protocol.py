@@ -1,4 +1,4 @@
-"""What the lab asks of whatever emulates the access link, and the theory that all of it obeys.
+"""What the lab asks of whatever emulates the access link.
 
 Downlink is from ``far`` to ``near``, uplink the other way round.  In each direction a packet waits
 in a drop-tail buffer counted in bytes, occupies the line for its serialisation, may be lost, and
@@ -136,13 +136,3 @@ def require_emulated(backend: LinkBackend, spec: LinkSpec) -> None:
             f"the {backend.name} link cannot emulate {', '.join(beyond)}; leave it at its default, "
             "or take the virtual kernel: --kernel virtual"
         )
-
-
-def serialisation_ms(ip_bytes: int, rate_kbit: float, framing_bytes: int) -> float:
-    """Time that one packet of ``ip_bytes`` occupies the link, in ms."""
-    return (ip_bytes + framing_bytes) * 8 / rate_kbit
-
-
-def burst_bytes(spec: LinkSpec) -> int:
-    """The bucket before the line: one packet's worth, the smallest that tbf can work with."""
-    return spec.mtu_bytes + 40

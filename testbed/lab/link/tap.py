@@ -19,12 +19,13 @@ from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import NETNS_DIRECTORY, Namespace
 from testbed.lab.link.discipline import Disciplines
-from testbed.lab.link.protocol import COMMON_KNOBS, Link, LinkReport, Traffic, burst_bytes
+from testbed.lab.link.protocol import COMMON_KNOBS, Link, LinkReport, Traffic
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
 from testbed.lab.offloads import clear_offloads, read_offloads
 from testbed.lab.path import read_unsent
 from testbed.lab.topology import MIDDLE, WIRES, MiddleWire, Topology
 from testbed.model import LinkSpec
+from testbed.model.line import burst_bytes
 
 PROGRAM = Path(__file__).resolve().parents[3] / "native" / "link"
 """Where a bundle has the program, beside the package."""
