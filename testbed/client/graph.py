@@ -48,7 +48,7 @@ class Graph:
         """
         _require_h1(order)
         request, result = order.scratch / "order.json", order.scratch / "load.json"
-        request.write_text(json.dumps(_describe(order, result)), "utf-8")
+        request.write_text(json.dumps(describe_order(order, result)), "utf-8")
         # -I: no user's settings; -S: no installed packages. Both make it start faster, too.
         run_logged(
             (*order.prefix, sys.executable, "-I", "-S", str(WALK), str(request)),
@@ -73,6 +73,42 @@ class Graph:
         load = describe_load(self.name, self.version, order.archive, timings, plt_ms, altered)
         write_har(order.out / HAR_FILE, load, order.archive.root_url, seen["started"], exchanges)
         return load
+
+
+def describe_order(order: LoadOrder, result: Path) -> dict[str, Any]:
+    """Return the order of the process that loads the page and writes the file ``result``."""
+    return {
+        "entries": [
+            {
+                "url": entry.url,
+                "method": entry.method,
+                "tls": entry.scheme == "https",
+                "host": entry.host,
+                "port": entry.port,
+                "target": entry.path.partition("#")[0],  # a fragment stays with the client
+                "mime": entry.mime,
+                "body_size": entry.body_size,
+                "request_body_size": entry.request_body_size,
+                "revalidates": entry.status == NOT_MODIFIED,
+                "parent": entry.parent,
+                "how": entry.how,
+                "gap_ms": entry.gap_ms,
+                "dur_ms": entry.dur_ms,
+                "think_factor": think_factor(
+                    order.seed, f"recorded {entry.method} {entry.url}", order.think_spread_pct
+                ),
+            }
+            for entry in order.archive.entries
+            if not entry.after_load
+        ],
+        "authority": None if order.tls is None else str(order.tls / AUTHORITY_NAME),
+        "tls_version": order.tls_version,
+        "think_time": order.think_time,
+        "fast_open": order.tfo,
+        "timeout_s": order.timeout_s,
+        "wait_until_ns": order.wait_until_ns,
+        "result": str(result),
+    }
 
 
 def read_exchange(item: dict[str, Any]) -> ClientExchange:
@@ -125,37 +161,6 @@ def _require_h1(order: LoadOrder) -> None:
         )
     if wanted and order.tls is None:
         raise LoadError("graph: the page has https origins, but the order has no authority")
-
-
-def _describe(order: LoadOrder, result: Path) -> dict[str, Any]:
-    return {
-        "entries": [
-            {
-                "url": entry.url,
-                "method": entry.method,
-                "mime": entry.mime,
-                "body_size": entry.body_size,
-                "request_body_size": entry.request_body_size,
-                "revalidates": entry.status == NOT_MODIFIED,
-                "parent": entry.parent,
-                "how": entry.how,
-                "gap_ms": entry.gap_ms,
-                "dur_ms": entry.dur_ms,
-                "think_factor": think_factor(
-                    order.seed, f"recorded {entry.method} {entry.url}", order.think_spread_pct
-                ),
-            }
-            for entry in order.archive.entries
-            if not entry.after_load
-        ],
-        "authority": None if order.tls is None else str(order.tls / AUTHORITY_NAME),
-        "tls_version": order.tls_version,
-        "think_time": order.think_time,
-        "fast_open": order.tfo,
-        "timeout_s": order.timeout_s,
-        "wait_until_ns": order.wait_until_ns,
-        "result": str(result),
-    }
 
 
 def _phases(item: dict[str, Any]) -> dict[str, float]:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 # Chrome's request priorities by kind, higher first (net/base/request_priority.h and Blink's
 # resource load priorities): documents and stylesheets, then scripts and fonts, then the rest.
 HIGHEST, MEDIUM, LOWEST = 2, 1, 0
-DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Node:
@@ -44,7 +43,10 @@ class Node:
     def __init__(self, entry: Mapping[str, Any]) -> None:
         self.url: str = entry["url"]
         self.method: str = entry["method"]
-        self.tls, self.host, self.port, self.target = split_url(self.url)
+        self.tls: bool = entry["tls"]
+        self.host: str = entry["host"]
+        self.port: int = entry["port"]
+        self.target: str = entry["target"]
         self.body_size: int = entry["body_size"]
         self.request_body_size: int = entry["request_body_size"]
         self.revalidates: bool = entry["revalidates"]
@@ -108,23 +110,3 @@ def priority(mime: str) -> int:
     if "javascript" in mime or "ecmascript" in mime or "font" in mime:
         return MEDIUM
     return LOWEST
-
-
-def split_url(url: str) -> tuple[bool, str, int, str]:
-    """Return whether it is https, host, port and request target of an http or https URL.
-
-    Raises:
-        ValueError: the URL is of another scheme, or has no host.
-    """
-    scheme, _, rest = url.partition("://")
-    if scheme not in DEFAULT_PORTS:
-        raise ValueError(f"{url}: the graph client speaks http and https only")
-    authority, slash, path = rest.partition("/")
-    if not slash:
-        authority, mark, query = authority.partition("?")
-        path = mark + query
-    host, _, port = authority.rpartition("@")[2].partition(":")
-    if not host:
-        raise ValueError(f"{url}: no host")
-    number = int(port or DEFAULT_PORTS[scheme])
-    return scheme == "https", host.lower(), number, "/" + path.partition("#")[0]

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.client.walk.discovery import build_graph, fraction, split_url
+from testbed.client.walk.discovery import build_graph, fraction
 
 ROOT = "http://a.test/"
 
 
 def entry(url: str, how: str, parent: str | None = ROOT, **more: Any) -> dict[str, Any]:
     plain = {"method": "GET", "mime": "image/png", "body_size": 10, "request_body_size": 0}
+    plain |= {
+        "tls": False,
+        "host": "a.test",
+        "port": 80,
+        "target": url.removeprefix("http://a.test"),
+    }
     plain |= {"revalidates": False}
     plain |= {"gap_ms": None, "dur_ms": None, "think_factor": 1.0}
     return {"url": url, "how": how, "parent": parent} | plain | more
@@ -65,22 +70,3 @@ def test_a_fraction_is_a_fraction(duration: float | None, gap: float | None, sib
     shares = [fraction(duration, gap, rank, siblings) for rank in range(siblings)]
     assert all(0.0 <= share <= 1.0 for share in shares)
     assert shares == sorted(shares)
-
-
-@pytest.mark.parametrize(
-    ("url", "parts"),
-    [
-        ("http://A.test", (False, "a.test", 80, "/")),
-        ("http://a.test:81/x?y=1#z", (False, "a.test", 81, "/x?y=1")),
-        ("http://a.test?y", (False, "a.test", 80, "/?y")),
-        ("https://a.test/", (True, "a.test", 443, "/")),
-    ],
-)
-def test_urls(url: str, parts: tuple[bool, str, int, str]) -> None:
-    assert split_url(url) == parts
-
-
-@pytest.mark.parametrize("url", ["ftp://a.test/", "a.test", "http:///x"])
-def test_wrong_urls(url: str) -> None:
-    with pytest.raises(ValueError, match=r"https only|no host"):
-        split_url(url)

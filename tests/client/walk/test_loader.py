@@ -65,11 +65,13 @@ def always(connection: socket.socket, _: int) -> None:
 
 def page(port: int, *children: str, how: str = "script", mime: str = "image/png") -> list[Any]:
     base = f"http://127.0.0.1:{port}"
-    common = {"method": "GET", "body_size": 2, "request_body_size": 0, "revalidates": False}
-    common |= {"gap_ms": None, "dur_ms": None, "think_factor": 1.0}
-    root = {"url": f"{base}/", "how": "root", "parent": None, "mime": "text/html"} | common
-    rest = [{"url": base + c, "how": how, "parent": f"{base}/", "mime": mime} for c in children]
-    return [root, *(entry | common for entry in rest)]
+    common: dict[str, Any] = {"method": "GET", "body_size": 2, "request_body_size": 0}
+    common |= {"revalidates": False, "gap_ms": None, "dur_ms": None, "think_factor": 1.0}
+    common |= {"tls": False, "host": "127.0.0.1", "port": port}
+    found = [common | {"how": "root", "parent": None, "mime": "text/html", "target": "/"}]
+    child = common | {"how": how, "parent": f"{base}/", "mime": mime}
+    found += [child | {"target": target} for target in children]
+    return [entry | {"url": base + entry["target"]} for entry in found]
 
 
 def load(entries: list[Any], timeout_s: float = 60.0) -> Loader:
@@ -177,7 +179,7 @@ def test_a_name_that_cannot_be_resolved(monkeypatch: pytest.MonkeyPatch, tmp_pat
     missing = str(tmp_path / "missing")
     monkeypatch.setattr("testbed.client.walk.resolver.ETC_RESOLV_CONF", missing)
     entries = page(1)
-    entries[0]["url"] = "http://no-such-host.test/"
+    entries[0]["host"] = "no-such-host.test"
     loader = load(entries)
     assert statuses(loader) == [0]
     assert "cannot resolve no-such-host.test" in str(loader.fetches[0].error)
