@@ -178,14 +178,15 @@ class Replay:
 class ServedConnection:
     """A connection that carried requests, as the server's log has it; ends are ``address:port``.
 
-    ``told_close`` says that an answer announced the connection's end, ``asked_close`` that the
-    client did, and ``missed`` that one of its requests was for nothing that the page holds.
+    ``announced_close`` says that an answer announced the connection's end (RFC 9112 section 9.6),
+    ``asked_close`` that a request did, and ``missed`` that one of its requests was for nothing
+    that the page holds.
     """
 
     client: str
     server: str
     requests: int
-    told_close: bool = False
+    announced_close: bool = False
     asked_close: bool = False
     missed: bool = False
 

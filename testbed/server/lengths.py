@@ -99,7 +99,7 @@ def list_connections(answered: Iterable[LoggedAnswer]) -> tuple[ServedConnection
             client=requests[0].client,
             server=requests[0].server,
             requests=len(requests),
-            told_close=any(map(says_close, requests)),
+            announced_close=any(map(says_close, requests)),
             asked_close=any(one.asked_close for one in requests),
             missed=any(one.entry is None for one in requests),
         )

@@ -26,7 +26,7 @@ def check_reuse(
     endings = {(f.syn.sender, f.syn.receiver): _is_ended_by_server(f) for f in flows.flows}
     known = {(one.client, one.server): one for one in served}
     counts = {ends: 0 for ends, by_server in endings.items() if by_server}
-    counts |= {ends: one.requests for ends, one in known.items() if one.told_close}
+    counts |= {ends: one.requests for ends, one in known.items() if one.announced_close}
     counts |= {ends: one.requests for ends, one in known.items() if ends in counts}
     asked = "no limit on requests per connection was asked"
     if limit is not None:

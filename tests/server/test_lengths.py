@@ -68,7 +68,7 @@ def test_what_nginx_serves_is_as_recorded(tmp_path: Path, limit: int | None) -> 
     assert check_lengths(answered, SILENT) == ()
     kept = list_connections(answered)
     assert [one.requests for one in kept[:-1]] == {None: [8], 1: [1] * 8, 3: [3, 3, 2]}[limit]
-    assert [one.told_close for one in kept] == [one.requests == limit for one in kept]
+    assert [one.announced_close for one in kept] == [one.requests == limit for one in kept]
     assert not any(one.asked_close or one.missed for one in kept)
 
 
@@ -104,7 +104,7 @@ def test_the_client_s_word_about_the_connection(
         assert connection.receive().status == 200
     answered = read_answered(site.scratch, (entry,))
     (kept,) = list_connections(answered)
-    assert (kept.asked_close, kept.told_close) == (asked_close, asked_close)
+    assert (kept.asked_close, kept.announced_close) == (asked_close, asked_close)
     assert check_lengths(answered, SILENT) == ()
 
 

@@ -128,13 +128,13 @@ def test_an_end_that_only_the_head_announces(visit: Visit, tmp_path: Path) -> No
     """The client is faster: its FIN has come before the server's could leave."""
     visit.leave(SIZE)
     visit.end(SIZE + 1)
-    assert check(visit, tmp_path, served(1, told_close=True))[0].startswith(SHUT)
-    assert check(visit, tmp_path, served(3, told_close=True), limit=3) == ()
+    assert check(visit, tmp_path, served(1, announced_close=True))[0].startswith(SHUT)
+    assert check(visit, tmp_path, served(3, announced_close=True), limit=3) == ()
 
 
 def test_an_end_that_the_client_asked_for(visit: Visit, tmp_path: Path) -> None:
     visit.end(SIZE)
-    assert check(visit, tmp_path, served(1, asked_close=True, told_close=True)) == (
+    assert check(visit, tmp_path, served(1, asked_close=True, announced_close=True)) == (
         "no limit on requests per connection was asked, but the client asked to end 1 of 1 "
         "connections with an answer, the first to 10.10.0.1:80",
     )
