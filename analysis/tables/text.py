@@ -4,35 +4,51 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 GAP = "  "
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading and its cells; ``rank`` is how readily the column is left out, 0 for never."""
+    """A heading and its cells.
+
+    ``rank`` is how readily the column is left out, 0 for never.  Cells of text may be cut to
+    ``least`` characters before any column is left out; ``None``: they are whole.
+    """
 
     heading: str
     cells: Sequence[str]
     rank: int = 0
     left: bool = False
+    least: int | None = None
 
     @property
     def width(self) -> int:
         """Characters of its widest cell, or of its heading."""
         return max(map(len, (self.heading, *self.cells)))
 
+    def narrowed(self, by: int) -> Column:
+        """Return the column, cut by as many characters as it may be, but at most ``by``."""
+        if self.least is None or by <= 0:
+            return self
+        width = max(self.width - by, self.least, len(self.heading))
+        cut = [c if len(c) <= width else f"{c[: width - 1].rstrip()}{ELLIPSIS}" for c in self.cells]
+        return replace(self, cells=cut)
+
 
 def render_columns(columns: Sequence[Column], room: int) -> list[str]:
     """Return a table in lines of at most ``room`` characters.
 
-    Columns that do not fit are left out, the highest rank first; what stays is whole.  Where not
-    even rank 0 fits, each row becomes a sentence that names every column.
+    Where they do not fit, columns are cut as far as they may be, then left out, the highest rank
+    first.  Where not even rank 0 fits, each row becomes a sentence that names every column.
     """
     for rank in sorted({column.rank for column in columns} | {0}, reverse=True):
         kept = [column for column in columns if column.rank <= rank]
-        if sum(column.width for column in kept) + len(GAP) * (len(kept) - 1) <= room:
+        for place, column in enumerate(kept):
+            kept[place] = column.narrowed(_width(kept) - room)
+        if _width(kept) <= room:
             return align(kept)
     rows = zip(*(column.cells for column in columns), strict=True)
     headings = [column.heading for column in columns]
@@ -50,3 +66,7 @@ def align(columns: Sequence[Column]) -> list[str]:
         for column in columns
     ]
     return [GAP.join(row).rstrip() for row in zip(*padded, strict=True)]
+
+
+def _width(columns: Sequence[Column]) -> int:
+    return sum(column.width for column in columns) + len(GAP) * (len(columns) - 1)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from analysis.tables.text import Column
+from analysis.words import MISSING
 from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.import_page import import_command
+from firstflight.cli.listing import print_columns
 from firstflight.cli.record import record_command
 from testbed.archive.reading import Archive, read_archive
 from testbed.base import places
@@ -25,6 +29,7 @@ from testbed.pages.verify import count_repeats, verify_archive, verify_table, ve
 
 _names = click.argument("names", nargs=-1, metavar="[NAME]...")
 _SHORTEST_URL = 40
+_SHORTEST_TITLE = 24
 
 
 @click.group()
@@ -46,9 +51,9 @@ def list_command(doors: Doors, /, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(found, indent=2))
     else:
-        width = max((len(page["name"]) for page in found), default=0)
-        for page in found:
-            click.echo(f"{page['name']:{width}}  {_sizes(page)}  {_printable(page['title'])}")
+        print_columns(_columns(found))
+        if any(page["kind"] == "recipe" for page in found):
+            click.echo("\n./run.sh pages show NAME builds a recipe and lists its requests.")
     if problems:
         raise ConfigurationError(problems)
     return EXIT_OK
@@ -196,13 +201,22 @@ def _entries(archive: Archive) -> list[dict[str, Any]]:
     ]
 
 
-def _sizes(page: dict[str, Any]) -> str:
-    if "requests" not in page:
-        return f"{'a recipe: see pages build':49}"
-    return (
-        f"{page['requests']:4} requests  {page['hosts']:3} hosts  "
-        f"{format_bytes(page['transfer_bytes']):>10}  {page['protocols']:9}"
-    )
+def _columns(pages: Sequence[dict[str, Any]]) -> list[Column]:
+    """Return the table of ``list``; what a recipe holds is unknown until it is built."""
+
+    def known(name: str, form: Callable[[Any], str] = str) -> list[str]:
+        return [form(page[name]) if name in page else MISSING for page in pages]
+
+    titles = [_printable(page["title"]) for page in pages]
+    return [
+        Column("page", [page["name"] for page in pages], left=True),
+        Column("kind", [page["kind"] for page in pages], 4, left=True),
+        Column("requests", known("requests"), 1),
+        Column("hosts", known("hosts"), 2),
+        Column("size", known("transfer_bytes", format_bytes)),
+        Column("protocols", known("protocols"), 3, left=True),
+        Column("title", titles, left=True, least=_SHORTEST_TITLE),
+    ]
 
 
 def _protocols(archive: Archive) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,8 +14,11 @@ import click
 from analysis.regression.baseline import Draft, describe_baseline, draft_baseline
 from analysis.regression.history.database import open_history
 from analysis.regression.history.page import write_trend
-from analysis.regression.history.runs import keep_run, read_runs
+from analysis.regression.history.runs import KeptRun, keep_run, read_runs
+from analysis.tables.text import Column
+from analysis.words import clean
 from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.listing import print_columns
 from testbed.base.errors import EXIT_OK, ConfigurationError, StorageError
 from testbed.experiment.lanes import read_lanes
 from testbed.pages.folder import new_folder
@@ -132,15 +136,11 @@ def add(
 def list_runs(doors: Doors, /, as_json: bool, database: Path | None) -> int:
     """List the runs, the oldest first."""
     with open_history(_database(doors, database)) as connection:
-        runs = [asdict(run) for run in read_runs(connection)]
+        runs = read_runs(connection)
     if as_json:
-        click.echo(json.dumps(runs, indent=2))
-        return EXIT_OK
-    for run in runs:
-        click.echo(
-            f"{run['created_utc']}  {run['experiment']}  {run['kernel']} {run['kernel_version']}  "
-            f"{run['verdict'] or 'not compared'}  git {(run['git_revision'] or '')[:12]}"
-        )
+        click.echo(json.dumps([asdict(run) for run in runs], indent=2))
+    else:
+        print_columns(_columns(runs))
     return EXIT_OK
 
 
@@ -156,6 +156,19 @@ def page(doors: Doors, /, output: Path | None, last: int, database: Path | None)
     target = output or doors.results / TREND_FILE
     click.echo(write_trend(_database(doors, database), target, last))
     return EXIT_OK
+
+
+def _columns(runs: Sequence[KeptRun]) -> list[Column]:
+    """Return the table of ``history list``."""
+    kernels = [clean(f"{run.kernel} {run.kernel_version}") for run in runs]
+    started = [clean(run.created_utc[:19].replace("T", " ")) for run in runs]
+    return [
+        Column("run, UTC", started, left=True),
+        Column("experiment", [clean(run.experiment) for run in runs], left=True),
+        Column("kernel", kernels, left=True),
+        Column("verdict", [run.verdict or "not compared" for run in runs], left=True),
+        Column("git", [clean(run.git_revision[:12]) for run in runs], 1, left=True),
+    ]
 
 
 def _database(doors: Doors, chosen: Path | None) -> Path:

@@ -124,7 +124,11 @@ def test_history_takes_the_verdict_against_the_experiments_baseline(
     runs = json.loads(capsys.readouterr().out)
     assert [run["verdict"] for run in runs] == ["same", "different"]
     assert main(["history", "list"], doors) == 0
-    assert capsys.readouterr().out.count("small  virtual 7.3") == 2
+    heading, _, *lines = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["run,", "UTC", "experiment", "kernel", "verdict", "git"]
+    first, second = (line.split() for line in lines)
+    assert first[:-1] == ["2026-11-01", "02:17:00", "small", "virtual", "7.3", "same"]
+    assert second[:-1] == ["2026-11-02", "02:17:00", "small", "virtual", "7.3", "different"]
     assert main(["history", "page"], doors) == 0
     assert (doors.results / "history.html").read_text().startswith("<!DOCTYPE html>")
 
@@ -137,8 +141,10 @@ def test_each_lane_is_remembered_for_itself(
     night(both / "6.1", 1, 1.5, version="6.1")
     write_lanes(both, ("7.3", "6.1"))
     assert main(["history", "add", str(both)], doors) == 0
+    capsys.readouterr()
     assert main(["history", "list"], doors) == 0
-    assert capsys.readouterr().out.count("  small  virtual ") == 2
+    lanes = [line.split()[2:5] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert sorted(lanes) == [["small", "virtual", "6.1"], ["small", "virtual", "7.3"]]
     assert update(doors, both, "--reason", WHY) == 2
     assert update(doors, both / "6.1", "--reason", WHY, "--name", "small-6.1") == 0
     assert written(doors, "small-6.1")

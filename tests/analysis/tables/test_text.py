@@ -33,6 +33,19 @@ def test_the_least_important_columns_go_first(room: int, headings: str) -> None:
     assert max(map(len, lines)) <= room
 
 
+def test_a_column_that_may_be_cut_is_cut_before_others_go() -> None:
+    titled = [*COLUMNS[:2], Column("title", ["A long title", "Short"], left=True, least=6)]
+    whole = render_columns(titled, 28)
+    assert whole == align(titled)
+    assert render_columns(titled, 22) == [
+        "page        ms  title",
+        "------  ------  ------",
+        "wsj        9.5  A lon…",
+        "amazon  1000.0  Short",
+    ]
+    assert render_columns(titled, 21)[0].split() == ["page", "title"]
+
+
 def test_rows_become_sentences_that_leave_nothing_out() -> None:
     lines = render_columns(COLUMNS, 13)
     assert max(map(len, lines)) <= 13
