@@ -36,6 +36,7 @@ from analysis.plot.theme import (
     SOFT,
     TEXT_PX,
     TITLE_PX,
+    VERDICTS,
 )
 
 PAD_PX = 14
@@ -103,7 +104,7 @@ def to_svg(chart: Plot) -> str:
     the light ones to fall back on.  Its title and description are read aloud.
     """
     width, height, inner = _drawing(chart)
-    for colour in COLOURS:
+    for colour in (*COLOURS, *VERDICTS):
         inner = inner.replace(f'"{colour.light}"', f'"var(--{colour.name}, {colour.light})"')
     style = (
         f"width: 100%; height: auto; max-width: {width:.0f}px; "
@@ -192,7 +193,7 @@ def _box(layers: Sequence[Layer], inside: Spec) -> Box:
 def _labels(box: Box, name: str) -> list[tuple[float, str]]:
     """Return the places in px and the texts of an axis; horizontal ones leave each other room."""
     scale, axis = (box.x if name == "x" else box.y), box.axes[name]["axis"]
-    if axis is None:
+    if axis is None or not axis.get("labels", True):
         return []
     if isinstance(scale, BandScale):
         return [(scale.at(text), shorten_px(text, LABEL_LIMIT_PX)) for text in scale.names]
@@ -217,7 +218,7 @@ def _left_px(box: Box) -> float:
 
 def _below_px(box: Box) -> float:
     """Return the room for the horizontal axis."""
-    labels = LINE_PX + 4.0
+    labels = LINE_PX + 4.0 if (box.axes["x"]["axis"] or {}).get("labels", True) else 0.0
     if _tilted(box):
         labels = 14 + 0.65 * max((text_px(text) for _, text in _labels(box, "x")), default=0.0)
     return labels + (LINE_PX + 4 if box.axes["x"].get("title") else 0)
@@ -282,7 +283,7 @@ def _axes(box: Box, outer: bool, left: float) -> Iterator[str]:
 
 
 def _marks(layer: Layer, rows: Sequence[Row], box: Box) -> Iterator[str]:
-    if layer.kind == "line":
+    if layer.kind in ("line", "area"):
         yield from _lines(layer, rows, box)
         return
     make = {"point": _point, "rule": _rule, "bar": _bar, "rect": _rect, "text": _words}[layer.kind]
@@ -291,7 +292,7 @@ def _marks(layer: Layer, rows: Sequence[Row], box: Box) -> Iterator[str]:
 
 
 def _lines(layer: Layer, rows: Sequence[Row], box: Box) -> Iterator[str]:
-    """Yield one path for each colour, pattern and detail, from left to right."""
+    """Yield one path or band for each colour, pattern and detail, from left to right."""
     encoding = layer.encoding
     split = [encoding[n]["field"] for n in ("color", "strokeDash", "detail")
              if "field" in encoding.get(n, {})]  # fmt: skip
@@ -299,6 +300,9 @@ def _lines(layer: Layer, rows: Sequence[Row], box: Box) -> Iterator[str]:
     for row in rows:
         lines.setdefault(tuple(row.get(name) for name in split), []).append(row)
     for parts in lines.values():
+        if layer.kind == "area":
+            yield _band(layer, parts, box)
+            continue
         points = [(_x(layer, row, box), _y(layer, row, box)) for row in parts]
         if layer.style.get("interpolate") == "step-after":
             (x, y), *rest = points
@@ -313,23 +317,52 @@ def _lines(layer: Layer, rows: Sequence[Row], box: Box) -> Iterator[str]:
         )
 
 
+def _band(layer: Layer, rows: Sequence[Row], box: Box) -> str:
+    """Return the area between the fields of ``y`` and ``y2``."""
+    assert isinstance(box.y, LinearScale)  # noqa: S101 - both ends are numbers
+    ordered = sorted(rows, key=lambda row: _x(layer, row, box))
+    ends = [(_x(layer, row, box), _y(layer, row, box)) for row in ordered]
+    other = layer.encoding["y2"]["field"]
+    ends += [(_x(layer, row, box), box.y.at(row[other])) for row in reversed(ordered)]
+    path = "L".join(f"{_px(x)},{_px(y)}" for x, y in ends)
+    look = f'fill="{_look(layer.encoding["color"], rows[0])}"'
+    return f'<path d="M{path}Z" {look} fill-opacity="{layer.style.get("opacity", 1)}"/>'
+
+
 def _point(layer: Layer, row: Row, box: Box) -> str:
     shape = str(_look(layer.encoding.get("shape"), row) or "circle")
     colour = str(_look(layer.encoding["color"], row))
-    return _symbol(shape, _x(layer, row, box), _y(layer, row, box), colour)
+    said = layer.encoding.get("description")
+    title = str(row[said["field"]]) if said else ""
+    return _symbol(shape, _x(layer, row, box), _y(layer, row, box), colour, layer.style, title)
 
 
-def _symbol(shape: str, x: float, y: float, colour: str) -> str:
+def _symbol(
+    shape: str, x: float, y: float, colour: str, style: Spec | None = None, title: str = ""
+) -> str:
+    """Return a point; of ``style`` its size in square px, angle and outline count."""
+    style = style or {}
+    radius = round(math.sqrt(style["size"] / math.pi), 2) if "size" in style else POINT_PX
     if shape == "circle":
-        return f'<circle cx="{_px(x)}" cy="{_px(y)}" r="{POINT_PX}" fill="{colour}"/>'
-    place = f"translate({_px(x)},{_px(y)}) scale({POINT_PX})"
-    return f'<polygon points="{SHAPES[shape]}" transform="{place}" fill="{colour}"/>'
+        tag, scale = "circle", 1.0
+        place = f'cx="{_px(x)}" cy="{_px(y)}" r="{radius}"'
+    else:
+        tag, scale = "polygon", radius
+        turned = f" rotate({style['angle']})" if "angle" in style else ""
+        moved = f"translate({_px(x)},{_px(y)}){turned} scale({radius})"
+        place = f'points="{SHAPES[shape]}" transform="{moved}"'
+    outline = ""
+    if "stroke" in style:
+        outline = f' stroke="{style["stroke"]}" stroke-width="{_px(style["strokeWidth"] / scale)}"'
+    start = f'<{tag} {place} fill="{colour}"{outline}'
+    return f"{start}><title>{escape(title, quote=False)}</title></{tag}>" if title else f"{start}/>"
 
 
 def _rule(layer: Layer, row: Row, box: Box) -> str:
     encoding = layer.encoding
     colour = layer.style.get("color") or _look(encoding.get("color"), row) or INK.light
-    look = f'stroke="{colour}" stroke-width="{layer.style.get("strokeWidth", 1.5)}"'
+    dashed = _dashed(layer.style.get("strokeDash"))
+    look = f'stroke="{colour}" stroke-width="{layer.style.get("strokeWidth", 1.5)}"{dashed}'
     x = _x(layer, row, box)
     if "y" not in encoding:
         return _line((x, 0, x, box.height), look)

@@ -52,7 +52,12 @@ SERIES = (
     Colour("series-7", "#4690c9", "#9bd0f5"),
     Colour("series-8", "#8c2f1f", "#e5705c"),
 )
+GOOD = Colour("good", "#14692f", "#7fdc9a")
+BAD = Colour("bad", "#a01c2b", "#ff9aa5")
+WARN = Colour("warn", "#7a4b00", "#f1c376")
 COLOURS = (PAPER, INK, SOFT, LINE, MORE, LESS, *SERIES)
+VERDICTS = (GOOD, BAD, WARN)
+"""As in ``report.css``, which is on every page that shows verdicts."""
 
 _TEXT: Mapping[str, Any] = {
     "labelColor": INK.light,

@@ -1,18 +1,21 @@
-"""The trend page: every cell over the runs as a small drawing, in one self-contained HTML file.
-
-Drawings are shapes in a box of fixed units, stretched by the page; runs are at equal distances,
-whatever the time between them.
-"""
+"""The trend page: every cell over the runs as a small drawing, in one self-contained HTML file."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis import plot
 from analysis.regression.history.database import open_history
-from analysis.regression.history.trend import Break, Line, Point, TrendLane, read_lanes
+from analysis.regression.history.drawing import (
+    describe_day,
+    describe_time,
+    draw_trend,
+    kind_of,
+    scale_of,
+)
+from analysis.regression.history.trend import Line, Point, TrendLane, read_lanes
 from analysis.report.rendering import TEMPLATES, open_templates
 from analysis.words import count, name_axes
 from testbed.base.errors import ConfigurationError
@@ -24,42 +27,16 @@ LISTED = 20
 """How many of a cell's numbers are listed below its drawing; every dot has its own as a title."""
 LOUD = ("missing", "different", "inconclusive")
 """What is shown first, in this order."""
-WIDTH = 320.0
-HEIGHT = 84.0
-MARGIN = 8.0
-LEAST_SPAN = 0.02
-"""Of the value: a trend that moves by microseconds is drawn flat."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """One run's median, or, without one, a cross at the foot."""
-
-    x: float
-    y: float
-    kind: str
-    point: Point
-
-
-@dataclass(frozen=True, slots=True)
-class Sparkline:
-    """Paths in SVG's language, dots, and where the environment changed; the ends of the scale."""
-
-    paths: tuple[str, ...]
-    bands: tuple[str, ...]
-    dots: tuple[Dot, ...]
-    marks: tuple[float, ...]
-    low_ms: float
-    high_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One cell on the page."""
+    """One cell on the page; without a number it has neither ``drawing`` (SVG) nor ``scale``."""
 
     title: str
     line: Line
-    drawing: Sparkline | None
+    drawing: str | None
+    scale: tuple[float, float] | None
     kind: str
     listed: tuple[Point, ...]
 
@@ -85,80 +62,17 @@ def write_trend(history: Path, page: Path, last: int = LAST_RUNS) -> str:
 
 def render_page(lanes: tuple[TrendLane, ...]) -> str:
     """Return the page; it loads nothing and runs nothing."""
-    style = "\n".join(
-        (TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "trend.css")
-    )
+    sheets = [(TEMPLATES / name).read_text("utf-8") for name in ("report.css", "trend.css")]
     return (
         open_templates()
         .get_template("trend.html.jinja")
         .render(
             lanes=[(lane, _cards(lane), _tally(lane)) for lane in lanes],
-            width=WIDTH,
-            height=HEIGHT,
-            style=style,
-            kind_of=kind_of,
+            style="\n".join([plot.style_sheet(), *sheets]),
+            day=describe_day,
+            time=describe_time,
         )
     )
-
-
-def draw_line(line: Line, changes: Sequence[Break]) -> Sparkline | None:
-    """Return the drawing of ``line``; ``None`` when it has no number at all."""
-    numbers = [
-        value
-        for point in line.points
-        if point is not None
-        for value in (point.low_ms, point.median_ms, point.high_ms)
-        if value is not None
-    ]
-    if not numbers:
-        return None
-    low, high = _scale(numbers)
-    places = [_place(i, len(line.points)) for i in range(len(line.points))]
-
-    def height(value: float) -> float:
-        share = (value - low) / (high - low)
-        return round(HEIGHT - MARGIN - share * (HEIGHT - 2 * MARGIN), 2)
-
-    pieces = _pieces(line.points)
-    return Sparkline(
-        paths=tuple(
-            "M" + "L".join(f"{places[i]:g} {height(p.median_ms or 0.0):g}" for i, p in piece)
-            for piece in pieces
-            if len(piece) > 1
-        ),
-        bands=tuple(
-            "M"
-            + "L".join(
-                [f"{places[i]:g} {height(p.high_ms or 0.0):g}" for i, p in piece]
-                + [f"{places[i]:g} {height(p.low_ms or 0.0):g}" for i, p in reversed(piece)]
-            )
-            + "Z"
-            for piece in pieces
-            if len(piece) > 1 and any(p.low_ms != p.high_ms for _, p in piece)
-        ),
-        dots=tuple(
-            Dot(
-                places[i],
-                HEIGHT - MARGIN if point.median_ms is None else height(point.median_ms),
-                kind_of(point),
-                point,
-            )
-            for i, point in enumerate(line.points)
-            if point is not None
-        ),
-        marks=tuple(
-            round((places[change.place - 1] + places[change.place]) / 2.0, 2) for change in changes
-        ),
-        low_ms=low,
-        high_ms=high,
-    )
-
-
-def kind_of(point: Point) -> str:
-    """Return the class of a point: its verdict, ``missing`` without a number, else ``plain``."""
-    if point.median_ms is None:
-        return "missing"
-    return point.verdict if point.verdict in ("same", "different", "inconclusive") else "plain"
 
 
 def _cards(lane: TrendLane) -> list[Card]:
@@ -170,10 +84,13 @@ def _cards(lane: TrendLane) -> list[Card]:
 
 def _card(lane: TrendLane, line: Line) -> Card:
     known = [point for point in line.points if point is not None]
+    title = name_axes(line.axes, lane.axes)
+    figure = draw_trend(line, lane.changes, title)
     return Card(
-        title=name_axes(line.axes, lane.axes),
+        title=title,
         line=line,
-        drawing=draw_line(line, lane.changes),
+        drawing=None if figure is None else plot.to_svg(figure),
+        scale=scale_of(line),
         kind="absent" if line.last is None else kind_of(line.last),
         listed=tuple(reversed(known[-LISTED:])),
     )
@@ -184,28 +101,3 @@ def _tally(lane: TrendLane) -> list[tuple[str, int]]:
     kinds = Counter("absent" if line.last is None else kind_of(line.last) for line in lane.lines)
     order = (*LOUD, "same", "plain", "absent")
     return [(kind, kinds[kind]) for kind in order if kinds[kind]]
-
-
-def _scale(numbers: Sequence[float]) -> tuple[float, float]:
-    low, high = min(numbers), max(numbers)
-    least = LEAST_SPAN * max(abs(high), 1e-9)
-    if high - low < least:
-        middle = (low + high) / 2.0
-        return middle - least / 2.0, middle + least / 2.0
-    return low, high
-
-
-def _place(index: int, number: int) -> float:
-    share = index / (number - 1) if number > 1 else 0.5
-    return round(MARGIN + share * (WIDTH - 2 * MARGIN), 2)
-
-
-def _pieces(points: Sequence[Point | None]) -> list[list[tuple[int, Point]]]:
-    """Runs of neighbours that have numbers: a line does not bridge a night without one."""
-    pieces: list[list[tuple[int, Point]]] = [[]]
-    for index, point in enumerate(points):
-        if point is None or point.median_ms is None:
-            pieces.append([])
-        else:
-            pieces[-1].append((index, point))
-    return [piece for piece in pieces if piece]

@@ -8,8 +8,10 @@ import pytest
 
 from analysis.plot import Plot, lines, style_sheet, to_svg
 from analysis.plot.chart import Spec, field, inline, mark
+from analysis.plot.rows import Row
 from analysis.plot.svg import draw
-from analysis.plot.theme import COLOURS, INK, PAPER, SERIES
+from analysis.plot.theme import COLOURS, INK, PAPER, SERIES, VERDICTS
+from analysis.report.rendering import TEMPLATES
 
 FRAME = pd.DataFrame(
     {"rtt_ms": [20.0, 100.0, 20.0, 100.0], "plt_ms": [500.0, 900.0, 450.0, 800.0],
@@ -78,7 +80,15 @@ def test_the_style_sheet_has_both_values_of_every_colour() -> None:
 
 
 def test_no_colour_is_used_for_two_things() -> None:
-    assert len({colour.light for colour in COLOURS}) == len(COLOURS)
+    every = (*COLOURS, *VERDICTS)
+    assert len({colour.light for colour in every}) == len(every)
+
+
+def test_verdicts_have_the_colours_of_the_page() -> None:
+    light, _, dark = (TEMPLATES / "report.css").read_text().partition("@media (prefers")
+    for colour in VERDICTS:
+        assert f"--{colour.name}: {colour.light};" in light
+        assert f"--{colour.name}: {colour.dark};" in dark
 
 
 @pytest.mark.parametrize("ground", ["light", "dark"])
@@ -112,3 +122,49 @@ def test_a_point_is_where_its_axes_say() -> None:
     at = {"x": field("a", "Q"), "y": field("a", "Q"), "color": {"value": INK.light}}
     first, last = marks_of(mark("point", at))
     assert 'cx="0" cy="240"' in first and 'cx="400" cy="0"' in last
+
+
+def drawing_of(layer: Spec, rows: list[Row]) -> str:
+    return draw(Plot((layer,), {**inline(rows), "description": ""}))
+
+
+ROWS: list[Row] = [{"a": 0, "low": 0, "b": 1, "word": "<one>"}, {"a": 4, "low": 2, "b": 4}]
+
+
+def test_an_area_is_between_its_two_ends() -> None:
+    at = {"x": field("a", "Q"), "y": field("low", "Q"), "y2": {"field": "b"},
+          "color": {"value": INK.light}}  # fmt: skip
+    svg = drawing_of(mark("area", at, more={"opacity": 0.5}), ROWS)
+    path = "M0,240L400,120L400,0L0,180Z"
+    assert f'<path d="{path}" fill="{INK.light}" fill-opacity="0.5"/>' in svg
+
+
+def test_a_point_has_its_size_angle_outline_and_description() -> None:
+    at = {"x": field("a", "Q"), "y": field("b", "Q"), "color": {"value": INK.light},
+          "shape": {"value": "cross"}, "description": field("word", "N")}  # fmt: skip
+    look = {"size": 12.566, "angle": 45, "stroke": PAPER.light, "strokeWidth": 1}
+    svg = drawing_of(mark("point", at, more=look), ROWS[:1])
+    assert re.search(
+        r'<polygon points="[^"]+" transform="translate\(0,0\) rotate\(45\) scale\(2.0\)" '
+        rf'fill="{INK.light}" stroke="{PAPER.light}" stroke-width="0.5">'
+        "<title>&lt;one&gt;</title></polygon>",
+        svg,
+    )
+
+
+def test_an_axis_without_labels_takes_no_room() -> None:
+    heights = []
+    for axis in ({}, {"labels": False, "ticks": False}):
+        at = {"x": field("a", "Q", axis=axis), "y": field("b", "Q", axis=None),
+              "color": {"value": INK.light}}  # fmt: skip
+        svg = drawing_of(mark("point", at), ROWS)
+        heights.append(float(ElementTree.fromstring(svg).attrib["height"]))  # noqa: S314 - our own
+    assert heights[1] < heights[0]
+    assert "<text" not in svg
+
+
+def test_a_rule_may_be_dashed() -> None:
+    at = {"x": field("a", "Q"), "y": field("b", "Q"), "color": {"value": INK.light}}
+    rule = {**inline([{"a": 2}]), **mark("rule", {"x": at["x"]}, more={"strokeDash": [3, 3]})}
+    svg = draw(Plot((mark("point", at), rule), {**inline(ROWS), "description": ""}))
+    assert re.search(r'<line x1="200" y1="0" x2="200" y2="240"[^>]*stroke-dasharray="3,3"/>', svg)
