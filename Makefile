@@ -32,7 +32,7 @@ notebooks: ## Open the notebooks in JupyterLab (NOTEBOOK_ARGS='--no-browser --po
 	@$(DEVELOP) --notebooks python -m jupyterlab $(NOTEBOOK_ARGS) analysis/notebooks
 
 # Of each sweep as much as the notebooks need: docs/notebooks.md.
-TABLE1 := --client graph
+TABLE1 := --client graph -n 1
 HANDSHAKES := --only page=amazon,page=wikipedia,rtt_ms=20,rtt_ms=100
 REUSE := --only page=amazon,page=wikipedia,rtt_ms=20,rtt_ms=200 -n 1
 W := initcwnd_segments

@@ -21,13 +21,15 @@ from analysis.regression.baseline import read_facts
 from analysis.report.document import find_reference
 from analysis.report.terminal import table_columns
 from analysis.tables.table import ResultTable, make_table
-from analysis.tables.text import Column, align
+from analysis.tables.text import Column, align, render_columns
 from analysis.words import axis_value, count, number
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+WIDTH = 100
+"""Characters of a table that a page shows without scrolling."""
 _BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -81,7 +83,7 @@ def _table(results: Results) -> ResultTable:
 
 
 def _whole_table(results: Results) -> list[str]:
-    return align(table_columns(_table(results)))
+    return render_columns(table_columns(_table(results)), WIDTH)
 
 
 def _mean_gain(results: Results) -> str:

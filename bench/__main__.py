@@ -45,6 +45,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "cost": cost.measure,
     "table1-graph": table1.measure_graph,
     "table1-chromium": table1.measure_chromium,
+    "table1-default": table1.measure_default,
     "table1-chromium-n20": table1.measure_seeds,
     **determinism.measurements(),
     "pages-replay": pages.measure,

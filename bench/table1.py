@@ -18,6 +18,7 @@ from testbed.model import Record
 from testbed.results.records import RECORDS_FILE, read_records
 
 CELLS = 24
+DEFAULT_SEEDS = 5
 SEEDS = 20
 # A third of the table, where --quick was asked: its time is scaled up, and the table says so.
 QUICK_ONLY = "rtt_ms=100"
@@ -42,6 +43,23 @@ def measure_chromium(work: Work) -> Result:
     return _measure_cells(work, "table1-chromium", "chromium", 120.0)
 
 
+def measure_default(work: Work) -> Result:
+    """Measure `./run.sh` without arguments: 24 cells of five seeds."""
+    name, limit_s = "table1-default", 150.0
+    run, scale = _run_cells(work, name, "chromium", DEFAULT_SEEDS)
+    wall_s, loads = run.wall_s * scale, CELLS * DEFAULT_SEEDS / scale
+    return Result(
+        name,
+        f"{CELLS * DEFAULT_SEEDS} loads under {limit_s:g} s",
+        f"{wall_s:.0f} s; {run.ok} of {len(run.records)} ok",
+        judge(run.ok == len(run.records) == loads and wall_s < limit_s, in_full=scale == 1),
+        DEFAULT_SEEDS,
+        f"`run` on {work.machine.cores} cores, start of Python and report included",
+        real_time=True,
+        details=describe(run),
+    )
+
+
 def measure_graph(work: Work) -> Result:
     """Measure 24 cells with the graph client."""
     return _measure_cells(work, "table1-graph", "graph", 45.0)
@@ -64,7 +82,7 @@ def measure_seeds(work: Work) -> Result:
             real_time=True,
             details=describe(run),
         )
-    run, scale = _run_cells(work, name, "chromium")
+    run, scale = _run_cells(work, name, "chromium", 1)
     wall_s = run.wall_s * scale * SEEDS
     return Result(
         name,
@@ -80,7 +98,7 @@ def measure_seeds(work: Work) -> Result:
 
 
 def _measure_cells(work: Work, name: str, client: str, limit_s: float) -> Result:
-    run, scale = _run_cells(work, name, client)
+    run, scale = _run_cells(work, name, client, 1)
     wall_s = run.wall_s * scale
     whole = run.ok == len(run.records) == CELLS / scale
     costs = describe(run)
@@ -99,11 +117,12 @@ def _measure_cells(work: Work, name: str, client: str, limit_s: float) -> Result
     )
 
 
-def _run_cells(work: Work, name: str, client: str) -> tuple[TimedRun, float]:
+def _run_cells(work: Work, name: str, client: str, seeds: int) -> tuple[TimedRun, float]:
     """Return the run, and by what its time has to be multiplied to stand for all cells."""
     if not work.quick:
-        return run_table(work.folder(name), client, ()), 1.0
-    return run_table(work.folder(name), client, ("--only", QUICK_ONLY)), CELLS / QUICK_CELLS
+        return run_table(work.folder(name), client, ("-n", str(seeds))), 1.0
+    quick = ("-n", str(seeds), "--only", QUICK_ONLY)
+    return run_table(work.folder(name), client, quick), CELLS / QUICK_CELLS
 
 
 def run_table(folder: Path, client: str, more: Sequence[str]) -> TimedRun:

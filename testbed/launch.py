@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from testbed.base import log
@@ -14,7 +15,7 @@ from testbed.base.units import format_count
 from testbed.experiment.lanes import read_lanes, write_lanes
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.stopping import Unsettled
-from testbed.model import Experiment
+from testbed.model import Experiment, Record
 from testbed.results.environment import Environment, differences
 from testbed.results.manifest import Manifest, load_manifest, make_manifest, write_manifest
 from testbed.results.progress import open_display, repeating
@@ -26,6 +27,8 @@ _log = log.logger(__name__)
 
 Prepare = Callable[[Experiment, int], tuple[RunSetup, Environment]]
 """From an experiment and the number of jobs to all that its trials need, and what they run in."""
+DrawTable = Callable[[Experiment, Sequence[Record]], str]
+"""From an experiment and its records so far to the lines of their table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +121,12 @@ def resume_lanes(
     return tuple(lanes)
 
 
-def run_lanes(lanes: Sequence[RunLane], list_unsettled: Unsettled) -> list[Tally]:
+def run_lanes(
+    lanes: Sequence[RunLane], list_unsettled: Unsettled, draw_table: DrawTable
+) -> list[Tally]:
     """Run one lane after the other; there is no tally of those behind an interrupted one.
+
+    ``draw_table`` is asked for the table so far where there is a terminal to show it.
 
     Raises:
         StorageError: results cannot be written; the records so far are intact.
@@ -134,7 +141,7 @@ def run_lanes(lanes: Sequence[RunLane], list_unsettled: Unsettled) -> list[Tally
                 lane.folder,
                 lane.manifest,
                 lane.setup,
-                open_display(),
+                open_display(partial(draw_table, lane.manifest.experiment)),
                 list_unsettled=list_unsettled,
             )
         )

@@ -86,9 +86,10 @@ def run_experiment(
             trials = plan_trials(experiment, repetitions)
             todo = [t for t in choose_trials(trials, store.done()) if t.id not in tried]
             tried |= {trial.id for trial in todo}
-            place, done = positions(trials), store.done()
+            place, planned = positions(trials), {t.id for t in trials if not t.warm_up}
+            done = [r for r in store.records if r.outcome == "ok" and r.trial_id in planned]
             with (
-                display.showing(todo, sum(t.id in done and not t.warm_up for t in trials)),
+                display.showing(todo, done),
                 closing(perform(todo, attempt, setup.jobs, stop, again, display)) as records,
             ):
                 _keep(records, place, store, display)

@@ -35,8 +35,8 @@ class Quiet:
         self.waits = 0
 
     @contextmanager
-    def showing(self, todo: Sequence[Trial], skipped: int) -> Iterator[None]:
-        self.todo, self.skipped = todo, skipped
+    def showing(self, todo: Sequence[Trial], done: Sequence[Record]) -> Iterator[None]:
+        self.todo, self.skipped = todo, len(done)
         yield
 
     def began(self, trial: Trial) -> None:

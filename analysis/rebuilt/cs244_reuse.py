@@ -18,7 +18,7 @@ from analysis import plot
 from analysis.publications.reference import Reference
 from analysis.rebuilt.agreement import check_claims
 from analysis.rebuilt.rebuilt import Figure, Grid, Rebuilt
-from analysis.rebuilt.sweep import grid_of, plain
+from analysis.rebuilt.sweep import ends_of, grid_of, plain
 from analysis.records.cells import cells_of, varying_axes
 from analysis.records.results import Results
 from analysis.tables.rows import trimmed
@@ -67,8 +67,8 @@ def average_pairs(pairs: Sequence[Pair], others: Sequence[str] = ()) -> pd.DataF
     Columns: the knobs of OWN_AXES; ``part``, the values of ``others``, swept knobs that the
     reproduction does not know; ``page_part`` and ``name``, the page and the row with it;
     ``resources`` and ``reuse``, REUSE as a word and as a number; ``runs``, ``off_s``, ``on_s`` and
-    ``improvement_pct``, NaN where not measured; ``opened``, the median number of connections of all
-    proven loads; and ``requests_per_connection_most``, the most requests on one of them.
+    ``improvement_pct``, NaN where not measured; ``improvement_pct_low`` and ``_high``, the ends of
+    its interval; ``opened``, the median number of connections of all proven loads; and ``requests_per_connection_most``, the most requests on one of them.
     """
     rows = []
     for pair in pairs:
@@ -80,6 +80,7 @@ def average_pairs(pairs: Sequence[Pair], others: Sequence[str] = ()) -> pd.DataF
         opened = [record.proof.connections for record in proven if record.proof]
         served = [one.replay.most_per_connection for one in proven if one.replay]
         off_s, on_s = _means_s(pair)
+        low, high = ends_of(pair.shift.percent if pair.shift else None)
         rows.append({
             **axes,
             "part": part,
@@ -91,11 +92,14 @@ def average_pairs(pairs: Sequence[Pair], others: Sequence[str] = ()) -> pd.DataF
             "off_s": off_s,
             "on_s": on_s,
             "improvement_pct": (off_s - on_s) / off_s * 100.0 if off_s and on_s else None,
+            "improvement_pct_low": low,
+            "improvement_pct_high": high,
             "opened": statistics.median(opened) if opened else None,
             "requests_per_connection_most": max((one for one in served if one), default=None),
         })  # fmt: skip
     names = (*OWN_AXES, "part", "page_part", "name", "resources", "reuse", "runs", "off_s", "on_s",
-             "improvement_pct", "opened", "requests_per_connection_most")  # fmt: skip
+             "improvement_pct", "improvement_pct_low", "improvement_pct_high", "opened",
+             "requests_per_connection_most")  # fmt: skip
     return pd.DataFrame(rows, columns=list(names))
 
 

@@ -16,8 +16,10 @@ from analysis import plot
 from analysis.publications.reference import Published, Reference
 from analysis.rebuilt.agreement import check_claims
 from analysis.rebuilt.rebuilt import Figure, Rebuilt
+from analysis.rebuilt.sweep import ends_of
 from analysis.records.cells import Axes, Spread, cells_of, varying_axes
 from analysis.records.results import Results
+from analysis.stats.shift import estimate_shift
 from analysis.tables.table import PAIR_AXIS, Pair, make_table
 from analysis.words import axis_name, axis_value, number
 
@@ -60,8 +62,11 @@ def measured(
     tables = {"rows": rows, **({"arms": pd.DataFrame(arms)} if arms else {})}
     both = rows.dropna(subset=["improvement_pct"]) if published else rows
     if len(both) > 1:
+        low, high = _mean_ends([pair for pair, _ in published])
         means = {
             "improvement_mean": both["improvement_pct"].mean(),
+            "improvement_mean_low": low,
+            "improvement_mean_high": high,
             "paper_mean": both["paper_pct"].mean(),
             "rows": len(both),
             "below": (both["improvement_pct"] < both["paper_pct"]).sum(),
@@ -75,6 +80,7 @@ def _row(
 ) -> dict[str, Any]:
     """Return ours beside the published row, in s and percent; NaN where not measured."""
     page, gain = str(pair.axes["page"]), pair.improvement_pct
+    low, high = ends_of(pair.shift.percent if pair.shift else None)
     off, on = (arm.median / 1000 if arm else float("nan") for arm in (pair.plt_off, pair.plt_on))
     improvement = gain.median if gain else float("nan")
     return {
@@ -86,7 +92,8 @@ def _row(
         "paper_off_s": paper.plt_off_s,
         "paper_on_s": paper.plt_on_s,
         "improvement_pct": improvement,
-        "gap_points": improvement - paper.improvement_pct,
+        "improvement_pct_low": low,
+        "improvement_pct_high": high,
         "off_s": off,
         "on_s": on,
         "gain": _percent(gain) if gain else "",
@@ -102,6 +109,16 @@ def name_row(axes: Axes, names: Sequence[str]) -> str:
         else f"{axis_name(n)} {axis_value(n, axes.get(n))}"
         for n in names
     )
+
+
+def _mean_ends(pairs: Sequence[Pair]) -> tuple[float, float]:
+    """Return the ends of the interval of the mean gain of ``pairs``, over the seeds of all."""
+    seeds = set.intersection(*(set(pair.gain_by_seed) for pair in pairs))
+    if len(seeds) < 2 or not any(pair.varies for pair in pairs):
+        return ends_of(None)
+    return ends_of(estimate_shift(
+        statistics.fmean(pair.gain_by_seed[seed] for pair in pairs) for seed in sorted(seeds)
+    ))  # fmt: skip
 
 
 def _percent(spread: Spread) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from analysis.plot import Plot
 
-Agreement = Literal["agrees", "differs", "not measured"]
+Agreement = Literal["agrees", "differs", "our spread is too wide to say", "not measured"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from analysis.rebuilt.rebuilt import Grid
 from analysis.records.cells import cells_of, flatten
 from analysis.records.frame import trial_frame, varying_columns
 from analysis.records.results import Results
+from analysis.stats.estimates import Estimate, describe_sample
 from analysis.words import axis_value, axis_word
 from testbed.model import Condition, Record
 
@@ -79,6 +81,31 @@ def grid_of(frame: pd.DataFrame, title: str, columns: Mapping[str, str], note: s
         ),
         note,
     )
+
+
+def median_columns(loads: pd.DataFrame, by: Sequence[str], names: Sequence[str]) -> pd.DataFrame:
+    """Return one row for each group: the medians of ``names`` and the ends of their intervals.
+
+    The ends are ``NAME_low`` and ``NAME_high``, NaN where a group has one value or nothing varies.
+    """
+    groups = loads.groupby(list(by), sort=False, dropna=False)
+    found = groups[list(names)].median()
+    for name in names:
+        ends = [ends_of(_median_of(values.dropna())) for _, values in groups[name]]
+        found[[f"{name}_low", f"{name}_high"]] = ends or float("nan")
+    return found.reset_index()
+
+
+def _median_of(values: pd.Series[Any]) -> Estimate | None:
+    sample = describe_sample(values) if values.nunique() > 1 else None
+    return sample.median if sample else None
+
+
+def ends_of(estimate: Estimate | None) -> tuple[float, float]:
+    """Return both ends of an interval; NaN where there is none."""
+    if estimate is None or estimate.interval is None:
+        return math.nan, math.nan
+    return estimate.interval.low, estimate.interval.high
 
 
 def rounded(value: object, places: int) -> float | None:

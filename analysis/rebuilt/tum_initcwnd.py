@@ -15,8 +15,10 @@ from analysis.publications.reference import Reference
 from analysis.rebuilt.agreement import check_claims
 from analysis.rebuilt.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.rebuilt.sweep import (
+    RUN,
     grid_of,
     ladder,
+    median_columns,
     named,
     proven_loads,
     proven_records,
@@ -77,14 +79,15 @@ def durations(loads: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each page, RTT and window: medians, in s.
 
     Columns: ``duration``, ``base_s`` (with the window BASE), and ``window_gain``, how much sooner
-    it is than that, in percent.
+    it is than that of the same run, in percent; each with the ends of its interval
+    (`median_columns`).
     """
-    found = loads.groupby(list(AXES), sort=False).agg(duration=("plt_s", "median")).reset_index()
-    base = found[found[WINDOW] == BASE].rename(columns={"duration": "base_s"})
-    both: pd.DataFrame = found.merge(
-        base.drop(columns=WINDOW), how="left", on=["page", "rtt_ms"]
-    ).astype({"duration": float, "base_s": float})
-    return both.assign(window_gain=(1 - both["duration"] / both["base_s"]) * 100.0)
+    run = ["page", "rtt_ms", *RUN]
+    base = loads[loads[WINDOW] == BASE].set_index(run)["plt_s"].rename("base_s")
+    known = loads.rename(columns={"plt_s": "duration"}).join(base, on=run)
+    known = known.astype({"duration": float, "base_s": float})
+    known = known.assign(window_gain=(1 - known["duration"] / known["base_s"]) * 100.0)
+    return median_columns(known, AXES, ["duration", "base_s", "window_gain"])
 
 
 def _predict_s(record: Record, folder: Path) -> float | None:

@@ -14,6 +14,7 @@ from analysis.rebuilt.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.rebuilt.sweep import (
     RUN,
     grid_of,
+    median_columns,
     named,
     proven_loads,
     published_for,
@@ -72,11 +73,12 @@ def with_savings(loads: pd.DataFrame) -> pd.DataFrame:
 
 
 def medians(loads: pd.DataFrame) -> pd.DataFrame:
-    """Return the median ``plt_s``, ``saved_s`` and ``improvement`` of each RTT and mechanism."""
+    """Return the median ``plt_s``, ``saved_s`` and ``improvement`` of each RTT and mechanism.
+
+    Each has the ends of its interval beside it (`median_columns`).
+    """
     known = loads.dropna(subset=["mechanism"])
-    return known.groupby([*AXES, "mechanism"], as_index=False)[
-        ["plt_s", "saved_s", "improvement"]
-    ].median()
+    return median_columns(known, [*AXES, "mechanism"], ["plt_s", "saved_s", "improvement"])
 
 
 def by_site(arms: pd.DataFrame) -> pd.DataFrame:

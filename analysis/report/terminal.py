@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from analysis.records.cells import Spread, cells_of
-from analysis.records.results import Identity, Results, read_results
+from analysis.records.results import Identity, Results, gather_results, read_results
 from analysis.report.document import find_reference
 from analysis.report.evidence import trial_lines
 from analysis.report.verdict import findings
-from analysis.stats.estimates import Interval
+from analysis.stats.estimates import LEVEL, Estimate
 from analysis.tables.table import Pair, ResultTable, make_table
 from analysis.tables.text import Column, render_columns
-from analysis.words import axis_value, axis_word, clean, count, number, seconds, signed
+from analysis.words import MISSING, axis_value, axis_word, clean, count, number, seconds, signed
+from testbed.model import Experiment, Record
 
 MIN_WIDTH = 20
 MAX_REASONS = 10
@@ -45,6 +47,18 @@ def render_table(results_dir: Path, width: int, read: Results | None = None) -> 
     return "\n".join([*render_columns(columns, room), "", *wrapped]) + "\n"
 
 
+def render_so_far(experiment: Experiment, records: Sequence[Record], width: int) -> str:
+    """Return the table of the records that a run has so far, without proof and identity.
+
+    Raises:
+        ConfigurationError: the records must not be pooled.
+    """
+    manifest = {"experiment": asdict(replace(experiment, repetitions=1))}
+    results = gather_results(Path(), records, manifest)
+    columns = table_columns(make_table(cells_of(results), find_reference(results)))
+    return "\n".join(render_columns(columns[:-1], max(width, MIN_WIDTH)))
+
+
 def table_columns(table: ResultTable) -> list[Column]:
     """Return all columns of ``table``."""
     rows = table.pairs if table.paired else table.cells
@@ -63,25 +77,29 @@ def table_columns(table: ResultTable) -> list[Column]:
 
 def _pair_columns(table: ResultTable) -> list[Column]:
     pairs = table.pairs
-    shifts = [pair.shift.ms if pair.shift else None for pair in pairs]
-    columns = [
-        Column("off s", [seconds(_median(p.plt_off)) for p in pairs]),
-        Column("on s", [seconds(_median(p.plt_on)) for p in pairs]),
-        Column("gain %", [number(_median(p.improvement_pct), 1) for p in pairs]),
+    samples = [pair.samples for pair in pairs]
+    gains = [pair.shift.percent if pair.shift else None for pair in pairs]
+    arms = [
+        (
+            Column(f"{name} s", [seconds(one.median.value if one else None) for one in own]),
+            _interval_column([one.median if one else None for one in own], 3, 3, 1000.0),
+        )
+        for name, own in zip(("off", "on"), zip(*samples, strict=True), strict=True)
     ]
-    if table.repeated:
-        columns += [
-            Column("saved ms", [number(s.value if s else None, 1) for s in shifts], 2),
-            Column("interval", [_range(s.interval if s else None) for s in shifts], 2),
-            Column("spread %", [_range(p.improvement_pct) for p in pairs], 5),
-        ]
+    gain = (
+        Column("gain %", [number(_median(p.improvement_pct), 1) for p in pairs]),
+        _interval_column(gains, 1, 1),
+    )
+    columns = [one for group in (*arms, gain) for one in group[: 1 + table.repeated]]
+    if len({len(pair.seeds) for pair in pairs}) > 1:
+        columns.append(Column("n", [str(len(pair.seeds)) for pair in pairs]))
     if any(p.paper for p in pairs):
         paper = [pair.paper for pair in pairs]
         columns += [
-            Column("paper off", [number(p.plt_off_s if p else None, 2) for p in paper], 3),
-            Column("on", [number(p.plt_on_s if p else None, 2) for p in paper], 3),
+            Column("paper off", [number(p.plt_off_s if p else None, 2) for p in paper], 5),
+            Column("on", [number(p.plt_on_s if p else None, 2) for p in paper], 5),
             Column("paper %", [number(p.improvement_pct if p else None, 0) for p in paper], 1),
-            Column("diff", [signed(_difference(pair), 1) for pair in pairs], 2),
+            Column("diff", [signed(_difference(pair), 1) for pair in pairs], 4),
         ]
     return columns
 
@@ -89,23 +107,28 @@ def _pair_columns(table: ResultTable) -> list[Column]:
 def _cell_columns(table: ResultTable) -> list[Column]:
     cells = table.cells
     medians = [cell.sample.median if cell.sample else None for cell in cells]
-    intervals = Column("interval", [_range(m.interval if m else None) for m in medians], 2)
     return [
-        Column("PLT ms", [number(_median(c.plt_ms), 1) for c in cells]),
-        *([intervals] if table.repeated else []),
-        Column("spread", [_range(c.plt_ms) for c in cells], 3),
+        Column("PLT ms", [number(m.value if m else None, 1) for m in medians]),
+        *([_interval_column(medians, 1, 2)] if table.repeated else []),
         Column("n", [f"{len(c.proven)}/{c.planned}" for c in cells], 1),
     ]
 
 
+def _interval_column(
+    estimates: Sequence[Estimate | None], places: int, rank: int, per: float = 1.0
+) -> Column:
+    """Return the intervals of ``estimates``, divided by ``per``; of few values, their range."""
+    intervals = [one.interval if one else None for one in estimates]
+    levels = {one.level for one in intervals if one}
+    cells = [
+        f"{number(one.low / per, places)}..{number(one.high / per, places)}" if one else MISSING
+        for one in intervals
+    ]
+    return Column("range" if levels and max(levels) < LEVEL else "interval", cells, rank)
+
+
 def _median(spread: Spread | None) -> float | None:
     return spread.median if spread else None
-
-
-def _range(ends: Spread | Interval | None) -> str:
-    if ends is None:
-        return number(None, 1)
-    return f"{number(ends.low, 1)}..{number(ends.high, 1)}"
 
 
 def _difference(pair: Pair) -> float | None:

@@ -10,7 +10,10 @@ from analysis.records.coverage import describe
 from analysis.stats.estimates import LEAST_FOR_LEVEL, LEVEL, level_of_range
 from analysis.tables.table import Pair, ResultTable
 from analysis.words import count, number, signed
-from testbed.experiment.stopping import DRAWS_REMEDY
+from testbed.experiment.stopping import DRAWS_REMEDY, draws
+
+SEEDS = 5
+"""As many as `./run.sh` takes of Table 1."""
 
 
 def findings(table: ResultTable) -> list[str]:
@@ -24,7 +27,7 @@ def findings(table: ResultTable) -> list[str]:
             said += _growth(measured) if len(different) == len(measured) else []
             said += _beside_paper(measured)
         said += _alike(measured, different)
-    return said + _alike_seeds(table) + _levels(table)
+    return said + _draws(table) + _alike_seeds(table) + _levels(table)
 
 
 def _alike_seeds(table: ResultTable) -> list[str]:
@@ -92,16 +95,29 @@ def _levels(table: ResultTable) -> list[str]:
     if not repeated:
         return []
     least = min(repeated)
-    said = f"Intervals hold the true value with {number(LEVEL * 100, 0)} %"
+    said = f"Intervals hold the true value with {number(LEVEL * 100, 0)} %."
     if least < LEAST_FOR_LEVEL:
         reached = number(level_of_range(least) * 100, 1)
-        said += (
-            f" from {LEAST_FOR_LEVEL} loads of a cell on; of n = {least} there is only the range, "
-            f"with {reached} %, and it proves no difference"
+        said = (
+            f"With {count(least, 'seed')} there are only ranges, which hold the true value with "
+            f"{reached} % and prove no difference; from {LEAST_FOR_LEVEL} seeds on there are "
+            f"intervals of {number(LEVEL * 100, 0)} %."
         )
     outliers = sum(cell.sample.outliers for cell in table.cells if cell.sample)
-    kept = f"{count(outliers, 'outlier')} {'is' if outliers == 1 else 'are'} counted and kept"
-    return [f"{said}; {kept}."]
+    if outliers:
+        kept = f"{count(outliers, 'outlier')} {'is' if outliers == 1 else 'are'} counted and kept."
+        said = f"{said} {kept}"
+    return [said]
+
+
+def _draws(table: ResultTable) -> list[str]:
+    """Say where a cell has one load, and another seed would have given another."""
+    loaded = [cell.proven[0].trial.condition for cell in table.cells if len(cell.proven) == 1]
+    if not any(map(draws, loaded)):
+        return []
+    return [
+        f"A cell with one load is a draw and no estimate: -n {SEEDS} shows how far seeds spread."
+    ]
 
 
 def _shown(pair: Pair) -> bool | None:

@@ -65,12 +65,19 @@ class Pair:
     @cached_property
     def improvement_pct(self) -> Spread | None:
         """Each common seed's own improvement in percent of the time without Fast Open."""
+        return spread_of(self.gain_by_seed.values())
+
+    @cached_property
+    def gain_by_seed(self) -> dict[tuple[int, int], float]:
+        """Improvement in percent of the time without Fast Open, by (seed, repetition)."""
         if self.off is None or self.on is None:
-            return None
+            return {}
         off, on = self.off.plt_by_seed, self.on.plt_by_seed
-        return spread_of(
-            (off[seed] - on[seed]) / off[seed] * 100.0 for seed in self.seeds if off[seed] > 0
-        )
+        return {
+            seed: (off[seed] - on[seed]) / off[seed] * 100.0
+            for seed in sorted(self.seeds)
+            if off[seed] > 0
+        }
 
     @cached_property
     def shift(self) -> Shift | None:

@@ -79,6 +79,12 @@ class Reports:
         code = EXIT_OK if complete else EXIT_INCOMPLETE
         return Presented(render_text(found, read_width()), document, code)
 
+    def draw_table(self, experiment: Experiment, records: Sequence[Record]) -> str:
+        """The table of the records so far, for a terminal."""
+        from analysis.report.terminal import render_so_far
+
+        return render_so_far(experiment, records, read_width())
+
     def list_unsettled(self, experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:
         """The cells whose intervals are wider than ``until_ci_pct``."""
         from analysis.report.settling import list_unsettled

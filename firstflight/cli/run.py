@@ -69,7 +69,7 @@ def run(
             folder, lanes = open_lanes(
                 doors.prepare, experiments, jobs, doors.results, output, doors.now
             )
-        tallies = run_lanes(lanes, doors.reports.list_unsettled)
+        tallies = run_lanes(lanes, doors.reports.list_unsettled, doors.reports.draw_table)
     return _finish(doors, folder, lanes, tallies, as_json)
 
 

@@ -1,8 +1,9 @@
 """Plan of an experiment: its trials, in the order in which they run.
 
-In virtual time that is the order of the tables: a trial cannot disturb another.  In real time a
-machine drifts, so trials come in blocks, each with every condition once and in an order of its
-own (randomised blocks: R. A. Fisher, The Design of Experiments, 1935, chapter IV).
+Trials come in blocks, each with every condition once and a seed of its own: a table is whole after
+the first block, and settles with each further one.  In virtual time a block has the order of the
+tables: a trial cannot disturb another.  In real time a machine drifts, so each block has an order
+of its own (randomised blocks: R. A. Fisher, The Design of Experiments, 1935, chapter IV).
 """
 
 from __future__ import annotations
@@ -30,11 +31,7 @@ def plan_trials(experiment: Experiment, repetitions: int | None = None) -> tuple
     warmups = [block for r in range(_warmup_blocks(experiment)) for block in _block(experiment, r)]
     if repetitions is None:
         repetitions = next(look_points(experiment, ()))
-    blocks = [_block(experiment, repetition) for repetition in range(repetitions)]
-    if in_real_time(experiment.kernel):
-        counted = [trial for block in blocks for trial in block]
-    else:
-        counted = [trial for row in zip(*blocks, strict=True) for trial in row]
+    counted = [trial for r in range(repetitions) for trial in _block(experiment, r)]
     if not counted:
         raise ConfigurationError([f"{experiment.name}: the experiment has no trials"])
     trials = (*(replace(trial, warm_up=True) for trial in warmups), *counted)

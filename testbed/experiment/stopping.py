@@ -72,7 +72,7 @@ def seeds_differ(loads: Sequence[PageLoad]) -> bool | None:
 
 def draws_nothing(experiment: Experiment) -> bool:
     """Return whether no knob of ``experiment`` asks for a draw: then equal loads are no chance."""
-    return not any(map(_draws, experiment.conditions))
+    return not any(map(draws, experiment.conditions))
 
 
 def nothing_varies(records: Iterable[Record]) -> bool:
@@ -85,7 +85,8 @@ def nothing_varies(records: Iterable[Record]) -> bool:
     return bool(found) and all(differ is False for differ in found)
 
 
-def _draws(condition: Condition) -> bool:
+def draws(condition: Condition) -> bool:
+    """Return whether a load of ``condition`` depends on its seed."""
     return bool(condition.link.loss_pct or condition.think_spread_pct or condition.start_spread_ms)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Protocol
 
-from testbed.base.units import format_duration
+from testbed.base.units import format_count, format_duration
 from testbed.experiment.label import label, varying
 from testbed.model import Record, Trial
 
@@ -18,14 +19,16 @@ WRITE_EVERY_S = 15.0
 _MOST_CELLS = 4
 Clock = Callable[[], float]
 Write = Callable[[str], None]
+Draw = Callable[[Sequence[Record]], str]
+"""From the records so far to the lines of their table."""
 
 
 class Display(Protocol):
     """Display of what a run does."""
 
     @contextmanager
-    def showing(self, todo: Sequence[Trial], skipped: int) -> Iterator[None]:
-        """Show progress over ``todo`` for the time of the block."""
+    def showing(self, todo: Sequence[Trial], done: Sequence[Record]) -> Iterator[None]:
+        """Show progress over ``todo`` for the time of the block; ``done`` need not run again."""
         ...
 
     def began(self, trial: Trial) -> None:
@@ -51,7 +54,8 @@ class Pace:
         self.total = len(todo)
         self._ended: set[str] = set()
         self._names = varying([trial.condition for trial in todo])
-        self._seeds = len({trial.seed for trial in todo}) > 1
+        self._left = Counter(trial.seed for trial in todo if not trial.warm_up)
+        self._seeds = len(self._left)
         self._clock, self._start = clock, clock()
         self._running: dict[str, str] = {}
 
@@ -73,7 +77,13 @@ class Pace:
 
     def begin(self, trial: Trial) -> None:
         """Count ``trial`` among those that run."""
-        self._running[trial.id] = label(trial, self._names, self._seeds)
+        self._running[trial.id] = label(trial, self._names, self._seeds > 1)
+
+    def seeds(self) -> str:
+        """Return ``2 of 5 seeds``: those of which every cell has ended; empty of a single one."""
+        if self._seeds < 2:
+            return ""
+        return f"{self._seeds - len(+self._left)} of {self._seeds} seeds"
 
     def running(self) -> str:
         """Return the cells that run now, the first of many."""
@@ -81,11 +91,19 @@ class Pace:
         more = [f"and {len(cells) - _MOST_CELLS} more"] if len(cells) > _MOST_CELLS else []
         return "; ".join([*cells[:_MOST_CELLS], *more])
 
-    def end(self, record: Record) -> str:
-        """Count ``record`` and put it into one line."""
-        self._ended.add(record.trial_id)
+    def end(self, record: Record) -> bool:
+        """Count ``record``; return whether every cell now has the load of its seed."""
         self._running.pop(record.trial_id, None)
-        words = [record.outcome.ljust(8), label(record.trial, self._names, self._seeds)]
+        if record.trial_id in self._ended or record.trial.warm_up:
+            self._ended.add(record.trial_id)
+            return False
+        self._ended.add(record.trial_id)
+        self._left[record.trial.seed] -= 1
+        return not self._left[record.trial.seed]
+
+    def describe(self, record: Record) -> str:
+        """Put ``record`` into one line."""
+        words = [record.outcome.ljust(8), label(record.trial, self._names, self._seeds > 1)]
         if record.attempt > 1:
             words.append(f"attempt {record.attempt}")
         if record.load is not None:
@@ -111,10 +129,10 @@ class ProgressLines:
         self._next_s = 0.0
 
     @contextmanager
-    def showing(self, todo: Sequence[Trial], skipped: int) -> Iterator[None]:
+    def showing(self, todo: Sequence[Trial], done: Sequence[Record]) -> Iterator[None]:
         """Say what is to be done, then a line for each end."""
         self._pace = Pace(todo, self._clock)
-        self._write(_opening(len(todo), skipped))
+        self._write(_opening(len(todo), len(done)))
         self._next_s = 0.0
         yield
 
@@ -130,8 +148,11 @@ class ProgressLines:
             self._write_line(f"running    {self._pace.running()}  {so_far} so far")
 
     def ended(self, record: Record) -> None:
-        """Write the line of ``record``, numbered, with the time to go."""
-        self._write_line(self._pace.end(record))
+        """Write the line of ``record``, numbered, with the time to go; then of a seed that ends."""
+        whole = self._pace.end(record)
+        self._write_line(self._pace.describe(record))
+        if whole and self._pace.seeds():
+            self._write(f"{self._pace.seeds()} done")
 
     def _write_line(self, line: str) -> None:
         width = len(str(self._pace.total))
@@ -141,11 +162,15 @@ class ProgressLines:
 
 
 class ProgressBar:
-    """A bar, what runs, and for how long; lines of trials that did not end ``ok`` stay above."""
+    """A bar, what runs, and for how long, and below it the table of the seeds that are done.
 
-    def __init__(self) -> None:
+    Lines of trials that did not end ``ok`` stay above.
+    """
+
+    def __init__(self, draw: Draw) -> None:
         # Imported here: a run without a terminal does not pay for it.
         from rich.console import Console
+        from rich.live import Live
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -159,21 +184,22 @@ class ProgressBar:
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            TextColumn("{task.fields[seeds]}"),
             TextColumn("{task.fields[eta]}"),
             TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
-            console=Console(stderr=True),
-            transient=True,
         )
+        self._live = Live(self._bar, console=Console(stderr=True), transient=True)
+        self._draw, self._records = draw, list[Record]()
         self._pace = Pace(())
-        self._task = self._bar.add_task("", eta="", visible=False)
+        self._task = self._bar.add_task("", eta="", seeds="", visible=False)
 
     @contextmanager
-    def showing(self, todo: Sequence[Trial], skipped: int) -> Iterator[None]:
+    def showing(self, todo: Sequence[Trial], done: Sequence[Record]) -> Iterator[None]:
         """Show the bar for the time of the block; it leaves nothing behind."""
-        self._pace = Pace(todo)
-        self._bar.console.print(_opening(len(todo), skipped), markup=False, highlight=False)
-        self._bar.reset(self._task, total=len(todo), visible=True)
-        with self._bar:
+        self._pace, self._records = Pace(todo), list(done)
+        self._print(_opening(len(todo), len(done)))
+        self._bar.reset(self._task, total=len(todo), visible=True, eta="", seeds=self._pace.seeds())
+        with self._live:
             yield
 
     def began(self, trial: Trial) -> None:
@@ -185,16 +211,30 @@ class ProgressBar:
         """Do nothing: the bar moves by itself."""
 
     def ended(self, record: Record) -> None:
-        """Move the bar; a trial that did not end well leaves its line."""
-        line = self._pace.end(record)
+        """Move the bar; a trial that did not end well leaves its line, a seed moves the table."""
+        whole = self._pace.end(record)
+        self._records.append(record)
         if record.outcome != "ok":
-            self._bar.console.print(line, markup=False, highlight=False)
+            self._print(self._pace.describe(record))
         self._bar.update(
             self._task,
             completed=self._pace.done,
             eta=self._pace.eta(),
+            seeds=self._pace.seeds(),
             description=self._pace.running(),
         )
+        if whole and self._pace.seeds() and self._pace.done < self._pace.total:
+            self._show_table()
+
+    def _show_table(self) -> None:
+        from rich.console import Group
+        from rich.text import Text
+
+        table = Text(self._draw(self._records), no_wrap=True, overflow="crop")
+        self._live.update(Group(self._bar, table), refresh=True)
+
+    def _print(self, line: str) -> None:
+        self._live.console.print(line, markup=False, highlight=False)
 
 
 @contextmanager
@@ -229,9 +269,9 @@ def repeating(write: Write, every_s: float = WRITE_EVERY_S) -> Iterator[Write]:
         thread.join()
 
 
-def open_display() -> Display:
-    """Return a bar on a terminal, and plain lines in a file or a pipe."""
-    return ProgressBar() if sys.stderr.isatty() else ProgressLines(_write_line)
+def open_display(draw: Draw) -> Display:
+    """Return a bar on a terminal, with the table that ``draw`` gives; plain lines elsewhere."""
+    return ProgressBar(draw) if sys.stderr.isatty() else ProgressLines(_write_line)
 
 
 def _write_line(text: str) -> None:
@@ -240,5 +280,5 @@ def _write_line(text: str) -> None:
 
 
 def _opening(count: int, skipped: int) -> str:
-    trials = f"{count} trial{'' if count == 1 else 's'} to run"
+    trials = f"{format_count(count, 'trial')} to run"
     return f"{trials}, {skipped} already done" if skipped else trials

@@ -14,16 +14,16 @@ from tests.hallway import make_experiment
 
 def test_each_repetition_has_the_next_seed() -> None:
     trials = plan_trials(replace(make_experiment(repetitions=3), seed=5))
-    assert [(t.repetition, t.seed) for t in trials[:4]] == [(0, 5), (1, 6), (2, 7), (0, 5)]
+    assert [(t.repetition, t.seed) for t in trials[::8]] == [(0, 5), (1, 6), (2, 7)]
     assert len(trials) == 24
-    assert [t.condition for t in trials[::3]] == list(make_experiment().conditions)
+    assert [t.condition for t in trials] == list(make_experiment().conditions) * 3
 
 
 def test_ids_are_unique_and_stable(experiment: Experiment) -> None:
     ids = [trial.id for trial in plan_trials(replace(experiment, repetitions=5))]
     assert len(set(ids)) == len(ids) == 40
     assert ids == [trial.id for trial in plan_trials(replace(experiment, repetitions=5))]
-    assert ids[::5] == [trial.id for trial in plan_trials(experiment)]
+    assert ids[:8] == [trial.id for trial in plan_trials(experiment)]
 
 
 def test_the_time_out_does_not_change_an_id_but_kernel_and_seed_do(experiment: Experiment) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from threading import Event
 
@@ -18,11 +19,15 @@ def record(trial: Trial, reason: str | None = None) -> Record:
     return Record(trial.id, trial, outcome, "e", reason, cost=cost)  # type: ignore[arg-type]
 
 
+def no_table(_: Sequence[Record]) -> str:
+    raise AssertionError("one seed is shown by the table at the end")
+
+
 def test_plain_lines_count_and_estimate(trials: tuple[Trial, ...]) -> None:
     now = 0.0
     lines: list[str] = []
     display = ProgressLines(lines.append, lambda: now)
-    with display.showing(trials[:3], skipped=5):
+    with display.showing(trials[:3], done=[record(trial) for trial in trials[3:]]):
         now = 10.0
         display.ended(record(trials[0]))
         display.ended(record(trials[1], "first line\nsecond line"))
@@ -39,7 +44,7 @@ def test_what_runs_is_said_at_first_and_when_nothing_else_is(trials: tuple[Trial
     now = 0.0
     lines: list[str] = []
     display = ProgressLines(lines.append, lambda: now)
-    with display.showing(trials, skipped=0):
+    with display.showing(trials, done=[]):
         display.began(trials[0])
         display.began(trials[1])
         for later in (0.2, 0.4, 15.1, 15.3, 20.0):
@@ -93,8 +98,8 @@ def test_a_terminal_shows_the_time_and_what_runs(
     monkeypatch.setenv("COLUMNS", "160")
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    display = open_display()
-    with display.showing(trials, skipped=0):
+    display = open_display(no_table)
+    with display.showing(trials, done=[]):
         display.began(trials[3])
         display.began(trials[4])
     shown = stream.getvalue()
@@ -102,10 +107,55 @@ def test_a_terminal_shows_the_time_and_what_runs(
     assert "page=amazon rtt_ms=100 tfo=true; page=wsj rtt_ms=20 tfo=false" in shown
 
 
+def seeds_of(trials: tuple[Trial, ...], count: int) -> list[Trial]:
+    return [replace(trial, seed=seed) for seed in range(count) for trial in trials[:2]]
+
+
+def test_lines_say_how_many_seeds_are_done(trials: tuple[Trial, ...]) -> None:
+    lines: list[str] = []
+    display = ProgressLines(lines.append)
+    first, second, third, fourth = seeds_of(trials, 2)
+    with display.showing([first, second, third, fourth], done=[]):
+        for trial in (first, third, second, second, fourth):
+            display.ended(record(trial))
+    assert [(place, line) for place, line in enumerate(lines) if line.endswith("done")] == [
+        (4, "1 of 2 seeds done"),
+        (7, "2 of 2 seeds done"),
+    ]
+
+
+def test_a_terminal_shows_the_table_as_it_settles(
+    trials: tuple[Trial, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    asked: list[list[str]] = []
+
+    def draw(records: Sequence[Record]) -> str:
+        asked.append([one.trial_id for one in records])
+        return f"a table [of] {len(records)} loads"
+
+    before, *todo = seeds_of(trials, 2)
+    display = ProgressBar(draw)
+    with display.showing(todo, done=[record(before)]):
+        for trial in todo:
+            display.ended(record(trial))
+    assert asked == [[before.id, todo[0].id]]
+    shown = stream.getvalue()
+    assert "1 of 2 seeds" in shown
+    assert "a table [of] 2 loads" in shown
+
+
 def test_what_is_taken_again_counts_once(trials: tuple[Trial, ...]) -> None:
     lines: list[str] = []
     display = ProgressLines(lines.append)
-    with display.showing(trials[:2], skipped=0):
+    with display.showing(trials[:2], done=[]):
         display.ended(record(trials[0], "the machine was busy"))
         display.ended(replace(record(trials[0]), attempt=2))
         display.ended(record(trials[1]))
@@ -120,9 +170,9 @@ def test_the_display_fits_standard_error(monkeypatch: pytest.MonkeyPatch) -> Non
             return True
 
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert isinstance(open_display(), ProgressLines)
+    assert isinstance(open_display(no_table), ProgressLines)
     monkeypatch.setattr(sys, "stderr", Terminal())
-    assert isinstance(open_display(), ProgressBar)
+    assert isinstance(open_display(no_table), ProgressBar)
 
 
 def test_a_terminal_keeps_the_lines_of_bad_trials_only(
@@ -130,8 +180,8 @@ def test_a_terminal_keeps_the_lines_of_bad_trials_only(
 ) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    display: Display = ProgressBar()
-    with display.showing(trials[:2], skipped=0):
+    display: Display = ProgressBar(no_table)
+    with display.showing(trials[:2], done=[]):
         display.ended(record(trials[0]))
         display.ended(record(trials[1], "[no] such thing"))
     kept = stream.getvalue().splitlines()

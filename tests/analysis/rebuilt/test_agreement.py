@@ -136,6 +136,60 @@ def test_a_counted_quantity_counts_at_each_place(folder: Path) -> None:
     ]  # fmt: skip
 
 
+WIDE = "our spread is too wide to say"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.96, 1.04, "agrees"),
+        (0.9, 1.04, WIDE),
+        (0.5, 3.0, WIDE),
+        (1.2, 3.0, "differs"),
+        (0.1, 0.9, "differs"),
+        (None, None, "agrees"),
+    ],
+)
+def test_an_interval_agrees_as_a_whole_or_not_at_all_or_is_too_wide(
+    folder: Path, low: float | None, high: float | None, verdict: str
+) -> None:
+    middle = 1.0 if low is None or high is None else (low + high) / 2
+    cells = pd.DataFrame({"duration": [middle], "duration_low": [low], "duration_high": [high]})
+    stated_once = "T,duration,s,,0.95,1.05,,,\n"
+    (found,) = check(publish(folder, stated_once), cells.astype(float))
+    assert found.agreement == verdict
+    assert bool(found.why) is (verdict == WIDE)
+    same = 'place = "T"\nsays = "x"\nderived.gap = "duration - 1"\nholds = "-0.05 <= gap <= 0.05"'
+    alone = check(
+        publish(folder, stated_once, f'{same}\nours = "{{duration:1}}"'), cells.astype(float)
+    )
+    assert [one.agreement for one in alone if one.what == "x"] == [verdict]
+
+
+def test_cells_that_are_too_wide_are_counted_apart(folder: Path) -> None:
+    claim = 'place = "T"\nsays = "it holds"\nholds = "n > 0"\nrow = "b{n:0}"'
+    cells = pd.DataFrame({"n": [1.0, 2.0, -3.0], "n_low": [0.5, -1, -4], "n_high": [2.0, 3, -1]})
+    (found,) = check(publish(folder, "T,q,s,1,,,,,\n", claim), cells)
+    assert found.ours == "in 1 of 3; too wide to say in b2; not in b\u22123"
+    assert found.agreement == "differs"
+    (found,) = check(publish(folder, "T,q,s,1,,,,,\n", claim), cells[:2])
+    assert (found.ours, found.agreement) == ("in 1 of 2; too wide to say in b2", WIDE)
+
+
+@pytest.mark.parametrize(("half_width", "verdict"), [(0.1, "agrees"), (0.6, WIDE)])
+def test_a_rise_is_sure_where_intervals_do_not_overlap(
+    folder: Path, half_width: float, verdict: str
+) -> None:
+    ends = {"n_low": [1 - half_width, 2 - half_width], "n_high": [1 + half_width, 2 + half_width]}
+    cells = pd.DataFrame({"page": "a", "rtt_ms": [20.0, 100.0], "n": [1.0, 2.0], **ends})
+    claim = 'place = "T"\nsays = "x"\n{} = "n"\nalong = "rtt_ms"\neach = "page"\nrow = "{{page}}"'
+    rows = "T,q,s,1,,,,,\n"
+    (found,) = check(publish(folder, rows, claim.format("rises")), cells)
+    assert found.agreement == verdict
+    (found,) = check(publish(folder, rows, claim.format("falls")), cells)
+    assert found.agreement == ("differs" if verdict == "agrees" else WIDE)
+
+
 def test_no_limit_is_a_value_of_a_knob_too(folder: Path) -> None:
     reference = publish(folder, "T,duration,s,3,,,,,unlimited\n")
     cells = pd.DataFrame({"requests_per_connection": [1, None], "duration": [1.0, 3.0]})

@@ -11,11 +11,13 @@ from tests.analysis.sample import broken, conditions, experiment, record, write_
 
 
 def test_table_beside_the_papers(sample: Path) -> None:
-    text = render_table(sample, 100)
+    text = render_table(sample, 160)
     rows = [line.split() for line in text.splitlines()]
-    assert ["amazon", "20", "ms", "1.664", "1.568", "5.8", "96.0", "4", "+1.8", "proven"] in [
-        [word for word in row if ".." not in word and word not in ("1.54", "1.48")] for row in rows
-    ]
+    assert rows[2][:3] == ["amazon", "20", "ms"]
+    assert [word for word in rows[2][3:] if ".." not in word] == [
+        "1.664", "1.568", "5.8", "5", "1.54", "1.48", "4", "+1.8", "proven"
+    ]  # fmt: skip
+    assert sum(".." in word for word in rows[2]) == 3
     assert "on: partial" in text
     assert "116 of 120 loads are verified by packet capture" in text
     assert "environment " in text
@@ -51,7 +53,6 @@ def test_other_sweeps(tmp_path: Path) -> None:
         "ms",
         "3",
         "1234.5",
-        "1234.5..1234.5",
         "1/1",
         "proven",
     ]
