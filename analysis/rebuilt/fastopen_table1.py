@@ -19,7 +19,7 @@ from analysis.rebuilt.rebuilt import Figure, Rebuilt
 from analysis.rebuilt.sweep import ends_of
 from analysis.records.cells import Axes, Spread, cells_of, varying_axes
 from analysis.records.results import Results
-from analysis.stats.shift import estimate_shift
+from analysis.stats.shift import estimate_paired_shift
 from analysis.tables.table import PAIR_AXIS, Pair, make_table
 from analysis.words import axis_name, axis_value, number
 
@@ -116,7 +116,7 @@ def _mean_ends(pairs: Sequence[Pair]) -> tuple[float, float]:
     seeds = set.intersection(*(set(pair.gain_by_seed) for pair in pairs))
     if len(seeds) < 2 or not any(pair.varies for pair in pairs):
         return ends_of(None)
-    return ends_of(estimate_shift(
+    return ends_of(estimate_paired_shift(
         statistics.fmean(pair.gain_by_seed[seed] for pair in pairs) for seed in sorted(seeds)
     ))  # fmt: skip
 
