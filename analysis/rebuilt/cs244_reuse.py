@@ -68,7 +68,8 @@ def average_pairs(pairs: Sequence[Pair], others: Sequence[str] = ()) -> pd.DataF
     reproduction does not know; ``page_part`` and ``name``, the page and the row with it;
     ``resources`` and ``reuse``, REUSE as a word and as a number; ``runs``, ``off_s``, ``on_s`` and
     ``improvement_pct``, NaN where not measured; ``improvement_pct_low`` and ``_high``, the ends of
-    its interval; ``opened``, the median number of connections of all proven loads; and ``requests_per_connection_most``, the most requests on one of them.
+    its interval; ``opened``, the median number of connections of all proven loads;
+    and ``requests_per_connection_most``, the most requests on one of them.
     """
     rows = []
     for pair in pairs:

@@ -125,7 +125,8 @@ def _percent(spread: Spread) -> str:
     median = f"{number(spread.median, 1)} %"
     if spread.n == 1:
         return median
-    return f"{median} ({number(spread.low, 1)} to {number(spread.high, 1)}, n = {spread.n})"
+    ends = dict.fromkeys(number(end, 1) for end in (spread.low, spread.high))
+    return f"{median} ({' to '.join(ends) + ', ' if len(ends) > 1 else ''}n = {spread.n})"
 
 
 def _figures(pairs: Sequence[Pair], others: Sequence[str]) -> tuple[Figure, ...]:
