@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 from analysis.records.coverage import ReplayCoverage, coverage_of
+from analysis.records.metric import MILESTONES, PLT, Metric
 from analysis.records.results import Results, judge
 from analysis.stats.estimates import SampleStatistics, describe_sample, without_intervals
+from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
-from testbed.experiment.stopping import RESOLUTION_MS, seeds_differ
+from testbed.experiment.stopping import seeds_differ
 from testbed.model import Condition, Record
 
 Axes = dict[str, Any]
@@ -37,11 +39,15 @@ class Spread:
 
 @dataclass(frozen=True)  # no slots: what is asked for at every turn is worked out once
 class Cell:
-    """One condition: its axes, its records in order of seed, and how many were planned."""
+    """One condition: its axes, its records in order of seed, and how many were planned.
+
+    Its numbers are those of ``metric``.
+    """
 
     axes: Axes
     records: tuple[Record, ...]
     planned: int
+    metric: Metric = PLT
 
     @cached_property
     def proven(self) -> tuple[Record, ...]:
@@ -50,24 +56,24 @@ class Cell:
 
     @cached_property
     def plt_by_seed(self) -> dict[tuple[int, int], float]:
-        """Page load time in ms of each proven trial, by (seed, repetition)."""
+        """The metric of each proven trial that has it, by (seed, repetition)."""
         return {
-            (r.trial.seed, r.trial.repetition): r.load.plt_ms
+            (r.trial.seed, r.trial.repetition): value
             for r in self.proven
-            if r.load is not None
+            if r.load is not None and (value := self.metric.of(r.load)) is not None
         }
 
     @cached_property
     def plt_ms(self) -> Spread | None:
-        """Spread of the proven page load times in ms; ``None`` when nothing is proven."""
+        """Spread of the metric over the proven trials; ``None`` when none has it."""
         return spread_of(self.plt_by_seed.values())
 
     @cached_property
     def varies(self) -> bool | None:
-        """Whether page load times differ between seeds; ``None`` with fewer than two proven."""
+        """Whether the metric differs between seeds; ``None`` with fewer than two values."""
         if self.plt_ms is None or self.plt_ms.n < 2:
             return None
-        return self.plt_ms.high - self.plt_ms.low > RESOLUTION_MS
+        return self.plt_ms.high - self.plt_ms.low > self.metric.grain
 
     @cached_property
     def copied(self) -> bool:
@@ -76,13 +82,17 @@ class Cell:
 
     @cached_property
     def sample(self) -> SampleStatistics | None:
-        """Statistics of the proven page load times in ms."""
+        """Statistics of the metric over the proven trials."""
         return self.describe(self.plt_by_seed.values())
 
     def describe(self, values: Iterable[float]) -> SampleStatistics | None:
-        """Return statistics of some of its load times in ms; no intervals if nothing varies."""
+        """Return statistics of some of its values; no intervals if nothing varies."""
         found = describe_sample(values)
         return found if found is None or self.varies is not False else without_intervals(found)
+
+    def by(self, metric: Metric) -> Cell:
+        """Return the same cell with the numbers of another metric."""
+        return self if metric == self.metric else replace(self, metric=metric)
 
     @cached_property
     def coverage(self) -> ReplayCoverage:
@@ -179,10 +189,11 @@ def experiment_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return dict(experiment)
 
 
-def cells_of(results: Results) -> tuple[Cell, ...]:
+def cells_of(results: Results, metric: Metric = PLT) -> tuple[Cell, ...]:
     """Group the counted records by condition, planned conditions first and in their order.
 
-    A planned condition without any record is a cell too: it says that it was not run.
+    A planned condition without any record is a cell too: it says that it was not run.  The cells'
+    numbers are those of ``metric``.
     """
     experiment = experiment_of(results.manifest)
     # Blocks may have been added until the intervals were narrow: what began was planned.
@@ -207,9 +218,36 @@ def cells_of(results: Results) -> tuple[Cell, ...]:
             axes,
             tuple(sorted(members.get(key, ()), key=_by_seed)),
             max(repetitions if key in planned else 0, len(members.get(key, ()))),
+            metric,
         )
         for key, axes in axes_by_key.items()
     )
+
+
+def milestones_in(cells: Iterable[Cell]) -> tuple[Metric, ...]:
+    """Return what a visitor sees as far as a proven load of ``cells`` has it."""
+    loads = [r.load for cell in cells for r in cell.proven if r.load is not None]
+    return tuple(m for m in MILESTONES if any(m.of(load) is not None for load in loads))
+
+
+def describe_absence(cells: Iterable[Cell]) -> list[str]:
+    """Return a sentence for each client whose proven loads lack the cells' metric, or some do."""
+    counts: dict[str, list[int]] = {}
+    metric = PLT
+    for cell in cells:
+        if cell.proven:
+            metric = cell.metric
+            found = counts.setdefault(str(cell.axes.get("client")), [0, 0])
+            found[0] += len(cell.plt_by_seed)
+            found[1] += len(cell.proven)
+    return [
+        f"Client {clean(client)} gives no {metric.label} ({metric.name})."
+        if not having
+        else f"{having} of {count(loads, 'load')} by client {clean(client)} have a {metric.label} "
+        f"({metric.name}); in the others {metric.absent}."
+        for client, (having, loads) in sorted(counts.items())
+        if having < loads
+    ]
 
 
 def varying_axes(cells: Sequence[Cell]) -> tuple[str, ...]:

@@ -13,12 +13,17 @@ from typing import Any
 import pandas as pd
 
 from analysis.records.cells import flatten
+from analysis.records.metric import METRICS
 from analysis.records.results import Results, judge
 from testbed.model import Condition, Record, RequestTiming
 
 KNOBS = tuple(flatten(Condition(page="", client="")))
 MEASURED = (
-    *("plt_ms", "connections", "syns_with_payload", "retransmits", "server_retransmits"),
+    *METRICS,
+    "connections",
+    "syns_with_payload",
+    "retransmits",
+    "server_retransmits",
     "requests",
 )
 TRIAL_COLUMNS = (
@@ -52,7 +57,8 @@ def trial_frame(results: Results) -> pd.DataFrame:
 
     Columns: ``trial_id``, one for each knob by its leaf name (``page``, ``rtt_ms``, ``tfo``, ...),
     ``kernel``, ``kernel_version``, ``seed``, ``repetition``, ``position``, ``outcome`` (as judged
-    by ``records.results.judge``), and MEASURED, which are NaN unless the outcome is ``ok``.
+    by ``records.results.judge``), and MEASURED: every metric and what is counted.  They are NaN
+    unless the outcome is ``ok``, and so is a metric that the load does not have.
     """
     rows = [_trial_row(record) for record in results.records]
     frame = pd.DataFrame(rows, columns=list(TRIAL_COLUMNS))
@@ -93,9 +99,12 @@ def _trial_row(record: Record) -> dict[str, Any]:
     trial, load, proof = record.trial, record.load, record.proof
     measured = dict.fromkeys(MEASURED, float("nan"))
     if outcome == "ok" and load is not None and proof is not None:
-        sent_again = float("nan") if proof.server_retransmits is None else proof.server_retransmits
-        counted = (proof.connections, proof.syns_with_payload, proof.retransmits, sent_again)
-        measured = dict(zip(MEASURED, (load.plt_ms, *counted, len(load.requests)), strict=True))
+        counted = (proof.connections, proof.syns_with_payload, proof.retransmits)
+        known = (
+            *(metric.of(load) for metric in METRICS.values()),
+            *(*counted, proof.server_retransmits, len(load.requests)),
+        )
+        measured |= {n: v for n, v in zip(MEASURED, known, strict=True) if v is not None}
     return {
         "trial_id": record.trial_id,
         **flatten(trial.condition),

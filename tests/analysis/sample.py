@@ -128,6 +128,21 @@ def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> 
     )
 
 
+def with_milestones(good: Record, **values: float | None) -> Record:
+    """``good`` as a browser of today tells it: what a visitor sees, or ``values`` of it."""
+    assert good.load is not None
+    plt_ms, rtt_ms = good.load.plt_ms, good.trial.condition.link.rtt_ms
+    first = 4.0 * round((plt_ms * 0.3 + rtt_ms) / 4.0)
+    seen: dict[str, Any] = {
+        "ttfb_ms": 3.1 * rtt_ms + 21.9,
+        "fp_ms": first,
+        "fcp_ms": first + (8.0 if good.trial.condition.page == "wsj" else 0.0),
+        "lcp_ms": first + 12.0,
+        "cls": 0.0016,
+    }
+    return replace(good, load=replace(good.load, **seen | values))
+
+
 def requests(
     page: str, number: int, plt_ms: float, noise: random.Random
 ) -> tuple[RequestTiming, ...]:

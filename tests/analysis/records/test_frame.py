@@ -17,7 +17,7 @@ from analysis.records.frame import (
 )
 from analysis.records.results import Results, gather_results
 from testbed.model import Record, RequestTiming
-from tests.analysis.sample import broken, conditions, experiment, record
+from tests.analysis.sample import broken, conditions, experiment, record, with_milestones
 
 OFF, ON = conditions(["amazon"], [100.0])
 
@@ -51,6 +51,14 @@ def test_a_row_for_each_trial_in_the_order_of_ids() -> None:
         "ok",
     )
     assert on["syns_with_payload"] == on["connections"] > 0
+
+
+def test_every_metric_is_a_column() -> None:
+    frame = trial_frame(results_of(with_milestones(record(OFF), fcp_ms=404.0), record(ON)))
+    off, on = (frame[frame["tfo"] == tfo].iloc[0] for tfo in (False, True))
+    assert (off["fcp_ms"], off["cls"]) == (404.0, 0.0016)
+    assert on[["ttfb_ms", "fp_ms", "fcp_ms", "lcp_ms", "cls"]].isna().all()
+    assert on["plt_ms"] > 0
 
 
 @pytest.mark.parametrize("outcome", ["timeout", "unproven", "lab_mismatch"])

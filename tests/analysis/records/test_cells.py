@@ -1,0 +1,75 @@
+"""Cells: their numbers are of one metric, and who does not have it is named."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from analysis.records.cells import Cell, cells_of, describe_absence, milestones_in
+from analysis.records.metric import METRICS, PLT, Metric
+from analysis.records.results import gather_results
+from testbed.model import Record
+from tests.analysis.sample import broken, conditions, experiment, record, with_milestones
+
+OFF, ON = conditions(["amazon"], [100.0])
+FCP, LCP = METRICS["fcp_ms"], METRICS["lcp_ms"]
+
+
+def cells(*records: Record, metric: Metric = PLT) -> tuple[Cell, ...]:
+    asked = asdict(
+        experiment(1, conditions=tuple(dict.fromkeys(r.trial.condition for r in records)))
+    )
+    return cells_of(gather_results(Path("x"), records, {"experiment": asked}), metric)
+
+
+def painted(seed: int, fcp_ms: float | None, plt_ms: float = 1000.0) -> Record:
+    return with_milestones(record(OFF, seed, plt_ms), fcp_ms=fcp_ms)
+
+
+def test_numbers_are_load_times_unless_another_metric_is_named() -> None:
+    loads = painted(0, 300.0), painted(1, 400.0, 1100.0)
+    (cell,) = cells(*loads)
+    assert list(cell.plt_by_seed.values()) == [1000.0, 1100.0]
+    (cell,) = cells(*loads, metric=FCP)
+    assert list(cell.plt_by_seed.values()) == [300.0, 400.0]
+    assert cell.plt_ms is not None and cell.plt_ms.median == 350.0
+    assert cell.sample is not None and cell.sample.median.value == 350.0
+    assert cell.by(PLT) == cells(*loads)[0]
+
+
+def test_a_load_without_the_metric_counts_and_has_no_number() -> None:
+    (cell,) = cells(painted(0, 300.0), painted(1, None), metric=FCP)
+    assert cell.plt_by_seed == {(0, 0): 300.0}
+    assert len(cell.proven) == 2
+    (cell,) = cells(record(OFF), metric=FCP)
+    assert (cell.plt_by_seed, cell.plt_ms, cell.sample) == ({}, None, None)
+    assert cell.status == "proven"
+
+
+@pytest.mark.parametrize(("apart_ms", "varies"), [(0.0, False), (4.0, False), (8.0, True)])
+def test_paints_within_their_grain_do_not_vary(apart_ms: float, varies: bool) -> None:
+    (cell,) = cells(painted(0, 300.0), painted(1, 300.0 + apart_ms), metric=FCP)
+    assert cell.varies is varies
+
+
+def test_milestones_are_those_that_a_proven_load_has() -> None:
+    assert milestones_in(cells(record(OFF), broken(with_milestones(record(ON)), "unproven"))) == ()
+    found = milestones_in(cells(record(OFF), with_milestones(record(ON), lcp_ms=None)))
+    assert [metric.name for metric in found] == ["ttfb_ms", "fp_ms", "fcp_ms", "cls"]
+
+
+def test_who_does_not_give_a_metric_is_named() -> None:
+    graph = record(replace(OFF, client="graph"))
+    assert describe_absence(cells(graph)) == []
+    assert describe_absence(cells(painted(0, 300.0), metric=FCP)) == []
+    assert describe_absence(cells(painted(0, 300.0), graph, metric=FCP)) == [
+        "Client graph gives no first contentful paint (fcp_ms)."
+    ]
+    some = with_milestones(record(OFF), lcp_ms=None), with_milestones(record(ON))
+    assert describe_absence(cells(*some, metric=LCP)) == [
+        "1 of 2 loads by client chromium have a largest contentful paint (lcp_ms); in the others "
+        "the page painted neither text nor a picture that counts."
+    ]
+    assert describe_absence(cells(broken(record(OFF), "timeout"), metric=FCP)) == []

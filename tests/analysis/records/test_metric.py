@@ -1,0 +1,66 @@
+"""Metrics: every number of a page load is one, and each has its words."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from analysis.records.metric import METRICS, MILESTONES, PLT, find_metric
+from testbed.base.errors import ConfigurationError
+from testbed.model import PageLoad
+from tests.analysis.sample import conditions, record, with_milestones
+
+
+def test_each_number_of_a_load_is_a_metric_in_its_order() -> None:
+    numbers = [each.name for each in fields(PageLoad) if each.type in ("float", "float | None")]
+    assert list(METRICS) == numbers
+    assert (PLT, *MILESTONES) == tuple(METRICS.values())
+
+
+def test_units_are_the_ends_of_names_and_columns_have_them() -> None:
+    fcp, cls = METRICS["fcp_ms"], METRICS["cls"]
+    assert (fcp.unit, cls.unit) == ("ms", "")
+    assert (fcp.column("off"), cls.column("off")) == ("fcp_off_ms", "cls_off")
+    assert fcp.column("improvement", unit="pct") == "fcp_improvement_pct"
+    assert (fcp.column(), cls.column()) == ("fcp_ms", "cls")
+    assert (fcp.with_unit("base"), cls.with_unit("base")) == ("base ms", "base")
+
+
+def test_words_fit_where_a_page_is_named_and_where_it_is_not() -> None:
+    assert (PLT.label, PLT.word, PLT.words, PLT.thing) == (
+        "page load time", "load time", "load times", "page load",
+    )  # fmt: skip
+    ttfb = METRICS["ttfb_ms"]
+    assert (ttfb.word, ttfb.words, ttfb.thing) == (
+        "time to first byte", "times to first byte", "time to first byte",
+    )  # fmt: skip
+
+
+def test_what_a_load_does_not_have_is_no_number() -> None:
+    load = record(conditions()[0], plt_ms=1000.0).load
+    assert load is not None
+    assert [metric.of(load) for metric in METRICS.values()] == [1000.0, *[None] * 5]
+    assert PLT.of(replace(load, plt_ms=float("nan"))) is None
+    seen = with_milestones(record(conditions()[0]), cls=0.0).load
+    assert seen is not None
+    assert METRICS["cls"].of(seen) == 0.0
+
+
+def test_a_metric_is_found_by_its_name() -> None:
+    assert find_metric("fcp_ms") is METRICS["fcp_ms"]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("fcp", "fcp_ms"), ("plt", "plt_ms"), ("LCP-ms", "lcp_ms"), ("clss", "cls")]
+)
+def test_a_mistyped_name_is_refused_with_the_one_that_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"--metric {name}.*did you mean '{meant}'"):
+        find_metric(name)
+
+
+def test_an_unknown_name_is_refused_with_all_that_there_are() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        find_metric("speed")
+    assert "did you mean" not in str(refused.value)
+    assert all(f"{m.name} ({m.label})" in str(refused.value) for m in METRICS.values())
