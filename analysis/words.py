@@ -98,6 +98,11 @@ def count(number_of: int, singular: str, plural: str | None = None) -> str:
     return f"{number_of:,} {singular if number_of == 1 else plural or singular + 's'}"
 
 
+def capitalised(text: str) -> str:
+    """Return ``text`` as it begins a sentence."""
+    return text[:1].upper() + text[1:]
+
+
 def significant(value: float | None) -> str:
     """Return six significant digits, thousands separated."""
     if value is None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Literal
 
 from analysis.records.cells import Cell
+from analysis.records.metric import PLT
 from analysis.regression.compare.comparison import (
     CellFinding,
     Clocks,
@@ -36,12 +37,11 @@ VERDICTS: dict[Word, Verdict] = {
     "unclear": "inconclusive",
 }
 REASONS: dict[str, str] = {
-    "agrees": "the load times are within {:g} %",
-    "explained": "the load times are not within {:g} %, and the browser computed for long enough "
+    "agrees": "the {} are within {:g} %",
+    "explained": "the {} are not within {:g} %, and the browser computed for long enough "
     "to account for it",
-    "differs": "the load times are not within {:g} %, and nothing that was measured accounts "
-    "for it",
-    "unclear": "the intervals are too wide to say whether the load times are within {:g} %: run "
+    "differs": "the {} are not within {:g} %, and nothing that was measured accounts for it",
+    "unclear": "the intervals are too wide to say whether the {} are within {:g} %: run "
     "more repetitions",
 }
 
@@ -56,9 +56,9 @@ def judge_by_tolerance(match: Match, tolerance_pct: float) -> CellFinding:
     if isinstance(both, CellFinding):
         return replace(both, verdict="inconclusive", direction=None, word="no number")
     clocks = clocks_of(both.cells)
-    base, new = (describe_sample(side.plt_ms) for side in both.sides)
+    base, new = (describe_sample(side.values) for side in both.sides)
     if base is None or new is None:
-        raise ValueError("a cell without load times cannot be judged")
+        raise ValueError("a cell without numbers cannot be judged")
     ours, theirs = (
         one.median.interval or Interval(one.median.value, one.median.value, 0.0)
         for one in (base, new)
@@ -74,9 +74,13 @@ def judge_by_tolerance(match: Match, tolerance_pct: float) -> CellFinding:
         new.mean.value - base.mean.value,
         Interval(low, high, min(level, LEVEL)) if level is not None else None,
     )
-    word = _weigh(low, high, reference * tolerance_pct / 100.0, clocks.cpu_ms or 0.0)
+    metric = both.cells[0].metric
+    tolerance = max(reference * tolerance_pct / 100.0, metric.grain)
+    computing = (clocks.cpu_ms or 0.0) if metric.unit == "ms" else 0.0
+    word = _weigh(low, high, tolerance, computing)
+    reason = REASONS[word].format(metric.words, tolerance_pct)
     return CellFinding(
-        both.axes, VERDICTS[word], REASONS[word].format(tolerance_pct), *both.sides,
+        both.axes, VERDICTS[word], reason, *both.sides,
         effect.direction if word == "differs" else None, effect, word=word, clocks=clocks,
     )  # fmt: skip
 
@@ -112,7 +116,7 @@ def unwaited_ms(record: Record) -> float | None:
 
 
 def _weigh(low: float, high: float, tolerance: float, computing: float) -> Word:
-    """The verdict on a difference between ``low`` and ``high``; all in ms."""
+    """The verdict on a difference between ``low`` and ``high``; all in the metric's unit."""
     most = tolerance + computing
     if -tolerance <= low and high <= tolerance:
         return "agrees"
@@ -132,7 +136,7 @@ def _timing(cell: Cell) -> Timing:
         for name in ("worst_lateness_ms", "mean_lateness_ms")
     )
     return Timing(
-        plt_ms=describe_sample(cell.plt_by_seed.values()),
+        plt_ms=describe_sample(cell.by(PLT).plt_by_seed.values()),
         main_ms=_median(records, lambda r: _browser_ms(r, "task_s")),
         all_ms=_median(records, lambda r: _browser_ms(r, "load_cpu_s")),
         unwaited_ms=_median(records, unwaited_ms),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from analysis.records.cells import Axes
+from analysis.records.metric import PLT, Metric
 from analysis.regression.compare.kernels import KernelChange, Kernels, Overview, overview_of
 from analysis.stats.estimates import Interval, SampleStatistics
 from testbed.base.errors import (
@@ -44,13 +45,14 @@ class CompareOptions:
     what its name begins with: ``package``), ``all`` for everything in the environment, or knobs.
     ``alpha`` is how often an A/A comparison may be called different, over all its cells.
     ``min_effect_pct`` of ``None`` is the kernel's MIN_EFFECT_PCT.  With ``allow_faster`` a faster
-    cell is shown and counts as same.
+    cell is shown and counts as same.  ``metric`` is what loads are judged by.
     """
 
     across: tuple[str, ...] = ()
     alpha: float = ALPHA
     min_effect_pct: float | None = None
     allow_faster: bool = False
+    metric: Metric = PLT
 
     def check(self) -> None:
         """Refuse numbers that make no sense.
@@ -83,22 +85,22 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One cell in one of the two folders."""
+    """One cell in one of the two folders: how many trials ended how, and the proven ones' metric.
+
+    ``median_ms`` is the median of ``values``, in the metric's unit; ``None`` where there are none.
+    """
 
     outcomes: dict[str, int]
-    """How many trials ended how, by outcome."""
-    plt_ms: tuple[float, ...]
-    """The page load times of the proven trials."""
+    values: tuple[float, ...]
     median_ms: float | None
-    """Their median; null where nothing is proven."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How much later loads end in the new results; negative: sooner."""
+    """How much later loads end, or reach another metric, in the new results; negative: sooner."""
 
     ms: float
-    """The shift, in ms."""
+    """The shift, in the metric's unit."""
     pct: float | None
     """The shift in percent of the base's median."""
     mean_ms: float
@@ -132,9 +134,9 @@ class TrialPair:
     repetition: int
     """The trial's repetition, from 0."""
     base_ms: float
-    """The page load time in the base."""
+    """The metric in the base."""
     new_ms: float
-    """The page load time in the new results."""
+    """The metric in the new results."""
     same_capture: bool | None
     """Whether the packet captures are equal to the bit; null where a digest is missing."""
     same_har: bool | None
@@ -142,7 +144,7 @@ class TrialPair:
 
     @property
     def difference_ms(self) -> float:
-        """How much later the new one ends."""
+        """How much later the new one is."""
         return self.new_ms - self.base_ms
 
     @property
@@ -221,7 +223,7 @@ class CellFinding:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether both sides have a proven load."""
+        """Whether both sides have a proven load with the metric."""
         return all(side and side.median_ms is not None for side in (self.base, self.new))
 
 
@@ -247,6 +249,7 @@ class Comparison:
     added: tuple[Axes, ...] = ()
     notes: tuple[str, ...] = ()
     kernels: Kernels | None = None
+    metric: Metric = PLT
 
     @property
     def clocks_differ(self) -> bool:

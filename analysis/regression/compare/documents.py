@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from analysis.regression.compare.comparison import CellFinding, Comparison, Verdict
+from analysis.regression.compare.comparison import CellFinding, Comparison, Side, Verdict
 from analysis.regression.compare.kernels import Kernels, Overview, Saving
 from analysis.regression.compare.schema import (
     CellDocument,
@@ -27,6 +27,7 @@ from analysis.regression.compare.text import (
     columns_of,
     first_packet,
     headline,
+    median_of,
     name_cell,
     notes_of,
     packet_lines,
@@ -35,7 +36,7 @@ from analysis.regression.compare.text import (
     size_of,
     verdict_words,
 )
-from analysis.words import clean, count, name_axes
+from analysis.words import capitalised, clean, count, name_axes
 from testbed.base.whole_file import write_whole
 from testbed.wire.difference import describe_difference
 
@@ -90,6 +91,7 @@ def describe_comparison(comparison: Comparison) -> ComparisonDocument:
         "alpha": comparison.alpha,
         "min_effect_pct": comparison.min_effect_pct,
         "allow_faster": comparison.allow_faster,
+        "metric": comparison.metric.name,
         "counts": comparison.counts,
         "under_test": {
             "environment": [asdict(part) for part in comparison.parts],
@@ -119,9 +121,11 @@ def render_junit(comparison: Comparison) -> str:
     suites = Element("testsuites", totals)
     suite = SubElement(suites, "testsuite", totals | {"skipped": str(counts["inconclusive"])})
     properties = SubElement(suite, "properties")
-    for name in ("base", "new", "kernel", "alpha", "min_effect_pct"):
-        value = xml_text(str(getattr(comparison, name)))
-        SubElement(properties, "property", {"name": name, "value": value})
+    named = {
+        n: getattr(comparison, n) for n in ("base", "new", "kernel", "alpha", "min_effect_pct")
+    }
+    for name, value in {**named, "metric": comparison.metric.name}.items():
+        SubElement(properties, "property", {"name": name, "value": xml_text(str(value))})
     for cell in comparison.cells:
         _case(suite, comparison, cell)
     notes = [*notes_of(comparison), headline(comparison)]
@@ -133,7 +137,8 @@ def render_junit(comparison: Comparison) -> str:
 def render_markdown(comparison: Comparison) -> str:
     """Return a comment for a pull request: verdict, changed cells, folded details."""
     cells = [cell for cell in comparison.worst_first if cell.verdict != "same"]
-    lines = [f"### {SIGNS[comparison.verdict]} Page load times: {escape(headline(comparison))}", ""]
+    what = capitalised(comparison.metric.labels)
+    lines = [f"### {SIGNS[comparison.verdict]} {what}: {escape(headline(comparison))}", ""]
     lines += [f"{escape(comparison.new)} against {escape(comparison.base)}.", ""]
     lines += _table(comparison, cells[:MAX_CELLS])
     if len(cells) > MAX_CELLS:
@@ -219,8 +224,8 @@ def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
         "more_runs": cell.more_runs,
         "effect": asdict(cell.effect) if cell.effect else None,
         "tests": {name: asdict(chance) for name, chance in cell.chances.items()},
-        "base": asdict(cell.base) if cell.base else None,
-        "new": asdict(cell.new) if cell.new else None,
+        "base": _side(comparison, cell.base),
+        "new": _side(comparison, cell.new),
         "trials": [{**asdict(pair), "difference_ms": pair.difference_ms} for pair in cell.trials],
         "packets": packets,
         "packets_note": cell.packets_note,
@@ -230,6 +235,16 @@ def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
         document["word"], document["change"] = cell.word, change
         document["clocks"] = asdict(cell.clocks) if cell.clocks else None
     return document
+
+
+def _side(comparison: Comparison, side: Side | None) -> dict[str, Any] | None:
+    if side is None:
+        return None
+    return {
+        "outcomes": side.outcomes,
+        comparison.metric.name: side.values,
+        "median_ms": side.median_ms,
+    }
 
 
 def _case(suite: Element, comparison: Comparison, cell: CellFinding) -> None:
@@ -255,14 +270,15 @@ def _table(comparison: Comparison, cells: Sequence[CellFinding]) -> list[str]:
         "| " + " | ".join(
             (
                 escape(name_cell(comparison, cell)),
-                *(_ms(side.median_ms if side else None) for side in (cell.base, cell.new)),
-                escape(size_of(cell)) or "-",
+                *(median_of(comparison, side) for side in (cell.base, cell.new)),
+                escape(size_of(comparison, cell)) or "-",
                 f"{SIGNS[comparison.counted(cell)]} {escape(verdict_words(comparison, cell))}",
             )
         ) + " |"
         for cell in cells
     ]  # fmt: skip
-    heads = ["| Cell | Base ms | New ms | Difference | Verdict |", "|:--|--:|--:|--:|:--|"]
+    base, new = map(comparison.metric.with_unit, ("Base", "New"))
+    heads = [f"| Cell | {base} | {new} | Difference | Verdict |", "|:--|--:|--:|--:|:--|"]
     return [*heads, *rows, ""]
 
 
@@ -287,7 +303,3 @@ def _html(text: str) -> str:
         "@": "@&ZeroWidthSpace;",
     }
     return clean(text).translate(str.maketrans(entities))
-
-
-def _ms(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"

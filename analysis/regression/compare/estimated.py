@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.records.cells import Cell
+from analysis.records.metric import Metric
 from analysis.records.results import judge
 from analysis.regression.compare.comparison import (
     CellFinding,
@@ -56,7 +57,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """A cell with load times on both sides, and the p of each of its tests."""
+    """A cell with numbers on both sides, and the p of each of its tests."""
 
     both: BothSides
     effect: Effect
@@ -64,9 +65,14 @@ class _Tested:
 
     @property
     def n(self) -> tuple[int, int]:
-        """Load times on both sides."""
+        """Numbers on both sides."""
         base, new = self.both.sides
-        return len(base.plt_ms), len(new.plt_ms)
+        return len(base.values), len(new.values)
+
+    @property
+    def metric(self) -> Metric:
+        """What the numbers are of."""
+        return self.both.cells[0].metric
 
 
 def judge_by_chance(
@@ -93,7 +99,7 @@ def _test(match: Match) -> _Tested | CellFinding:
     both = both_sides(match)
     if isinstance(both, CellFinding):
         return both
-    base, new = (side.plt_ms for side in both.sides)
+    base, new = (side.values for side in both.sides)
     chances = {RANKS: mann_whitney(base, new), DISTANCE: kolmogorov_smirnov(base, new)}
     counts = [_counts(cell) for cell in both.cells]
     if counts[0][1] or counts[1][1]:
@@ -116,7 +122,8 @@ def _counts(cell: Cell) -> tuple[int, int]:
 
 
 def _conclude(one: _Tested, chances: dict[str, Chance], bounds: Bounds) -> CellFinding:
-    effect, least_ms = one.effect, one.both.base_ms * bounds.min_effect_pct / 100.0
+    effect, metric = one.effect, one.metric
+    least_ms = max(one.both.base_ms * bounds.min_effect_pct / 100.0, metric.grain)
 
     def finding(
         verdict: Verdict, reason: str, direction: Direction | None = None, more: int | None = None
@@ -135,8 +142,9 @@ def _conclude(one: _Tested, chances: dict[str, Chance], bounds: Bounds) -> CellF
     if times and abs(largest) >= least_ms and largest:
         chance = f"chance alone does so at p = {min(times):.2g}"
         if abs(effect.ms) >= least_ms:
-            return finding("different", f"load times shifted, and {chance}", effect.direction)
-        stalled = f"some loads stall or no longer do (the mean moved by {effect.mean_ms:+.1f} ms)"
+            return finding("different", f"{metric.words} shifted, and {chance}", effect.direction)
+        moved = metric.with_unit(f"{effect.mean_ms:+.{metric.places}f}")
+        stalled = f"some loads stall or no longer do (the mean moved by {moved})"
         seen = Effect(effect.mean_ms, None, 0.0)
         return finding("different", f"{stalled}, and {chance}", seen.direction)
     n, m = one.n

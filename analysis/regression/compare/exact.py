@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 
 from analysis.records.cells import Cell
-from analysis.records.results import judge
+from analysis.records.metric import PLT, Metric
 from analysis.regression.compare.comparison import (
     CellFinding,
     Direction,
@@ -36,14 +36,17 @@ def judge_exactly(match: Match, equal: bool, min_effect_pct: float) -> CellFindi
     if isinstance(both, CellFinding):
         return both
     ours, theirs = (_by_block(cell) for cell in both.cells)
-    proven = [block for block, record in ours.items() if judge(record)[0] == "ok"]
+    before, after = (cell.plt_by_seed for cell in both.cells)
+    metric = both.cells[0].metric
+    proven = list(before)
     pairs = tuple(
-        pair_records(ours[block], theirs[block])
-        for block in proven
-        if block in theirs and judge(theirs[block])[0] == "ok"
+        pair_records(ours[block], theirs[block], metric) for block in proven if block in after
     )
     effect = _effect(pairs)
     broken = describe_failures(theirs[block] for block in proven if block in theirs)
+    gone = [block for block in proven if block in theirs and block not in after]
+    if gone and not broken:
+        broken = f"seed {gone[0][0]} has no {metric.label}"
     absent = sum(block not in theirs for block in proven)
     if broken:
         reason = f"what is proven in BASE is not in NEW: {broken}"
@@ -57,7 +60,7 @@ def judge_exactly(match: Match, equal: bool, min_effect_pct: float) -> CellFindi
         )
         more = len(proven)
         return CellFinding(both.axes, "inconclusive", reason, *both.sides, more_runs=more)
-    verdict, direction, reason = _weigh(pairs, effect, equal, min_effect_pct)
+    verdict, direction, reason = _weigh(pairs, effect, equal, min_effect_pct, metric)
     missing = max(0, both.cells[1].planned - len(both.cells[1].records))
     if absent:
         reason += f"; {count(absent, 'trial')} of BASE {'is' if absent == 1 else 'are'} not in NEW"
@@ -78,15 +81,20 @@ def _by_block(cell: Cell) -> dict[Block, Record]:
     return {(r.trial.seed, r.trial.repetition): r for r in cell.records}
 
 
-def pair_records(base: Record, new: Record) -> TrialPair:
-    """Pair the same trial of both folders; without a load its time is not a number."""
+def pair_records(base: Record, new: Record, metric: Metric = PLT) -> TrialPair:
+    """Pair the same trial of both folders; what a record does not have is not a number."""
     return TrialPair(
         base.trial.seed,
         base.trial.repetition,
-        base.load.plt_ms if base.load else float("nan"),
-        new.load.plt_ms if new.load else float("nan"),
+        _value(base, metric),
+        _value(new, metric),
         *(_same(base.artefacts.get(name), new.artefacts.get(name)) for name in KEPT),
     )
+
+
+def _value(record: Record, metric: Metric) -> float:
+    value = metric.of(record.load) if record.load is not None else None
+    return float("nan") if value is None else value
 
 
 def _same(base: str | None, new: str | None) -> bool | None:
@@ -104,28 +112,32 @@ def _effect(pairs: Sequence[TrialPair]) -> Effect | None:
 
 
 def _weigh(
-    pairs: Sequence[TrialPair], effect: Effect, equal: bool, min_effect_pct: float
+    pairs: Sequence[TrialPair], effect: Effect, equal: bool, min_effect_pct: float, metric: Metric
 ) -> tuple[Verdict, Direction | None, str]:
     unequal = [pair for pair in pairs if not pair.same]
     if not unequal:
         kept = all(pair.same_capture for pair in pairs)
-        what = "load time and capture" if kept else "load time (a capture was not kept)"
+        what = f"{metric.word} and capture" if kept else f"{metric.word} (a capture was not kept)"
         return "same", None, f"{what} are the same to the bit" if kept else f"same {what}"
     of = f"in {len(unequal)} of {count(len(pairs), 'trial')}"
     if equal:
         reason = f"the same environment gave other bits {of}: determinism is broken"
         return "different", effect.direction, reason
     large = effect.pct is None or abs(effect.pct) >= min_effect_pct
-    if large and effect.ms:
-        return "different", effect.direction, f"the load time changed {of}"
+    if large and abs(effect.ms) > metric.grain:
+        return "different", effect.direction, f"the {metric.word} changed {of}"
     worst = max(unequal, key=lambda pair: abs(pair.difference_ms))
     packets = any(p.same_capture is not True or p.base_ms != p.new_ms for p in unequal)
+    within = metric.with_unit(f"{metric.grain:g}") if large else f"{min_effect_pct:g} %"
+    median, most = (
+        metric.with_unit(f"{value:+.{max(3, metric.places)}f}")
+        for value in (effect.ms, worst.difference_ms)
+    )
     return (
         "same",
         None,
         f"other {'packets' if packets else 'HAR files'} {of}, "
-        f"the load time within {min_effect_pct:g} % "
-        f"(median {effect.ms:+.3f} ms; at most {worst.difference_ms:+.3f} ms, seed {worst.seed})",
+        f"the {metric.word} within {within} (median {median}; at most {most}, seed {worst.seed})",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from analysis.records.cells import Cell, cells_of, varying_axes
+from analysis.records.cells import Cell, cells_of, describe_absence, varying_axes
 from analysis.records.results import Results, read_results
 from analysis.regression.compare.captures import differ_on_the_wire, read_captures
 from analysis.regression.compare.clocks import clocks_of, judge_by_tolerance
@@ -31,6 +31,7 @@ from analysis.regression.compare.kernels import Kernels, change_of, savings_of
 from analysis.regression.compare.matching import Match, match_cells, values_of
 from analysis.tables.table import ALWAYS_SHOWN
 from analysis.words import clean, count
+from testbed.base.errors import ConfigurationError
 from testbed.model import Record
 
 
@@ -42,7 +43,7 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
 
     Raises:
         ConfigurationError: the environments are unequal and not under test, a folder mixes what is
-            never pooled, or the options make no sense.
+            never pooled, no load of a folder has the metric, or the options make no sense.
         StorageError: a folder cannot be read.
     """
     options = options or CompareOptions()
@@ -51,7 +52,8 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
     swapped = kernel_of(other) == VIRTUAL != kernel_of(one)
     if swapped:
         one, other, base, new = other, one, new, base
-    ours, theirs = cells_of(one), cells_of(other)
+    ours, theirs = (cells_of(results, options.metric) for results in (one, other))
+    _refuse_without_numbers(ours, theirs)
     named = dict.fromkeys(name for cell in (*ours, *theirs) for name in cell.axes)
     known = parts_of(one) | parts_of(other)
     environment, knobs = split_across(options.across, known, named)
@@ -94,7 +96,24 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
         added=tuple(match.axes for match in matches if match.base is None),
         notes=tuple(notes),
         kernels=kernels,
+        metric=options.metric,
     )
+
+
+def _refuse_without_numbers(base: Sequence[Cell], new: Sequence[Cell]) -> None:
+    """Refuse a folder whose proven loads all lack the metric.
+
+    Raises:
+        ConfigurationError: naming the clients.
+    """
+    problems = [
+        f"{side}: {sentence}"
+        for side, cells in (("BASE", base), ("NEW", new))
+        if any(cell.proven for cell in cells) and not any(cell.plt_by_seed for cell in cells)
+        for sentence in describe_absence(cells)
+    ]
+    if problems:
+        raise ConfigurationError(problems)
 
 
 def _kernels(

@@ -32,9 +32,10 @@ class KernelChange:
     n: int
     """How many trials both have."""
     ms: Estimate
-    """How much later loads end on the new kernel (Hodges and Lehmann's estimate)."""
+    """How much later loads end, or reach another metric, on the new kernel (Hodges and Lehmann's
+    estimate), in the metric's unit."""
     pct: Estimate
-    """The same in percent of the base's load time."""
+    """The same in percent of the base's metric."""
     packets: tuple[int, int] | None
     """How many packets one trial has on both kernels, the base's first; null without captures."""
     retransmits: tuple[int, int]
@@ -50,9 +51,9 @@ class Saving:
     axes: Axes
     """The condition, by knob."""
     base: Estimate
-    """The saving on the base's kernel, in ms."""
+    """The saving on the base's kernel, in the metric's unit."""
     new: Estimate
-    """The saving on the new kernel, in ms."""
+    """The saving on the new kernel, in the same."""
 
     @property
     def difference_ms(self) -> float:
@@ -71,7 +72,7 @@ class Kernels:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """By how many percent the load times of some cells changed."""
+    """By how many percent the metric of some cells changed."""
 
     cells: int
     """How many cells."""

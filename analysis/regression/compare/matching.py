@@ -28,7 +28,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class BothSides:
-    """A condition with proven loads in both folders; ``base_ms`` is the base's median load time."""
+    """A condition with numbers in both folders; ``base_ms`` is the base's median."""
 
     axes: Axes
     cells: tuple[Cell, Cell]
@@ -68,25 +68,25 @@ def values_of(cells: Sequence[Cell], name: str) -> str:
 
 
 def side_of(cell: Cell | None) -> Side | None:
-    """Return the trials of ``cell`` by outcome, and the load times that count, by seed."""
+    """Return the trials of ``cell`` by outcome, and its numbers that count, by seed."""
     if cell is None:
         return None
-    times = tuple(cell.plt_by_seed.values())
-    return Side(cell.outcomes, times, statistics.median(times) if times else None)
+    values = tuple(cell.plt_by_seed.values())
+    return Side(cell.outcomes, values, statistics.median(values) if values else None)
 
 
 def both_sides(match: Match) -> BothSides | CellFinding:
-    """Return the two cells of a match, or the verdict on it where a side has no load time.
+    """Return the two cells of a match, or the verdict on it where a side has no number.
 
     That is inconclusive without one in the base, and while the new results' trials have yet to
     run; otherwise it is different.
     """
     base, new = side_of(match.base), side_of(match.new)
     if match.base is None or base is None or base.median_ms is None:
-        reason = f"BASE has no proven load: {_state(match.base)}"
+        reason = f"BASE has no {_lacking(match.base)}"
         return CellFinding(match.axes, "inconclusive", reason, base, new)
     if match.new is None or new is None or new.median_ms is None:
-        reason = f"NEW has no proven load: {_state(match.new)}"
+        reason = f"NEW has no {_lacking(match.new)}"
         if match.new is not None and not match.new.records:
             more = match.new.planned
             reason += "; run the rest with --resume"
@@ -146,7 +146,10 @@ def _nothing_shared(base: Sequence[Cell], new: Sequence[Cell], without: Sequence
     ]
 
 
-def _state(cell: Cell | None) -> str:
+def _lacking(cell: Cell | None) -> str:
+    """Name what a cell without a number lacks, and why."""
     if cell is None:
-        return "the cell is not there"
-    return describe_failures(cell.records) or NOT_RUN
+        return "proven load: the cell is not there"
+    if cell.proven:
+        return f"{cell.metric.label} in any proven load"
+    return f"proven load: {describe_failures(cell.records) or NOT_RUN}"

@@ -12,7 +12,6 @@ from analysis.regression.compare.comparison import (
     Direction,
     Effect,
     Part,
-    Side,
     TrialPair,
     Verdict,
 )
@@ -41,6 +40,17 @@ class UnderTest(TypedDict):
     """Knobs, by name."""
 
 
+class SideDocument(TypedDict):
+    """One cell in one of the two folders."""
+
+    outcomes: dict[str, int]
+    """How many trials ended how, by outcome."""
+    plt_ms: tuple[float, ...]
+    """The page load times of the proven trials; those of another metric are under its name."""
+    median_ms: float | None
+    """Their median; null where there are none."""
+
+
 class CellDocument(TypedDict):
     """The verdict on one cell."""
 
@@ -60,16 +70,16 @@ class CellDocument(TypedDict):
     more_runs: int | None
     """How many more repetitions on each side would tell, as far as can be said."""
     effect: Annotated[_Fields | None, Effect]
-    """By how much load times moved; null without load times on both sides."""
+    """By how much the metric moved; null without it on both sides."""
     tests: dict[str, Annotated[_Fields, Chance]]
     """In real time, the significance that each test found, by its name."""
-    base: Annotated[_Fields | None, Side]
+    base: Annotated[_Fields | None, SideDocument]
     """The cell in the base."""
-    new: Annotated[_Fields | None, Side]
+    new: Annotated[_Fields | None, SideDocument]
     """The cell in the new results; null where they do not have it."""
     trials: list[Annotated[_Fields, TrialPair]]
-    """In virtual time, the trials that both sides have, each with `difference_ms`: the new page
-    load time - the base's."""
+    """In virtual time, the trials that both sides have, each with `difference_ms`: the new metric -
+    the base's."""
     packets: Annotated[_Fields | None, PacketDifference]
     """In virtual time, the first packet that differs; also as `text`, with its trial's `seed`."""
     packets_note: str | None
@@ -120,9 +130,12 @@ class ComparisonDocument(TypedDict):
     alpha: float
     """How often chance alone may be called a difference, over all cells, in real time."""
     min_effect_pct: float
-    """The least change that matters, of the base's median load time."""
+    """The least change that matters, of the base's median."""
     allow_faster: bool
     """Whether faster cells count as `same`."""
+    metric: str
+    """What loads were judged by (`--metric`): `plt_ms` or another. All values are of it and in its
+    unit (`cls` has none, whatever a field's name ends in), but for those of `clocks`."""
     counts: dict[Verdict, int]
     """How many cells count as what, by verdict."""
     under_test: UnderTest

@@ -10,12 +10,14 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from analysis.records.metric import PLT
 from analysis.records.results import Identity
 from analysis.regression.compare.clocks import REASONS
 from analysis.regression.compare.comparison import (
     VIRTUAL,
     CellFinding,
     Comparison,
+    Direction,
     Side,
     Verdict,
 )
@@ -23,7 +25,7 @@ from analysis.regression.compare.estimated import DISTANCE, RANKS
 from analysis.regression.compare.kernels import Overview, Parting, Saving
 from analysis.stats.estimates import LEVEL, Interval
 from analysis.tables.text import Column, render_columns
-from analysis.words import axis_value, axis_word, clean, count
+from analysis.words import axis_value, axis_word, capitalised, clean, count
 from testbed.experiment.label import label_axes
 from testbed.wire.difference import describe_difference
 
@@ -51,6 +53,8 @@ PARTINGS: dict[Parting, str] = {
     "other": "another packet comes in {}",
     "none": "the packets come in the same order in {}",
 }
+SIZES: dict[Direction, str] = {"slower": "larger", "faster": "smaller"}
+"""Of what is no time."""
 SHORT: dict[Parting, str] = {"acknowledgement": "ack", "request": "request"}
 
 
@@ -78,6 +82,7 @@ def render_text(comparison: Comparison, width: int = WIDTH) -> str:
 
 def columns_of(comparison: Comparison, cells: Sequence[CellFinding]) -> list[Column]:
     """Return the columns of the table of ``cells``, the verdict last."""
+    metric, signed = comparison.metric, _signed(comparison)
     effects = [cell.effect for cell in cells]
     changes = [cell.change for cell in cells]
     columns = [
@@ -86,14 +91,14 @@ def columns_of(comparison: Comparison, cells: Sequence[CellFinding]) -> list[Col
         for name in comparison.names
     ]  # fmt: skip
     columns += [
-        Column("base ms", [_median(cell.base) for cell in cells], 2),
-        Column("new ms", [_median(cell.new) for cell in cells], 2),
-        Column("diff ms", _numbers(effects, lambda e: e.ms, "+.1f"), 1),
+        Column(metric.with_unit("base"), [median_of(comparison, cell.base) for cell in cells], 2),
+        Column(metric.with_unit("new"), [median_of(comparison, cell.new) for cell in cells], 2),
+        Column(metric.with_unit("diff"), _numbers(effects, lambda e: e.ms, signed), 1),
         Column("diff %", _numbers(effects, lambda e: e.pct, "+.2f")),
     ]
     if comparison.kernel != VIRTUAL:
-        intervals = [_interval(e.interval_ms if e else None) for e in effects]
-        columns.append(Column("interval ms", intervals, 3))
+        intervals = [_interval(e.interval_ms if e else None, signed) for e in effects]
+        columns.append(Column(metric.with_unit("interval"), intervals, 3))
     if comparison.kernel != VIRTUAL and not comparison.clocks_differ:
         columns += [
             Column("p MW", [_chance(cell, RANKS) for cell in cells], 4),
@@ -144,8 +149,24 @@ def headline(comparison: Comparison) -> str:
 def notes_of(comparison: Comparison) -> list[str]:
     """Return what a reader must know beside the cells: what is under test, and what decided."""
     return [
-        *summary(comparison), *under_test(comparison), *comparison.notes, rule(comparison)
-    ]  # fmt: skip
+        *judged_by(comparison),
+        *summary(comparison),
+        *under_test(comparison),
+        *comparison.notes,
+        rule(comparison),
+    ]
+
+
+def judged_by(comparison: Comparison) -> list[str]:
+    """Return a sentence that names the metric where it is not the page load time."""
+    metric = comparison.metric
+    if metric == PLT:
+        return []
+    grain = f"; two that are within {metric.with_unit(f'{metric.grain:g}')} may be equal"
+    return [
+        f"Loads are judged by {metric.label} ({metric.name}), not by page load time"
+        f"{grain * bool(metric.grain)}."
+    ]
 
 
 def rule(comparison: Comparison) -> str:
@@ -159,7 +180,10 @@ def rule(comparison: Comparison) -> str:
     if comparison.kernel == VIRTUAL:
         if not comparison.parts and not comparison.knobs:
             return "Virtual kernel, equal environments: every bit must be the same."
-        return f"Virtual kernel: exact; a load time that moved by {least} or more is different."
+        return (
+            f"Virtual kernel: exact; a {comparison.metric.word} that moved by {least} or more is "
+            "different."
+        )
     return (
         f"{comparison.kernel.capitalize()} kernel: different needs p <= {comparison.alpha:g} "
         f"(Mann-Whitney, Kolmogorov-Smirnov; Holm over all tests of all cells) and {least}."
@@ -202,11 +226,11 @@ def verdict_words(comparison: Comparison, cell: CellFinding) -> str:
     if cell.verdict != "different":
         return word
     if cell.word is None and cell.direction in ("slower", "faster"):
-        word = cell.direction
+        word = cell.direction if comparison.metric.unit else SIZES[cell.direction]
     return f"{word} (allowed)" if comparison.counted(cell) == "same" else word
 
 
-def size_of(cell: CellFinding) -> str:
+def size_of(comparison: Comparison, cell: CellFinding) -> str:
     """Return how much later: ``+12.3 ms (+0.85 %, 95 % interval +10.0..+14.1 ms)``."""
     if cell.effect is None:
         return ""
@@ -214,14 +238,16 @@ def size_of(cell: CellFinding) -> str:
     inner = [f"{effect.pct:+.2f} %"] if effect.pct is not None else []
     if effect.interval_ms is not None:
         level = f"{min(effect.interval_ms.level, LEVEL) * 100:.0f} %"
-        inner.append(f"{level} interval {_interval(effect.interval_ms)} ms")
-    size = f"{effect.ms:+.3f} ms" if abs(effect.ms) < 1.0 else f"{effect.ms:+.1f} ms"
+        interval = _interval(effect.interval_ms, _signed(comparison))
+        inner.append(f"{level} interval {comparison.metric.with_unit(interval)}")
+    places = comparison.metric.places if abs(effect.ms) >= 1.0 else max(3, comparison.metric.places)
+    size = comparison.metric.with_unit(f"{effect.ms:+.{places}f}")
     return f"{size} ({', '.join(inner)})" if inner else size
 
 
 def sentence(comparison: Comparison, cell: CellFinding) -> str:
     """Return everything about a cell but its packets, in one line."""
-    size = size_of(cell)
+    size = size_of(comparison, cell)
     parts = [f"{verdict_words(comparison, cell)}{f', {size}' if size else ''}", clean(cell.reason)]
     if cell.more_runs and f"{cell.more_runs} more" not in cell.reason:
         parts.append(f"{count(cell.more_runs, 'more run')} on each side would tell")
@@ -265,20 +291,23 @@ def summary(comparison: Comparison) -> list[str]:
         lines.append(
             f"{faster + slower} of {count(len(cells), 'cell')} changed by "
             f"{comparison.min_effect_pct:g} % or more: {faster} faster on "
-            f"{name_kernel(kernels.new)}, {slower} slower; {equal} equal to the bit in load time."
+            f"{name_kernel(kernels.new)}, {slower} slower; {equal} equal to the bit in "
+            f"{comparison.metric.word}."
         )
         if len(comparison.overviews) > 1:
-            lines.append(f"Page load time changed by {_spread(comparison.overview)}.")
+            what = capitalised(comparison.metric.label)
+            lines.append(f"{what} changed by {_spread(comparison.overview)}.")
         lines += [_describe_client(comparison, *each) for each in comparison.overviews.items()]
     lines += [
         f"{count(n, 'cell')} of {len(cells)} {'is' if n == 1 else 'are'} '{word}'"
-        + (f": {REASONS[word].format(comparison.min_effect_pct)}." if word in REASONS else ".")
+        + (f": {_reason(comparison, word)}." if word in REASONS else ".")
         for word, n in comparison.words.items()
     ]
-    lines += _saved(kernels.savings)
+    lines += _saved(comparison, kernels.savings)
     missing = sum(not cell.has_numbers for cell in cells)
     if missing:
-        lines.append(f"{count(missing, 'cell')} without a proven load on one of the kernels.")
+        what = "proven load" if comparison.metric == PLT else comparison.metric.label
+        lines.append(f"{count(missing, 'cell')} without a {what} on one of the kernels.")
     return lines
 
 
@@ -288,6 +317,7 @@ def plain(text: str) -> str:
 
 
 def _describe_client(comparison: Comparison, client: str, one: Overview) -> str:
+    with_unit = comparison.metric.with_unit
     largest = comparison.cells[one.largest]
     moved = largest.change.ms.value if largest.change else None
     partings = [
@@ -298,8 +328,9 @@ def _describe_client(comparison: Comparison, client: str, one: Overview) -> str:
     apart = f" Where the loads part first: {', '.join(partings)}." if partings else ""
     return (
         f"{clean(client)}: {_spread(one)}; most in {name_cell(comparison, largest)}: "
-        f"{_median(largest.base)} ms in BASE, {_median(largest.new)} ms in NEW "
-        f"({_number(moved, '+.1f')} ms).{apart}"
+        f"{with_unit(median_of(comparison, largest.base))} in BASE, "
+        f"{with_unit(median_of(comparison, largest.new))} in NEW "
+        f"({with_unit(_number(moved, _signed(comparison)))}).{apart}"
     )
 
 
@@ -310,18 +341,33 @@ def _spread(one: Overview) -> str:
     )
 
 
-def _saved(savings: Sequence[Saving]) -> list[str]:
+def _saved(comparison: Comparison, savings: Sequence[Saving]) -> list[str]:
     gaps = [saving.difference_ms for saving in savings]
     if not gaps:
         return []
+    with_unit = comparison.metric.with_unit
+    median, low, high = (
+        f"{value:{_signed(comparison)}}"
+        for value in (statistics.median(gaps), min(gaps), max(gaps))
+    )
     return [
-        f"What Fast Open saves changed by {statistics.median(gaps):+.1f} ms in the median "
-        f"({min(gaps):+.1f} to {max(gaps):+.1f} ms)."
+        f"What Fast Open saves changed by {with_unit(median)} in the median "
+        f"({low} to {with_unit(high)})."
     ]
 
 
-def _median(side: Side | None) -> str:
-    return _number(side.median_ms if side else None, ".1f")
+def median_of(comparison: Comparison, side: Side | None) -> str:
+    """Return the median of a side without its unit, or a dash."""
+    return _number(side.median_ms if side else None, f".{comparison.metric.places}f")
+
+
+def _reason(comparison: Comparison, word: str) -> str:
+    return REASONS[word].format(comparison.metric.words, comparison.min_effect_pct)
+
+
+def _signed(comparison: Comparison) -> str:
+    """Return how a difference of the metric is written."""
+    return f"+.{comparison.metric.places}f"
 
 
 def _number(value: float | None, how: str) -> str:
@@ -345,7 +391,7 @@ def _pair(numbers: tuple[int, int] | None) -> str:
 
 
 def _counts(cell: CellFinding) -> str:
-    sides = (len(side.plt_ms) if side else 0 for side in (cell.base, cell.new))
+    sides = (len(side.values) if side else 0 for side in (cell.base, cell.new))
     return "/".join(map(str, sides))
 
 
