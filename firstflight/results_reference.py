@@ -26,7 +26,12 @@ from typing import (
 )
 
 from analysis.regression.compare.schema import ComparisonDocument
-from analysis.tables.rows import CELL_COLUMNS, PAIR_COLUMNS
+from analysis.tables.rows import (
+    CELL_COLUMNS,
+    CELL_MILESTONES,
+    PAIR_COLUMNS,
+    PAIR_MILESTONES,
+)
 from analysis.tables.summary import Summary
 from testbed.base import errors
 from testbed.base.places import ROOT
@@ -270,12 +275,13 @@ def _table_csv() -> str:
     introduction = (
         "The first columns are the knobs on which conditions differ, by name ([knobs](knobs.md)); "
         "`page` and `rtt_ms` are always there. Times are rounded to the nanosecond, percentages to "
-        "four places."
+        "four places. The last columns, from the first byte on, are what a visitor sees; each is "
+        "there only if a browser gave it."
     )
     parts = [f"## table.csv\n\n{introduction}\n"]
     for title, columns in (
-        ("With Fast Open off and on: a row for each pair", PAIR_COLUMNS),
-        ("Otherwise: a row for each condition", CELL_COLUMNS),
+        ("With Fast Open off and on: a row for each pair", PAIR_COLUMNS | PAIR_MILESTONES),
+        ("Otherwise: a row for each condition", CELL_COLUMNS | CELL_MILESTONES),
     ):
         rows = ((f"`{name}`", unit_of(name), meaning) for name, meaning in columns.items())
         parts.append(f"### {title}\n\n{_rows(('column', 'unit', 'meaning'), rows)}\n")

@@ -17,7 +17,13 @@ from analysis.regression.compare.comparison import CompareOptions
 from analysis.regression.compare.documents import describe_comparison
 from analysis.regression.compare.folders import compare_results
 from analysis.regression.compare.schema import ComparisonDocument
-from analysis.tables.rows import CELL_COLUMNS, PAIR_COLUMNS, table_rows
+from analysis.tables.rows import (
+    CELL_COLUMNS,
+    CELL_MILESTONES,
+    PAIR_COLUMNS,
+    PAIR_MILESTONES,
+    table_rows,
+)
 from analysis.tables.summary import Summary, render_summary, summarise
 from analysis.tables.table import ResultTable, make_table
 from firstflight.results_reference import (
@@ -102,14 +108,17 @@ def columns(cells: tuple[Cell, ...]) -> tuple[ResultTable, list[str]]:
     return table, [name for name in table_rows(table)[0] if name not in table.axes]
 
 
-def test_every_column_of_the_table_is_described_in_its_order() -> None:
-    cells = cells_of(read_results(BASELINES[0]))
+@pytest.mark.parametrize(
+    ("folder", "browser"), [("nightly", False), ("paper-table1", True)], ids=["graph", "chromium"]
+)
+def test_every_column_of_the_table_is_described_in_its_order(folder: str, browser: bool) -> None:
+    cells = cells_of(read_results(ROOT / "analysis" / "baselines" / folder))
     table, found = columns(cells)
     assert table.paired
-    assert found == list(PAIR_COLUMNS)
+    assert found == [*PAIR_COLUMNS, *(PAIR_MILESTONES if browser else ())]
     table, found = columns(tuple(cell for cell in cells if cell.axes["tfo"]))
     assert not table.paired
-    assert found == list(CELL_COLUMNS)
+    assert found == [*CELL_COLUMNS, *(CELL_MILESTONES if browser else ())]
 
 
 def test_what_a_machine_and_a_link_report_is_described() -> None:

@@ -23,6 +23,7 @@ from analysis.report.rendering import TEMPLATES, open_templates
 from analysis.report.sections import Drawing, make_sections
 from analysis.report.settling import wide_intervals
 from analysis.report.verdict import findings
+from analysis.report.visitor import describe_visitor
 from analysis.report.waterfall import Waterfalls, gather_waterfalls
 from analysis.tables.rows import render_csv
 from analysis.tables.summary import render_summary, summarise
@@ -127,6 +128,7 @@ def render_html(
             not_counted=[line for line in lines if line.outcome != "ok"],
             not_run=sum(cell.outcomes.get(NOT_RUN, 0) for cell in table.cells),
             **_evidence(results, table),
+            visitor=describe_visitor(table.cells),
             unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
             waterfalls=falls,
             waterfall_data=_waterfall_data(falls, lines),

@@ -21,6 +21,7 @@ FILTERS = (
     "significant",
     "clean",
     "count",
+    "capitalised",
 )
 DIGITS = 5
 MAX_PLACES = 6

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from analysis.records.cells import Cell, Spread
+from analysis.records.cells import Cell, Spread, milestones_in
 from analysis.records.coverage import ReplayCoverage
+from analysis.records.metric import MILESTONES, Metric
 from analysis.stats.estimates import Estimate, SampleStatistics
 from analysis.tables.table import Pair, ResultTable
 
@@ -34,7 +35,7 @@ def _statistics(of: str, whose: str) -> dict[str, str]:
     }
 
 
-CELL_COLUMNS: Mapping[str, str] = {
+CELL_COLUMNS: dict[str, str] = {
     "plt_ms": "Median page load time of the proven trials.",
     "plt_min_ms": "Least page load time.",
     "plt_max_ms": "Greatest page load time.",
@@ -45,7 +46,7 @@ CELL_COLUMNS: Mapping[str, str] = {
     **_COVERED,
 }
 """What each column of a row for one condition holds, after those of its knobs."""
-PAIR_COLUMNS: Mapping[str, str] = {
+PAIR_COLUMNS: dict[str, str] = {
     "plt_off_ms": "Median page load time without Fast Open, over the seeds proven in both arms.",
     "plt_on_ms": "Median page load time with Fast Open, over the same seeds.",
     "improvement_pct": "Median over the seeds of each one's gain, of its time without Fast Open.",
@@ -75,13 +76,36 @@ PAIR_COLUMNS: Mapping[str, str] = {
     **_COVERED,
 }
 """What each column of a row for both arms of a condition holds, after those of its knobs."""
+CELL_MILESTONES: dict[str, str] = {
+    metric.name: f"Median {metric.label} of the proven trials that have one."
+    for metric in MILESTONES
+}
+"""The last columns of such rows, each of which is there if a load has its metric."""
+
+
+def _paired(metric: Metric) -> dict[str, str]:
+    columns = {
+        metric.column("off"): f"Median {metric.label} without Fast Open, over the common seeds.",
+        metric.column("on"): f"Median {metric.label} with Fast Open, over the same seeds.",
+    }
+    if metric.unit:  # of what is almost nothing a share says nothing
+        meaning = "Median over the seeds of each one's gain, of its time without Fast Open."
+        columns[metric.column("improvement", unit="pct")] = meaning
+    return columns
+
+
+PAIR_MILESTONES: dict[str, str] = {
+    name: meaning for metric in MILESTONES for name, meaning in _paired(metric).items()
+}
+"""The same of rows for both arms."""
 
 
 def table_rows(table: ResultTable) -> list[dict[str, Any]]:
     """Return the rows of ``table.csv`` with exact numbers; a missing value is ``None``."""
+    seen = milestones_in(table.cells)
     if table.paired:
-        return [_pair_row(pair, table.axes) for pair in table.pairs]
-    return [_cell_row(cell, table.axes) for cell in table.cells]
+        return [_pair_row(pair, table.axes) | _pair_milestones(pair, seen) for pair in table.pairs]
+    return [_cell_row(cell, table.axes) | _cell_milestones(cell, seen) for cell in table.cells]
 
 
 def render_csv(table: ResultTable) -> str:
@@ -142,6 +166,23 @@ def _cell_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
         "status": cell.status,
         "problems": " | ".join(cell.problems),
     }
+
+
+def _pair_milestones(pair: Pair, seen: Sequence[Metric]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for metric in seen:
+        one = pair.by(metric)
+        medians = (_median(spread) for spread in (one.plt_off, one.plt_on, one.improvement_pct))
+        found |= zip(_paired(metric), medians, strict=False)  # not every metric has a gain
+    return found
+
+
+def _cell_milestones(cell: Cell, seen: Sequence[Metric]) -> dict[str, float | None]:
+    return {metric.name: _median(cell.by(metric).plt_ms) for metric in seen}
+
+
+def _median(spread: Spread | None) -> float | None:
+    return spread.median if spread else None
 
 
 def _spread_columns(name: str, unit: str, spread: Spread | None) -> dict[str, float | None]:

@@ -10,10 +10,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import PurePosixPath
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
-from analysis.records.cells import Axes, Cell, Spread, experiment_of
+from analysis.records.cells import Axes, Cell, Spread, experiment_of, milestones_in
 from analysis.records.coverage import ReplayCoverage, replay_facts
+from analysis.records.metric import MILESTONES
 from analysis.records.results import Identity, Results, judge
 from analysis.stats.estimates import SampleStatistics
 from analysis.tables.rows import table_rows
@@ -65,6 +66,8 @@ class TrialSummary(TypedDict):
     """The outcome that counts: a record that claims `ok` without its proof is `unproven` here."""
     plt_ms: float | None
     """The page load time; null unless the outcome is `ok`."""
+    milestones: NotRequired[dict[str, float]]
+    """What a visitor sees, by the name of the metric; only where a browser gave it."""
     requests: int | None
     """How many requests the client made."""
     missing: list[str] | None
@@ -103,6 +106,9 @@ class CellSummary(TypedDict):
     """The page load times of the proven trials; null without any."""
     sample_ms: Annotated[_Fields | None, SampleStatistics]
     """Statistics of the same page load times."""
+    milestones: NotRequired[dict[str, Annotated[_Fields, Spread]]]
+    """What a visitor sees in the proven trials, by the name of the metric; only where a browser
+    gave it."""
     coverage: Annotated[_Fields, ReplayCoverage]
     """How the server answered, over all trials."""
     trials: list[TrialSummary]
@@ -179,7 +185,7 @@ def _counts(cells: tuple[Cell, ...]) -> dict[str, int]:
 
 
 def _cell(cell: Cell) -> CellSummary:
-    return {
+    summary: CellSummary = {
         "condition": cell.axes,
         "status": cell.status,
         "planned": cell.planned,
@@ -189,12 +195,16 @@ def _cell(cell: Cell) -> CellSummary:
         "coverage": asdict(cell.coverage),
         "trials": [_trial(record) for record in cell.records],
     }
+    spreads = {metric.name: cell.by(metric).plt_ms for metric in milestones_in([cell])}
+    if spreads:
+        summary["milestones"] = {name: asdict(one) for name, one in spreads.items() if one}
+    return summary
 
 
 def _trial(record: Record) -> TrialSummary:
     outcome, _ = judge(record)
     load = record.load
-    return {
+    summary: TrialSummary = {
         "trial_id": record.trial_id,
         "seed": record.trial.seed,
         "repetition": record.trial.repetition,
@@ -213,6 +223,12 @@ def _trial(record: Record) -> TrialSummary:
         "knobs": record.lab.knobs if record.lab is not None else None,
         "captures_sha256": captures_of(record),
     }
+    if load is not None and outcome == "ok":
+        values = {metric.name: metric.of(load) for metric in MILESTONES}
+        known = {name: value for name, value in values.items() if value is not None}
+        if known:
+            summary["milestones"] = known
+    return summary
 
 
 def _proof(proof: Proof | None) -> dict[str, Any] | None:

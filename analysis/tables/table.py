@@ -22,6 +22,7 @@ from analysis.records.cells import (
     varying_axes,
 )
 from analysis.records.coverage import ReplayCoverage
+from analysis.records.metric import PLT, Metric
 from analysis.stats.estimates import SampleStatistics
 from analysis.stats.shift import Shift, shift_between, without_interval
 from analysis.words import name_axes
@@ -97,6 +98,11 @@ class Pair:
         """Statistics of the load times without and with Fast Open, over the common seeds."""
         return self._sample(self.off), self._sample(self.on)
 
+    def by(self, metric: Metric) -> Pair:
+        """Return the same pair with the numbers of another metric, of which none is published."""
+        off, on = (cell.by(metric) if cell else None for _, cell in self.arms)
+        return Pair(self.axes, off, on, self.paper if metric == PLT else None)
+
     @property
     def coverage(self) -> ReplayCoverage:
         """How the server answered in both arms."""
@@ -136,6 +142,11 @@ class ResultTable:
     cells: tuple[Cell, ...]
     pairs: tuple[Pair, ...]
     axes: tuple[str, ...]
+
+    @property
+    def metric(self) -> Metric:
+        """What the numbers are of."""
+        return self.cells[0].metric if self.cells else PLT
 
     @property
     def paired(self) -> bool:
