@@ -12,6 +12,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from analysis.records.metric import PLT, Metric
 from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
 from firstflight.cli.reports import Presented, Reports
@@ -72,10 +73,10 @@ class FakeReports(Reports):
     def write(self, folder: Path) -> None:
         (folder / "report.html").touch()
 
-    def render(self, folder: Path) -> str:
-        return f"table of {len(read_records(folder))} records"
+    def render(self, folder: Path, metric: Metric = PLT) -> str:
+        return f"table of {len(read_records(folder))} records by {metric.name}"
 
-    def compare_lanes(self, folder: Path, lanes: Sequence[str]) -> Presented:
+    def compare_lanes(self, folder: Path, lanes: Sequence[str], metric: Metric = PLT) -> Presented:
         (folder / "compare.html").touch()
         text = f"{lanes[0]} and {lanes[-1]} in {folder.name}"
         return Presented(text, {"cells": []}, self._crossed)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from analysis.records.cells import Spread, cells_of
+from analysis.records.cells import Spread, cells_of, describe_absence
+from analysis.records.metric import PLT, Metric
 from analysis.records.results import Identity, Results, gather_results, read_results
 from analysis.report.document import find_reference
 from analysis.report.evidence import trial_lines
@@ -15,7 +16,16 @@ from analysis.report.verdict import findings
 from analysis.stats.estimates import LEVEL, Estimate
 from analysis.tables.table import Pair, ResultTable, make_table
 from analysis.tables.text import Column, render_columns
-from analysis.words import MISSING, axis_value, axis_word, clean, count, number, seconds, signed
+from analysis.words import (
+    MISSING,
+    axis_value,
+    axis_word,
+    capitalised,
+    clean,
+    count,
+    number,
+    signed,
+)
 from testbed.model import Experiment, Record
 
 MIN_WIDTH = 20
@@ -23,31 +33,36 @@ MAX_REASONS = 10
 MAX_ROWS = 60
 
 
-def render_table(results_dir: Path, width: int, read: Results | None = None) -> str:
+def render_table(
+    results_dir: Path, width: int, read: Results | None = None, metric: Metric = PLT
+) -> str:
     """Return the table of ``results_dir`` in lines of at most ``width`` characters.
 
     Columns that do not fit are left out, spreads and the paper's load times first.  Of more than
     MAX_ROWS rows the first are shown, and where the others are.  ``read`` is what was read of the
-    folder already.
+    folder already.  Numbers are of ``metric``; what was published is a load time, and stands beside
+    no other.
 
     Raises:
         ConfigurationError: the records must not be pooled, or the manifest is not a run's.
         StorageError: the folder cannot be read.
     """
     results = read or read_results(results_dir)
-    table = make_table(cells_of(results), find_reference(results))
+    table = _make_table(results, metric)
     room = max(width, MIN_WIDTH)
     columns = table_columns(table)
     rows = max(len(column.cells) for column in columns)
-    notes = [*findings(table), *_reasons(table), _identity(results.identity)]
+    notes = [*describe_absence(table.cells), *findings(table), *_reasons(table), _identity(results.identity)]
     if rows > MAX_ROWS:
         columns = [replace(column, cells=column.cells[:MAX_ROWS]) for column in columns]
         notes.insert(0, f"... and {count(rows - MAX_ROWS, 'more row')}: table.csv has all of them.")
     wrapped = (part for note in notes for part in _wrap(note, room))
-    return "\n".join([*render_columns(columns, room), "", *wrapped]) + "\n"
+    return "\n".join([*_heading(metric, room), *render_columns(columns, room), "", *wrapped]) + "\n"
 
 
-def render_so_far(experiment: Experiment, records: Sequence[Record], width: int) -> str:
+def render_so_far(
+    experiment: Experiment, records: Sequence[Record], width: int, metric: Metric = PLT
+) -> str:
     """Return the table of the records that a run has so far, without proof and identity.
 
     Raises:
@@ -55,8 +70,9 @@ def render_so_far(experiment: Experiment, records: Sequence[Record], width: int)
     """
     manifest = {"experiment": asdict(replace(experiment, repetitions=1))}
     results = gather_results(Path(), records, manifest)
-    columns = table_columns(make_table(cells_of(results), find_reference(results)))
-    return "\n".join(render_columns(columns[:-1], max(width, MIN_WIDTH)))
+    columns = table_columns(_make_table(results, metric))
+    room = max(width, MIN_WIDTH)
+    return "\n".join([*_heading(metric, room), *render_columns(columns[:-1], room)])
 
 
 def table_columns(table: ResultTable) -> list[Column]:
@@ -75,14 +91,30 @@ def table_columns(table: ResultTable) -> list[Column]:
     return [*axes, *measured, Column("proof", status, left=True)]
 
 
+def _make_table(results: Results, metric: Metric) -> ResultTable:
+    reference = find_reference(results) if metric == PLT else None
+    return make_table(cells_of(results, metric), reference)
+
+
+def _heading(metric: Metric, room: int) -> list[str]:
+    """Say of which metric the numbers are, unless it is the load time."""
+    if metric == PLT:
+        return []
+    return _wrap(f"{capitalised(metric.label)} ({metric.name}), not page load time:", room)
+
+
 def _pair_columns(table: ResultTable) -> list[Column]:
-    pairs = table.pairs
+    pairs, metric = table.pairs, table.metric
+    unit, per, places = (" s", 1000.0, 3) if metric.unit else ("", 1.0, metric.places)
     samples = [pair.samples for pair in pairs]
     gains = [pair.shift.percent if pair.shift else None for pair in pairs]
     arms = [
         (
-            Column(f"{name} s", [seconds(one.median.value if one else None) for one in own]),
-            _interval_column([one.median if one else None for one in own], 3, 3, 1000.0),
+            Column(
+                f"{name}{unit}",
+                [number(one.median.value / per if one else None, places) for one in own],
+            ),
+            _interval_column([one.median if one else None for one in own], places, 3, per),
         )
         for name, own in zip(("off", "on"), zip(*samples, strict=True), strict=True)
     ]
@@ -90,7 +122,8 @@ def _pair_columns(table: ResultTable) -> list[Column]:
         Column("gain %", [number(_median(p.improvement_pct), 1) for p in pairs]),
         _interval_column(gains, 1, 1),
     )
-    columns = [one for group in (*arms, gain) for one in group[: 1 + table.repeated]]
+    groups = (*arms, gain) if metric.unit else arms  # of almost nothing a share says nothing
+    columns = [one for group in groups for one in group[: 1 + table.repeated]]
     if len({len(pair.seeds) for pair in pairs}) > 1:
         columns.append(Column("n", [str(len(pair.seeds)) for pair in pairs]))
     if any(p.paper for p in pairs):
@@ -105,12 +138,15 @@ def _pair_columns(table: ResultTable) -> list[Column]:
 
 
 def _cell_columns(table: ResultTable) -> list[Column]:
-    cells = table.cells
+    cells, metric = table.cells, table.metric
     medians = [cell.sample.median if cell.sample else None for cell in cells]
     return [
-        Column("PLT ms", [number(m.value if m else None, 1) for m in medians]),
-        *([_interval_column(medians, 1, 2)] if table.repeated else []),
-        Column("n", [f"{len(c.proven)}/{c.planned}" for c in cells], 1),
+        Column(
+            metric.with_unit(metric.short),
+            [number(m.value if m else None, metric.places) for m in medians],
+        ),
+        *([_interval_column(medians, metric.places, 2)] if table.repeated else []),
+        Column("n", [f"{len(c.plt_by_seed)}/{c.planned}" for c in cells], 1),
     ]
 
 

@@ -19,7 +19,7 @@ SEEDS = 5
 def findings(table: ResultTable) -> list[str]:
     """Return short sentences about ``table``; none is said that its numbers do not bear."""
     said = [_proven(table), *_replayed(table)]
-    if table.paired:
+    if table.paired and table.metric.unit:  # of what is almost nothing a share says nothing
         measured = [pair for pair in table.pairs if pair.improvement_pct is not None]
         different = [pair for pair in measured if _shown(pair) is not False]
         if different:
@@ -61,14 +61,15 @@ def _gain(table: ResultTable, measured: Sequence[Pair], different: Sequence[Pair
     """Say how far ``different`` rows changed; of ``every`` page only where all ``measured`` did."""
     ordered = sorted(different, key=_gain_of)
     least, most = ordered[0], ordered[-1]
-    what = "Fast Open changed the page load time by"
+    metric = table.metric
+    what = f"Fast Open changed the {metric.label} by"
     if len(different) < len(measured):
         rows = f"{len(different)} of {count(len(measured), 'row')}"
-        what = f"In {rows} Fast Open changed the page load time by"
+        what = f"In {rows} Fast Open changed the {metric.label} by"
     elif _gain_of(least) > 0:
-        what = "Fast Open made every measured page load faster, by"
+        what = f"Fast Open made every measured {metric.thing} {metric.better}, by"
     elif _gain_of(most) <= 0:
-        what = "Fast Open made no measured page load faster; the change is"
+        what = f"Fast Open made no measured {metric.thing} {metric.better}; the change is"
     if len(ordered) == 1:
         return f"{what} {number(_gain_of(most), 1)} % ({table.name_row(most.axes)})."
     return (

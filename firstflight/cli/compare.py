@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
+from analysis.records.metric import Metric
 from analysis.regression.compare.comparison import CompareOptions
 from analysis.regression.compare.documents import describe_comparison, write_files
 from analysis.regression.compare.folders import compare_results
 from analysis.regression.compare.text import render_text
+from firstflight.cli.metric import metric_option
 from firstflight.cli.reports import read_width
 
 _file = click.Path(path_type=Path, dir_okay=False)
@@ -28,6 +30,7 @@ _ALPHA = 0.05
 @click.option("--min-effect", "min_effect_pct", type=float, metavar="PCT",
               help="Least change that matters, in %; default: 0.1 virtual, 1 host.")  # fmt: skip
 @click.option("--allow-faster", is_flag=True, help="A faster cell is as good as the same.")
+@metric_option
 @click.option("--json", "as_json", is_flag=True, help="Write the comparison as JSON.")
 @click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")
 @click.option("--markdown", type=_file, metavar="FILE",
@@ -40,6 +43,7 @@ def compare(
     alpha: float,
     min_effect_pct: float | None,
     allow_faster: bool,
+    metric: Metric,
     as_json: bool,
     junit: Path | None,
     markdown: Path | None,
@@ -52,7 +56,7 @@ def compare(
     Exit code: 0 same, 1 different, 5 inconclusive, 2 not to be compared.
     """
     names = tuple(name.strip() for given in across for name in given.split(",") if name.strip())
-    options = CompareOptions(names, alpha, min_effect_pct, allow_faster)
+    options = CompareOptions(names, alpha, min_effect_pct, allow_faster, metric)
     found = compare_results(base, new, options)
     write_files(found, junit, markdown, html)
     text = (

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.records.metric import PLT, Metric
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK
 from testbed.base.whole_file import write_whole
 from testbed.model import Experiment, Record
@@ -49,19 +50,20 @@ class Reports:
 
         self._written[folder] = write_reports(folder)
 
-    def render(self, folder: Path) -> str:
+    def render(self, folder: Path, metric: Metric = PLT) -> str:
         """The table of results for a terminal, and how they compare with those committed."""
         from analysis.records.results import read_results
         from analysis.regression.committed import hold_against_committed
         from analysis.report.terminal import render_table
 
         read = self._written.pop(folder, None) or read_results(folder)
-        return render_table(folder, read_width(), read) + hold_against_committed(read)
+        return render_table(folder, read_width(), read, metric) + hold_against_committed(read)
 
-    def compare_lanes(self, folder: Path, lanes: Sequence[str]) -> Presented:
+    def compare_lanes(self, folder: Path, lanes: Sequence[str], metric: Metric = PLT) -> Presented:
         """Compare the first lane of a run with the last; a page and JSON go into its folder.
 
-        A change is a result and no failure; a cell without a number is incomplete.
+        A change is a result and no failure; a cell without a number is incomplete.  The files are
+        by page load time, the text is by ``metric``.
         """
         from analysis.regression.compare.comparison import LANES_EFFECT_PCT, CompareOptions
         from analysis.regression.compare.documents import describe_comparison, write_files
@@ -69,7 +71,8 @@ class Reports:
         from analysis.regression.compare.text import render_text
 
         options = CompareOptions(across=("all",), min_effect_pct=LANES_EFFECT_PCT)
-        found = compare_results(folder / lanes[0], folder / lanes[-1], options)
+        sides = folder / lanes[0], folder / lanes[-1]
+        found = compare_results(*sides, options)
         document = describe_comparison(found)
         text = json.dumps(document, sort_keys=True, indent=1, allow_nan=False) + "\n"
         remedy = f"make room or check the permissions of {folder}, then compare again"
@@ -77,13 +80,16 @@ class Reports:
         write_files(found, html=folder / COMPARE_PAGE)
         complete = all(cell.has_numbers for cell in found.cells)
         code = EXIT_OK if complete else EXIT_INCOMPLETE
-        return Presented(render_text(found, read_width()), document, code)
+        shown = found if metric == PLT else compare_results(*sides, replace(options, metric=metric))
+        return Presented(render_text(shown, read_width()), document, code)
 
-    def draw_table(self, experiment: Experiment, records: Sequence[Record]) -> str:
+    def draw_table(
+        self, experiment: Experiment, records: Sequence[Record], metric: Metric = PLT
+    ) -> str:
         """The table of the records so far, for a terminal."""
         from analysis.report.terminal import render_so_far
 
-        return render_so_far(experiment, records, read_width())
+        return render_so_far(experiment, records, read_width(), metric)
 
     def list_unsettled(self, experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:
         """The cells whose intervals are wider than ``until_ci_pct``."""

@@ -6,13 +6,16 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from analysis.records.metric import Metric
 from firstflight.cli.choice import Choice, choice_options
 from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.metric import metric_option
 from firstflight.cli.reports import COMPARE_PAGE, Presented
 from testbed.base import log, places
 from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK, ConfigurationError, worst_exit
@@ -37,6 +40,7 @@ _log = log.logger(__name__)
 @click.option("--resume", type=click.Path(path_type=Path), metavar="DIR",
               help="Go on with this results folder: run what has no ok record.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the trials and run nothing.")
+@metric_option
 @click.option("--json", "as_json", is_flag=True, help="Write the result as JSON.")
 @pass_doors
 def run(
@@ -46,6 +50,7 @@ def run(
     output: Path | None,
     resume: Path | None,
     dry_run: bool,
+    metric: Metric,
     as_json: bool,
     **chosen: Any,
 ) -> int:
@@ -69,8 +74,9 @@ def run(
             folder, lanes = open_lanes(
                 doors.prepare, experiments, jobs, doors.results, output, doors.now
             )
-        tallies = run_lanes(lanes, doors.reports.list_unsettled, doors.reports.draw_table)
-    return _finish(doors, folder, lanes, tallies, as_json)
+        so_far = partial(doors.reports.draw_table, metric=metric)
+        tallies = run_lanes(lanes, doors.reports.list_unsettled, so_far)
+    return _finish(doors, folder, lanes, tallies, metric, as_json)
 
 
 @click.command()
@@ -85,28 +91,35 @@ def plan(doors: Doors, /, as_json: bool, **chosen: Any) -> int:
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@metric_option
 @pass_doors
-def report(doors: Doors, /, directory: Path) -> int:
+def report(doors: Doors, /, directory: Path, metric: Metric) -> int:
     """Write table.csv, summary.json and report.html of the results in DIR anew.
 
-    Of a run on two kernels: those of each, and compare.json and compare.html.
+    Of a run on two kernels: those of each, and compare.json and compare.html.  The table is printed
+    as well, by --metric; no file depends on that.
     """
-    compared = _write_reports(doors, directory)
-    click.echo(_render(doors, directory, compared))
+    compared = _write_reports(doors, directory, metric)
+    click.echo(_render(doors, directory, compared, metric))
     return EXIT_OK
 
 
 def _finish(
-    doors: Doors, folder: Path, lanes: Sequence[RunLane], tallies: Sequence[Tally], as_json: bool
+    doors: Doors,
+    folder: Path,
+    lanes: Sequence[RunLane],
+    tallies: Sequence[Tally],
+    metric: Metric,
+    as_json: bool,
 ) -> int:
     """Write the reports, print the table or the JSON, and say what is left to do."""
     code = worst_exit(tally.exit_code for tally in tallies)
     compared = None
     if not tallies[-1].interrupted:
-        compared = _write_reports(doors, folder)
+        compared = _write_reports(doors, folder, metric)
         code = worst_exit([code, compared.exit_code if compared else EXIT_OK])
         if not as_json:
-            click.echo(_render(doors, folder, compared))
+            click.echo(_render(doors, folder, compared, metric))
     ended = {}
     for lane, tally in zip(lanes, tallies, strict=False):  # an interrupted run began fewer
         _say(lane, tally, folder)
@@ -127,14 +140,17 @@ def _finish(
     return code
 
 
-def _write_reports(doors: Doors, folder: Path) -> Presented | None:
-    """Write the reports of a run, and of its lanes what they came to side by side."""
+def _write_reports(doors: Doors, folder: Path, metric: Metric) -> Presented | None:
+    """Write the reports of a run, and of its lanes what they came to side by side.
+
+    Only the text that is returned depends on the metric.
+    """
     names = read_lanes(folder)
     for lane in [folder / name for name in names] or [folder]:
         doors.reports.write(lane)
     if not names:
         return None
-    return doors.reports.compare_lanes(folder, names)
+    return doors.reports.compare_lanes(folder, names, metric)
 
 
 def _reports(folder: Path, lanes: Sequence[RunLane]) -> list[Path]:
@@ -143,8 +159,8 @@ def _reports(folder: Path, lanes: Sequence[RunLane]) -> list[Path]:
     return found if len(found) == 1 else [*found, folder / COMPARE_PAGE]
 
 
-def _render(doors: Doors, folder: Path, compared: Presented | None) -> str:
-    text = compared.text if compared else doors.reports.render(folder)
+def _render(doors: Doors, folder: Path, compared: Presented | None, metric: Metric) -> str:
+    text = compared.text if compared else doors.reports.render(folder, metric)
     return text.rstrip("\n")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from analysis.records.metric import METRICS
 from analysis.regression.compare.comparison import CompareOptions
 from firstflight.cli import compare
 from firstflight.cli.main import main
@@ -50,12 +51,14 @@ def test_every_option_arrives(
 ) -> None:
     words = [
         "compare", "a", "b", "--json", "--across", "all,tfo", "--across", "pages", "--alpha",
-        "0.01", "--min-effect", "2.5", "--allow-faster", "--junit", "j.xml", "--markdown", "m.md",
-        "--html", "p.html",
+        "0.01", "--min-effect", "2.5", "--allow-faster", "--metric", "cls", "--junit", "j.xml",
+        "--markdown", "m.md", "--html", "p.html",
     ]  # fmt: skip
     assert main(words, make_doors(tmp_path)) == 5
     assert json.loads(capsys.readouterr().out) == {"cells": []}
-    options = CompareOptions(("all", "tfo", "pages"), 0.01, 2.5, allow_faster=True)
+    options = CompareOptions(
+        ("all", "tfo", "pages"), 0.01, 2.5, allow_faster=True, metric=METRICS["cls"]
+    )
     assert asked == [Path("a"), Path("b"), options, Path("j.xml"), Path("m.md"), Path("p.html")]
 
 

@@ -38,7 +38,7 @@ def test_run_prints_the_table_and_leaves_a_whole_folder(
         "manifest.json", "records.jsonl", "report.html", "trials"
     }  # fmt: skip
     out, err = capsys.readouterr()
-    assert out == "table of 2 records\n"
+    assert out == "table of 2 records by plt_ms\n"
     assert "[2/2] ok" in err
     *_, said, last = err.splitlines()
     assert said == f"2 ok; results in {folder}"
@@ -185,7 +185,29 @@ def test_report_writes_the_report_anew(tmp_path: Path, capsys: pytest.CaptureFix
     capsys.readouterr()
     assert main(["report", str(folder)], make_doors(tmp_path)) == 0
     assert (folder / "report.html").exists()
-    assert capsys.readouterr().out == "table of 2 records\n"
+    assert capsys.readouterr().out == "table of 2 records by plt_ms\n"
+
+
+@pytest.mark.parametrize("verb", ["run", "report", "compare"])
+def test_a_metric_that_is_none_is_refused_before_anything_is_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    words = {"run": [QUICK], "report": ["x"], "compare": ["x", "y"]}[verb]
+    assert main([verb, *words, "--metric", "fcp"], make_doors(tmp_path)) == 2
+    assert "--metric fcp: no load is measured by it (did you mean 'fcp_ms'?)" in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_table_of_a_run_and_of_a_report_is_by_the_metric_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", QUICK, "--metric", "fcp_ms"], make_doors(tmp_path)) == 0
+    assert capsys.readouterr().out == "table of 2 records by fcp_ms\n"
+    folder = str(latest(tmp_path))
+    assert main(["report", folder, "--metric", "lcp_ms"], make_doors(tmp_path)) == 0
+    assert capsys.readouterr().out == "table of 2 records by lcp_ms\n"
 
 
 def test_clean_says_what_goes_and_keeps_the_rest(

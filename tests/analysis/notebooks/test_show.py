@@ -12,7 +12,7 @@ from analysis.notebooks import show
 from analysis.rebuilt.rebuilt import Check, Grid, Rebuilt
 from analysis.records.results import Results, gather_results, read_results
 from testbed.base.errors import ConfigurationError
-from tests.analysis.sample import conditions, record
+from tests.analysis.sample import conditions, record, with_milestones
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,29 @@ def test_savings_stand_beside_the_published_ones(results: Results) -> None:
     assert (row["paper_plt_off_s"], row["paper_plt_on_s"]) == (2.60, 2.34)
     assert row["paper_improvement_pct"] == 10
     assert row["n"] <= 5
+
+
+def test_gains_are_of_each_metric_that_is_asked_for() -> None:
+    off, on = conditions(["amazon"], [100.0])
+    trials = [
+        with_milestones(record(off, 0, 2000.0), fcp_ms=500.0),
+        with_milestones(record(on, 0, 1500.0), fcp_ms=400.0),
+    ]
+    results = gather_results(Path("x"), trials, {"experiment": {"name": "paper-table1"}})
+    (row,) = show.gains(results, "plt_ms", "fcp_ms").to_dict("records")
+    assert row == {
+        "page": "amazon", "rtt_ms": 100.0,
+        "plt_off_ms": 2000.0, "plt_on_ms": 1500.0, "plt_improvement_pct": 25.0,
+        "fcp_off_ms": 500.0, "fcp_on_ms": 400.0, "fcp_improvement_pct": 20.0,
+    }  # fmt: skip
+
+
+def test_gains_by_what_no_load_has_are_refused(results: Results) -> None:
+    assert list(show.gains(results, "plt_ms")["plt_off_ms"])
+    with pytest.raises(ConfigurationError, match="chromium gives no first contentful paint"):
+        show.gains(results, "fcp_ms")
+    with pytest.raises(ConfigurationError, match="did you mean 'fcp_ms'"):
+        show.gains(results, "fcp")
 
 
 def test_what_was_not_published_is_nan(results: Results) -> None:
