@@ -16,7 +16,15 @@ from pandas.io.formats.style import Styler
 from analysis import plot
 from analysis.rebuilt import rebuild
 from analysis.rebuilt.rebuilt import Grid, Rebuilt
-from analysis.records.cells import Spread, cells_of, experiment_of, flatten, varying_axes
+from analysis.records.cells import (
+    Spread,
+    cells_of,
+    describe_absence,
+    experiment_of,
+    flatten,
+    varying_axes,
+)
+from analysis.records.metric import find_metric
 from analysis.records.results import Results, judge, read_results
 from analysis.report.document import find_reference
 from analysis.report.evidence import calibrations
@@ -30,6 +38,7 @@ from testbed.results.store import LATEST, read_manifest
 
 VARIABLE = "FIRSTFLIGHT_RESULTS"
 SAMPLES = Path(__file__).parents[1] / "samples"
+BASELINES = Path(__file__).parents[1] / "baselines"
 
 
 def open_results(
@@ -140,6 +149,34 @@ def savings(results: Results) -> pd.DataFrame:
         }
         for pair in table.pairs
     ]
+    return pd.DataFrame(rows)
+
+
+def gains(results: Results, *metrics: str) -> pd.DataFrame:
+    """Return what Fast Open saves by each of ``metrics``, one row for each condition.
+
+    Columns: the swept knobs; for a metric ``fcp_ms`` the medians ``fcp_off_ms`` and ``fcp_on_ms``
+    over the seeds that have it both ways, and the gain ``fcp_improvement_pct``.
+
+    Raises:
+        ConfigurationError: there is no such metric, or no load has it.
+    """
+    wanted = [find_metric(name) for name in metrics]
+    for metric in wanted:
+        cells = cells_of(results, metric)
+        absent = describe_absence(cells)
+        if absent and not any(cell.plt_by_seed for cell in cells):
+            raise ConfigurationError(absent)
+    table = make_table(cells_of(results), None)
+    rows = []
+    for pair in table.pairs:
+        row: dict[str, Any] = {name: pair.axes.get(name) for name in table.axes}
+        for metric in wanted:
+            one = pair.by(metric)
+            row[metric.column("off")] = _median(one.plt_off)
+            row[metric.column("on")] = _median(one.plt_on)
+            row[metric.column("improvement", unit="pct")] = _median(one.improvement_pct)
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
