@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from analysis.words import KNOBS, axis_name, axis_value, unit_of
+from analysis.records.metric import METRICS
+from analysis.words import KNOBS, axis_name, axis_value, capitalised, unit_of
 from testbed.base.errors import ConfigurationError
 
 if TYPE_CHECKING:  # a report has rows, which need no pandas
@@ -21,7 +22,7 @@ Data: TypeAlias = "pd.DataFrame | Sequence[Mapping[str, Any]]"
 # Columns that are measured or derived; knobs are in analysis.words.  Other columns are named by
 # themselves, so that a good column name is enough.
 MEASURED_NAMES = {
-    "plt_ms": "Page load time",
+    **{metric.name: capitalised(metric.label) for metric in METRICS.values()},
     "plt_s": "Page load time",
     "latency_ms": "Request latency",
     "start_ms": "Start of request",
