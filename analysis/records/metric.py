@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from analysis.words import number, seconds
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean, stem
 from testbed.experiment.stopping import RESOLUTION_MS
@@ -73,6 +74,15 @@ class Metric:
     def with_unit(self, value: str) -> str:
         """Return a number in words with the metric's unit, if it has one."""
         return f"{value} {self.unit}".rstrip()
+
+    def write(self, value: float) -> str:
+        """Return a value for people: times in seconds, without the unit."""
+        return seconds(value) if self.unit else number(value, self.places)
+
+    @property
+    def written_in(self) -> str:
+        """The unit of what ``write`` returns, with a space before it, if there is one."""
+        return " s" if self.unit else ""
 
     def of(self, load: PageLoad) -> float | None:
         """Return the metric of ``load``; ``None`` where it has none."""

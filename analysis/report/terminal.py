@@ -52,7 +52,12 @@ def render_table(
     room = max(width, MIN_WIDTH)
     columns = table_columns(table)
     rows = max(len(column.cells) for column in columns)
-    notes = [*describe_absence(table.cells), *findings(table), *_reasons(table), _identity(results.identity)]
+    notes = [
+        *describe_absence(table.cells),
+        *findings(table),
+        *_reasons(table),
+        _identity(results.identity),
+    ]
     if rows > MAX_ROWS:
         columns = [replace(column, cells=column.cells[:MAX_ROWS]) for column in columns]
         notes.insert(0, f"... and {count(rows - MAX_ROWS, 'more row')}: table.csv has all of them.")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from analysis.records.metric import Metric
 from analysis.regression.baseline import Draft, describe_baseline, draft_baseline
 from analysis.regression.history.database import open_history
 from analysis.regression.history.page import write_trend
@@ -19,6 +20,7 @@ from analysis.tables.text import Column
 from analysis.words import clean
 from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.listing import print_columns
+from firstflight.cli.metric import metric_option
 from testbed.base.errors import EXIT_OK, ConfigurationError, StorageError
 from testbed.experiment.lanes import read_lanes
 from testbed.pages.folder import new_folder
@@ -149,12 +151,15 @@ def list_runs(doors: Doors, /, as_json: bool, database: Path | None) -> int:
               help="Where to; default: results/history.html.")  # fmt: skip
 @click.option("--last", type=click.IntRange(1, 10000), default=100, show_default=True,
               help="Runs of each lane to show.")  # fmt: skip
+@metric_option
 @_history_option
 @pass_doors
-def page(doors: Doors, /, output: Path | None, last: int, database: Path | None) -> int:
+def page(
+    doors: Doors, /, output: Path | None, last: int, metric: Metric, database: Path | None
+) -> int:
     """Write the trend page: every cell over the runs, as one HTML file."""
     target = output or doors.results / TREND_FILE
-    click.echo(write_trend(_database(doors, database), target, last))
+    click.echo(write_trend(_database(doors, database), target, last, metric))
     return EXIT_OK
 
 

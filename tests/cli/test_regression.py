@@ -133,6 +133,12 @@ def test_history_takes_the_verdict_against_the_experiments_baseline(
     assert (doors.results / "history.html").read_text().startswith("<!DOCTYPE html>")
 
 
+def test_the_page_is_by_the_metric_asked_for(doors: Doors, tmp_path: Path) -> None:
+    assert main(["history", "add", str(night(tmp_path / "seen", 1, seen=True))], doors) == 0
+    assert main(["history", "page", "--metric", "lcp_ms"], doors) == 0
+    assert "<h1>Largest contentful paints" in (doors.results / "history.html").read_text()
+
+
 def test_each_lane_is_remembered_for_itself(
     doors: Doors, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,6 +65,22 @@ STEPS = (
                ) STRICT, WITHOUT ROWID""",
         ),
     ),
+    Step(
+        "what a visitor sees",
+        (
+            """CREATE TABLE milestone (
+                 run INTEGER NOT NULL,
+                 name TEXT NOT NULL,
+                 metric TEXT NOT NULL,
+                 n INTEGER NOT NULL,
+                 median REAL NOT NULL,
+                 low REAL NOT NULL,
+                 high REAL NOT NULL,
+                 PRIMARY KEY (run, name, metric),
+                 FOREIGN KEY (run, name) REFERENCES cell ON DELETE CASCADE
+               ) STRICT, WITHOUT ROWID""",
+        ),
+    ),
 )
 
 

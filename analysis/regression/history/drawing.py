@@ -1,4 +1,4 @@
-"""Drawing of a trend: a cell's load times over the runs of its lane, as a figure without axes.
+"""Drawing of a trend: a cell's numbers over the runs of its lane, as a figure without axes.
 
 Runs are at equal distances, whatever the time between them.
 """
@@ -12,7 +12,7 @@ from analysis.plot.chart import Plot, Spec, field, inline, mark
 from analysis.plot.rows import Row
 from analysis.plot.theme import BAD, GOOD, PAPER, SERIES, WARN, Colour
 from analysis.regression.history.trend import Break, Line, Point
-from analysis.words import clean, count, seconds
+from analysis.words import clean, count
 
 WIDTH_PX = 292
 HEIGHT_PX = 76
@@ -50,7 +50,7 @@ def kind_of(point: Point) -> str:
 
 
 def scale_of(line: Line) -> tuple[float, float] | None:
-    """Return the least and the greatest number of the scale, in ms; ``None`` without a number."""
+    """Return the least and the greatest number of the scale; ``None`` without a number."""
     numbers = [
         value
         for point in line.points
@@ -85,8 +85,8 @@ def draw_trend(line: Line, changes: Sequence[Break], title: str) -> Plot | None:
     times = {"domain": [low, high], "padding": MARGIN_PX}
     properties = {
         **inline(points),
-        "description": f"{title}: {count(len(line.points), 'run')} between {seconds(low)} and "
-        f"{seconds(high)} s",
+        "description": f"{title}: {count(len(line.points), 'run')} between "
+        f"{line.metric.write(low)} and {line.metric.write(high)}{line.metric.written_in}",
         "width": WIDTH_PX,
         "height": HEIGHT_PX,
     }
@@ -149,16 +149,16 @@ def describe_day(stamp: str) -> str:
 
 
 def describe_time(point: Point) -> str:
-    """Return the load time with its range, or how the loads ended without one."""
+    """Return the number with its range, or how the loads ended without one."""
     if point.median_ms is None:
         ends = (
             f"{number} {outcome.replace('_', ' ')}" for outcome, number in point.outcomes.items()
         )
         return ", ".join(ends)
-    spread = ""
-    if point.low_ms != point.high_ms:
-        spread = f" ({seconds(point.low_ms)} to {seconds(point.high_ms)}, n {point.n})"
-    return f"{seconds(point.median_ms)} s{spread}"
+    spread, write = "", point.metric.write
+    if point.low_ms is not None and point.high_ms is not None and point.low_ms != point.high_ms:
+        spread = f" ({write(point.low_ms)} to {write(point.high_ms)}, n {point.n})"
+    return f"{write(point.median_ms)}{point.metric.written_in}{spread}"
 
 
 def describe_run(point: Point) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis import plot
+from analysis.records.metric import PLT, Metric
 from analysis.regression.history.database import open_history
 from analysis.regression.history.drawing import (
     describe_day,
@@ -41,26 +42,31 @@ class Card:
     listed: tuple[Point, ...]
 
 
-def write_trend(history: Path, page: Path, last: int = LAST_RUNS) -> str:
+def write_trend(history: Path, page: Path, last: int = LAST_RUNS, metric: Metric = PLT) -> str:
     """Write the trends of the ``last`` runs of each lane into ``page``; say what is in it.
 
     Raises:
-        ConfigurationError: the history is empty, or it is none.
+        ConfigurationError: the history is empty, or it is none, or no run has the metric.
         StorageError: it cannot be read, or the page cannot be written.
     """
     with open_history(history) as connection:
-        lanes = read_lanes(connection, last)
+        lanes = read_lanes(connection, last, metric)
+        if not lanes and read_lanes(connection, 1):
+            raise ConfigurationError(
+                [f"no run in {history} has a {metric.label} ({metric.name}): only browsers give "
+                 "it; a run that was added by an older testbed gets it when it is added again"]
+            )  # fmt: skip
     if not lanes:
         raise ConfigurationError(
             [f"{history} holds no run yet; add one with ./run.sh history add DIR"]
         )
-    write_whole(page, render_page(lanes), "choose another place with -o FILE")
+    write_whole(page, render_page(lanes, metric), "choose another place with -o FILE")
     runs = sum(len(lane.runs) for lane in lanes)
     cells = sum(len(lane.lines) for lane in lanes)
     return f"{page}: {count(runs, 'run')}, {count(cells, 'cell')}, {count(len(lanes), 'lane')}"
 
 
-def render_page(lanes: tuple[TrendLane, ...]) -> str:
+def render_page(lanes: tuple[TrendLane, ...], metric: Metric = PLT) -> str:
     """Return the page; it loads nothing and runs nothing."""
     sheets = [(TEMPLATES / name).read_text("utf-8") for name in ("report.css", "trend.css")]
     return (
@@ -68,6 +74,7 @@ def render_page(lanes: tuple[TrendLane, ...]) -> str:
         .get_template("trend.html.jinja")
         .render(
             lanes=[(lane, _cards(lane), _tally(lane)) for lane in lanes],
+            metric=metric,
             style="\n".join([plot.style_sheet(), *sheets]),
             day=describe_day,
             time=describe_time,

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.records.cells import Cell, cells_of, experiment_of, flatten, key_of
+from analysis.records.cells import (
+    Cell,
+    cells_of,
+    experiment_of,
+    flatten,
+    key_of,
+    milestones_in,
+)
+from analysis.records.metric import METRICS
 from analysis.records.results import Results, read_results
 from analysis.regression.compare.comparison import EVERYTHING, CompareOptions
 from analysis.regression.compare.folders import compare_results
@@ -103,7 +111,7 @@ def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts
         )
     row = _run_row(results) | {
         "identity": _identity(results),
-        "content": digest([[asdict(r) for r in results.records], verdicts and asdict(verdicts)]),
+        "content": _content(results, verdicts),
         "baseline": verdicts and verdicts.baseline,
         "verdict": verdicts and verdicts.overall,
     }
@@ -124,6 +132,8 @@ def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts
         for place, cell in enumerate(cells_of(results)):
             found = verdicts.of(cell.axes) if verdicts else None
             _insert(connection, "cell", _cell_row(run, place, cell, found))
+            for row in _milestone_rows(run, cell):
+                _insert(connection, "milestone", row)
     return "added" if before is None else "brought up to date"
 
 
@@ -176,6 +186,12 @@ def find_verdicts(results: Results, baseline: Path) -> Verdicts:
     return Verdicts(name, found.verdict, cells)
 
 
+def _content(results: Results, verdicts: Verdicts | None) -> str:
+    """What is kept of results; with the metrics, of which an older history has fewer."""
+    records = [asdict(record) for record in results.records]
+    return digest([records, verdicts and asdict(verdicts), list(METRICS)])
+
+
 def _identity(results: Results) -> str:
     """What stays as it is when a folder is resumed, copied, or read by a newer testbed."""
     names = ("created_utc", "trials")
@@ -220,6 +236,14 @@ def _cell_row(run: int, place: int, cell: Cell, found: CellVerdict | None) -> di
         "verdict": found.verdict if found else None,
         "later_pct": found.later_pct if found else None,
     }
+
+
+def _milestone_rows(run: int, cell: Cell) -> Iterator[dict[str, Any]]:
+    for metric in milestones_in([cell]):
+        spread = cell.by(metric).plt_ms
+        if spread is not None:
+            named = {"run": run, "name": name_of(cell.axes), "metric": metric.name}
+            yield named | asdict(spread)
 
 
 def _pages(environment: Mapping[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Trends: each cell's load times over the runs, one line for each kernel, never mixed."""
+"""Trends: each cell's numbers over the runs, one line for each kernel, never mixed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.records.cells import Axes
+from analysis.records.metric import PLT, Metric
 from analysis.regression.history.runs import KeptRun, read_runs
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one run said of a cell; without a proven load ``median_ms`` is ``None``.
+    """What one run said of a cell; without a number ``median_ms`` is ``None``.
 
-    ``later_pct`` is how much later its loads end than the baseline's.
+    Numbers are in the metric's unit.  ``later_pct`` is how much later its loads end than the
+    baseline's; that and the verdict are by load time, and absent by another metric.
     """
 
     run: KeptRun
@@ -27,6 +29,7 @@ class Point:
     outcomes: Mapping[str, int]
     verdict: str | None
     later_pct: float | None = None
+    metric: Metric = PLT
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,11 @@ class Line:
     def last(self) -> Point | None:
         """What the newest run said, if it had this cell."""
         return self.points[-1]
+
+    @property
+    def metric(self) -> Metric:
+        """What its numbers are of."""
+        return next((point.metric for point in self.points if point is not None), PLT)
 
     @property
     def moved_pct(self) -> float | None:
@@ -72,31 +80,58 @@ class TrendLane:
         return self.runs[-1]
 
 
-def read_lanes(connection: sqlite3.Connection, last: int) -> tuple[TrendLane, ...]:
-    """Return every lane with its ``last`` runs, the one that ran most recently first."""
+def read_lanes(
+    connection: sqlite3.Connection, last: int, metric: Metric = PLT
+) -> tuple[TrendLane, ...]:
+    """Return every lane with its ``last`` runs, the one that ran most recently first.
+
+    Of another metric than the load time only lanes in which it is known.
+    """
     lanes: dict[tuple[str, str, str], list[KeptRun]] = {}
     for run in read_runs(connection):
         lanes.setdefault((run.experiment, run.kernel, run.kernel_version), []).append(run)
-    found = [_read_lane(connection, tuple(runs[-last:])) for runs in lanes.values()]
+    found = [_read_lane(connection, tuple(runs[-last:]), metric) for runs in lanes.values()]
+    found = [lane for lane in found if metric == PLT or any(map(_has_numbers, lane.lines))]
     return tuple(sorted(found, key=lambda lane: lane.newest.created_utc, reverse=True))
 
 
-def _read_lane(connection: sqlite3.Connection, runs: tuple[KeptRun, ...]) -> TrendLane:
+def _read_lane(
+    connection: sqlite3.Connection, runs: tuple[KeptRun, ...], metric: Metric
+) -> TrendLane:
     axes: dict[str, Axes] = {}
     points: dict[str, list[Point | None]] = {}
     for place, run in enumerate(runs):
-        rows = connection.execute("SELECT * FROM cell WHERE run = ? ORDER BY place", (run.id,))
-        for row in rows:
+        for row in _read_cells(connection, run, metric):
             # The newest run's words for a cell: it knows every knob.
             axes[row["name"]] = json.loads(row["axes"])
-            points.setdefault(row["name"], [None] * len(runs))[place] = _point(run, row)
+            points.setdefault(row["name"], [None] * len(runs))[place] = _point(run, row, metric)
     lines = tuple(Line(axes[name], tuple(points[name])) for name in points)
     return TrendLane(runs, lines, _varying(axes.values()), tuple(_changes(connection, runs)))
 
 
-def _point(run: KeptRun, row: sqlite3.Row) -> Point:
+def _read_cells(
+    connection: sqlite3.Connection, run: KeptRun, metric: Metric
+) -> Iterable[sqlite3.Row]:
+    if metric == PLT:
+        return connection.execute("SELECT * FROM cell WHERE run = ? ORDER BY place", (run.id,))
+    return connection.execute(
+        """SELECT cell.name, axes, outcomes, coalesce(milestone.n, 0) AS n, median AS median_ms,
+             low AS low_ms, high AS high_ms, NULL AS verdict, NULL AS later_pct
+           FROM cell LEFT JOIN milestone
+             ON milestone.run = cell.run AND milestone.name = cell.name AND metric = ?
+           WHERE cell.run = ? ORDER BY place""",
+        (metric.name, run.id),
+    )
+
+
+def _has_numbers(line: Line) -> bool:
+    return any(point is not None and point.median_ms is not None for point in line.points)
+
+
+def _point(run: KeptRun, row: sqlite3.Row, metric: Metric) -> Point:
     numbers = (row["n"], row["median_ms"], row["low_ms"], row["high_ms"])
-    return Point(run, *numbers, json.loads(row["outcomes"]), row["verdict"], row["later_pct"])
+    outcomes = json.loads(row["outcomes"])
+    return Point(run, *numbers, outcomes, row["verdict"], row["later_pct"], metric)
 
 
 def _varying(cells: Iterable[Axes]) -> tuple[str, ...]:

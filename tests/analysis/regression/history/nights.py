@@ -8,7 +8,14 @@ from pathlib import Path
 
 from testbed.model import Record
 from testbed.results.environment import Environment
-from tests.analysis.sample import ENVIRONMENT, conditions, experiment, record, write_results
+from tests.analysis.sample import (
+    ENVIRONMENT,
+    conditions,
+    experiment,
+    record,
+    with_milestones,
+    write_results,
+)
 
 SWEEP = conditions(("amazon", "wsj"), (20.0, 100.0))
 
@@ -20,14 +27,18 @@ def night(
     environment: Environment = ENVIRONMENT,
     version: str = "7.3",
     failed: int | None = None,
+    seen: bool = False,
 ) -> Path:
-    """The sweep of one night, all loads ``factor`` as long; load ``failed`` was not proven."""
+    """The sweep of one night, all loads ``factor`` as long; load ``failed`` was not proven.
+
+    With ``seen`` the browser gave what a visitor sees.
+    """
     records = []
     for place, condition in enumerate(SWEEP):
         base = record(condition)
         assert base.load is not None
         loaded = record(condition, plt_ms=base.load.plt_ms * factor)
-        loaded = _on(loaded, environment, version)
+        loaded = _on(with_milestones(loaded) if seen else loaded, environment, version)
         records.append(replace(loaded, outcome="unproven") if place == failed else loaded)
     asked = experiment(
         1, name="small", title="A <b>small</b> sweep", conditions=SWEEP, reference=None,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.records.cells import flatten
+from analysis.records.metric import METRICS
 from analysis.regression.baseline import draft_baseline
 from analysis.regression.history.database import open_history
 from analysis.regression.history.runs import KeptRun, keep_run, name_of, read_runs
@@ -123,6 +124,24 @@ def test_a_night_without_a_number_is_a_gap(tmp_path: Path, history: Path) -> Non
     assert len(gaps) == 1
     assert gaps[0].last is not None
     assert gaps[0].last.outcomes == {"unproven": 1}
+
+
+def test_what_a_visitor_sees_is_kept_beside_the_load_time(tmp_path: Path, history: Path) -> None:
+    keep_run(history, night(tmp_path / "one", 1, seen=True), None)
+    keep_run(history, night(tmp_path / "two", 2, 1.2, failed=0, seen=True), tmp_path / "one")
+    with open_history(history) as connection:
+        (by_paint,) = read_lanes(connection, 100, METRICS["fcp_ms"])
+        (by_load,) = read_lanes(connection, 100)
+    first, second = (line.points for line in (by_paint.lines[0], by_paint.lines[1]))
+    assert first[0] is not None and first[0].median_ms is not None and first[0].n == 1
+    assert first[1] is not None and first[1].median_ms is None
+    assert second[1] is not None and (second[1].verdict, second[1].later_pct) == (None, None)
+    assert [line.axes for line in by_paint.lines] == [line.axes for line in by_load.lines]
+    again = night(tmp_path / "two", 2, 1.2, seen=True)
+    assert "brought up to date" in keep_run(history, again, tmp_path / "one")
+    with open_history(history) as connection:
+        (by_paint,) = read_lanes(connection, 100, METRICS["fcp_ms"])
+    assert all(point and point.n == 1 for line in by_paint.lines for point in line.points)
 
 
 def test_only_the_last_runs_are_read(tmp_path: Path, history: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.records.metric import METRICS
 from analysis.regression.history.database import open_history
 from analysis.regression.history.page import write_trend
 from analysis.regression.history.runs import keep_run
@@ -31,6 +32,31 @@ def test_the_page(tmp_path: Path) -> None:
     assert not re.search(r"<script|src=|href=\"(?!#)|url\(", text)
     # What needs a look comes first.
     assert text.index("✗ different") < text.index("✓ same")
+
+
+def test_the_page_by_another_metric_has_the_lanes_that_know_it(tmp_path: Path) -> None:
+    history, page = tmp_path / "history.sqlite", tmp_path / "out.html"
+    keep_run(history, night(tmp_path / "one", 1, seen=True), None)
+    keep_run(history, night(tmp_path / "two", 2, 1.2, seen=True), tmp_path / "one")
+    keep_run(history, night(tmp_path / "six", 3, version="6.1"), None)
+    said = write_trend(history, page, metric=METRICS["fcp_ms"])
+    assert said == f"{page}: 2 runs, 8 cells, 1 lane"
+    text = page.read_text()
+    assert "<h1>First contentful paints over time</h1>" in text
+    assert "Against the baseline, by load time" in text
+    assert 'class="dot different"' not in text
+    write_trend(history, page, metric=METRICS["cls"])
+    assert "<strong>0.0016</strong>" in page.read_text()
+
+
+def test_a_metric_that_no_run_has_makes_no_page(tmp_path: Path) -> None:
+    history = tmp_path / "history.sqlite"
+    keep_run(history, night(tmp_path / "one", 1), None)
+    with pytest.raises(
+        ConfigurationError, match=r"first contentful paint \(fcp_ms\): only browsers"
+    ):
+        write_trend(history, tmp_path / "out.html", metric=METRICS["fcp_ms"])
+    assert not (tmp_path / "out.html").exists()
 
 
 def test_an_empty_history_makes_no_page(tmp_path: Path) -> None:
