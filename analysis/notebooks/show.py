@@ -141,8 +141,8 @@ def savings(results: Results) -> pd.DataFrame:
             **{name: pair.axes.get(name) for name in swept},
             "improvement_pct": _median(pair.improvement_pct),
             "paper_improvement_pct": pair.paper.improvement_pct if pair.paper else math.nan,
-            "plt_off_s": _median(pair.plt_off, 1000.0),
-            "plt_on_s": _median(pair.plt_on, 1000.0),
+            "plt_off_s": _median(pair.spread_off, 1000.0),
+            "plt_on_s": _median(pair.spread_on, 1000.0),
             "paper_plt_off_s": pair.paper.plt_off_s if pair.paper else math.nan,
             "paper_plt_on_s": pair.paper.plt_on_s if pair.paper else math.nan,
             "n": len(pair.seeds),
@@ -165,7 +165,7 @@ def gains(results: Results, *metrics: str) -> pd.DataFrame:
     for metric in wanted:
         cells = cells_of(results, metric)
         absent = describe_absence(cells)
-        if absent and not any(cell.plt_by_seed for cell in cells):
+        if absent and not any(cell.by_seed for cell in cells):
             raise ConfigurationError(absent)
     table = make_table(cells_of(results), None)
     rows = []
@@ -173,8 +173,8 @@ def gains(results: Results, *metrics: str) -> pd.DataFrame:
         row: dict[str, Any] = {name: pair.axes.get(name) for name in table.axes}
         for metric in wanted:
             one = pair.by(metric)
-            row[metric.column("off")] = _median(one.plt_off)
-            row[metric.column("on")] = _median(one.plt_on)
+            row[metric.column("off")] = _median(one.spread_off)
+            row[metric.column("on")] = _median(one.spread_on)
             row[metric.column("improvement", unit="pct")] = _median(one.improvement_pct)
         rows.append(row)
     return pd.DataFrame(rows)

@@ -107,7 +107,7 @@ def average_pairs(pairs: Sequence[Pair], others: Sequence[str] = ()) -> pd.DataF
 def _means_s(pair: Pair) -> list[float | None]:
     means: list[float | None] = []
     for _, cell in pair.arms:
-        times = cell.plt_by_seed if cell else {}
+        times = cell.by_seed if cell else {}
         # An arm alone keeps its own mean, but no improvement follows from it.
         chosen = [times[run] for run in sorted(pair.seeds or times)]
         means.append(statistics.fmean(chosen) / 1000.0 if chosen else None)

@@ -57,7 +57,7 @@ def measured(
         }
         for pair, _ in published
         for arm, cell in pair.arms
-        if len(times := list(cell.plt_by_seed.values()) if cell else []) > 1
+        if len(times := list(cell.by_seed.values()) if cell else []) > 1
     ]
     tables = {"rows": rows, **({"arms": pd.DataFrame(arms)} if arms else {})}
     both = rows.dropna(subset=["improvement_pct"]) if published else rows
@@ -81,7 +81,9 @@ def _row(
     """Return ours beside the published row, in s and percent; NaN where not measured."""
     page, gain = str(pair.axes["page"]), pair.improvement_pct
     low, high = ends_of(pair.shift.percent if pair.shift else None)
-    off, on = (arm.median / 1000 if arm else float("nan") for arm in (pair.plt_off, pair.plt_on))
+    off, on = (
+        arm.median / 1000 if arm else float("nan") for arm in (pair.spread_off, pair.spread_on)
+    )
     improvement = gain.median if gain else float("nan")
     return {
         "name": name_row(pair.axes, ["page", "rtt_ms", *others]),

@@ -55,7 +55,7 @@ class Cell:
         return tuple(r for r in self.records if judge(r)[0] == "ok")
 
     @cached_property
-    def plt_by_seed(self) -> dict[tuple[int, int], float]:
+    def by_seed(self) -> dict[tuple[int, int], float]:
         """The metric of each proven trial that has it, by (seed, repetition)."""
         return {
             (r.trial.seed, r.trial.repetition): value
@@ -64,16 +64,16 @@ class Cell:
         }
 
     @cached_property
-    def plt_ms(self) -> Spread | None:
+    def spread(self) -> Spread | None:
         """Spread of the metric over the proven trials; ``None`` when none has it."""
-        return spread_of(self.plt_by_seed.values())
+        return spread_of(self.by_seed.values())
 
     @cached_property
     def varies(self) -> bool | None:
         """Whether the metric differs between seeds; ``None`` with fewer than two values."""
-        if self.plt_ms is None or self.plt_ms.n < 2:
+        if self.spread is None or self.spread.n < 2:
             return None
-        return self.plt_ms.high - self.plt_ms.low > self.metric.grain
+        return self.spread.high - self.spread.low > self.metric.grain
 
     @cached_property
     def copied(self) -> bool:
@@ -83,7 +83,7 @@ class Cell:
     @cached_property
     def sample(self) -> SampleStatistics | None:
         """Statistics of the metric over the proven trials."""
-        return self.describe(self.plt_by_seed.values())
+        return self.describe(self.by_seed.values())
 
     def describe(self, values: Iterable[float]) -> SampleStatistics | None:
         """Return statistics of some of its values; no intervals if nothing varies."""
@@ -238,7 +238,7 @@ def describe_absence(cells: Iterable[Cell]) -> list[str]:
         if cell.proven:
             metric = cell.metric
             found = counts.setdefault(str(cell.axes.get("client")), [0, 0])
-            found[0] += len(cell.plt_by_seed)
+            found[0] += len(cell.by_seed)
             found[1] += len(cell.proven)
     return [
         f"Client {clean(client)} gives no {metric.label} ({metric.name})."

@@ -151,7 +151,7 @@ def _cell_columns(table: ResultTable) -> list[Column]:
             [number(m.value if m else None, metric.places) for m in medians],
         ),
         *([_interval_column(medians, metric.places, 2)] if table.repeated else []),
-        Column("n", [f"{len(c.plt_by_seed)}/{c.planned}" for c in cells], 1),
+        Column("n", [f"{len(c.by_seed)}/{c.planned}" for c in cells], 1),
     ]
 
 

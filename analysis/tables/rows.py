@@ -124,14 +124,14 @@ def _pair_row(pair: Pair, axes: Sequence[str]) -> dict[str, Any]:
     gain, paper = pair.improvement_pct, pair.paper
     return {
         **{name: pair.axes.get(name) for name in axes},
-        "plt_off_ms": pair.plt_off.median if pair.plt_off else None,
-        "plt_on_ms": pair.plt_on.median if pair.plt_on else None,
+        "plt_off_ms": pair.spread_off.median if pair.spread_off else None,
+        "plt_on_ms": pair.spread_on.median if pair.spread_on else None,
         "improvement_pct": gain.median if gain else None,
         "paper_plt_off_s": paper.plt_off_s if paper else None,
         "paper_plt_on_s": paper.plt_on_s if paper else None,
         "paper_improvement_pct": paper.improvement_pct if paper else None,
-        **_spread_columns("plt_off", "ms", pair.plt_off),
-        **_spread_columns("plt_on", "ms", pair.plt_on),
+        **_spread_columns("plt_off", "ms", pair.spread_off),
+        **_spread_columns("plt_on", "ms", pair.spread_on),
         **_spread_columns("improvement", "pct", gain),
         **{
             name: value
@@ -153,7 +153,7 @@ def _pair_row(pair: Pair, axes: Sequence[str]) -> dict[str, Any]:
 
 
 def _cell_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
-    plt = cell.plt_ms
+    plt = cell.spread
     return {
         **{name: cell.axes.get(name) for name in axes},
         "plt_ms": plt.median if plt else None,
@@ -172,13 +172,15 @@ def _pair_milestones(pair: Pair, seen: Sequence[Metric]) -> dict[str, float | No
     found: dict[str, float | None] = {}
     for metric in seen:
         one = pair.by(metric)
-        medians = (_median(spread) for spread in (one.plt_off, one.plt_on, one.improvement_pct))
+        medians = (
+            _median(spread) for spread in (one.spread_off, one.spread_on, one.improvement_pct)
+        )
         found |= zip(_paired(metric), medians, strict=False)  # not every metric has a gain
     return found
 
 
 def _cell_milestones(cell: Cell, seen: Sequence[Metric]) -> dict[str, float | None]:
-    return {metric.name: _median(cell.by(metric).plt_ms) for metric in seen}
+    return {metric.name: _median(cell.by(metric).spread) for metric in seen}
 
 
 def _median(spread: Spread | None) -> float | None:

@@ -190,12 +190,12 @@ def _cell(cell: Cell) -> CellSummary:
         "status": cell.status,
         "planned": cell.planned,
         "outcomes": cell.outcomes,
-        "plt_ms": asdict(cell.plt_ms) if cell.plt_ms else None,
+        "plt_ms": asdict(cell.spread) if cell.spread else None,
         "sample_ms": asdict(cell.sample) if cell.sample else None,
         "coverage": asdict(cell.coverage),
         "trials": [_trial(record) for record in cell.records],
     }
-    spreads = {metric.name: cell.by(metric).plt_ms for metric in milestones_in([cell])}
+    spreads = {metric.name: cell.by(metric).spread for metric in milestones_in([cell])}
     if spreads:
         summary["milestones"] = {name: asdict(one) for name, one in spreads.items() if one}
     return summary

@@ -48,19 +48,19 @@ class Pair:
 
     @cached_property
     def seeds(self) -> frozenset[tuple[int, int]]:
-        """The (seed, repetition) that are proven in both arms: only these are compared."""
-        off = self.off.plt_by_seed if self.off else {}
-        on = self.on.plt_by_seed if self.on else {}
+        """The (seed, repetition) that have a number in both arms: only these are compared."""
+        off = self.off.by_seed if self.off else {}
+        on = self.on.by_seed if self.on else {}
         return frozenset(off.keys() & on.keys())
 
     @cached_property
-    def plt_off(self) -> Spread | None:
-        """Load times in ms without Fast Open, over the common seeds if there are any."""
+    def spread_off(self) -> Spread | None:
+        """Spread of the metric without Fast Open, over the common seeds if there are any."""
         return self._arm(self.off)
 
     @cached_property
-    def plt_on(self) -> Spread | None:
-        """Load times in ms with Fast Open, over the common seeds if there are any."""
+    def spread_on(self) -> Spread | None:
+        """Spread of the metric with Fast Open, over the common seeds if there are any."""
         return self._arm(self.on)
 
     @cached_property
@@ -73,7 +73,7 @@ class Pair:
         """Improvement in percent of the time without Fast Open, by (seed, repetition)."""
         if self.off is None or self.on is None:
             return {}
-        off, on = self.off.plt_by_seed, self.on.plt_by_seed
+        off, on = self.off.by_seed, self.on.by_seed
         return {
             seed: (off[seed] - on[seed]) / off[seed] * 100.0
             for seed in sorted(self.seeds)
@@ -82,10 +82,10 @@ class Pair:
 
     @cached_property
     def shift(self) -> Shift | None:
-        """How much sooner the page loads with Fast Open, over the common seeds."""
+        """How much sooner the metric comes with Fast Open, over the common seeds."""
         if self.off is None or self.on is None:
             return None
-        found = shift_between(self.off.plt_by_seed, self.on.plt_by_seed)
+        found = shift_between(self.off.by_seed, self.on.by_seed)
         return found if found is None or self.varies else without_interval(found)
 
     @property
@@ -95,7 +95,7 @@ class Pair:
 
     @cached_property
     def samples(self) -> tuple[SampleStatistics | None, SampleStatistics | None]:
-        """Statistics of the load times without and with Fast Open, over the common seeds."""
+        """Statistics of the metric without and with Fast Open, over the common seeds."""
         return self._sample(self.off), self._sample(self.on)
 
     def by(self, metric: Metric) -> Pair:
@@ -125,13 +125,13 @@ class Pair:
     def _sample(self, cell: Cell | None) -> SampleStatistics | None:
         if cell is None or not self.seeds:
             return cell.sample if cell else None
-        times = cell.plt_by_seed
+        times = cell.by_seed
         return cell.describe(times[seed] for seed in self.seeds)
 
     def _arm(self, cell: Cell | None) -> Spread | None:
         if cell is None or not self.seeds:
-            return cell.plt_ms if cell else None
-        times = cell.plt_by_seed
+            return cell.spread if cell else None
+        times = cell.by_seed
         return spread_of(times[seed] for seed in self.seeds)
 
 

@@ -136,7 +136,7 @@ def _timing(cell: Cell) -> Timing:
         for name in ("worst_lateness_ms", "mean_lateness_ms")
     )
     return Timing(
-        plt_ms=describe_sample(cell.by(PLT).plt_by_seed.values()),
+        plt_ms=describe_sample(cell.by(PLT).by_seed.values()),
         main_ms=_median(records, lambda r: _browser_ms(r, "task_s")),
         all_ms=_median(records, lambda r: _browser_ms(r, "load_cpu_s")),
         unwaited_ms=_median(records, unwaited_ms),

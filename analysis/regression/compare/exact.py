@@ -36,7 +36,7 @@ def judge_exactly(match: Match, equal: bool, min_effect_pct: float) -> CellFindi
     if isinstance(both, CellFinding):
         return both
     ours, theirs = (_by_block(cell) for cell in both.cells)
-    before, after = (cell.plt_by_seed for cell in both.cells)
+    before, after = (cell.by_seed for cell in both.cells)
     metric = both.cells[0].metric
     proven = list(before)
     pairs = tuple(

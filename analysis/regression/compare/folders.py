@@ -109,7 +109,7 @@ def _refuse_without_numbers(base: Sequence[Cell], new: Sequence[Cell]) -> None:
     problems = [
         f"{side}: {sentence}"
         for side, cells in (("BASE", base), ("NEW", new))
-        if any(cell.proven for cell in cells) and not any(cell.plt_by_seed for cell in cells)
+        if any(cell.proven for cell in cells) and not any(cell.by_seed for cell in cells)
         for sentence in describe_absence(cells)
     ]
     if problems:

@@ -99,7 +99,7 @@ def change_of(
     ``records`` and ``captures`` are those of one trial, and ``difference`` the first packet in
     which they differ.
     """
-    ours, theirs = (cell.plt_by_seed for cell in cells)
+    ours, theirs = (cell.by_seed for cell in cells)
     blocks = [block for block in ours.keys() & theirs.keys() if ours[block] > 0]
     if not blocks:
         return None

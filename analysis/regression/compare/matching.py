@@ -71,7 +71,7 @@ def side_of(cell: Cell | None) -> Side | None:
     """Return the trials of ``cell`` by outcome, and its numbers that count, by seed."""
     if cell is None:
         return None
-    values = tuple(cell.plt_by_seed.values())
+    values = tuple(cell.by_seed.values())
     return Side(cell.outcomes, values, statistics.median(values) if values else None)
 
 

@@ -222,7 +222,7 @@ def _run_row(results: Results) -> dict[str, Any]:
 
 
 def _cell_row(run: int, place: int, cell: Cell, found: CellVerdict | None) -> dict[str, Any]:
-    plt = cell.plt_ms
+    plt = cell.spread
     return {
         "run": run,
         "name": name_of(cell.axes),
@@ -240,7 +240,7 @@ def _cell_row(run: int, place: int, cell: Cell, found: CellVerdict | None) -> di
 
 def _milestone_rows(run: int, cell: Cell) -> Iterator[dict[str, Any]]:
     for metric in milestones_in([cell]):
-        spread = cell.by(metric).plt_ms
+        spread = cell.by(metric).spread
         if spread is not None:
             named = {"run": run, "name": name_of(cell.axes), "metric": metric.name}
             yield named | asdict(spread)

@@ -153,7 +153,7 @@ def _beside(labels: Sequence[str]) -> int:
 
 def _result(row: SweepRow) -> Spread | None:
     """Return the row's improvement in percent if it is a pair, else its load time in ms."""
-    return row.pair.improvement_pct if row.pair else row.cells[0].plt_ms
+    return row.pair.improvement_pct if row.pair else row.cells[0].spread
 
 
 def _widest(row: SweepRow) -> Interval | None:
@@ -192,7 +192,7 @@ def _latencies_ms(cell: Cell) -> list[float]:
 
 
 def _load_times_ms(cell: Cell) -> list[float]:
-    return list(cell.plt_by_seed.values())
+    return list(cell.by_seed.values())
 
 
 def _bars_title(rows: Sequence[SweepRow]) -> str:

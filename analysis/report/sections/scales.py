@@ -150,13 +150,13 @@ def _draw_lines(
 def _times_ms(row: SweepRow) -> Iterator[tuple[bool | None, float]]:
     """Yield each proven load time in ms."""
     for cell in row.cells:
-        for plt_ms in cell.plt_by_seed.values():
+        for plt_ms in cell.by_seed.values():
             yield (bool(cell.axes[PAIR_AXIS]) if row.pair else None), plt_ms
 
 
 def _median_s(row: SweepRow) -> Iterator[tuple[None, float]]:
     """Yield the median of the load times in s; of a pair, of those without Fast Open."""
-    plt = row.pair.plt_off if row.pair else row.cells[0].plt_ms
+    plt = row.pair.spread_off if row.pair else row.cells[0].spread
     if plt:
         yield None, plt.median / 1000.0
 

@@ -31,20 +31,20 @@ def painted(seed: int, fcp_ms: float | None, plt_ms: float = 1000.0) -> Record:
 def test_numbers_are_load_times_unless_another_metric_is_named() -> None:
     loads = painted(0, 300.0), painted(1, 400.0, 1100.0)
     (cell,) = cells(*loads)
-    assert list(cell.plt_by_seed.values()) == [1000.0, 1100.0]
+    assert list(cell.by_seed.values()) == [1000.0, 1100.0]
     (cell,) = cells(*loads, metric=FCP)
-    assert list(cell.plt_by_seed.values()) == [300.0, 400.0]
-    assert cell.plt_ms is not None and cell.plt_ms.median == 350.0
+    assert list(cell.by_seed.values()) == [300.0, 400.0]
+    assert cell.spread is not None and cell.spread.median == 350.0
     assert cell.sample is not None and cell.sample.median.value == 350.0
     assert cell.by(PLT) == cells(*loads)[0]
 
 
 def test_a_load_without_the_metric_counts_and_has_no_number() -> None:
     (cell,) = cells(painted(0, 300.0), painted(1, None), metric=FCP)
-    assert cell.plt_by_seed == {(0, 0): 300.0}
+    assert cell.by_seed == {(0, 0): 300.0}
     assert len(cell.proven) == 2
     (cell,) = cells(record(OFF), metric=FCP)
-    assert (cell.plt_by_seed, cell.plt_ms, cell.sample) == ({}, None, None)
+    assert (cell.by_seed, cell.spread, cell.sample) == ({}, None, None)
     assert cell.status == "proven"
 
 

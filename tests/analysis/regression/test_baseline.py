@@ -38,7 +38,7 @@ def test_a_baseline_is_read_as_the_results_that_it_was(tmp_path: Path) -> None:
     one, other = read_results(results), read_results(kept)
     assert one.identity == other.identity
     assert [r.trial for r in one.records] == [r.trial for r in other.records]
-    assert [c.plt_by_seed for c in cells_of(one)] == [c.plt_by_seed for c in cells_of(other)]
+    assert [c.by_seed for c in cells_of(one)] == [c.by_seed for c in cells_of(other)]
     assert all(cell.status == "proven" for cell in cells_of(other))
 
 

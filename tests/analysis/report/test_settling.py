@@ -122,7 +122,7 @@ def test_warm_ups_are_in_no_number_and_are_counted(tmp_path: Path) -> None:
     records = [*cold, *loads(OFF, times(1, 8)), *loads(ON, times(2, 8))]
     table = table_of(tmp_path, records, (OFF, ON))
     assert [cell.planned for cell in table.cells] == [8, 8]
-    assert all(cell.plt_ms is not None and cell.plt_ms.high < 9000.0 for cell in table.cells)
+    assert all(cell.spread is not None and cell.spread.high < 9000.0 for cell in table.cells)
     write_reports(tmp_path)
     assert json.loads((tmp_path / "summary.json").read_text())["warm_ups"] == 2
     assert "2 loads only warmed the machine up" in (tmp_path / "report.html").read_text()

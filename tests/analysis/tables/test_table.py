@@ -59,8 +59,8 @@ def test_median_and_spread_over_seeds(tmp_path: Path) -> None:
 def test_even_number_of_seeds(tmp_path: Path) -> None:
     records = [record(OFF, s, plt) for s, plt in enumerate((1000.0, 1001.0))]
     (pair,) = table_of(tmp_path, records, (OFF, ON), 2).pairs
-    assert pair.plt_off is not None
-    assert pair.plt_off.median == 1000.5
+    assert pair.spread_off is not None
+    assert pair.spread_off.median == 1000.5
 
 
 @pytest.mark.parametrize("outcome", ["unproven", "timeout", "lab_mismatch"])
