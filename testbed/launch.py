@@ -11,6 +11,7 @@ from pathlib import Path
 
 from testbed.base import log
 from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.heartbeat import repeating
 from testbed.base.units import format_count
 from testbed.experiment.lanes import read_lanes, write_lanes
 from testbed.experiment.plan import plan_trials
@@ -18,7 +19,7 @@ from testbed.experiment.stopping import Unsettled
 from testbed.model import Experiment, Record
 from testbed.results.environment import Environment, differences
 from testbed.results.manifest import Manifest, load_manifest, make_manifest, write_manifest
-from testbed.results.progress import open_display, repeating
+from testbed.results.progress import open_display
 from testbed.results.store import new_results
 from testbed.results.tally import Tally
 from testbed.run import RunSetup, run_experiment

@@ -18,13 +18,13 @@ from pathlib import Path
 
 from testbed.base.checksums import file_sha256
 from testbed.base.errors import EXIT_INTERRUPTED, TestbedError
+from testbed.base.heartbeat import repeating
 from testbed.base.interrupt import raising
 from testbed.base.places import cache
 from testbed.kernel.compiler import RECIPE, check_machine, compile_kernel, read_compiler
 from testbed.kernel.pin import DEFAULT_VERSION, Pin, read_pin, upstream
 from testbed.kernel.source import Progress, fetch_source
 from testbed.model import digest
-from testbed.results.progress import repeating
 
 
 @dataclass(frozen=True, slots=True)

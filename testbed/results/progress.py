@@ -7,18 +7,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Event, Thread
 from typing import Protocol
 
+from testbed.base.heartbeat import WRITE_EVERY_S, Write
 from testbed.base.units import format_count, format_duration
 from testbed.experiment.label import label, varying
 from testbed.model import Record, Trial
 
-WRITE_EVERY_S = 15.0
-"""The longest time without a line."""
 _MOST_CELLS = 4
 Clock = Callable[[], float]
-Write = Callable[[str], None]
 Draw = Callable[[Sequence[Record]], str]
 """From the records so far to the lines of their table."""
 
@@ -235,38 +232,6 @@ class ProgressBar:
 
     def _print(self, line: str) -> None:
         self._live.console.print(line, markup=False, highlight=False)
-
-
-@contextmanager
-def repeating(write: Write, every_s: float = WRITE_EVERY_S) -> Iterator[Write]:
-    """Yield ``write`` for what takes long: it repeats the last message, with the time since then.
-
-    Whenever nothing was said for ``every_s`` seconds, until the block ends.
-    """
-    over, said = Event(), [("", time.monotonic())]
-
-    def first(message: str) -> None:
-        said[:] = [(message, time.monotonic())]
-        write(message)
-
-    def again() -> None:
-        before, repeats = said[0], 0
-        while not over.wait(max(0.0, before[1] + (repeats + 1) * every_s - time.monotonic())):
-            if said[0] != before:
-                before, repeats = said[0], 0
-                continue
-            repeats += 1
-            message, since = before
-            if message:
-                write(f"{format_duration(time.monotonic() - since)} so far: {message}")
-
-    thread = Thread(target=again, daemon=True)
-    thread.start()
-    try:
-        yield first
-    finally:
-        over.set()
-        thread.join()
 
 
 def open_display(draw: Draw) -> Display:

@@ -4,13 +4,12 @@ import io
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from threading import Event
 
 import pytest
 
 from testbed.base import log
 from testbed.model import Cost, Record, Trial
-from testbed.results.progress import Display, ProgressBar, ProgressLines, open_display, repeating
+from testbed.results.progress import Display, ProgressBar, ProgressLines, open_display
 
 
 def record(trial: Trial, reason: str | None = None) -> Record:
@@ -67,24 +66,6 @@ def test_what_runs_is_said_at_first_and_when_nothing_else_is(trials: tuple[Trial
         f"[1/{total}] running    {second}  35.0 s so far  ETA 4 min 05 s",
     ]
     assert f"; and {total - 5} more  50.0 s so far" in lines[-1]
-
-
-def test_what_takes_long_is_said_again_until_it_ends() -> None:
-    lines: list[str] = []
-    heard = Event()
-
-    def tell(line: str) -> None:
-        lines.append(line)
-        if len(lines) == 4:
-            heard.set()
-
-    with repeating(tell, 0.001) as reported:
-        reported("compiling")
-        assert heard.wait(60)
-    count = len(lines)
-    assert lines[0] == "compiling"
-    assert all(line.endswith(" s so far: compiling") for line in lines[1:])
-    assert len(lines) == count  # nobody speaks after the end
 
 
 def test_a_terminal_shows_the_time_and_what_runs(
