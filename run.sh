@@ -8,4 +8,4 @@ answer "$@"
 bootstrap "${level:?}"
 # -P: modules come from this tree and the locked environment, never from the working directory.
 # A signal waits until the program can tell it (testbed/base/interrupt.py), which is a moment.
-PYTHONPATH=$root exec env --block-signal=INT,TERM,HUP "$python" -P -m firstflight "$@"
+PYTHONPATH=$root exec env --block-signal=INT,TERM,HUP "${venv:?}/bin/python" -P -m firstflight "$@"

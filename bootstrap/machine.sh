@@ -31,7 +31,7 @@ check_machine() {
   if [[ ${FIRSTFLIGHT_UNTRIED:-} != 1 ]]; then
     refuse "${name}: tried on Debian 12 only. Run in a Debian 12 machine or container," \
       "or set FIRSTFLIGHT_UNTRIED=1 and install by hand what" \
-      "bootstrap/packages-debian-12.txt names."
+      "bootstrap/packages-debian-12.txt and packages-debian-12-build.txt name."
   fi
   untried=1
 }

@@ -1,8 +1,9 @@
 # shellcheck shell=bash
-# The order of bootstrap: machine, packages, cache, Python, browser driver, C programs, kernel.
+# The order of bootstrap: machine, packages, cache, Python, browser driver, C programs; and beside them,
+# as soon as there is a compiler, the kernel.
 # Sourced under `set -euo pipefail`. `bootstrap LEVEL [LOCK]` sets up what LEVEL names: `python` (the
 # Python environment alone, and no package), `programs` (all but a kernel) or `kernel`; LOCK is the
-# Python environment's, and a run's own by default. It leaves `python` and the FIRSTFLIGHT_* variables
+# Python environment's, and a run's own by default. It leaves `venv` and the FIRSTFLIGHT_* variables
 # behind, and takes a fraction of a second when all parts are there.
 
 shopt -s inherit_errexit
@@ -27,6 +28,11 @@ source "$bootstrap/parts.sh"
 
 # About how many seconds each part takes to build; the kernel's build tells its own.
 readonly VENV_S=60 JS_S=20 NATIVE_S=2
+# How a folder of what `./run.sh kernel import` took from a pack ends (testbed/kernel/build.py).
+readonly IMPORTED=imported
+readonly BUILD_PACKAGES=$bootstrap/packages-debian-12-build.txt
+# Debian's Python and its standard library: a kernel does not wait for the Python environment.
+readonly KERNEL_BUILD=(env PYTHONPATH="$root" /usr/bin/python3 -P -S -m testbed.kernel.build)
 
 # answer ARG...: answers help, version and wrong words before anything is set up, and ends; else it
 # sets `level` to what the command needs. Debian's Python is all that it takes.
@@ -55,9 +61,8 @@ ensure_venv() {
   key=$(hash_text "$interpreter" "$(<"$locked")" "$(<"$bootstrap/build-venv.sh")")
   find_part venv "$key"
   [[ -d $part || $level != python ]] || require_packages ca-certificates python3-venv
-  ensure_part venv "$key" "Python environment" "$VENV_S" "$bootstrap/build-venv.sh" "$locked"
+  ensure_part "Python environment" "$VENV_S" "$bootstrap/build-venv.sh" "$locked"
   venv=$part
-  python=$venv/bin/python
 }
 
 ensure_js() {
@@ -66,37 +71,50 @@ ensure_js() {
   mapfile -d '' files < <(find . \( -name node_modules -o -name dist -o -name __pycache__ \) -prune \
     -o -type f -not -name '*.py' -print0)
   key=$(hash_text "$(hash_files "${files[@]}")" "$(<"$bootstrap/build-js.sh")")
-  ensure_part js "$key" "browser driver" "$JS_S" "$bootstrap/build-js.sh" "${files[@]}" --
+  find_part js "$key"
+  ensure_part "browser driver" "$JS_S" "$bootstrap/build-js.sh" "${files[@]}" --
   export FIRSTFLIGHT_JS=$part
 }
 
-ensure_native() {
-  local key
+# find_native: sets `part` to the folder of the C programs, and fails unless it is whole. Those of this
+# machine's compiler come first, then imported ones; where there is no compiler, anyone's will do.
+find_native() {
+  local sources compiler folders
   cd -- "$root/testbed/native"
-  key=$(hash_text "$(cc --version)" "$(hash_files ./*.[ch])" "$(<"$bootstrap/build-native.sh")")
-  ensure_part native "$key" "C programs" "$NATIVE_S" "$bootstrap/build-native.sh" "$PWD"
+  find_part native "$(hash_text "$(hash_files ./*.[ch])" "$(<"$bootstrap/build-native.sh")")"
+  sources=$part
+  if compiler=$(cc --version 2>/dev/null); then
+    folders=("$sources-$(hash_text "$compiler")" "$sources-$IMPORTED")
+  else
+    folders=("$sources-$IMPORTED" "$sources"-*)
+  fi
+  for part in "${folders[@]}"; do
+    ! { [[ -d $part ]] && is_whole "$part"; } || return 0
+  done
+  part=${folders[0]}
+  return 1
+}
+
+ensure_native() {
+  find_native ||
+    ensure_part "C programs" "$NATIVE_S" "$bootstrap/build-native.sh" "$root/testbed/native"
   export FIRSTFLIGHT_NATIVE=$part
 }
 
-# The kernel has a key and a lock of its own (testbed/kernel/build.py), which also holds its hash
-# against the file. What is kept here is only where it was found and how it looked then, named by
-# all that it is made from, which spares a start of Python.
-ensure_kernel() {
-  local files note kernel='' start=$SECONDS
+# find_kernel: fails unless the cache has the kernel. A kernel has a key and a lock of its own
+# (testbed/kernel/build.py), which also holds its hash against the file. What is kept here is only where
+# it was found and how it looked then, named by all that it is made from, which spares a start of Python.
+find_kernel() {
+  local files note kernel=''
   cd -- "$root"
   mapfile -d '' files < <(find testbed/kernel -type f -not -name '*.pyc' -print0)
-  note=$cache/kernels/found-$(hash_text "$(gcc --version)" "$(hash_files "${files[@]}")")
+  note=$cache/kernels/found-$(hash_text "$(gcc --version 2>/dev/null)" "$(hash_files "${files[@]}")")
   [[ ! -r $note ]] || read -r kernel <"$note" || true
   [[ ! -x $kernel || $(kernel_note "$kernel") != "$(<"$note")" ]] || return 0
+  kernel=$("${KERNEL_BUILD[@]}" --find 2>/dev/null) || return 1
   mkdir -p -- "$cache/kernels"
-  unfinished=$note.$$
-  attended '' 0 "$unfinished" \
-    env PYTHONPATH="$root" "$python" -P -m testbed.kernel.build || exit "$?"
-  kernel_note "$(<"$unfinished")" >"$unfinished.whole"
-  mv -- "$unfinished.whole" "$note"
-  rm -f -- "$unfinished"
-  unfinished=
-  say "virtual kernel: ready in $((SECONDS - start)) s"
+  kernel_note "$kernel" >"$note.$$"
+  mv -- "$note.$$" "$note"
 }
 
 # kernel_note PATH: where a kernel is, and how all files beside it look.
@@ -105,19 +123,57 @@ kernel_note() {
   list_files "${1%/*}"
 }
 
+begin_kernel() {
+  began=$SECONDS
+  begin_beside "${KERNEL_BUILD[@]}" >/dev/null
+}
+
+await_kernel() {
+  local status=0
+  await_beside || status=$?
+  if ((status)); then
+    say "virtual kernel: not built; what it lacked is said above"
+    exit "$status"
+  fi
+  find_kernel || true # to note where it is
+  say "virtual kernel: ready in $((SECONDS - began)) s"
+}
+
+# find_packages: sets `missing`. What builds a kernel or C programs is missing only where one is to be
+# built, and for development.
+find_packages() {
+  local list=$bootstrap/packages-debian-12 lists
+  lists=("$list.txt")
+  if [[ $locked == requirements-dev ]]; then
+    lists+=("$list-dev.txt" "$BUILD_PACKAGES")
+  elif [[ -n $building ]] || ! find_native; then
+    lists+=("$BUILD_PACKAGES")
+  fi
+  read_packages "${lists[@]}"
+  find_missing
+}
+
 bootstrap() {
-  local level=$1 locked=${2:-requirements} here=$PWD lists=("$bootstrap/packages-debian-12.txt")
+  local level=$1 locked=${2:-requirements} here=$PWD building='' began missing=()
   check_machine /etc/os-release "$(uname -m)"
-  [[ $locked != requirements-dev ]] || lists+=("$bootstrap/packages-debian-12-dev.txt")
-  [[ -n $untried || $level == python ]] || ensure_packages "${lists[@]}"
+  find_cache
+  [[ ! -e $cache ]] || open_cache
+  [[ $level != kernel ]] || find_kernel || building=kernel
+  [[ -n $untried || $level == python ]] || find_packages
+  ((${#missing[@]} == 0)) || become_root
   open_cache
   export FIRSTFLIGHT_CACHE=$cache
+  if [[ -n $building ]]; then
+    install_missing "$BUILD_PACKAGES_S" "$BUILD_PACKAGES"
+    begin_kernel
+  fi
+  install_missing "$PACKAGES_S"
   ensure_venv "$locked"
   if [[ $level != python ]]; then
     ensure_js
     ensure_native
   fi
   release_lock
-  [[ $level != kernel ]] || ensure_kernel
+  [[ -z $building ]] || await_kernel
   cd -- "$here"
 }

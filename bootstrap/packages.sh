@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # Debian packages: what is missing, and its installation as root or through sudo.
 
-# About how long their installation takes, with what has to be downloaded.
-readonly PACKAGES_S=120
+# About how long their installation takes, with what has to be downloaded: of all, and of those that
+# build a kernel.
+readonly PACKAGES_S=120 BUILD_PACKAGES_S=40
 
 # list_declared: the packages of the programs that trials run, one a line, as clients and
 # testbed/setup/programs.py declare them: packages="nodejs >= 18, npm".
@@ -11,15 +12,15 @@ list_declared() {
     "$root"/testbed/client/*.py "$root"/testbed/client/*/*.py | sed 's/, */\n/g' | sort -u
 }
 
-# read_packages FILE...: sets `packages` (names, the declared ones too) and `least` (name -> least
-# version).
+# read_packages FILE...: sets `packages` (names, each once, the declared ones too) and `least` (name
+# -> least version).
 read_packages() {
   local line name sign version
   packages=()
   declare -gA least=()
   while IFS= read -r line; do
     read -r name sign version <<<"${line%%#*}"
-    [[ -n $name ]] || continue
+    [[ -n $name && " ${packages[*]} " != *" $name "* ]] || continue
     packages+=("$name")
     [[ $sign != '>=' ]] || least[$name]=$version
   done < <(cat -- "$@" && list_declared)
@@ -49,10 +50,14 @@ find_missing() {
   done
 }
 
-# refuse_missing: names all of `missing` and how to install them.
+# refuse_missing: names all of `missing` and how to install them, or do without.
 refuse_missing() {
+  local chosen instead=
+  choose_missing "$BUILD_PACKAGES"
+  ((${#chosen[@]} == 0)) || instead=$'\n'"Or import what is built elsewhere, which takes none of \
+${chosen[*]}:"$'\n'"  ./run.sh kernel import FILE"
   refuse "missing Debian packages: ${missing[*]}"$'\n'"As root, run this once:"$'\n' \
-    "  apt-get update && apt-get install --no-install-recommends ${missing[*]}"
+    "  apt-get update && apt-get install --no-install-recommends ${missing[*]}$instead"
 }
 
 # require_packages PACKAGE...: refuses where one is missing, and installs nothing.
@@ -63,33 +68,44 @@ require_packages() {
   ((${#missing[@]} == 0)) || refuse_missing
 }
 
-# ensure_packages FILE...: everything the lists name is installed afterwards, or it refuses.
-ensure_packages() {
-  local start=$SECONDS as_root=() log spanned
-  read_packages "$@"
-  find_missing
-  ((${#missing[@]})) || return 0
-  if (($(id -u) != 0)); then
-    # A password is asked for here: what installs has no terminal.
-    if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || { [[ -t 0 && -t 2 ]] && sudo -v; }; }
-    then
-      as_root=(sudo -n)
-    else
-      refuse_missing
-    fi
+# become_root: sets `as_root` to what comes before a command of root's, or refuses for `missing`.
+become_root() {
+  as_root=()
+  (($(id -u) != 0)) || return 0
+  # A password is asked for here: what installs has no terminal.
+  if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || { [[ -t 0 && -t 2 ]] && sudo -v; }; }
+  then
+    as_root=(sudo -n)
+  else
+    refuse_missing
   fi
-  open_cache
+}
+
+# choose_missing [FILE]: sets `chosen` to those of `missing` that FILE names, or to all.
+choose_missing() {
+  chosen=("${missing[@]}")
+  [[ -z ${1:-} ]] || mapfile -t chosen < <(printf '%s\n' "${missing[@]}" |
+    grep -Fxf <(sed -nE 's/^([a-z0-9][^ ]*) .*$/\1/p' "$1"))
+}
+
+# install_missing SECONDS [FILE]: installs those of `missing` that FILE names, or all, or it refuses.
+# SECONDS is about how long that takes.
+install_missing() {
+  local about=$1 start=$SECONDS chosen log spanned
+  choose_missing "${@:2}"
+  ((${#chosen[@]})) || return 0
   log=$cache/logs/packages.log
-  span "$PACKAGES_S"
-  say "installing Debian packages, about $spanned: ${missing[*]}; log: $log"
+  span "$about"
+  say "installing Debian packages, about $spanned: ${chosen[*]}; log: $log"
   spared="waiting until the packages are installed: stopped halfway they would not work"
-  if ! attended "Debian packages" "$PACKAGES_S" "$log" \
-    "${as_root[@]}" "${bootstrap:?}/install-packages.sh" "${missing[@]}"; then
+  if ! attended "Debian packages" "$about" "$log" \
+    "${as_root[@]}" "${bootstrap:?}/install-packages.sh" "${chosen[@]}"; then
     tail -n 25 -- "$log" >&2
     refuse "the packages could not be installed; all that was said is in $log"
   fi
   spared=
   find_missing
-  ((${#missing[@]} == 0)) || refuse "still missing after the installation: ${missing[*]}"
+  choose_missing "${@:2}"
+  ((${#chosen[@]} == 0)) || refuse "still missing after the installation: ${chosen[*]}"
   say "packages installed in $((SECONDS - start)) s"
 }

@@ -23,10 +23,15 @@ hash_files() {
   hash_text "$sums"
 }
 
-# open_cache: sets `cache`, which exists and can be written afterwards.
-open_cache() {
+# find_cache: sets `cache`, whether it exists or not.
+find_cache() {
   cache=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/firstflight
   [[ $cache == /* ]] || refuse "XDG_CACHE_HOME is '$XDG_CACHE_HOME': it must be an absolute path."
+}
+
+# open_cache: sets `cache`, which exists and can be written afterwards.
+open_cache() {
+  find_cache
   if ! mkdir -p -- "$cache/logs" 2>/dev/null || [[ ! -w $cache || ! -w $cache/logs ]]; then
     refuse "cannot write to $cache: set XDG_CACHE_HOME to a folder that you may write to."
   fi
@@ -69,7 +74,8 @@ list_modes() {
 # write_contents FOLDER: writes down what is in it.
 write_contents() {
   mkdir -- "$1/$CONTENTS" &&
-    (cd -- "$1" && find . "${FILES[@]}" -type f -print0 | xargs -0 -r sha256sum --) \
+    (cd -- "$1" && find . "${FILES[@]}" -type f -print0 | LC_ALL=C sort -z |
+      xargs -0 -r sha256sum --) \
       >"$1/$CONTENTS/sha256" &&
     list_modes "$1" >"$1/$CONTENTS/modes" &&
     list_files "$1" >"$1/$CONTENTS/listing"
@@ -77,11 +83,11 @@ write_contents() {
 
 # is_whole FOLDER: whether each file is as it was written down; else `damaged` names one that is not.
 # A file that came in addition is none of the part's. Where only times differ, as in a copied or
-# restored cache, the contents are read once.
+# restored cache, or nobody has looked yet, as at imported programs, the contents are read once.
 is_whole() {
   local contents=$1/$CONTENTS
   damaged=$CONTENTS
-  [[ -s $contents/listing && -e $contents/sha256 && -e $contents/modes ]] || return 1
+  [[ -s $contents/sha256 && -s $contents/modes ]] || return 1
   ! list_files "$1" | cmp -s - "$contents/listing" || return 0
   damaged=$( (cd -- "$1" && sha256sum --check --quiet --strict "$CONTENTS/sha256") 2>/dev/null |
     sed -n '1s/: [^:]*$//p') || true
@@ -98,13 +104,12 @@ find_part() {
   part=$cache/$1/$(hash_text "$2" "$FORMAT")
 }
 
-# ensure_part NAME KEY TITLE SECONDS COMMAND...: sets `part`, and builds it if need be, with
-# `COMMAND... FOLDER FINAL`: FOLDER is to be filled, FINAL is its later name. SECONDS is about how
-# long that takes.
+# ensure_part TITLE SECONDS COMMAND...: builds `part` if need be, with `COMMAND... FOLDER FINAL`:
+# FOLDER is to be filled, FINAL is its later name. SECONDS is about how long that takes.
 ensure_part() {
-  local name=$1 title=$3 about=$4 start=$SECONDS log again='' spanned
-  find_part "$1" "$2"
-  shift 4
+  local title=$1 about=$2 start=$SECONDS name=${part%/*} log again='' spanned
+  name=${name##*/}
+  shift 2
   ! { [[ -d $part ]] && is_whole "$part"; } || return 0
   take_lock
   if [[ -d $part ]]; then

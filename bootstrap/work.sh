@@ -1,31 +1,51 @@
 # shellcheck shell=bash
-# Work that takes long: watched, told about, and ended with all its processes by a signal.
+# Work that takes long: watched, told about, and ended with all its processes by a signal. Beside the
+# work at hand there may be one more, which speaks for itself.
 
 readonly EXIT_INTERRUPTED=130
 
 working=    # the process group of the work at hand, if any
+beside=     # that of the work beside it, if any
 unfinished= # the folder that it fills, to be removed should it not come to its end
 spared=     # set while what is done must come to its end: dpkg must not be stopped halfway
 
+# begin COMMAND...: starts it in a process group of its own, named by `begun`.
+begin() {
+  set -m
+  setpriv --pdeathsig TERM -- "$@" </dev/null &
+  begun=$!
+  set +m
+}
+
+# begin_beside COMMAND...: starts it, to go on beside all that follows; ended when this shell exits.
+begin_beside() {
+  begin "$@"
+  beside=$begun
+  trap end_work EXIT
+}
+
+# await_beside: waits until it has ended, and returns its status.
+await_beside() {
+  local status=0
+  wait "$beside" || status=$?
+  beside=
+  trap - EXIT
+  return "$status"
+}
+
 # attended TITLE SECONDS LOG COMMAND...: runs it to its end, with its output in LOG, and says
-# meanwhile that it goes on. An empty TITLE: the command has standard error, and speaks for itself.
+# meanwhile that it goes on.
 attended() {
   local title=$1 about log=$3 start=$SECONDS told=$SECONDS status=0 never spanned
   span "$2"
   about="usually $spanned in all"
   shift 3
   exec {never}<> <(:) # nothing ever comes: reading it is a sleep that needs no process
-  set -m              # a process group of its own
-  if [[ -n $title ]]; then
-    setpriv --pdeathsig TERM -- "$@" >"$log" 2>&1 </dev/null &
-  else
-    setpriv --pdeathsig TERM -- "$@" >"$log" </dev/null &
-  fi
-  working=$!
-  set +m
+  begin "$@" >"$log" 2>&1
+  working=$begun
   while kill -0 "$working" 2>/dev/null; do
     read -r -t 0.1 -u "$never" || true
-    if [[ -n $title ]] && ((SECONDS - told >= TELL_EVERY_S)); then
+    if ((SECONDS - told >= TELL_EVERY_S)); then
       told=$SECONDS
       span "$((SECONDS - start))"
       say "$title: $spanned so far, $about; log: $log"
@@ -42,24 +62,31 @@ end_interrupted() {
   trap '' INT TERM HUP
   say "interrupted"
   [[ -z $spared ]] || say "$spared"
-  [[ -z $working ]] || end_work
+  end_work
   [[ -z $unfinished ]] || rm -rf -- "$unfinished"
   exit "$EXIT_INTERRUPTED"
 }
 
-# end_work: terminate, then kill what does not end within a minute (to remove a kernel's source
-# takes a while), then wait; of what is spared it only waits for the end.
+# end_work: terminates all work, kills what does not end within a minute (to remove a kernel's source
+# takes a while), and waits; for the end of what is spared it only waits.
 end_work() {
-  local _
-  kill -TERM -- "-$working" 2>/dev/null || true
-  if [[ -z $spared ]]; then
-    for _ in {1..600}; do
-      kill -0 -- "-$working" 2>/dev/null || break
-      sleep 0.1
-    done
-    kill -KILL -- "-$working" 2>/dev/null || true
-  fi
-  wait "$working" 2>/dev/null || true
+  local group groups=() _
+  [[ -z $beside ]] || groups+=("$beside")
+  [[ -z $working ]] || groups+=("$working")
+  for group in "${groups[@]}"; do
+    kill -TERM -- "-$group" 2>/dev/null || true
+  done
+  for group in "${groups[@]}"; do
+    if [[ $group != "$working" || -z $spared ]]; then
+      for _ in {1..600}; do
+        kill -0 -- "-$group" 2>/dev/null || break
+        sleep 0.1
+      done
+      kill -KILL -- "-$group" 2>/dev/null || true
+    fi
+    wait "$group" 2>/dev/null || true
+  done
+  working='' beside=''
 }
 
 trap end_interrupted INT TERM HUP

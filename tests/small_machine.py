@@ -2,7 +2,8 @@
 
 The copy has the real scripts but one: making a Python environment is replaced by a link to the
 system's Python; and fake programs come even before the system's.  Empty lock files, a driver
-without packages, two C files and a program that prints what it was given stand for what is slow.
+without packages, two C files, a copied program for a kernel and a program that prints what it was
+given stand for what is slow.
 """
 
 from __future__ import annotations
@@ -38,8 +39,29 @@ DECLARING = (
 """Where the programs of trials are declared."""
 VENV = """\
 #!/bin/sh
-mkdir "$2/bin" && ln -s /usr/bin/python3 "$2/bin/python"
+mkdir "$2/bin" && ln -s /usr/bin/python3 "$2/bin/python" && echo made >"$2/pyvenv.cfg"
 """
+KERNEL = """\
+import os, shutil, signal, sys, time
+from pathlib import Path
+
+home = Path(__file__).resolve().parents[3]
+kernel, source = home / "built" / "linux", Path("/usr/bin/true")
+whole = kernel.is_file() and kernel.read_bytes() == source.read_bytes()
+if "--find" in sys.argv:
+    if not whole:
+        sys.exit(3)
+elif not whole:
+    (home / "kernel.pid").write_text(str(os.getpid()))
+    while (home / "slow").exists():
+        time.sleep(0.01)
+    if (home / "wrong").exists():
+        sys.exit("kernel 7.3: no source")
+    kernel.parent.mkdir(exist_ok=True)
+    shutil.copy(source, kernel)
+print(kernel)
+"""
+"""As ``testbed.kernel.build``: waits while there is a ``slow``, fails if there is a ``wrong``."""
 PROGRAM_ITSELF = """\
 import os, sys
 print(os.getcwd(), *sys.argv[1:], sep="|")
@@ -125,9 +147,7 @@ def make_small_machine(home: Path) -> SmallMachine:
     (native / "tfo.c").write_text(LIBRARY)
     kernel = tree / "testbed" / "kernel"
     kernel.mkdir()
-    (kernel / "build.py").write_text(f"print('{home / 'built' / 'linux'}')\n")
-    (home / "built").mkdir()
-    shutil.copy("/usr/bin/true", home / "built" / "linux")
+    (kernel / "build.py").write_text(KERNEL)
     for name in ANSWERING + DECLARING:
         (tree / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tree / name)

@@ -1,6 +1,7 @@
 """Built kernels: one cache folder for each pin and compiler, built when it is not there.
 
-``python -m testbed.kernel.build 7.3 6.1`` builds (or finds) those versions.
+``python -m testbed.kernel.build 7.3 6.1`` builds (or finds) those versions.  Standard library only,
+and so is all that it imports: bootstrap builds a kernel while the Python environment is made.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from testbed.base.checksums import file_sha256
-from testbed.base.errors import EXIT_INTERRUPTED, TestbedError
+from testbed.base.errors import EXIT_INTERRUPTED, EXIT_MISSING, TestbedError
 from testbed.base.heartbeat import repeating
 from testbed.base.interrupt import raising
 from testbed.base.places import cache
@@ -25,6 +26,12 @@ from testbed.kernel.compiler import RECIPE, check_machine, compile_kernel, read_
 from testbed.kernel.pin import DEFAULT_VERSION, Pin, read_pin, upstream
 from testbed.kernel.source import Progress, fetch_source
 from testbed.model import digest
+
+IDENTITY_FILE = "build.json"
+BINARY_FILE = "linux"
+IMPORTED = "imported"
+"""How the folder of what came in a pack (``testbed.kernel.pack``) ends: put there on purpose, it is
+used whichever compiler this machine has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +80,49 @@ def find_kernel(pin: Pin, cache: Path, allow_revision: bool = False) -> KernelBu
     """Return the kernel of ``pin`` if it is in the cache, whole and built from the same inputs.
 
     With ``allow_revision`` also one from another Debian revision of the same upstream source.
-    Where there is no compiler to build another with, the one that built it does not matter.
+    The build of this machine's compiler comes first, then an imported one; then, where there is no
+    compiler to build another with, any.
     """
-    compiler = read_compiler() if shutil.which("gcc") else None
+    compiler = _own_compiler()
     builds = [
-        build
-        for folder in sorted((cache / "kernels").glob(f"{pin.version}-*/"))
-        if (build := _read_build(folder, pin)) is not None
-        and _fits(build.identity, pin, compiler, allow_revision)
+        KernelBuild(folder / BINARY_FILE, identity, pin.boot)
+        for folder, identity in _read_builds(pin, cache)
+        if _is_for(folder, compiler, identity)
+        and not differences(identity, pin, allow_revision)
+        and _is_whole(folder, identity)
     ]
-    builds.sort(key=lambda build: build.identity.source_sha256 != pin.tarball_sha256)
+    builds.sort(
+        key=lambda build: (
+            build.identity.source_sha256 != pin.tarball_sha256,
+            build.identity.compiler != compiler,
+            not _is_imported(build.binary.parent),
+        )
+    )
     return builds[0] if builds else None
+
+
+def differences(identity: KernelIdentity, pin: Pin, allow_revision: bool = False) -> list[str]:
+    """Return one phrase for each input of a build, but the compiler, that is not the pin's."""
+    found = []
+    revision = allow_revision and upstream(identity.package_version) == upstream(
+        pin.package_version
+    )
+    if identity.source_sha256 != pin.tarball_sha256 and not revision:
+        found.append(
+            f"source {identity.package} {identity.package_version} ({identity.source_sha256[:12]}) "
+            f"instead of {pin.package} {pin.package_version} ({pin.tarball_sha256[:12]})"
+        )
+    wanted = {"configuration": pin.config_sha256, **pin.patch_sha256, "build recipe": RECIPE}
+    had = {
+        "configuration": identity.config_sha256,
+        **identity.patches,
+        "build recipe": identity.recipe,
+    }
+    for name in {**wanted, **had}:
+        if had.get(name) != wanted.get(name):
+            there, here = (texts.get(name, "none")[:12] for texts in (had, wanted))
+            found.append(f"{name} {there} instead of {here}")
+    return found
 
 
 def ensure_kernel(
@@ -98,13 +137,13 @@ def ensure_kernel(
     found = find_kernel(pin, cache, allow_revision)
     if found is not None:
         return found
-    check_machine()
-    with repeating(progress) as report, _build_lock(pin, cache, report):
+    with repeating(progress) as report, build_lock(pin, cache, report):
         found = find_kernel(pin, cache, allow_revision)  # another run may have built it
         if found is not None:
             return found
         if damaged := _damaged(pin, cache):
             report(f"kernel {pin.version}: {damaged} is damaged; building it again")
+        check_machine()
         source = fetch_source(pin, cache, report, allow_revision)
         actual = replace(pin, package_version=source.package_version, tarball_sha256=source.sha256)
         return _build(actual, source.tarball, cache, jobs, report)
@@ -114,8 +153,6 @@ def _build(pin: Pin, tarball: Path, cache: Path, jobs: int, progress: Progress) 
     compiler = read_compiler()
     folder = build_folder(pin, compiler, cache)
     work = folder.with_name(f".{folder.name}")
-    for stale in folder.parent.glob(f".{pin.version}-*"):
-        shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed; the lock is ours
     work.mkdir()
     try:
         binary = compile_kernel(pin, tarball, work, jobs, progress)
@@ -130,7 +167,7 @@ def _build(pin: Pin, tarball: Path, cache: Path, jobs: int, progress: Progress) 
             recipe=RECIPE,
             binary_sha256=file_sha256(binary),
         )
-        (work / "build.json").write_text(json.dumps(asdict(identity), indent=2) + "\n")
+        write_identity(work, identity)
         shutil.rmtree(work / "source")
         shutil.rmtree(folder, ignore_errors=True)  # one that was not whole
         work.rename(folder)
@@ -143,37 +180,65 @@ def _build(pin: Pin, tarball: Path, cache: Path, jobs: int, progress: Progress) 
     return KernelBuild(folder / binary.name, identity, pin.boot)
 
 
-def _read_build(folder: Path, pin: Pin) -> KernelBuild | None:
-    """Return the build in ``folder``; None when it is not there or not whole."""
+def write_identity(folder: Path, identity: KernelIdentity) -> None:
+    """Write what the build in ``folder`` is, which ``find_kernel`` reads."""
+    (folder / IDENTITY_FILE).write_text(json.dumps(asdict(identity), indent=2) + "\n")
+
+
+def read_build(folder: Path, pin: Pin) -> KernelBuild | None:
+    """Return the build in ``folder``; ``None`` when it is not there or not whole."""
+    identity = _read_identity(folder)
+    if identity is None or not _is_whole(folder, identity):
+        return None
+    return KernelBuild(folder / BINARY_FILE, identity, pin.boot)
+
+
+def _read_identity(folder: Path) -> KernelIdentity | None:
     try:
-        identity = KernelIdentity(**json.loads((folder / "build.json").read_text()))
+        return KernelIdentity(**json.loads((folder / IDENTITY_FILE).read_text()))
     except (OSError, ValueError, TypeError):
         return None
-    binary = folder / "linux"
-    if not binary.is_file() or file_sha256(binary) != identity.binary_sha256:
-        return None
-    return KernelBuild(binary, identity, pin.boot)
+
+
+def _own_compiler() -> str | None:
+    return read_compiler() if shutil.which("gcc") else None
+
+
+def _read_builds(pin: Pin, cache: Path) -> Iterator[tuple[Path, KernelIdentity]]:
+    """Yield the folder of each build of the pin's version, and what it says of itself."""
+    for folder in sorted((cache / "kernels").glob(f"{pin.version}-*/")):
+        if identity := _read_identity(folder):
+            yield folder, identity
+
+
+def _is_for(folder: Path, compiler: str | None, identity: KernelIdentity) -> bool:
+    return compiler in (None, identity.compiler) or _is_imported(folder)
+
+
+def _is_imported(folder: Path) -> bool:
+    return folder.name.endswith(f"-{IMPORTED}")
+
+
+def _is_whole(folder: Path, identity: KernelIdentity) -> bool:
+    binary = folder / BINARY_FILE
+    return binary.is_file() and file_sha256(binary) == identity.binary_sha256
 
 
 def _damaged(pin: Pin, cache: Path) -> Path | None:
-    """Return the folder of a build of ``pin`` by this compiler that ``find_kernel`` refused."""
-    folder = build_folder(pin, read_compiler(), cache)
-    return folder if folder.exists() else None
-
-
-def _fits(identity: KernelIdentity, pin: Pin, compiler: str | None, allow_revision: bool) -> bool:
-    built = (identity.config_sha256, identity.patches, identity.recipe)
-    if built != (pin.config_sha256, pin.patch_sha256, RECIPE):
-        return False
-    if compiler is not None and identity.compiler != compiler:
-        return False
-    return identity.source_sha256 == pin.tarball_sha256 or (
-        allow_revision and upstream(identity.package_version) == upstream(pin.package_version)
+    """Return the folder of a build that ``find_kernel`` would have returned, were it whole."""
+    compiler = _own_compiler()
+    own = build_folder(pin, compiler, cache) if compiler else None
+    refused = (
+        folder
+        for folder, identity in _read_builds(pin, cache)
+        if _is_for(folder, compiler, identity) and not differences(identity, pin)
     )
+    return own if own and own.exists() else next(refused, None)
 
 
 @contextmanager
-def _build_lock(pin: Pin, cache: Path, progress: Progress) -> Iterator[None]:
+def build_lock(pin: Pin, cache: Path, progress: Progress) -> Iterator[None]:
+    """Keep others from building or importing a kernel of the pin's version during the block."""
     folder = cache / "kernels"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f".{pin.version}.lock").open("w") as lock:
@@ -182,23 +247,30 @@ def _build_lock(pin: Pin, cache: Path, progress: Progress) -> Iterator[None]:
         except BlockingIOError:
             progress(f"kernel {pin.version}: waiting for another run that builds it")
             fcntl.flock(lock, fcntl.LOCK_EX)
+        for stale in folder.glob(f".{pin.version}-*"):
+            shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
         yield
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Build or find the named versions and print where each one is."""
+    """Build or find the named versions and print where each one is; 3 where one is not found."""
     parser = argparse.ArgumentParser(prog="python -m testbed.kernel.build", description=__doc__)
     parser.add_argument("versions", nargs="*", default=[DEFAULT_VERSION], metavar="VERSION")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--allow-kernel-revision", action="store_true")
+    parser.add_argument("--find", action="store_true", help="build none")
     asked = parser.parse_args(arguments)
     try:
         with raising():
             for version in asked.versions:
-                revision = asked.allow_kernel_revision
-                build = ensure_kernel(
-                    read_pin(version), cache(), asked.jobs, _print_error, revision
-                )
+                pin, revision = read_pin(version), asked.allow_kernel_revision
+                if asked.find:
+                    build = find_kernel(pin, cache(), revision)
+                else:
+                    build = ensure_kernel(pin, cache(), asked.jobs, _print_error, revision)
+                if build is None:
+                    _print_error(f"kernel {version} is not in the cache")
+                    return EXIT_MISSING
                 print(build.binary)
     except TestbedError as error:
         _print_error(f"error: {error}")

@@ -66,7 +66,10 @@ def check_machine() -> None:
             missing.add("build-essential")
     if missing:
         names = " ".join(sorted(missing))
-        raise MissingError(f"cannot build the kernel; install the missing packages: {names}")
+        raise MissingError(
+            f"cannot build the kernel; install the missing packages: {names}; or import a kernel "
+            "that is built: ./run.sh kernel import FILE"
+        )
 
 
 def read_compiler() -> str:

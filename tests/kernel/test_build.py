@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import tarfile
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -16,60 +15,13 @@ from testbed.base import proc
 from testbed.base.checksums import file_sha256
 from testbed.base.errors import MissingError
 from testbed.base.interrupt import SIGNALS
+from testbed.base.places import ROOT
 from testbed.kernel import build, compiler
-from testbed.kernel.pin import Pin, read_pin
-from testbed.kernel.source import kept_tarball
-
-MAKEFILE = """\
-ARCH ?= none
-allnoconfig:
-\tgrep -v LOST $(KCONFIG_ALLCONFIG) > .config
-linux: hello.c
-\t@echo '  CC      hello.o'
-\t$(CC) -o linux hello.c
-"""
-PROGRAM = "int main(void) { return 0; }\n"
-PATCH = """\
-SPDX-License-Identifier: GPL-2.0-only
-
----
---- a/hello.c
-+++ b/hello.c
-@@ -1 +1 @@
--int main(void) { return 0; }
-+int main(void) { return 7; }
-"""
+from tests.kernel.small_pin import PATCH, make_pin
 
 
 def silent(message: str) -> None:
     assert message
-
-
-def make_pin(folder: Path, config: str = "CONFIG_A=y\n", program: str = PROGRAM) -> Pin:
-    """A pin whose "kernel" is one C file, with its tarball already kept in ``folder``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config").write_text(config)
-    (folder / "0001.patch").write_text(PATCH)
-    tree = folder / "tree"
-    tree.mkdir(exist_ok=True)
-    (tree / "Makefile").write_text(MAKEFILE)
-    (tree / "hello.c").write_text(program)
-    tarball = folder / "linux.tar.xz"
-    with tarfile.open(tarball, "w:xz") as archive:
-        archive.add(tree, "linux-source")
-    pin = replace(
-        read_pin("7.3"),
-        version="9.9",
-        package_version="9.9.1-1",
-        tarball=tarball.name,
-        tarball_sha256=file_sha256(tarball),
-        config=folder / "config",
-        patches=(folder / "0001.patch",),
-    )
-    place = kept_tarball(pin, folder / "cache")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    tarball.replace(place)
-    return pin
 
 
 def test_built_once_and_found_again(tmp_path: Path) -> None:
@@ -216,6 +168,87 @@ def test_without_a_compiler_a_kept_build_is_used(
     assert found.identity.compiler == "another"
 
 
+def import_build(made: build.KernelBuild, compiler: str) -> Path:
+    """The build is what a machine with another compiler exported."""
+    folder = made.binary.parent
+    build.write_identity(folder, replace(made.identity, compiler=compiler))
+    return folder.rename(folder.with_name(f"9.9-other-{build.IMPORTED}"))
+
+
+def test_an_imported_build_is_used_whatever_compiler_is_there(tmp_path: Path) -> None:
+    pin, cache = make_pin(tmp_path), tmp_path / "cache"
+    folder = import_build(build.ensure_kernel(pin, cache, 1, silent), "another")
+    found = build.ensure_kernel(pin, cache, 1, lambda message: pytest.fail(message))
+    assert found.binary.parent == folder
+    assert found.identity.compiler == "another"
+    assert build.find_kernel(replace(pin, tarball_sha256="0" * 64), cache) is None
+
+
+def test_the_machines_own_build_comes_before_an_imported_one(tmp_path: Path) -> None:
+    pin, cache = make_pin(tmp_path), tmp_path / "cache"
+    made = build.ensure_kernel(pin, cache, 1, silent)
+    import_build(made, "another")
+    made.binary.parent.mkdir()
+    made.binary.write_bytes(b"its own")
+    own = replace(made.identity, binary_sha256=file_sha256(made.binary))
+    build.write_identity(made.binary.parent, own)
+    found = build.find_kernel(pin, cache)
+    assert found is not None
+    assert found.identity == own
+
+
+def test_a_damaged_imported_build_is_named_and_another_is_built(tmp_path: Path) -> None:
+    pin, cache = make_pin(tmp_path), tmp_path / "cache"
+    folder = import_build(build.ensure_kernel(pin, cache, 1, silent), "another")
+    (folder / "linux").write_bytes(b"cut short")
+    said: list[str] = []
+    made = build.ensure_kernel(pin, cache, 1, said.append)
+    assert said[0] == f"kernel 9.9: {folder} is damaged; building it again"
+    assert made.binary.parent == build.build_folder(pin, compiler.read_compiler(), cache)
+
+
+def test_each_input_that_differs_is_named(tmp_path: Path) -> None:
+    pin = make_pin(tmp_path)
+    identity = build.ensure_kernel(pin, tmp_path / "cache", 1, silent).identity
+    assert build.differences(identity, pin) == []
+    other = replace(
+        identity,
+        source_sha256="0" * 64,
+        config_sha256="1" * 64,
+        patches={"0002.patch": "2" * 64},
+        recipe="0",
+        compiler="another",
+    )
+    assert build.differences(other, pin) == [
+        f"source linux-source-7.3 9.9.1-1 ({'0' * 12}) instead of "
+        f"linux-source-7.3 9.9.1-1 ({pin.tarball_sha256[:12]})",
+        f"configuration {'1' * 12} instead of {pin.config_sha256[:12]}",
+        f"0001.patch none instead of {pin.patch_sha256['0001.patch'][:12]}",
+        f"build recipe 0 instead of {compiler.RECIPE}",
+        f"0002.patch {'2' * 12} instead of none",
+    ]
+
+
+def test_to_find_a_kernel_builds_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pin, cache = make_pin(tmp_path), tmp_path / "cache"
+    monkeypatch.setattr(build, "read_pin", lambda _version: pin)
+    monkeypatch.setattr(build, "cache", lambda: cache)
+    assert build.main(["9.9", "--find"]) == 3
+    assert not list((cache / "kernels").glob("*9.9*"))
+    made = build.ensure_kernel(pin, cache, 1, silent)
+    capsys.readouterr()
+    assert build.main(["9.9", "--find"]) == 0
+    assert capsys.readouterr().out == f"{made.binary}\n"
+
+
+def test_a_build_needs_the_standard_library_alone() -> None:
+    """Bootstrap builds a kernel before the Python environment is there."""
+    argv = ["/usr/bin/python3", "-P", "-S", "-m", "testbed.kernel.build", "--help"]
+    assert "VERSION" in proc.run(argv, env={"PYTHONPATH": str(ROOT)}).stdout
+
+
 def test_missing_packages_are_named_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +256,7 @@ def test_missing_packages_are_named_together(
     with pytest.raises(MissingError) as caught:
         compiler.check_machine()
     names = "bc bison build-essential dpkg flex patch tar xz-utils"
-    assert str(caught.value).endswith(f"install the missing packages: {names}")
+    assert f"install the missing packages: {names}; or import " in str(caught.value)
 
 
 def test_config_is_parsed() -> None:
