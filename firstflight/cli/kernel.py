@@ -1,0 +1,75 @@
+"""The verb ``kernel``: built kernels go from machine to machine, so that one compiler is enough."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from firstflight.cli.doors import Doors, pass_doors
+from testbed.base import log, places
+from testbed.base.errors import EXIT_OK
+from testbed.base.units import format_bytes
+from testbed.kernel.build import KernelIdentity, ensure_kernel
+from testbed.kernel.pin import DEFAULT_VERSION, read_pin
+from testbed.kernel.transfer import KernelImport, export_kernel, import_kernel
+
+_log = log.logger(__name__)
+_file = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+
+
+@click.group()
+def kernel() -> None:
+    """Built kernels: export, import."""
+
+
+@kernel.command("export")
+@_file
+@click.option("--kernel-version", "version", default=DEFAULT_VERSION, show_default=True,
+              metavar="V", help="Which pinned version.")  # fmt: skip
+@click.option("--replace", is_flag=True, help="Replace the file if it is there.")
+@pass_doors
+def export_command(doors: Doors, /, file: Path, version: str, replace: bool) -> int:
+    """Write a built kernel to FILE, for machines without a compiler.
+
+    A kernel that is not built yet is built first.  The C programs of this tree go with it.
+    """
+    pin, jobs = read_pin(version), len(os.sched_getaffinity(0))
+    build = ensure_kernel(pin, doors.cache(), jobs, _log.info)
+    checksum = export_kernel(build, places.built_part("native"), file, replace=replace)
+    click.echo(f"{file}: {_describe(build.identity)}, {format_bytes(file.stat().st_size)}")
+    click.echo(f"SHA-256 {checksum}")
+    click.echo(f"On another machine, in a tree of this version: ./run.sh kernel import {file.name}")
+    return EXIT_OK
+
+
+@kernel.command("import")
+@_file
+@pass_doors
+def import_command(doors: Doors, /, file: Path) -> int:
+    """Put the kernel in FILE into the cache, so that nothing has to be compiled here.
+
+    FILE is what `kernel export` wrote in a tree of the same kernel.  Import only from whom you
+    trust: what is in it runs with your rights.
+    """
+    _report(import_kernel(file, doors.cache(), _log.info))
+    return EXIT_OK
+
+
+def _report(done: KernelImport) -> None:
+    state = "imported to" if done.added else "is already there:"
+    click.echo(f"{_describe(done.build.identity)} {state} {done.build.binary.parent}")
+    if done.used != done.build:
+        click.echo(f"This machine's own build is used as long as it is there: "
+                   f"{done.used.binary.parent}")  # fmt: skip
+    if done.foreign:
+        click.echo(f"The C programs were left out, because this tree has others: "
+                   f"{', '.join(done.foreign)}. ./run.sh compiles them.")  # fmt: skip
+
+
+def _describe(identity: KernelIdentity) -> str:
+    return (
+        f"kernel {identity.version} ({identity.package} {identity.package_version}, "
+        f"{identity.compiler}, SHA-256 {identity.binary_sha256[:12]})"
+    )

@@ -1,0 +1,58 @@
+"""A kernel in a cache and C programs as bootstrap leaves them, made up in a moment."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from testbed.kernel.build import KernelBuild, KernelIdentity, build_folder, write_identity
+from testbed.kernel.compiler import RECIPE, read_compiler
+from testbed.kernel.pin import Pin, read_pin
+
+LINUX = b"\x7fELF a kernel GLIBC_2.3 GLIBC_2.17 GLIBC_2.4\0"
+PROGRAMS = {"init": b"the first process", "tfo.so": b"a shim GLIBC_2.2.5"}
+SOURCES_KEY = "0123456789abcdef"
+
+
+def identify(pin: Pin, compiler: str, binary: bytes = LINUX) -> KernelIdentity:
+    """Return what a build of ``pin`` says of itself."""
+    return KernelIdentity(
+        version=pin.version,
+        package=pin.package,
+        package_version=pin.package_version,
+        source_sha256=pin.tarball_sha256,
+        config_sha256=pin.config_sha256,
+        patches=pin.patch_sha256,
+        compiler=compiler,
+        recipe=RECIPE,
+        binary_sha256=hashlib.sha256(binary).hexdigest(),
+    )
+
+
+def keep_build(cache: Path, compiler: str | None = None, binary: bytes = LINUX) -> KernelBuild:
+    """Put a made-up build of the default kernel into ``cache``, by this machine's compiler."""
+    pin, compiler = read_pin("7.3"), compiler or read_compiler()
+    folder = build_folder(pin, compiler, cache)
+    folder.mkdir(parents=True)
+    (folder / "linux").write_bytes(binary)
+    (folder / "linux").chmod(0o755)
+    (folder / "build.log").write_text("CC hello.o\n")
+    identity = identify(pin, compiler, binary)
+    write_identity(folder, identity)
+    return KernelBuild(folder / "linux", identity, pin.boot)
+
+
+def keep_programs(cache: Path) -> Path:
+    """Put made-up C programs into ``cache``."""
+    folder = cache / "native" / f"{SOURCES_KEY}-{'f' * 16}"
+    (folder / ".contents").mkdir(parents=True)
+    sums, modes = [], []
+    for name, data in PROGRAMS.items():
+        (folder / name).write_bytes(data)
+        (folder / name).chmod(0o755)
+        sums.append(f"{hashlib.sha256(data).hexdigest()}  ./{name}\n")
+        modes.append(f"./{name} 755 \n")
+    (folder / ".contents" / "sha256").write_text("".join(sums))
+    (folder / ".contents" / "modes").write_text("".join(modes))
+    (folder / ".contents" / "listing").write_text("times of this machine\n")
+    return folder
