@@ -1,15 +1,16 @@
-"""Network namespaces by name: a command prefix, a way to step inside (ip-netns(8), setns(2))."""
+"""Network namespaces by name: made, entered, or as a command prefix (ip-netns(8), setns(2))."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 CLONE_NEWNET = 0x40000000
+MS_BIND, MNT_DETACH = 0x1000, 0x2
 NETNS_DIRECTORY = Path("/run/netns")
 
 
@@ -18,6 +19,11 @@ class Namespace:
     """A named network namespace that exists under /run/netns."""
 
     name: str
+
+    @property
+    def path(self) -> Path:
+        """The file that stands for it, as ip-netns(8) has it."""
+        return NETNS_DIRECTORY / self.name
 
     @property
     def prefix(self) -> tuple[str, ...]:
@@ -29,7 +35,7 @@ class Namespace:
         """Put this thread inside: sockets made here stay here; the undo steps out again."""
         outside = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            inside = os.open(NETNS_DIRECTORY / self.name, os.O_RDONLY | os.O_CLOEXEC)
+            inside = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 _setns(inside, self.name)
             finally:
@@ -61,12 +67,55 @@ class Namespace:
                     raise OSError(error.errno, f"{what}: {error.strerror}") from error
 
 
+@contextmanager
+def new_namespace(name: str) -> Iterator[Namespace]:
+    """Make a network namespace as ``ip netns add`` does; the undo removes its name.
+
+    It ends, with every device in it, when nothing runs in it and no socket is open there.
+
+    Raises:
+        OSError: the name is taken, or this process may not make one.
+    """
+    made = Namespace(name)
+    path = made.path
+    NETNS_DIRECTORY.mkdir(mode=0o755, parents=True, exist_ok=True)
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0))
+    except OSError as error:
+        what = f"cannot make network namespace {name}"
+        raise OSError(error.errno, f"{what}: {error.strerror}") from error
+    try:
+        outside = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _call("unshare", CLONE_NEWNET, of=name)
+            try:
+                here = b"/proc/thread-self/ns/net"
+                _call("mount", here, bytes(path), b"none", MS_BIND, None, of=name)
+            finally:
+                _setns(outside, "the previous namespace")
+        finally:
+            os.close(outside)
+        yield made
+    finally:
+        with suppress(OSError):
+            _call("umount2", bytes(path), MNT_DETACH, of=name)
+        path.unlink(missing_ok=True)
+
+
 def _sysctl_path(name: str) -> Path:
     return Path("/proc/sys") / name.replace(".", "/")
 
 
 def _setns(descriptor: int, name: str) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(descriptor, CLONE_NEWNET) != 0:
+    _call("setns", descriptor, CLONE_NEWNET, of=name)
+
+
+def _call(name: str, *arguments: object, of: str) -> None:
+    """Make one system call for namespace ``of``.
+
+    Raises:
+        OSError: it failed.
+    """
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments) != 0:
         error = ctypes.get_errno()
-        raise OSError(error, f"cannot enter network namespace {name}: {os.strerror(error)}")
+        raise OSError(error, f"{name}(2) for network namespace {of}: {os.strerror(error)}")

@@ -10,11 +10,12 @@ import hashlib
 from collections.abc import Iterator
 from itertools import pairwise
 
-from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.lab import congestion
 from testbed.lab.congestion import Pinned
+from testbed.lab.interfaces import set_route
 from testbed.lab.readback import ENDS, State
+from testbed.lab.rtnetlink import open_control
 from testbed.lab.sysctls import FASTOPEN_KEY, describe_sysctls, judge_sysctls, pin_sysctls
 from testbed.lab.topology import ROUTES, Topology
 from testbed.model import TcpSpec
@@ -67,10 +68,18 @@ def set_knobs(topology: Topology, spec: TcpSpec) -> Pinned:
         raise MissingError(f"this kernel does not have what the trial asks for: {error}") from error
     pinned = congestion.choose(topology, spec.congestion_control)
     topology.server.write_sysctls({FASTOPEN_KEY: fastopen_key("first")})
-    for role, metrics in route_metrics(spec, pinned).items():
-        (route,) = ROUTES[role]
-        argv = ("ip", "-n", topology.role(role).name, "route", "replace")
-        proc.run((*argv, *route.split(), *metrics.split()))
+    by_route = spec.congestion_control if pinned == "route" else None
+    windows = {"server": spec.initcwnd_segments} | ({"client": None} if by_route else {})
+    for role, window in windows.items():
+        with topology.role(role).entered(), open_control() as control:
+            for destination, gateway in ROUTES[role].items():
+                set_route(
+                    control,
+                    destination,
+                    gateway,
+                    initcwnd_segments=window,
+                    congestion_control=by_route,
+                )
     return pinned
 
 

@@ -135,8 +135,7 @@ def judge_paths(
 def _routes_of(role: str, metrics: str | None) -> Iterator[tuple[str, str]]:
     """The routes that the lab adds to a namespace, as ``describe_route`` has them."""
     towards = {peer: device for device, peer in devices_of(role).items()}
-    for route in ROUTES[role]:
-        where, _, gateway = route.partition(" via ")
+    for where, gateway in ROUTES[role].items():
         text = f"via {gateway} dev {towards[gateway]}"
         yield f"route {where}", f"{text} {metrics}" if metrics else text
 

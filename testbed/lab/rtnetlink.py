@@ -1,7 +1,7 @@
-"""What the kernel says of devices, routes and disciplines, without a process (rtnetlink(7)).
+"""Messages to and from the kernel about devices, addresses, routes and disciplines (rtnetlink(7)).
 
-An exec of ``ip`` or ``tc`` costs as much as a hundred of these questions.  Everything is asked of
-the network namespace that the calling thread is in.  Sources: rtnetlink(7), netlink(7),
+An exec of ``ip`` or ``tc`` costs as much as a hundred of them.  A socket speaks with the network
+namespace that its thread was in when it was opened.  Sources: rtnetlink(7), netlink(7),
 include/uapi/linux/rtnetlink.h.
 """
 
@@ -13,8 +13,9 @@ import socket
 import struct
 from collections.abc import Iterator
 
-# Messages: what is asked for, and what is told.
+# Kinds of messages: to make, to remove, to ask.
 NEWLINK, DELLINK, GETLINK = 16, 17, 18
+NEWADDR, NEWNEIGH = 20, 28
 NEWROUTE, DELROUTE, GETROUTE = 24, 25, 26
 NEWRULE, DELRULE, GETRULE = 32, 33, 34
 NEWQDISC, DELQDISC, GETQDISC = 36, 37, 38
@@ -22,7 +23,9 @@ NEWQDISC, DELQDISC, GETQDISC = 36, 37, 38
 CHANGES = 0x1 | 0x8 | 0x10 | 0x40 | 0x80
 
 _ERROR, _DONE = 2, 3
-_REQUEST, _DUMP, _INTERRUPTED = 0x1, 0x300, 0x10
+_REQUEST, _ACKNOWLEDGE, _DUMP, _INTERRUPTED = 0x1, 0x4, 0x300, 0x10
+# How something is made: anew and not there yet, or in place of what is there.
+CREATE, REPLACE = 0x600, 0x500
 _HEADER = struct.Struct("=IHHII")
 _ATTRIBUTE = struct.Struct("=HH")
 _TYPE_MASK = 0x3FFF  # above it: nested, byte order
@@ -52,8 +55,8 @@ def dump(control: socket.socket, kind: int, body: bytes) -> list[bytes]:
     raise OSError(errno.EAGAIN, "what was asked for changed while it was read")
 
 
-def _read_answer(control: socket.socket) -> list[bytes] | None:
-    """The bodies of one answer; ``None``: it changed meanwhile."""
+def _read_answer(control: socket.socket, *, of_one: bool = False) -> list[bytes] | None:
+    """The bodies of an answer, ``None`` if it changed meanwhile; to ``of_one`` order there is none."""
     found: list[bytes] = []
     whole = True
     while True:
@@ -63,8 +66,36 @@ def _read_answer(control: socket.socket) -> list[bytes] | None:
                 return found if whole else None
             if kind == _ERROR:
                 number = -struct.unpack_from("=i", body)[0]
+                if of_one and number == 0:
+                    return found
                 raise OSError(number, os.strerror(number))
             found.append(body)
+
+
+def order(control: socket.socket, kind: int, body: bytes, flags: int = 0) -> None:
+    """Have the kernel do something, such as ``NEWROUTE`` with ``CREATE``.
+
+    Args:
+        control: from ``open_control``.
+        kind: what to do.
+        body: its header and attributes.
+        flags: ``CREATE`` or ``REPLACE``; none to change what is there.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    head = _HEADER.pack(_HEADER.size + len(body), kind, _REQUEST | _ACKNOWLEDGE | flags, 0, 0)
+    control.send(head + body)
+    _read_answer(control, of_one=True)
+
+
+def attribute(kind: int, value: bytes) -> bytes:
+    """Return an attribute as a message carries it, padded to four bytes (struct rtattr).
+
+    ``value`` may be attributes itself.
+    """
+    size = _ATTRIBUTE.size + len(value)
+    return _ATTRIBUTE.pack(size, kind) + value + bytes(-size % 4)
 
 
 def open_control() -> socket.socket:

@@ -7,15 +7,26 @@ packet is on the wire that the client or the server did not mean to send.
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from testbed.base import proc
-from testbed.base.namespace import Namespace
+from testbed.base.namespace import Namespace, new_namespace
+from testbed.lab.interfaces import (
+    End,
+    add_address,
+    add_neighbour,
+    add_tap,
+    add_wire,
+    set_route,
+    set_up,
+)
 from testbed.lab.offloads import clear_offloads
+from testbed.lab.rtnetlink import open_control
 
 CLIENT_ADDRESS = "10.0.0.2"
 SERVER_ADDRESS = "10.0.2.2"
@@ -52,11 +63,12 @@ MIDDLE = 1
 SENDERS = (("client", "c0"), ("server", "s0"))
 ROLES = ("client", "near", "far", "server")
 ROUTES = {
-    "client": ("default via 10.0.0.1",),
-    "near": ("10.0.2.0/24 via 10.0.1.2", f"{ORIGIN_NETWORK} via 10.0.1.2"),
-    "far": ("10.0.0.0/24 via 10.0.1.1", f"{ORIGIN_NETWORK} via 10.0.2.2"),
-    "server": ("default via 10.0.2.1",),
+    "client": {"default": "10.0.0.1"},
+    "near": {"10.0.2.0/24": "10.0.1.2", ORIGIN_NETWORK: "10.0.1.2"},
+    "far": {"10.0.0.0/24": "10.0.1.1", ORIGIN_NETWORK: "10.0.2.2"},
+    "server": {"default": "10.0.2.1"},
 }
+"""The gateway to each destination, by role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +116,29 @@ def open_topology(
 
     The undo deletes the namespaces that were made here, and with them every device.
     """
-    topology = Topology(*(Namespace(f"{tag}{role}") for role in ROLES))
     with ExitStack() as undo:
-        for role in ROLES:
-            name = topology.role(role).name
-            proc.run(("ip", "netns", "add", name))
-            undo.callback(proc.run, ("ip", "netns", "delete", name), check=False)
-            # Before there is a device: none may announce itself.  Guests have no IPv6 at all.
-            if IPV6_SYSCTLS.exists():
-                topology.role(role).write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
-        _batch(("ip", "-batch", "-"), _wire_lines(topology, mtu_bytes, middle))
-        for role in ROLES:
-            name = topology.role(role).name
-            lines = _tap_lines(role, mtu_bytes) if middle == "taps" else []
-            _batch(("ip", "-n", name, "-batch", "-"), lines + _address_lines(role, origins))
+        topology = Topology(*(undo.enter_context(new_namespace(f"{tag}{role}")) for role in ROLES))
+        controls: dict[str, socket.socket] = {}
+        insides: dict[str, int] = {}
+        with ExitStack() as opened:
+            for role in ROLES:
+                # Before there is a device: none may announce itself.  Guests have no IPv6 at all.
+                if IPV6_SYSCTLS.exists():
+                    topology.role(role).write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
+                with topology.role(role).entered():
+                    controls[role] = opened.enter_context(open_control())
+                insides[role] = os.open(topology.role(role).path, os.O_RDONLY | os.O_CLOEXEC)
+                opened.callback(os.close, insides[role])
+            for number, wire in enumerate(WIRES):
+                if number != MIDDLE or middle == "veth":
+                    left = End(wire.left_device, _mac(number, 1), insides[wire.left])
+                    right = End(wire.right_device, _mac(number, 2), insides[wire.right])
+                    add_wire(controls[wire.left], left, right, mtu_bytes)
+            for role in ROLES:
+                with topology.role(role).entered():
+                    if middle == "taps":
+                        _add_taps(controls[role], role, mtu_bytes)
+                    _address(controls[role], role, origins)
         for role, device in SENDERS:
             clear_offloads(topology.role(role), device)
         for role in ("near", "far"):
@@ -125,59 +146,34 @@ def open_topology(
         yield topology
 
 
-def _batch(argv: tuple[str, ...], lines: list[str]) -> None:
-    proc.run(argv, stdin="".join(f"{line}\n" for line in lines))
-
-
 def _mac(wire: int, side: int) -> str:
     return f"02:00:00:00:{wire:02x}:{side:02x}"
 
 
-def _wire_lines(topology: Topology, mtu_bytes: int, middle: MiddleWire) -> list[str]:
-    return [
-        f"link add {wire.left_device} address {_mac(i, 1)} mtu {mtu_bytes} "
-        f"netns {topology.role(wire.left).name} type veth "
-        f"peer name {wire.right_device} address {_mac(i, 2)} mtu {mtu_bytes} "
-        f"netns {topology.role(wire.right).name}"
-        for i, wire in enumerate(WIRES)
-        if i != MIDDLE or middle == "veth"
-    ]
-
-
-def _tap_lines(role: str, mtu_bytes: int) -> list[str]:
-    """For inside the namespace: a TAP belongs to the one that it was made in."""
+def _add_taps(control: socket.socket, role: str, mtu_bytes: int) -> None:
+    """From inside the namespace: a TAP belongs to the one that it was made in."""
     wire = WIRES[MIDDLE]
-    return [
-        line
-        for side, (owner, device) in enumerate(
-            ((wire.left, wire.left_device), (wire.right, wire.right_device)), start=1
-        )
-        if owner == role
-        for line in (
-            f"tuntap add dev {device} mode tap",
-            f"link set {device} address {_mac(MIDDLE, side)} mtu {mtu_bytes} "
-            f"txqueuelen {TAP_QUEUE_FRAMES}",
-        )
-    ]
+    ends = ((wire.left, wire.left_device), (wire.right, wire.right_device))
+    for side, (owner, device) in enumerate(ends, start=1):
+        if owner == role:
+            add_tap(control, device, _mac(MIDDLE, side), mtu_bytes, TAP_QUEUE_FRAMES)
 
 
-def _address_lines(role: str, origins: int) -> list[str]:
-    lines = ["link set lo up"]
-    for i, wire in enumerate(WIRES):
+def _address(control: socket.socket, role: str, origins: int) -> None:
+    """Switch the devices of ``role`` on; its addresses, neighbours and routes, from inside."""
+    set_up(control, "lo")
+    for number, wire in enumerate(WIRES):
         ends = (
             (wire.left, wire.left_device, wire.left_address, wire.right_address, 2),
             (wire.right, wire.right_device, wire.right_address, wire.left_address, 1),
         )
         for owner, device, address, peer, peer_side in ends:
             if owner == role:
-                neighbour = f"{peer.partition('/')[0]} lladdr {_mac(i, peer_side)} dev {device}"
-                lines += [
-                    f"address add {address} dev {device}",
-                    f"link set {device} up",
-                    f"neighbour add {neighbour} nud permanent",
-                ]
-    lines += [f"route add {route}" for route in ROUTES[role]]
+                add_address(control, device, address)
+                set_up(control, device)
+                add_neighbour(control, device, peer.partition("/")[0], _mac(number, peer_side))
+    for destination, gateway in ROUTES[role].items():
+        set_route(control, destination, gateway)
     if role == "server":
-        lines += [f"address add {origin_address(i)}/32 dev lo" for i in range(origins)]
-        lines.append(f"address add {RESOLVER_ADDRESS}/32 dev lo")
-    return lines
+        for address in (*(origin_address(i) for i in range(origins)), RESOLVER_ADDRESS):
+            add_address(control, "lo", f"{address}/32")

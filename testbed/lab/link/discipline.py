@@ -1,4 +1,4 @@
-"""A queueing discipline as the kernel has it: kind, settings, counters (tc-tbf(8), tc-netem(8)).
+"""Queueing disciplines, set and read back: kind, settings, counters (tc-tbf(8), tc-netem(8)).
 
 Sources: include/uapi/linux/pkt_sched.h, gen_stats.h; sizes are in bytes, times in nanoseconds.
 """
@@ -10,7 +10,17 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from testbed.lab.rtnetlink import GETQDISC, attributes, dump, number_of, text_of
+from testbed.lab.rtnetlink import (
+    GETQDISC,
+    NEWQDISC,
+    REPLACE,
+    attribute,
+    attributes,
+    dump,
+    number_of,
+    order,
+    text_of,
+)
 
 QUESTION = struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)
 NONE = "noqueue"
@@ -22,7 +32,7 @@ LOSS_RESOLUTION_PCT = 1e-4
 _HEADER = struct.Struct("=BxxxiIII")
 _KIND, _OPTIONS, _STATS2, _STAB = 1, 2, 7, 8
 _STATS_BASIC, _STATS_QUEUE = 1, 3
-_TBF_PARMS, _TBF_RATE64 = 1, 4
+_TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
 _TBF = struct.Struct("=BBHhHI BBHhHI III")
 _NETEM = struct.Struct("=IIIIII")
 _NETEM_RATE, _NETEM_RATE64, _NETEM_DELAY64 = 6, 8, 10
@@ -94,6 +104,50 @@ def netem(
         "limit_packets": float(limit_packets), "overhead_bytes": float(overhead_bytes),
         "loss_pct": loss_pct,
     })  # fmt: skip
+
+
+def set_discipline(control: socket.socket, device: str, wanted: Discipline) -> None:
+    """Make ``wanted`` the root discipline of ``device``, in place of what is there.
+
+    Raises:
+        OSError: the kernel refuses; ENOENT: it has no such discipline.
+    """
+    head = _HEADER.pack(0, socket.if_nametoindex(device), 0, ROOT, 0)
+    order(control, NEWQDISC, head + encode_discipline(wanted), REPLACE)
+
+
+def encode_discipline(wanted: Discipline) -> bytes:
+    """Return the attributes of a message that makes ``wanted``; ``parse_discipline`` reads them."""
+    settings = wanted.settings
+    body = attribute(_KIND, wanted.kind.encode() + b"\0")
+    if wanted.kind in _WRITERS:
+        body += attribute(_OPTIONS, _WRITERS[wanted.kind](settings))
+    if wanted.kind == "tbf":
+        sizes = _SIZES.pack(0, 0, 0, round(settings["overhead_bytes"]), _ETHERNET, 0, 0, 0)
+        body += attribute(_STAB, attribute(1, sizes))
+    return body
+
+
+def _write_tbf(settings: Mapping[str, float]) -> bytes:
+    rate, burst = round(settings["rate_bytes_s"]), round(settings["burst_bytes"])
+    ticks = round(burst * 1e9 / rate / TICK_NS)
+    limit = round(settings["limit_bytes"])
+    parms = _TBF.pack(0, _ETHERNET, 0, 0, 0, rate, *(0,) * 6, limit, ticks, 0)
+    return attribute(_TBF_PARMS, parms) + attribute(_TBF_BURST, struct.pack("=I", burst))
+
+
+def _write_netem(settings: Mapping[str, float]) -> bytes:
+    delay_ns, rate = round(settings["delay_ns"]), round(settings["rate_bytes_s"])
+    chance = round(settings["loss_pct"] / 100.0 * 0xFFFFFFFF)
+    limit, overhead = round(settings["limit_packets"]), round(settings["overhead_bytes"])
+    return (
+        _NETEM.pack(delay_ns // TICK_NS, limit, chance, 0, 0, 0)
+        + attribute(_NETEM_RATE, struct.pack("=IiIi", rate, overhead, 0, 0))
+        + attribute(_NETEM_DELAY64, struct.pack("=q", delay_ns))
+    )
+
+
+_WRITERS = {"tbf": _write_tbf, "netem": _write_netem}
 
 
 def parse_discipline(body: bytes, devices: Mapping[int, str]) -> tuple[str, Discipline]:

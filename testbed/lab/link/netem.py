@@ -13,9 +13,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.lab.link.discipline import (
     NONE,
@@ -23,6 +22,7 @@ from testbed.lab.link.discipline import (
     Disciplines,
     netem,
     read_disciplines,
+    set_discipline,
     tbf,
 )
 from testbed.lab.link.protocol import COMMON_KNOBS, ETHERNET_HEADER_BYTES, Link, LinkReport, Traffic
@@ -33,10 +33,7 @@ from testbed.model import LinkSpec
 from testbed.model.line import burst_bytes
 
 NETEM_LIMIT_PACKETS = 100_000
-PROBES = (
-    ("netem", "delay", "1ms"),
-    ("tbf", "rate", "1mbit", "burst", "1540", "limit", "9000"),
-)
+PROBES = (netem(125, 1_000_000, 1000, 0, 0.0), tbf(1000, 1540, 9000, 0))
 MODULES = ("veth", "sch_netem", "sch_tbf")
 
 
@@ -60,28 +57,19 @@ def directions(spec: LinkSpec) -> tuple[Direction, Direction]:
     )
 
 
-def buffer_argv(direction: Direction, spec: LinkSpec, namespace: str) -> tuple[str, ...]:
-    """Command that sets the byte-limited drop-tail buffer of one direction."""
-    return (
-        *("tc", "-n", namespace, "qdisc", "replace", "dev", direction.buffer_device, "root"),
-        *("stab", "overhead", str(spec.framing_bytes - ETHERNET_HEADER_BYTES)),
-        *("linklayer", "ethernet", "tbf", "rate", f"{direction.rate_kbit}kbit"),
-        *("burst", str(burst_bytes(spec)), "limit", str(spec.buffer_bytes)),
-    )
-
-
-def delay_argv(
-    direction: Direction, spec: LinkSpec, namespace: str, loss_pct: float
-) -> tuple[str, ...]:
-    """Command that sets serialisation, one-way delay and random loss of one direction."""
-    loss = ("loss", f"{loss_pct}%") if loss_pct else ()
-    return (
-        *("tc", "-n", namespace, "qdisc", "replace", "dev", direction.delay_device, "root"),
-        *("netem", "limit", str(NETEM_LIMIT_PACKETS)),
-        *("delay", f"{round(spec.rtt_ms * 500)}us", *loss),
-        *("rate", f"{direction.rate_kbit}kbit"),
-        str(spec.framing_bytes - ETHERNET_HEADER_BYTES),
-    )
+def wanted_disciplines(spec: LinkSpec) -> Disciplines:
+    """The disciplines that emulate ``spec``, two in each direction; a buffer before its delay."""
+    overhead = spec.framing_bytes - ETHERNET_HEADER_BYTES
+    delay_ns = round(spec.rtt_ms * 500) * 1000
+    wanted: Disciplines = {}
+    for each in directions(spec):
+        wanted[each.buffer_role, each.buffer_device] = tbf(
+            each.rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead
+        )
+        wanted[each.delay_role, each.delay_device] = netem(
+            each.rate_kbit, delay_ns, NETEM_LIMIT_PACKETS, overhead, spec.loss_pct
+        )
+    return wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,43 +85,33 @@ class NetemLink:
         Raises:
             MissingError: the kernel has no tbf or no netem.
         """
-        for direction in directions(self.spec):
-            buffer_in = self.topology.role(direction.buffer_role).name
-            delay_in = self.topology.role(direction.delay_role).name
-            _apply(buffer_argv(direction, self.spec, buffer_in))
-            _apply(delay_argv(direction, self.spec, delay_in, loss_pct=0.0))
+        self._set(wanted_disciplines(replace(self.spec, loss_pct=0.0)))
 
     def add_loss(self) -> None:
         """Switch the random loss on, after the link was measured without it."""
-        for direction in directions(self.spec):
-            delay_in = self.topology.role(direction.delay_role).name
-            proc.run(delay_argv(direction, self.spec, delay_in, loss_pct=self.spec.loss_pct))
+        wanted = self.wanted_disciplines()
+        self._set({place: wanted[place] for place in wanted if wanted[place].kind == "netem"})
 
     def forget(self) -> None:
         """Take the disciplines off, with all that they hold, and put new ones on."""
-        for direction in directions(self.spec):
-            for role, device in (
-                (direction.buffer_role, direction.buffer_device),
-                (direction.delay_role, direction.delay_device),
-            ):
-                name = self.topology.role(role).name
-                proc.run(("tc", "-n", name, "qdisc", "delete", "dev", device, "root"))
+        self._set(dict.fromkeys(self.wanted_disciplines(), Discipline(NONE)))
         self.shape()
+
+    def _set(self, wanted: Disciplines) -> None:
+        for (role, device), discipline in wanted.items():
+            with self.topology.role(role).entered(), open_control() as control:
+                try:
+                    set_discipline(control, device, discipline)
+                except FileNotFoundError as error:
+                    raise MissingError(
+                        f"this kernel cannot emulate the link, it has no {discipline.kind}: "
+                        "CONFIG_NET_SCH_TBF, CONFIG_NET_SCH_NETEM; "
+                        "run on the virtual kernel (--kernel virtual)"
+                    ) from error
 
     def wanted_disciplines(self) -> Disciplines:
         """Two in each direction, with the random loss that is asked for."""
-        spec = self.spec
-        overhead = spec.framing_bytes - ETHERNET_HEADER_BYTES
-        delay_ns = round(spec.rtt_ms * 500) * 1000
-        wanted: Disciplines = {}
-        for each in directions(spec):
-            wanted[each.buffer_role, each.buffer_device] = tbf(
-                each.rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead
-            )
-            wanted[each.delay_role, each.delay_device] = netem(
-                each.rate_kbit, delay_ns, NETEM_LIMIT_PACKETS, overhead, spec.loss_pct
-            )
-        return wanted
+        return wanted_disciplines(self.spec)
 
     def read_knobs(self) -> tuple[dict[str, str], tuple[str, ...]]:
         """The random loss of both directions in percent, as the kernel has it."""
@@ -182,11 +160,12 @@ class Netem:
         if problem is not None:
             return problem
         with scratch_namespace() as scratch:
-            for kind in PROBES:
-                argv = ("tc", "-n", scratch.name, "qdisc", "replace", "dev", "lo", "root", *kind)
-                done = proc.run(argv, check=False)
-                if done.returncode != 0:
-                    return f"`{' '.join(argv)}` failed: {done.stderr.strip()}"
+            for probe in PROBES:
+                with scratch.entered(), open_control() as control:
+                    try:
+                        set_discipline(control, "lo", probe)
+                    except OSError as error:
+                        return f"it does not take {probe.text!r}: {error.strerror}"
         return None
 
     @contextmanager
@@ -202,16 +181,3 @@ class Netem:
 
 
 NETEM = Netem()
-
-
-def _apply(argv: tuple[str, ...]) -> None:
-    try:
-        proc.run(argv)
-    except proc.CommandError as error:
-        if "qdisc kind is unknown" not in str(error):
-            raise
-        raise MissingError(
-            f"this kernel cannot emulate the link, it has no tbf or no netem (`{' '.join(argv)}`): "
-            "CONFIG_NET_SCH_TBF, CONFIG_NET_SCH_NETEM; "
-            "run on the virtual kernel (--kernel virtual)"
-        ) from error

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from testbed.base import proc
-from testbed.base.namespace import Namespace
+from testbed.base.namespace import Namespace, new_namespace
 
 LOADED = Path("/proc/modules")
 LOADABLE = Path("/lib/modules") / os.uname().release / "modules.dep"
 
 
-@contextmanager
-def scratch_namespace() -> Iterator[Namespace]:
+def scratch_namespace() -> AbstractContextManager[Namespace]:
     """A new namespace; its name holds the process id, and its undo removes it."""
-    made = Namespace(f"ffprobe{os.getpid()}")
-    proc.run(("ip", "netns", "add", made.name))
-    try:
-        yield made
-    finally:
-        proc.run(("ip", "netns", "delete", made.name))
+    return new_namespace(f"ffprobe{os.getpid()}")
 
 
 def find_unloaded(

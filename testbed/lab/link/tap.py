@@ -18,11 +18,13 @@ from typing import Any
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import NETNS_DIRECTORY, Namespace
-from testbed.lab.link.discipline import Disciplines
+from testbed.lab.interfaces import add_tap
+from testbed.lab.link.discipline import NONE, Discipline, Disciplines, set_discipline
 from testbed.lab.link.protocol import COMMON_KNOBS, Link, LinkReport, Traffic
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
 from testbed.lab.offloads import clear_offloads, read_offloads
 from testbed.lab.path import read_unsent
+from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import MIDDLE, WIRES, MiddleWire, Topology
 from testbed.model import LinkSpec
 from testbed.model.line import burst_bytes
@@ -30,6 +32,7 @@ from testbed.model.line import burst_bytes
 PROGRAM = Path(__file__).resolve().parents[3] / "native" / "link"
 """Where a bundle has the program, beside the package."""
 MODULES = ("veth", "tun")
+MINIMUM_MTU_BYTES = 68  # RFC 791
 ANSWER_S = 10.0
 READY_S = 5.0
 # netdevice(7); Python has no names for them.
@@ -177,10 +180,12 @@ class Tap:
         problem = find_unloaded(MODULES)
         if problem is not None:
             return problem
-        with scratch_namespace() as scratch:
-            argv = ("ip", "-n", scratch.name, "tuntap", "add", "dev", "t0", "mode", "tap")
-            done = proc.run(argv, check=False)
-        return None if done.returncode == 0 else f"`{' '.join(argv)}` failed: {done.stderr.strip()}"
+        with scratch_namespace() as scratch, scratch.entered(), open_control() as control:
+            try:
+                add_tap(control, "t0", "02:00:00:00:00:01", MINIMUM_MTU_BYTES, 1)
+            except OSError as error:
+                return f"this kernel makes no TAP: {error.strerror}"
+        return None
 
     @contextmanager
     def open(self, topology: Topology, spec: LinkSpec, seed: int) -> Iterator[Link]:
@@ -232,7 +237,8 @@ def _devices(topology: Topology) -> tuple[tuple[Namespace, str], tuple[Namespace
 
 def _prepare(namespace: Namespace, device: str) -> None:
     """Nothing may queue or merge packets before the program sees them; wait for the carrier."""
-    proc.run(("tc", "-n", namespace.name, "qdisc", "replace", "dev", device, "root", "noqueue"))
+    with namespace.entered(), open_control() as control:
+        set_discipline(control, device, Discipline(NONE))
     clear_offloads(namespace, device)
     deadline = time.monotonic() + READY_S
     while not _is_running(namespace, device):

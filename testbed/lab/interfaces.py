@@ -1,0 +1,137 @@
+"""Devices, addresses, neighbours and routes of the lab's hosts, made by messages (rtnetlink(7)).
+
+Sources: include/uapi/linux/if_link.h, if_addr.h, neighbour.h, rtnetlink.h, veth.h; for TAPs,
+Documentation/networking/tuntap.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import struct
+from dataclasses import dataclass
+
+from testbed.lab.rtnetlink import (
+    CREATE,
+    NEWADDR,
+    NEWLINK,
+    NEWNEIGH,
+    NEWROUTE,
+    REPLACE,
+    attribute,
+    order,
+)
+
+_LINK = struct.Struct("=BxHiII")  # struct ifinfomsg
+_ADDRESS, _NAME, _MTU, _QUEUE, _INFO, _NAMESPACE = 1, 3, 4, 13, 18, 28
+_INFO_KIND, _INFO_DATA, _PEER = 1, 2, 1
+_UP = 0x1
+_INET = socket.AF_INET
+_PERMANENT = 0x80
+_BY_HAND, _MAIN, _UNICAST = 3, 254, 1  # RTPROT_BOOT, RT_TABLE_MAIN, RTN_UNICAST
+_DESTINATION, _GATEWAY, _METRICS = 1, 5, 8
+_WINDOW, _CONGESTION = 11, 16  # RTAX_INITCWND, RTAX_CC_ALGO
+_TUNSETIFF, _TUNSETPERSIST, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x400454CB, 0x0002, 0x1000
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a wire: its device's name and hardware address, and where it belongs.
+
+    ``namespace`` is an open descriptor of the network namespace.
+    """
+
+    device: str
+    mac: str
+    namespace: int
+
+
+def index_of(device: str) -> int:
+    """Return the index of ``device`` in this thread's network namespace.
+
+    Raises:
+        OSError: there is no such device.
+    """
+    return socket.if_nametoindex(device)
+
+
+def add_wire(control: socket.socket, left: End, right: End, mtu_bytes: int) -> None:
+    """Make a pair of veth devices, each in the namespace of its end (veth(4))."""
+    peer = attribute(_PEER, _LINK.pack(0, 0, 0, 0, 0) + _describe_end(right, mtu_bytes))
+    info = attribute(_INFO_KIND, b"veth\0") + attribute(_INFO_DATA, peer)
+    body = _LINK.pack(0, 0, 0, 0, 0) + _describe_end(left, mtu_bytes) + attribute(_INFO, info)
+    order(control, NEWLINK, body, CREATE)
+
+
+def _describe_end(end: End, mtu_bytes: int) -> bytes:
+    return b"".join(
+        attribute(kind, value)
+        for kind, value in (
+            (_NAME, end.device.encode() + b"\0"),
+            (_ADDRESS, _hardware(end.mac)),
+            (_MTU, struct.pack("=I", mtu_bytes)),
+            (_NAMESPACE, struct.pack("=I", end.namespace)),
+        )
+    )
+
+
+def add_tap(
+    control: socket.socket, device: str, mac: str, mtu_bytes: int, queue_frames: int
+) -> None:
+    """Make a TAP in this thread's network namespace; it stays when nobody has it open."""
+    opened = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
+    try:
+        request = struct.pack("@16sH22x", device.encode(), _IFF_TAP | _IFF_NO_PI)
+        fcntl.ioctl(opened, _TUNSETIFF, request)
+        fcntl.ioctl(opened, _TUNSETPERSIST, 1)
+    finally:
+        os.close(opened)
+    body = _LINK.pack(0, 0, index_of(device), 0, 0)
+    body += attribute(_ADDRESS, _hardware(mac)) + attribute(_MTU, struct.pack("=I", mtu_bytes))
+    order(control, NEWLINK, body + attribute(_QUEUE, struct.pack("=I", queue_frames)))
+
+
+def set_up(control: socket.socket, device: str) -> None:
+    """Switch ``device`` on."""
+    order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), _UP, _UP))
+
+
+def add_address(control: socket.socket, device: str, address: str) -> None:
+    """Give ``device`` an ``address`` with its prefix length, such as 10.0.0.2/24."""
+    host, _, length = address.partition("/")
+    packed = socket.inet_aton(host)
+    head = struct.pack("=BBBBI", _INET, int(length), 0, 0, index_of(device))
+    order(control, NEWADDR, head + attribute(2, packed) + attribute(1, packed), CREATE)
+
+
+def add_neighbour(control: socket.socket, device: str, address: str, mac: str) -> None:
+    """Say for ever which hardware address ``address`` has on ``device``."""
+    head = struct.pack("=BxxxiHBB", _INET, index_of(device), _PERMANENT, 0, 0)
+    body = head + attribute(1, socket.inet_aton(address)) + attribute(2, _hardware(mac))
+    order(control, NEWNEIGH, body, CREATE)
+
+
+def set_route(
+    control: socket.socket,
+    destination: str,
+    gateway: str,
+    *,
+    initcwnd_segments: int | None = None,
+    congestion_control: str | None = None,
+) -> None:
+    """Set the route to ``destination``: a network, or ``default`` (ip-route(8))."""
+    network, _, length = ("", "", "0") if destination == "default" else destination.partition("/")
+    head = struct.pack("=BBBBBBBBI", _INET, int(length), 0, 0, _MAIN, _BY_HAND, 0, _UNICAST, 0)
+    body = head + (attribute(_DESTINATION, socket.inet_aton(network)) if network else b"")
+    body += attribute(_GATEWAY, socket.inet_aton(gateway))
+    metrics = b""
+    if initcwnd_segments is not None:
+        metrics += attribute(_WINDOW, struct.pack("=I", initcwnd_segments))
+    if congestion_control is not None:
+        metrics += attribute(_CONGESTION, congestion_control.encode())
+    order(control, NEWROUTE, body + (attribute(_METRICS, metrics) if metrics else b""), REPLACE)
+
+
+def _hardware(mac: str) -> bytes:
+    return bytes.fromhex(mac.replace(":", ""))
