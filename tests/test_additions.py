@@ -35,23 +35,11 @@ QUEUE: tuple[Change, ...] = (
     ),
     (
         "testbed/lab/link/netem.py",
-        """            _apply(buffer_argv(direction, self.spec, buffer_in))
-""",
-        """            _apply(buffer_argv(direction, self.spec, buffer_in))
-            if self.spec.qdisc == "fq_codel":
-                _apply(fair_argv(direction, buffer_in))
-""",
-    ),
-    (
-        "testbed/lab/link/netem.py",
-        "def delay_argv(",
-        '''def fair_argv(direction: Direction, namespace: str) -> tuple[str, ...]:
-    """Command that puts fair queues into the buffer."""
-    device = direction.buffer_device
-    return ("tc", "-n", namespace, "qdisc", "add", "dev", device, "parent", "1:1", "fq_codel")
-
-
-def delay_argv(''',
+        "        wanted[each.delay_role, each.delay_device] = netem(",
+        """        if spec.qdisc == "fq_codel":
+            place = f"{each.buffer_device} 10001"
+            wanted[each.buffer_role, place] = Discipline("fq_codel")
+        wanted[each.delay_role, each.delay_device] = netem(""",
     ),
     *(
         (f"testbed/kernel/pins/{version}/kernel.config", "CONFIG_NET_SCH_TBF=y\n",

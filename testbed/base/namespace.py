@@ -31,15 +31,21 @@ class Namespace:
         return ("ip", "netns", "exec", self.name)
 
     @contextmanager
+    def opened(self) -> Iterator[int]:
+        """Yield a descriptor of it, for messages that name it (rtnetlink(7))."""
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
     def entered(self) -> Iterator[None]:
         """Put this thread inside: sockets made here stay here; the undo steps out again."""
         outside = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            inside = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
+            with self.opened() as inside:
                 _setns(inside, self.name)
-            finally:
-                os.close(inside)
             try:
                 yield
             finally:

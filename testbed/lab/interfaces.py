@@ -10,8 +10,11 @@ import fcntl
 import os
 import socket
 import struct
+import time
 from dataclasses import dataclass
 
+from testbed.base.errors import LabError
+from testbed.base.namespace import Namespace
 from testbed.lab.rtnetlink import (
     CREATE,
     NEWADDR,
@@ -23,10 +26,11 @@ from testbed.lab.rtnetlink import (
     order,
 )
 
+READY_S = 5.0
 _LINK = struct.Struct("=BxHiII")  # struct ifinfomsg
 _ADDRESS, _NAME, _MTU, _QUEUE, _INFO, _NAMESPACE = 1, 3, 4, 13, 18, 28
 _INFO_KIND, _INFO_DATA, _PEER = 1, 2, 1
-_UP = 0x1
+_UP, _RUNNING, _SIOCGIFFLAGS = 0x1, 0x40, 0x8913  # netdevice(7)
 _INET = socket.AF_INET
 _PERMANENT = 0x80
 _BY_HAND, _MAIN, _UNICAST = 3, 254, 1  # RTPROT_BOOT, RT_TABLE_MAIN, RTN_UNICAST
@@ -95,6 +99,24 @@ def add_tap(
 def set_up(control: socket.socket, device: str) -> None:
     """Switch ``device`` on."""
     order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), _UP, _UP))
+
+
+def wait_until_running(namespace: Namespace, device: str) -> None:
+    """Wait until ``device`` passes packets: some time after both its ends are up.
+
+    Raises:
+        LabError: it does not come up.
+    """
+    deadline = time.monotonic() + READY_S
+    with namespace.entered(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        request = struct.pack("@16sh22x", device.encode(), 0)
+        while True:
+            flags: int = struct.unpack("@16sh22x", fcntl.ioctl(control, _SIOCGIFFLAGS, request))[1]
+            if flags & _RUNNING:
+                return
+            if time.monotonic() > deadline:
+                raise LabError(f"{device} in {namespace.name} did not come up in {READY_S:g} s")
+            time.sleep(0.001)
 
 
 def add_address(control: socket.socket, device: str, address: str) -> None:

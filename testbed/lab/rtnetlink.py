@@ -56,7 +56,7 @@ def dump(control: socket.socket, kind: int, body: bytes) -> list[bytes]:
 
 
 def _read_answer(control: socket.socket, *, of_one: bool = False) -> list[bytes] | None:
-    """The bodies of an answer, ``None`` if it changed meanwhile; to ``of_one`` order there is none."""
+    """The bodies of an answer (an order has none), or ``None`` if it changed meanwhile."""
     found: list[bytes] = []
     whole = True
     while True:

@@ -7,7 +7,6 @@ packet is on the wire that the client or the server did not mean to send.
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,6 +23,7 @@ from testbed.lab.interfaces import (
     add_wire,
     set_route,
     set_up,
+    wait_until_running,
 )
 from testbed.lab.offloads import clear_offloads
 from testbed.lab.rtnetlink import open_control
@@ -118,27 +118,21 @@ def open_topology(
     """
     with ExitStack() as undo:
         topology = Topology(*(undo.enter_context(new_namespace(f"{tag}{role}")) for role in ROLES))
-        controls: dict[str, socket.socket] = {}
-        insides: dict[str, int] = {}
-        with ExitStack() as opened:
+        # Before there is a device: none may announce itself.  Guests have no IPv6 at all.
+        if IPV6_SYSCTLS.exists():
             for role in ROLES:
-                # Before there is a device: none may announce itself.  Guests have no IPv6 at all.
-                if IPV6_SYSCTLS.exists():
-                    topology.role(role).write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
-                with topology.role(role).entered():
-                    controls[role] = opened.enter_context(open_control())
-                insides[role] = os.open(topology.role(role).path, os.O_RDONLY | os.O_CLOEXEC)
-                opened.callback(os.close, insides[role])
-            for number, wire in enumerate(WIRES):
-                if number != MIDDLE or middle == "veth":
-                    left = End(wire.left_device, _mac(number, 1), insides[wire.left])
-                    right = End(wire.right_device, _mac(number, 2), insides[wire.right])
-                    add_wire(controls[wire.left], left, right, mtu_bytes)
-            for role in ROLES:
-                with topology.role(role).entered():
-                    if middle == "taps":
-                        _add_taps(controls[role], role, mtu_bytes)
-                    _address(controls[role], role, origins)
+                topology.role(role).write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
+        _connect(topology, mtu_bytes, middle)
+        for role in ROLES:
+            with topology.role(role).entered(), open_control() as control:
+                _address(control, role, origins)
+        for number, wire in enumerate(WIRES):
+            if number != MIDDLE or middle == "veth":  # a TAP runs when a program has joined it
+                for role, device in (
+                    (wire.left, wire.left_device),
+                    (wire.right, wire.right_device),
+                ):
+                    wait_until_running(topology.role(role), device)
         for role, device in SENDERS:
             clear_offloads(topology.role(role), device)
         for role in ("near", "far"):
@@ -146,21 +140,34 @@ def open_topology(
         yield topology
 
 
+def _connect(topology: Topology, mtu_bytes: int, middle: MiddleWire) -> None:
+    """Make the devices of all wires, switched off."""
+    for number, wire in enumerate(WIRES):
+        left, right = topology.role(wire.left), topology.role(wire.right)
+        left_mac, right_mac = _mac(number, 1), _mac(number, 2)
+        if number != MIDDLE or middle == "veth":
+            with left.opened() as here, right.opened() as there, open_control() as control:
+                ends = (
+                    End(wire.left_device, left_mac, here),
+                    End(wire.right_device, right_mac, there),
+                )
+                add_wire(control, *ends, mtu_bytes)
+            continue
+        # A TAP belongs to the namespace that it is made in.
+        for namespace, device, mac in (
+            (left, wire.left_device, left_mac),
+            (right, wire.right_device, right_mac),
+        ):
+            with namespace.entered(), open_control() as control:
+                add_tap(control, device, mac, mtu_bytes, TAP_QUEUE_FRAMES)
+
+
 def _mac(wire: int, side: int) -> str:
     return f"02:00:00:00:{wire:02x}:{side:02x}"
 
 
-def _add_taps(control: socket.socket, role: str, mtu_bytes: int) -> None:
-    """From inside the namespace: a TAP belongs to the one that it was made in."""
-    wire = WIRES[MIDDLE]
-    ends = ((wire.left, wire.left_device), (wire.right, wire.right_device))
-    for side, (owner, device) in enumerate(ends, start=1):
-        if owner == role:
-            add_tap(control, device, _mac(MIDDLE, side), mtu_bytes, TAP_QUEUE_FRAMES)
-
-
 def _address(control: socket.socket, role: str, origins: int) -> None:
-    """Switch the devices of ``role`` on; its addresses, neighbours and routes, from inside."""
+    """Switch the devices of ``role`` on, and give it addresses, neighbours and routes."""
     set_up(control, "lo")
     for number, wire in enumerate(WIRES):
         ends = (

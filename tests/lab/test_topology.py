@@ -143,7 +143,7 @@ def test_a_namespace_of_somebody_else_stays(tag: str) -> None:
     other = f"{tag}far"
     proc.run(("ip", "netns", "add", other))
     try:
-        with pytest.raises(proc.CommandError, match=other), open_topology(tag, 1500, 1):
+        with pytest.raises(FileExistsError, match=other), open_topology(tag, 1500, 1):
             pytest.fail("the name is taken")
         assert namespaces(tag) == [other]
     finally:

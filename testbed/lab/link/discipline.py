@@ -26,10 +26,11 @@ QUESTION = struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)
 NONE = "noqueue"
 """What a virtual device has when nobody gives it anything: packets pass at once."""
 ROOT = 0xFFFFFFFF
+FIRST = 0x10000  # 1:0
 TICK_NS = 64
 LOSS_RESOLUTION_PCT = 1e-4
 
-_HEADER = struct.Struct("=BxxxiIII")
+_HEADER = struct.Struct("=BxxxiIII")  # struct tcmsg
 _KIND, _OPTIONS, _STATS2, _STAB = 1, 2, 7, 8
 _STATS_BASIC, _STATS_QUEUE = 1, 3
 _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
@@ -106,13 +107,23 @@ def netem(
     })  # fmt: skip
 
 
-def set_discipline(control: socket.socket, device: str, wanted: Discipline) -> None:
-    """Make ``wanted`` the root discipline of ``device``, in place of what is there.
+def set_discipline(control: socket.socket, place: str, wanted: Discipline) -> None:
+    """Make ``wanted`` the discipline of ``place``, instead of what is there.
+
+    Args:
+        control: of the namespace, in which this thread is.
+        place: ``DEVICE``, or ``DEVICE PARENT`` of one inside another: that of ``DEVICE`` is 1:0,
+            its class ``10001``.
+        wanted: what to set.
 
     Raises:
         OSError: the kernel refuses; ENOENT: it has no such discipline.
     """
-    head = _HEADER.pack(0, socket.if_nametoindex(device), 0, ROOT, 0)
+    device, _, inside = place.partition(" ")
+    handle, parent = (0, int(inside, 16)) if inside else (FIRST, ROOT)
+    if wanted.kind == NONE:
+        handle = 0
+    head = _HEADER.pack(0, socket.if_nametoindex(device), handle, parent, 0)
     order(control, NEWQDISC, head + encode_discipline(wanted), REPLACE)
 
 

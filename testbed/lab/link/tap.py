@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import select
-import socket
-import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +15,7 @@ from typing import Any
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import NETNS_DIRECTORY, Namespace
-from testbed.lab.interfaces import add_tap
+from testbed.lab.interfaces import add_tap, wait_until_running
 from testbed.lab.link.discipline import NONE, Discipline, Disciplines, set_discipline
 from testbed.lab.link.protocol import COMMON_KNOBS, Link, LinkReport, Traffic
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
@@ -34,9 +31,6 @@ PROGRAM = Path(__file__).resolve().parents[3] / "native" / "link"
 MODULES = ("veth", "tun")
 MINIMUM_MTU_BYTES = 68  # RFC 791
 ANSWER_S = 10.0
-READY_S = 5.0
-# netdevice(7); Python has no names for them.
-SIOCGIFFLAGS, IFF_RUNNING = 0x8913, 0x40
 
 
 def link_argv(
@@ -240,16 +234,4 @@ def _prepare(namespace: Namespace, device: str) -> None:
     with namespace.entered(), open_control() as control:
         set_discipline(control, device, Discipline(NONE))
     clear_offloads(namespace, device)
-    deadline = time.monotonic() + READY_S
-    while not _is_running(namespace, device):
-        if time.monotonic() > deadline:
-            raise LabError(f"{device} in {namespace.name} did not come up within {READY_S:g} s")
-        time.sleep(0.001)
-
-
-def _is_running(namespace: Namespace, device: str) -> bool:
-    with namespace.entered(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        request = struct.pack("@16sh22x", device.encode(), 0)
-        answer = fcntl.ioctl(control, SIOCGIFFLAGS, request)
-    flags: int = struct.unpack("@16sh22x", answer)[1]
-    return bool(flags & IFF_RUNNING)
+    wait_until_running(namespace, device)

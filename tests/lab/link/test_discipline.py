@@ -8,7 +8,14 @@ from dataclasses import replace
 import pytest
 
 from testbed.base.namespace import Namespace
-from testbed.lab.link.discipline import Discipline, netem, parse_discipline, tbf
+from testbed.lab.link.discipline import (
+    NONE,
+    Discipline,
+    encode_discipline,
+    netem,
+    parse_discipline,
+    tbf,
+)
 from testbed.lab.link.netem import NetemLink
 from testbed.lab.topology import Topology
 from testbed.model import LinkSpec
@@ -88,6 +95,27 @@ def test_whatever_else_is_set_is_told() -> None:
     assert found.settings["rate_bytes_s"] == 5e9
     wanted = replace(found, extras="")
     assert not found.has(wanted) and wanted.has(wanted)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        tbf(4000, 1540, 131_072, -14),
+        tbf(256, 616, 9000, 0),
+        tbf(1_000_000, 9040, 4_000_000, 0),
+        netem(256, 10_000_000, 100_000, -14, 0.0),
+        netem(4000, 16_667_008, 100_000, 0, 1.5),
+        Discipline(NONE),
+    ],
+)
+def test_what_is_set_is_what_is_read(wanted: Discipline) -> None:
+    head = struct.pack("=BxxxiIII", 0, 2, 0x10000, 0xFFFFFFFF, 0)
+    device, found = parse_discipline(head + encode_discipline(wanted), DEVICES)
+    assert device == DEVICES[2]
+    # The bucket goes to the kernel in bytes, and comes back in ticks only.
+    burst = struct.pack("=I", round(wanted.settings.get("burst_bytes", 0))).hex()
+    assert found.extras == (f"6={burst}" if wanted.kind == "tbf" else "")
+    assert replace(found, extras="").has(wanted)
 
 
 def test_one_inside_another() -> None:
