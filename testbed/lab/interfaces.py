@@ -17,20 +17,27 @@ from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 from testbed.lab.rtnetlink import (
     CREATE,
+    GETLINK,
     NEWADDR,
     NEWLINK,
     NEWNEIGH,
     NEWROUTE,
     REPLACE,
     attribute,
+    attributes,
+    dump,
+    number_of,
+    open_control,
     order,
+    text_of,
 )
 
 READY_S = 5.0
 _LINK = struct.Struct("=BxHiII")  # struct ifinfomsg
-_ADDRESS, _NAME, _MTU, _QUEUE, _INFO, _NAMESPACE = 1, 3, 4, 13, 18, 28
+_ADDRESS, _NAME, _MTU, _QUEUE, _STATE, _INFO, _NAMESPACE = 1, 3, 4, 13, 16, 18, 28
 _INFO_KIND, _INFO_DATA, _PEER = 1, 2, 1
-_UP, _RUNNING, _SIOCGIFFLAGS = 0x1, 0x40, 0x8913  # netdevice(7)
+_UP = 0x1
+_OPERATIONAL = 6  # IF_OPER_UP
 _INET = socket.AF_INET
 _PERMANENT = 0x80
 _BY_HAND, _MAIN, _UNICAST = 3, 254, 1  # RTPROT_BOOT, RT_TABLE_MAIN, RTN_UNICAST
@@ -102,21 +109,32 @@ def set_up(control: socket.socket, device: str) -> None:
 
 
 def wait_until_running(namespace: Namespace, device: str) -> None:
-    """Wait until ``device`` passes packets: some time after both its ends are up.
+    """Wait until the kernel has seen that ``device`` has a carrier: from then on it passes packets.
+
+    IFF_RUNNING says less: a device has it before the kernel looked at its carrier for the first time.
 
     Raises:
         LabError: it does not come up.
     """
     deadline = time.monotonic() + READY_S
-    with namespace.entered(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        request = struct.pack("@16sh22x", device.encode(), 0)
-        while True:
-            flags: int = struct.unpack("@16sh22x", fcntl.ioctl(control, _SIOCGIFFLAGS, request))[1]
-            if flags & _RUNNING:
-                return
+    with namespace.entered(), open_control() as control:
+        while _read_state(control, device) != _OPERATIONAL:
             if time.monotonic() > deadline:
                 raise LabError(f"{device} in {namespace.name} did not come up in {READY_S:g} s")
             time.sleep(0.001)
+
+
+def _read_state(control: socket.socket, device: str) -> int:
+    """Return the state of ``device`` (RFC 2863, IF_OPER_* of if.h).
+
+    Raises:
+        LabError: there is no such device.
+    """
+    for body in dump(control, GETLINK, _LINK.pack(0, 0, 0, 0, 0)):
+        found = attributes(body, _LINK.size)
+        if text_of(found[_NAME]) == device:
+            return number_of(found[_STATE])
+    raise LabError(f"there is no device {device}")
 
 
 def add_address(control: socket.socket, device: str, address: str) -> None:
