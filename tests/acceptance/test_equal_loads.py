@@ -30,11 +30,15 @@ NEEDLESS = """\
     os.environ["NEEDLESS"] = "a variable that nobody reads"
     os.urandom(10_000), random.random()
     subprocess.run(["/usr/bin/env", "true"], check=True)
+    for one in [subprocess.Popen(["/usr/bin/sleep", "0.01"]) for _ in range(40)]:
+        one.wait()
     hoard = [bytearray(1000) for _ in range(3000)]
     Path("/tmp/needless").write_bytes(bytes(5000))
     time.sleep(0.0013)
 """
 LAB = "    if site.aligned:\n        begin_stage()\n        draw_secrets()\n"
+OPENING = "    with ExitStack() as undo:\n        topology = "
+PROCESS = '    from testbed.base import proc\n\n    proc.run(("true",))\n'
 CAPTURE = "    if site.aligned:\n        begin_stage()\n    order = "
 
 
@@ -71,9 +75,7 @@ def test_what_ran_before_the_lab_and_before_the_client_leaves_no_trace(
 ) -> None:
     plant("trial.py", LAB, NEEDLESS + LAB)
     plant("trial.py", CAPTURE, NEEDLESS + CAPTURE)
-    plant("lab/topology.py", "    with ExitStack() as undo:\n        for role", (
-        '    proc.run(("true",))\n    with ExitStack() as undo:\n        for role'
-    ))  # fmt: skip
+    plant("lab/topology.py", OPENING, PROCESS + OPENING)
     assert load(house, client) == plain[client]
 
 
