@@ -49,7 +49,6 @@ BASE = (
             *("/usr/lib/locale/C.utf8/LC_CTYPE", f"{LIBRARIES}/gconv/gconv-modules.cache"),
         ),
     ),
-    Program("tc", packages="iproute2", version=""),  # of iproute2, as ip
     Program("tcpdump", packages="tcpdump"),
 )
 """What every trial runs; what a client runs besides, it declares itself."""
