@@ -1,0 +1,83 @@
+"""Sysctls of a patched kernel: written, read back, and written back; no root is needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from testbed.base.errors import LabError, MissingError
+from testbed.base.namespace import Namespace
+from testbed.server.mechanisms.apply import ACCEPT_LIMIT, OVERLOAD, apply_management
+from testbed.server.mechanisms.mechanism import (
+    ABORT_ON_OVERFLOW,
+    MAX_SYN_BACKLOG,
+    PUBLISHED_QUEUES,
+    SOMAXCONN,
+    SYNCOOKIES,
+    Mode,
+    parse_management,
+)
+
+BEFORE = {
+    SOMAXCONN: "4096",
+    MAX_SYN_BACKLOG: "128",
+    SYNCOOKIES: "1",
+    ABORT_ON_OVERFLOW: "0",
+    OVERLOAD: "0",
+    ACCEPT_LIMIT: "0",
+}
+
+
+@dataclass(frozen=True)
+class Remembered(Namespace):
+    """A namespace that is a table, and of which some names keep what they have."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    stubborn: tuple[str, ...] = ()
+
+    def read_sysctl(self, name: str) -> str:
+        if name not in self.values:
+            raise FileNotFoundError(2, f"there is no {name}")
+        return self.values[name]
+
+    def write_sysctls(self, values: dict[str, str]) -> None:
+        self.values.update({n: v for n, v in values.items() if n not in self.stubborn})
+
+
+def test_a_patched_kernel_is_told_by_sysctls_and_then_as_before() -> None:
+    namespace = Remembered("s", dict(BEFORE))
+    management = parse_management("abort rst-syn")
+    with apply_management(namespace, "s0", 80, management, PUBLISHED_QUEUES) as applied:
+        assert (applied.by, applied.backlog, applied.attached) == ("kernel", 1024, None)
+        assert namespace.values == {
+            SOMAXCONN: "1024",
+            MAX_SYN_BACKLOG: "2048",
+            SYNCOOKIES: "0",
+            ABORT_ON_OVERFLOW: "1",
+            OVERLOAD: str(int(Mode.RST_SYN | Mode.YOUNG)),
+            ACCEPT_LIMIT: "128",
+        }
+    assert namespace.values == BEFORE
+
+
+def test_a_value_that_is_not_taken_is_named_and_the_rest_undone() -> None:
+    namespace = Remembered("s", dict(BEFORE), (SYNCOOKIES,))
+    with (
+        pytest.raises(LabError, match="tcp_syncookies is '1' in s, asked was '0'"),
+        apply_management(namespace, "s0", 80, parse_management("abort"), PUBLISHED_QUEUES),
+    ):
+        pass
+    assert namespace.values == BEFORE
+
+
+def test_a_missing_sysctl_is_a_missing_feature() -> None:
+    without = {name: value for name, value in BEFORE.items() if name != ACCEPT_LIMIT}
+    with (
+        pytest.raises(MissingError, match=r"lacks a sysctl .* net\.ipv4\.tcp_accept_limit"),
+        apply_management(
+            Remembered("s", without), "s0", 80, parse_management("abort"), PUBLISHED_QUEUES
+        ),
+    ):
+        pass
+    assert without.keys() == BEFORE.keys() - {ACCEPT_LIMIT}
