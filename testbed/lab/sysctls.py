@@ -30,6 +30,8 @@ DEFAULTS = {
         TCP + name: value
         for name, value in {
             "abort_on_overflow": "0",
+            # Of the virtual kernel alone: see its patch, "manage connections under overload".
+            "accept_limit": "0",
             "adv_win_scale": "1",
             "app_win": "31",
             "autocorking": "1",
@@ -70,6 +72,7 @@ DEFAULTS = {
             "no_ssthresh_metrics_save": "1",
             "notsent_lowat": "4294967295",
             "orphan_retries": "0",
+            "overload": "0",
             "pacing_ca_ratio": "120",
             "pacing_ss_ratio": "200",
             "pingpong_thresh": "1",

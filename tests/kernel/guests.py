@@ -36,20 +36,27 @@ def compile_init(folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class Guests:
-    """Runs programs in guests of one kernel, each in folders of its own below ``folder``."""
+    """Runs programs in guests of one kernel, each in folders of its own below ``folder``.
+
+    A program may import ``modules`` beyond those that guests have, and ``files`` by their names.
+    """
 
     binary: Path
     init: Path
     boot_options: tuple[str, ...]
     folder: Path
+    modules: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
 
     def bundle(self, program: str) -> Path:
         """A bundle that runs ``program``, after ``PRELUDE``."""
         made = self.folder / "bundle"
-        for source in imported_sources(*PROGRAMS):
+        for source in imported_sources(*PROGRAMS, *self.modules):
             target = made / "testbed" / source.relative_to(PACKAGE)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
+        for file in self.files:
+            shutil.copyfile(file, made / file.name)
         (made / "native" / "mnt").mkdir(parents=True)
         shutil.copy(self.init, made / "native" / "init")
         (made / "etc" / "fonts").mkdir(parents=True)
