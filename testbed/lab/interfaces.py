@@ -111,7 +111,7 @@ def set_up(control: socket.socket, device: str) -> None:
 def wait_until_running(namespace: Namespace, device: str) -> None:
     """Wait until the kernel has seen that ``device`` has a carrier: from then on it passes packets.
 
-    IFF_RUNNING says less: a device has it before the kernel looked at its carrier for the first time.
+    IFF_RUNNING says less: a device has it before the kernel has looked at its carrier at all.
 
     Raises:
         LabError: it does not come up.
