@@ -9,12 +9,20 @@ beside=     # that of the work beside it, if any
 unfinished= # the folder that it fills, to be removed should it not come to its end
 spared=     # set while what is done must come to its end: dpkg must not be stopped halfway
 
-# begin COMMAND...: starts it in a process group of its own, named by `begun`.
+# begin COMMAND...: starts it in a process group of its own, named by `begun`. A signal is held back until
+# `hear`, when all that it ends is known.
 begin() {
+  held=
+  trap 'held=1' INT TERM HUP
   set -m
   setpriv --pdeathsig TERM -- "$@" </dev/null &
   begun=$!
   set +m
+}
+
+hear() {
+  trap end_interrupted INT TERM HUP
+  [[ -z $held ]] || end_interrupted
 }
 
 # begin_beside COMMAND...: starts it, to go on beside all that follows; ended when this shell exits.
@@ -22,6 +30,7 @@ begin_beside() {
   begin "$@"
   beside=$begun
   trap end_work EXIT
+  hear
 }
 
 # await_beside: waits until it has ended, and returns its status.
@@ -43,6 +52,7 @@ attended() {
   exec {never}<> <(:) # nothing ever comes: reading it is a sleep that needs no process
   begin "$@" >"$log" 2>&1
   working=$begun
+  hear
   while kill -0 "$working" 2>/dev/null; do
     read -r -t 0.1 -u "$never" || true
     if ((SECONDS - told >= TELL_EVERY_S)); then
