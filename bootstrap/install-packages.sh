@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs Debian packages as root, asks nothing, and starts or enables no service. Until all of
-# them are downloaded a signal ends it; from there on none does, for dpkg must not be stopped halfway.
+# Installs Debian packages as root, asks nothing, and starts or enables no service. While
+# they are downloaded a signal ends it; then none does, for dpkg must not be stopped halfway.
 # Usage: install-packages.sh PACKAGE...
 set -euo pipefail
 
@@ -31,30 +31,37 @@ nginx_is_installed() {
   [[ $(dpkg-query --show --showformat='${db:Status-Status}' nginx 2>/dev/null) == installed ]]
 }
 
-install() {
+apt_install() {
   DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 \
     -o Dpkg::Options::=--force-confold install --no-install-recommends "$@"
 }
 
+# install PACKAGE...: after it, signals end this script again.
+install() {
+  local had_nginx=
+  ! nginx_is_installed || had_nginx=1
+  apt_install --download-only "$@"
+  trap '' INT TERM HUP
+  apt_install "$@"
+  # The lab starts its own nginx; one that nobody asked for must not come up with the machine.
+  if [[ -z $had_nginx ]] && nginx_is_installed; then
+    update-rc.d nginx disable
+  fi
+  trap - INT TERM HUP
+}
+
 main() {
-  local package first=() had_nginx=
-  nginx_is_installed && had_nginx=1
+  local package first=()
   for package in "$@"; do
     [[ $package == npm ]] || first+=("$package")
   done
   forbid_services
   apt-get -q -o DPkg::Lock::Timeout=300 update
-  install --download-only "${first[@]}"
-  trap '' INT TERM HUP
-  install "${first[@]}"
+  ((${#first[@]} == 0)) || install "${first[@]}"
   # Only now: where NodeSource's archive is configured, its nodejs brought npm and conflicts
   # with Debian's.
   if [[ " $* " == *' npm '* && ! -x /usr/bin/npm ]]; then
     install npm
-  fi
-  # The lab starts its own nginx; one that nobody asked for must not come up with the machine.
-  if [[ -z $had_nginx ]] && nginx_is_installed; then
-    update-rc.d nginx disable
   fi
 }
 

@@ -99,3 +99,20 @@ def test_npm_is_asked_for_only_when_nodejs_did_not_bring_it(
         if " install " in line and "--download-only" not in line
     ]
     assert installs == (["nodejs"] if brought else ["nodejs", "npm"])
+
+
+def test_all_that_is_downloaded_is_there_before_it_is_installed_and_npm_comes_last(
+    machine: SmallMachine,
+) -> None:
+    """A signal may end a download, also npm's: what came before it is complete by then."""
+    assert install(machine, "npm", "nginx") == 0
+    commands = (machine.home / "log").read_text().splitlines()
+    steps = [line.partition("recommends ")[2] or line for line in commands[1:]]
+    npm = ["--download-only npm", "npm"]
+    assert steps == ["--download-only nginx", "nginx", "update-rc.d nginx disable", *npm]
+
+
+def test_npm_alone_installs_nothing_else(machine: SmallMachine) -> None:
+    assert install(machine, "npm") == 0
+    commands = (machine.home / "log").read_text().splitlines()
+    assert [line.split()[-1] for line in commands] == ["update", "npm", "npm"]
