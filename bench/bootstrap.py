@@ -59,7 +59,7 @@ def measure_fresh(work: Work) -> Result:
         verdict=judge(wall_s < FRESH_S),
         n=1,
         how="`./run.sh doctor` in a clone of the last commit with an empty cache: Python "
-        "environment, browser driver, C programs, kernel; Debian's packages were installed before",
+        "environment, C programs, kernel; Debian's packages were installed before",
         real_time=True,
         details={"wall_s": wall_s},
     )

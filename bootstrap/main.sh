@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# The order of bootstrap: machine, packages, cache, Python, browser driver, C programs; and beside them,
-# as soon as there is a compiler, the kernel.
+# The order of bootstrap: machine, packages, cache, Python, C programs; and beside them, as soon as there
+# is a compiler, the kernel. For development there is the recorder's browser driver, too; for all
+# others the first recording sets it up (recorder.sh).
 # Sourced under `set -euo pipefail`. `bootstrap LEVEL [LOCK]` sets up what LEVEL names: `python` (the
 # Python environment alone, and no package), `programs` (all but a kernel) or `kernel`; LOCK is the
 # Python environment's, and a run's own by default. It leaves `venv` and the FIRSTFLIGHT_* variables
@@ -62,16 +63,22 @@ ensure_venv() {
   find_part venv "$key"
   [[ -d $part || $level != python ]] || require_packages ca-certificates python3-venv
   ensure_part "Python environment" "$VENV_S" "$bootstrap/build-venv.sh" "$locked"
+  # shellcheck disable=SC2034 # for those who start Python: run.sh, develop.sh
   venv=$part
 }
 
-ensure_js() {
-  local files key
+# find_js: sets `part` to the folder of the browser driver, there or not, and `files` to its sources,
+# relative to the working directory, which it changes to theirs.
+find_js() {
   cd -- "$root/testbed/client/chromium"
   mapfile -d '' files < <(find . \( -name node_modules -o -name dist -o -name __pycache__ \) -prune \
     -o -type f -not -name '*.py' -print0)
-  key=$(hash_text "$(hash_files "${files[@]}")" "$(<"$bootstrap/build-js.sh")")
-  find_part js "$key"
+  find_part js "$(hash_text "$(hash_files "${files[@]}")" "$(<"$bootstrap/build-js.sh")")"
+}
+
+ensure_js() {
+  local files
+  find_js
   ensure_part "browser driver" "$JS_S" "$bootstrap/build-js.sh" "${files[@]}" --
   export FIRSTFLIGHT_JS=$part
 }
@@ -145,16 +152,17 @@ find_packages() {
   local list=$bootstrap/packages-debian-12 lists
   lists=("$list.txt")
   if [[ $locked == requirements-dev ]]; then
-    lists+=("$list-dev.txt" "$BUILD_PACKAGES")
+    lists+=("$list-dev.txt" "$BUILD_PACKAGES" "$RECORDING_PROGRAMS")
   elif [[ -n $building ]] || ! find_native; then
     lists+=("$BUILD_PACKAGES")
   fi
-  read_packages "${lists[@]}"
+  read_packages "${lists[@]}" "${RUN_PROGRAMS[@]}"
   find_missing
 }
 
 bootstrap() {
-  local level=$1 locked=${2:-requirements} here=$PWD building='' began missing=()
+  local level=$1 locked=${2:-requirements} here=$PWD building='' began missing=() about=$PACKAGES_S
+  unset FIRSTFLIGHT_JS # another tree's, perhaps
   check_machine /etc/os-release "$(uname -m)"
   find_cache
   [[ ! -e $cache ]] || open_cache
@@ -167,12 +175,11 @@ bootstrap() {
     install_missing "$BUILD_PACKAGES_S" "$BUILD_PACKAGES"
     begin_kernel
   fi
-  install_missing "$PACKAGES_S"
+  [[ $locked != requirements-dev ]] || about=$((PACKAGES_S + RECORDING_PACKAGES_S))
+  install_missing "$about"
   ensure_venv "$locked"
-  if [[ $level != python ]]; then
-    ensure_js
-    ensure_native
-  fi
+  [[ $locked != requirements-dev ]] || ensure_js
+  [[ $level == python ]] || ensure_native
   release_lock
   [[ -z $building ]] || await_kernel
   cd -- "$here"

@@ -1,19 +1,28 @@
 # shellcheck shell=bash
 # Debian packages: what is missing, and its installation as root or through sudo.
 
-# About how long their installation takes, with what has to be downloaded: of all, and of those that
-# build a kernel.
-readonly PACKAGES_S=120 BUILD_PACKAGES_S=40
+# About how long their installation takes, with what has to be downloaded: of those of runs, of
+# those that build a kernel, and of those of recordings.
+readonly PACKAGES_S=80 BUILD_PACKAGES_S=40 RECORDING_PACKAGES_S=80
 
-# list_declared: the packages of the programs that trials run, one a line, as clients and
-# testbed/setup/programs.py declare them: packages="nodejs >= 18, npm".
-list_declared() {
-  sed -nE 's/^.*\<packages="([^"]+)".*$/\1/p' "${root:?}/testbed/setup/programs.py" \
-    "$root"/testbed/client/*.py "$root"/testbed/client/*/*.py | sed 's/, */\n/g' | sort -u
+# Where the programs of trials are declared, and those that only recordings take.
+readonly RUN_PROGRAMS=("${root:?}"/testbed/setup/programs.py "$root"/testbed/client/{,*/}*.py)
+readonly RECORDING_PROGRAMS=$root/testbed/setup/recording.py
+
+# list_packages FILE...: the packages that they name, one a line: lists, and Python modules that declare
+# programs, each with packages="nodejs >= 18, npm".
+list_packages() {
+  local file
+  for file in "$@"; do
+    if [[ $file == *.py ]]; then
+      sed -nE 's/^.*\<packages="([^"]+)".*$/\1/p' "$file" | sed 's/, */\n/g'
+    else
+      cat -- "$file"
+    fi
+  done
 }
 
-# read_packages FILE...: sets `packages` (names, each once, the declared ones too) and `least` (name
-# -> least version).
+# read_packages FILE...: sets `packages` (names, each once) and `least` (name -> least version).
 read_packages() {
   local line name sign version
   packages=()
@@ -23,7 +32,7 @@ read_packages() {
     [[ -n $name && " ${packages[*]} " != *" $name "* ]] || continue
     packages+=("$name")
     [[ $sign != '>=' ]] || least[$name]=$version
-  done < <(cat -- "$@" && list_declared)
+  done < <(list_packages "$@")
 }
 
 # brought_by_another PACKAGE: NodeSource's nodejs carries npm and conflicts with Debian's npm.

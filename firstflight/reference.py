@@ -23,7 +23,8 @@ the verbs themselves. `{PROGRAM}` alone is `{PROGRAM} run`.
 
 `{PROGRAM}` answers `--help` and mistyped words from this file, before anything is set up. Then it
 sets up what the verb needs and no more: `python` is the Python environment (no Debian package is
-installed), `programs` is all but a virtual kernel, `kernel` is everything.
+installed), `programs` is all but a virtual kernel, `kernel` is everything. What only
+recordings take (node, npm, the browser driver), the first recording sets up.
 """
 
 

@@ -33,10 +33,11 @@ ANSWERING = (
 """What it takes to answer help, version and typing errors."""
 DECLARING = (
     "testbed/setup/programs.py",
+    "testbed/setup/recording.py",
     "testbed/client/chromium/__init__.py",
     "testbed/client/wget2.py",
 )
-"""Where the programs of trials are declared."""
+"""Where the programs of trials and recordings are declared."""
 VENV = """\
 #!/bin/sh
 mkdir "$2/bin" && ln -s /usr/bin/python3 "$2/bin/python" && echo made >"$2/pyvenv.cfg"

@@ -185,18 +185,18 @@ def test_a_part_that_fails_ends_the_kernels_build(machine: SmallMachine) -> None
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("beside", [True, False])
 def test_a_signal_ends_both(machine: SmallMachine, number: signal.Signals, beside: bool) -> None:
-    builder = machine.tree / "bootstrap" / "build-js.sh"
+    builder = machine.tree / "bootstrap" / "build-native.sh"
     if beside:
-        builder.write_text(f"#!/bin/sh\necho $$ >{machine.home}/js.pid\nexec sleep 600\n")
+        builder.write_text(f"#!/bin/sh\necho $$ >{machine.home}/native.pid\nexec sleep 600\n")
     with bootstrapping(machine) as (child, log):
         if beside:
-            wait_until((machine.home / "js.pid").exists)
+            wait_until((machine.home / "native.pid").exists)
         else:
             wait_until(lambda: "C programs: ready" in log.read_text())
         child.send_signal(number)
         assert child.wait(30) == 130
         assert not kernel_builder_runs(machine)
     if beside:
-        assert not Path("/proc", (machine.home / "js.pid").read_text().strip()).exists()
-        assert list((machine.cache / "js").iterdir()) == []
+        assert not Path("/proc", (machine.home / "native.pid").read_text().strip()).exists()
+        assert list((machine.cache / "native").iterdir()) == []
     assert log.read_text().endswith("firstflight: interrupted\n")

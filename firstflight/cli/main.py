@@ -37,7 +37,8 @@ NEEDS = {
     "serve": "programs",
 }
 """What each verb needs of the machine, as ``bootstrap/main.sh`` knows it; ``run.sh`` reads it from
-``docs/command-line.md``.  A page of any kind may be a recipe, which a browser builds.
+``docs/command-line.md``.  A page of any kind may be a recipe, which a browser builds; what
+recordings take besides, the first of them sets up (``testbed/setup/recording.py``).
 """
 
 

@@ -21,6 +21,7 @@ from testbed.pages.catalogue import name_page
 from testbed.pages.importing.writing import Manner, write_page
 from testbed.pages.recorder import RecordOrder, record
 from testbed.pages.verify import host_problem
+from testbed.setup.recording import set_up_recording
 
 PLAIN_EVERY_S = 2.0
 _VIEWPORT = re.compile(r"([0-9]{1,5})[xX]([0-9]{1,5})")
@@ -92,6 +93,7 @@ def record_command(
     """
     order = RecordOrder(url=url, **asked)
     folder = _check(order, name, replace=replace, contents=not anonymize)
+    set_up_recording()  # before there is a live line, in which a password would be asked for
     with scratch_folder("record") as scratch:
         # The browser may be another user than this one.
         scratch.chmod(0o711)

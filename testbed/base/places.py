@@ -30,7 +30,7 @@ def cache() -> Path:
 
 
 def built_part(name: str) -> Path:
-    """Return the folder of a part that bootstrap built: ``native`` or ``js``.
+    """Return the folder of a part that bootstrap built, such as ``native``.
 
     Raises:
         MissingError: bootstrap has not run.

@@ -68,6 +68,35 @@ def run(
     return done
 
 
+def run_attached(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run ``argv`` to its end on this process's terminal; return its status and standard output.
+
+    It shares the process group, standard input and standard error: it may ask for a password there,
+    and Ctrl-C reaches it, too.  If anything is raised meanwhile, it is asked to terminate and
+    waited for as long as that takes: what installs packages must not be killed.
+
+    Raises:
+        MissingError: the program does not exist, or may not be run.
+    """
+    with _starting(argv):
+        child = subprocess.Popen(list(argv), stdout=subprocess.PIPE)
+    try:
+        out, _ = child.communicate()
+    except BaseException:
+        child.terminate()
+        _outlast(child)
+        raise
+    return subprocess.CompletedProcess(list(argv), child.returncode, out.decode(errors="replace"))
+
+
+def _outlast(child: Process) -> None:
+    """Wait for ``child``, however often this process is interrupted meanwhile."""
+    while True:
+        with suppress(KeyboardInterrupt):
+            child.wait()
+            return
+
+
 @contextmanager
 def started(
     argv: Sequence[str],
@@ -84,7 +113,7 @@ def started(
     Raises:
         MissingError: the program does not exist, or may not be run.
     """
-    try:
+    with _starting(argv):
         child = subprocess.Popen(
             list(argv),
             cwd=cwd,
@@ -95,15 +124,21 @@ def started(
             pass_fds=tuple(pass_fds),
             start_new_session=True,
         )
+    try:
+        yield child
+    finally:
+        stop(child)
+
+
+@contextmanager
+def _starting(argv: Sequence[str]) -> Iterator[None]:
+    try:
+        yield
     except (FileNotFoundError, PermissionError) as error:
         raise MissingError(
             f"cannot start `{argv[0]}`: {error.strerror} ({error.filename}); "
             "run ./run.sh doctor to see what is missing"
         ) from None
-    try:
-        yield child
-    finally:
-        stop(child)
 
 
 class Child:

@@ -28,7 +28,8 @@ from testbed.kernel.jail import (
 from testbed.kernel.pin import DEFAULT_VERSION, pins, read_pin
 from testbed.kernel.virtual import boot_problem
 from testbed.setup.bundle import make_bundle
-from testbed.setup.programs import RECORDING, package_names, programs_of
+from testbed.setup.programs import package_names, programs_of
+from testbed.setup.recording import RECORDING, find_driver
 
 HARNESS_TOOLS = {
     "bwrap": "bubblewrap",
@@ -42,9 +43,8 @@ HARNESS_TOOLS = {
 
 
 def read_tools() -> dict[str, str]:
-    """Return all programs that runs and recordings take, and the Debian package of each."""
-    programs = (*programs_of(tuple(CLIENTS)), *RECORDING)
-    declared = {program.name: package_names(program)[0] for program in programs}
+    """Return all programs that runs take, and the Debian package of each."""
+    declared = {one.name: package_names(one)[0] for one in programs_of(tuple(CLIENTS))}
     return dict(sorted((HARNESS_TOOLS | declared).items()))
 
 
@@ -67,7 +67,7 @@ def examine(jobs: int) -> list[MachineCheck]:
     """Look at everything that ``jobs`` guests at once need; changes nothing but the cache."""
     checks = [_machine(), _cpuid(), *_tools(), *_kernels()]
     checks += [_jail(), _memory(jobs), _shm(), _disk()]
-    return [*checks, *_parts(), *_host_kernel()]
+    return [*checks, _native(), *_recording(), *_host_kernel()]
 
 
 def healthy(checks: list[MachineCheck]) -> bool:
@@ -95,11 +95,14 @@ def _cpuid() -> MachineCheck:
 
 
 def _tools() -> Iterator[MachineCheck]:
-    path = f"{os.environ.get('PATH', os.defpath)}:{_SBIN}"
     for tool, package in read_tools().items():
-        where = shutil.which(tool, path=path)
+        where = _find_tool(tool)
         yield MachineCheck(f"tool {tool}", where is not None, where or "not found",
                     f"apt-get install {package}")  # fmt: skip
+
+
+def _find_tool(name: str) -> str | None:
+    return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_SBIN}")
 
 
 def _kernels() -> Iterator[MachineCheck]:
@@ -199,14 +202,23 @@ def _disk() -> MachineCheck:
     return MachineCheck("disk", free >= LEAST_DISK, found, remedy)
 
 
-def _parts() -> Iterator[MachineCheck]:
-    for name in ("native", "js"):
-        try:
-            folder = places.built_part(name)
-        except TestbedError as error:
-            yield MachineCheck(f"part {name}", False, str(error), "start with ./run.sh")
-            continue
-        yield MachineCheck(f"part {name}", folder.is_dir(), str(folder), "start with ./run.sh")
+def _native() -> MachineCheck:
+    name, remedy = "part native", "start with ./run.sh"
+    try:
+        folder = places.built_part("native")
+    except TestbedError as error:
+        return MachineCheck(name, False, str(error), remedy)
+    return MachineCheck(name, folder.is_dir(), str(folder), remedy)
+
+
+def _recording() -> Iterator[MachineCheck]:
+    """Check what recordings take and runs do not."""
+    remedy = "nothing to do: the first recording (`pages record`, a recipe) sets it up"
+    found = {f"tool {one.name}": _find_tool(one.name) for one in RECORDING}
+    driver = find_driver()
+    found["part js"] = str(driver) if driver else None
+    for name, where in found.items():
+        yield MachineCheck(name, where is not None, where or "not there", remedy, needed=False)
 
 
 def _host_kernel() -> Iterator[MachineCheck]:

@@ -53,9 +53,6 @@ BASE = (
 )
 """What every trial runs; what a client runs besides, it declares itself."""
 
-RECORDING = (Program("node", packages="nodejs >= 18, npm"),)
-"""What a recording runs besides the browser: Puppeteer, which npm installs from its lock file."""
-
 
 def find(program: Program) -> Path | None:
     """Return a program's file, without links; ``None``: it is not installed."""

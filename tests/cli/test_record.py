@@ -15,7 +15,13 @@ from firstflight.cli import record as cli_record
 from firstflight.cli.exits import run_command
 from testbed.archive.reading import read_archive
 from testbed.base import places
-from testbed.base.errors import EXIT_CONFIGURATION, EXIT_INTERRUPTED, EXIT_OK
+from testbed.base.errors import (
+    EXIT_CONFIGURATION,
+    EXIT_INTERRUPTED,
+    EXIT_MISSING,
+    EXIT_OK,
+    MissingError,
+)
 from testbed.pages.catalogue import read_facts
 from testbed.pages.exchange import Recording
 from testbed.pages.recorder import RecordError, RecordOrder
@@ -52,6 +58,7 @@ class Recorder:
 def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorder:
     fake = Recorder()
     monkeypatch.setattr(cli_record, "record", fake)
+    monkeypatch.setattr(cli_record, "set_up_recording", Path)
     monkeypatch.setattr(places, "PAGES", tmp_path / "pages")
     (tmp_path / "pages").mkdir()
     return fake
@@ -152,6 +159,19 @@ def test_a_failed_recording_leaves_nothing(
     assert "--timeout" in capsys.readouterr().err
     assert not pages()
     assert not recorder.scratches[0].exists()
+
+
+def test_what_recording_takes_is_set_up_before_anything_else(
+    recorder: Recorder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> Path:
+        raise MissingError("recording takes node")
+
+    monkeypatch.setattr(cli_record, "set_up_recording", refuse)
+    assert run(ROOT_URL, "--name", "mine") == EXIT_MISSING
+    assert capsys.readouterr().err == "error: recording takes node\n"
+    assert not recorder.orders
+    assert not pages()
 
 
 @pytest.mark.usefixtures("not_below_nohup")

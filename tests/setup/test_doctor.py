@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ def test_what_is_not_built_is_named_with_a_remedy(tmp_path: Path) -> None:
     for name in ("kernel 7.3", "part native", "part js"):
         assert not checks[name].ok
         assert checks[name].remedy
+        assert checks[name].needed == (name != "part js")
     assert not healthy(list(checks.values()))
     assert list(tmp_path.iterdir()) == []
 
@@ -30,6 +32,8 @@ def test_a_missing_tool_names_its_package(tmp_path: Path, monkeypatch: pytest.Mo
     for tool, package in read_tools().items():
         assert not checks[f"tool {tool}"].ok
         assert package in checks[f"tool {tool}"].remedy
+    assert not checks["tool node"].ok
+    assert not checks["tool node"].needed
     assert not checks["jail"].ok
     assert checks["jail"].needed
     monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", "1")
@@ -38,6 +42,18 @@ def test_a_missing_tool_names_its_package(tmp_path: Path, monkeypatch: pytest.Mo
     assert not jail.needed
     assert "FIRSTFLIGHT_UNJAILED=1 lets guests run without one" in jail.found
     assert not checks["kernel 7.3"].ok
+
+
+def test_what_only_recordings_take_is_shown_where_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = tmp_path / "node"
+    node.touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("FIRSTFLIGHT_JS", str(tmp_path))
+    checks = {check.name: check for check in examine(1)}
+    assert (checks["tool node"].ok, checks["tool node"].found) == (True, str(node))
+    assert (checks["part js"].ok, checks["part js"].found) == (True, str(tmp_path))
 
 
 def test_more_jobs_need_more_memory() -> None:

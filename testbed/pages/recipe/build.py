@@ -25,6 +25,7 @@ from testbed.pages.recipe.packages import Installed, Tell, install, read_package
 from testbed.pages.recipe.references import CHANGED, LOSSLESS
 from testbed.pages.recipe.site import make_site, split
 from testbed.pages.recorder import RecordError, RecordOrder, record
+from testbed.setup.recording import set_up_recording
 
 BODIES = (
     "As they are in the package, but for references, which name the host that a file was given "
@@ -48,12 +49,13 @@ def build_recipe(folder: Path, cache: Path, tell: Tell) -> Path:
 
     Raises:
         ConfigurationError: the recipe is wrong, or does not fit its package.
-        MissingError: the package is not to be had.
+        MissingError: the package, or what records it, is not to be had.
         TestbedError: recording failed.
     """
     recipe = read_recipe(folder)
     made = _place(recipe, recipe.version, recipe.checksum, cache)
     if not _is_whole(made, tell):
+        set_up_recording()  # npm, which fetches packages, comes with it
         installed = install(recipe, cache, tell)
         made = _place(recipe, installed.version, installed.checksum, cache)
         if not _is_whole(made, tell):

@@ -30,6 +30,7 @@ from testbed.pages.recorder.confinement import Account, choose_account, choose_s
 from testbed.pages.recorder.devtools import parse_seen
 from testbed.pages.recorder.netlog import read_netlog
 from testbed.pages.recorder.order import RecordError, RecordOrder
+from testbed.setup.recording import set_up_recording
 
 _log = messages.logger(__name__)
 Tell = Callable[[str], None]
@@ -73,15 +74,14 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
 
     Raises:
         ConfigurationError: the order makes no sense.
-        MissingError: there is no browser, no node, or no browser driver.
+        MissingError: there is no browser, or neither node nor the browser driver can be had.
+        TestbedError: the browser driver could not be built.
         RecordError: the page did not load.
     """
     if order.problems:
         raise ConfigurationError(list(order.problems))
-    driver, library = (
-        places.built_part("js") / DRIVER,
-        places.built_part("native") / confinement.LIBRARY,
-    )
+    driver = set_up_recording() / DRIVER
+    library = places.built_part("native") / confinement.LIBRARY
     for part in (driver, library):
         if not os.access(part, os.R_OK):
             raise MissingError(f"{part} is missing: it has not been built; run ./run.sh")

@@ -14,7 +14,7 @@ import pytest
 
 from testbed.archive.reading import Archive, read_archive
 from testbed.base import places
-from testbed.base.errors import ConfigurationError
+from testbed.base.errors import ConfigurationError, MissingError
 from testbed.model import Replay
 from testbed.pages.catalogue import list_pages, read_kind
 from testbed.pages.exchange import Recording
@@ -104,7 +104,8 @@ def test_a_built_page_is_not_recorded_again(
     folder = places.PAGES / "agency"
     (tmp_path / "packages").symlink_to(_packages(folder))
     built = build_recipe(folder, tmp_path, silent)
-    monkeypatch.delattr(build, "capture_recipe")
+    for name in ("set_up_recording", "capture_recipe"):
+        monkeypatch.delattr(build, name)
     assert build_recipe(folder, tmp_path, silent) == built
 
 
@@ -122,6 +123,18 @@ def test_a_damaged_recording_is_recorded_again(
     assert build_recipe(folder, tmp_path, told.append) == built
     assert verify_archive(built) == []
     assert [line for line in told if "of its recording is damaged; recording it again" in line]
+
+
+def test_what_recording_takes_is_set_up_before_anything_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> Path:
+        raise MissingError("recording takes node")
+
+    monkeypatch.setattr(build, "set_up_recording", refuse)
+    with pytest.raises(MissingError, match="recording takes node"):
+        build_recipe(places.PAGES / "agency", tmp_path, silent)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_page_is_spread_and_keeps_its_parents(
