@@ -15,6 +15,8 @@
 #include <net/if.h>
 #include <sys/socket.h>
 
+#include "clock.h"
+
 #define WATCHED_BYTES 64 /* of each frame: IP and TCP headers make it unique enough */
 #define WATCH_BUFFER (16 << 20)
 
@@ -60,14 +62,6 @@ static ssize_t read_copy(int watch, uint8_t *start, struct timespec *time)
 		return -1;
 	memcpy(time, CMSG_DATA(header), sizeof(*time));
 	return length;
-}
-
-static int64_t nanoseconds(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
 /* What CLOCK_MONOTONIC is ahead of CLOCK_REALTIME; again if this was stopped between the two. */

@@ -17,13 +17,12 @@
 #include <unistd.h>
 
 #include "arrival.h"
+#include "clock.h"
+#include "random.h"
 
-#define SECOND 1000000000LL
 #define ETHERNET_HEADER 14
 #define SMALLEST_FRAME (ETHERNET_HEADER + 20)
 #define FRAMES_AT_ONCE 32 /* then it is the other direction's turn */
-
-typedef int64_t ns_t;
 
 /* Upper ends of the lateness histogram. */
 static const ns_t late_until[] = { 50000, 100000, 200000, 500000, 1000000, 2000000, 5000000 };
@@ -81,16 +80,6 @@ static ns_t now(void)
 static ns_t later(ns_t a, ns_t b)
 {
 	return a > b ? a : b;
-}
-
-/* splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014) */
-static uint64_t draw(uint64_t *state)
-{
-	uint64_t z = (*state += 0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return z ^ (z >> 31);
 }
 
 static ns_t serialisation(const struct direction *way, int64_t bytes)
