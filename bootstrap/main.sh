@@ -28,7 +28,7 @@ source "$bootstrap/packages.sh"
 source "$bootstrap/parts.sh"
 
 # About how many seconds each part takes to build; the kernel's build tells its own.
-readonly VENV_S=60 JS_S=20 NATIVE_S=2
+readonly VENV_S=60 JS_S=20 NATIVE_S=3
 # How a folder of what `./run.sh kernel import` took from a pack ends (testbed/kernel/build.py).
 readonly IMPORTED=imported
 readonly BUILD_PACKAGES=$bootstrap/packages-debian-12-build.txt

@@ -1,0 +1,25 @@
+"""The native programs, compiled once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from testbed.base.namespace import Namespace
+from tests.lab.wires import joined
+from tests.native.load import Programs, compile_programs
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    return compile_programs(tmp_path_factory.mktemp("native"))
+
+
+@pytest.fixture(scope="module")
+def ends() -> Iterator[tuple[Namespace, Namespace]]:
+    """A client's and a server's namespace with a wire, Fast Open without cookies at both ends."""
+    with joined("n") as pair:
+        for end in pair:
+            end.write_sysctls({"net.ipv4.tcp_fastopen": "519"})
+        yield pair
