@@ -24,6 +24,7 @@ _log = log.logger(__name__)
 # but for what they read.
 PROGRAMS = ("testbed.guest", "testbed.hosted", "testbed.client.walk.main")
 DATA = ("client/chromium/pinned.js",)
+NATIVE = ("event-server", "init", "link", "load-generator", "start", "tfo.so")
 _BESIDE = (".new-", ".old-")
 FONTS_CONF = """\
 <?xml version="1.0"?>
@@ -92,7 +93,7 @@ def _contents(native: Path) -> dict[str, Path]:
     data = (sources.PACKAGE / name for name in DATA)
     for file in (*sources.imported_sources(*PROGRAMS), *data):
         files[f"testbed/{file.relative_to(sources.PACKAGE)}"] = file
-    for name in ("init", "link", "start", "tfo.so"):
+    for name in NATIVE:
         files[f"native/{name}"] = native / name
     return files
 

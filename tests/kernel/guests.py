@@ -47,6 +47,7 @@ class Guests:
     folder: Path
     modules: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
+    programs: tuple[Path, ...] = ()  # more of testbed/native, compiled
 
     def bundle(self, program: str) -> Path:
         """A bundle that runs ``program``, after ``PRELUDE``."""
@@ -58,7 +59,8 @@ class Guests:
         for file in self.files:
             shutil.copyfile(file, made / file.name)
         (made / "native" / "mnt").mkdir(parents=True)
-        shutil.copy(self.init, made / "native" / "init")
+        for compiled in (self.init, *self.programs):
+            shutil.copy(compiled, made / "native" / compiled.name)
         (made / "etc" / "fonts").mkdir(parents=True)
         (made / "etc" / "fonts" / "fonts.conf").write_text(FONTS_CONF)
         (made / "guest.py").write_text(PRELUDE + dedent(program))

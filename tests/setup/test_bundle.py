@@ -22,7 +22,7 @@ class Parts:
     def __init__(self, folder: Path) -> None:
         self.cache, self.native = folder / "cache", folder / "native"
         self.native.mkdir(parents=True)
-        for name in ("init", "link", "start", "tfo.so"):
+        for name in bundles.NATIVE:
             (self.native / name).write_text(name)
 
     def make(self) -> Bundle:
@@ -40,10 +40,7 @@ def test_what_is_in_it(parts: Parts) -> None:
     for name in (
         *(
             "guest.py",
-            "native/init",
-            "native/link",
-            "native/start",
-            "native/tfo.so",
+            *(f"native/{name}" for name in bundles.NATIVE),
             "testbed/client/chromium/pinned.js",
             "etc/fonts/fonts.conf",
         ),
@@ -66,7 +63,7 @@ def test_any_user_may_read_it(parts: Parts) -> None:
         os.umask(before)
     for path in (made.path, *made.path.rglob("*")):
         mode = stat.S_IMODE(path.stat().st_mode)
-        programs = [made.path / "native" / name for name in ("init", "link", "start")]
+        programs = [made.path / "native" / name for name in bundles.NATIVE if name != "tfo.so"]
         executable = path.is_dir() or path in programs
         assert mode == (0o755 if executable else 0o644), path
 
@@ -119,7 +116,7 @@ def test_two_machines_make_the_same(parts: Parts, tmp_path: Path) -> None:
     assert parts.make().digest == Parts(other).make().digest
 
 
-@pytest.mark.parametrize("part", ["native/init", "native/link", "native/start", "native/tfo.so"])
+@pytest.mark.parametrize("part", [f"native/{name}" for name in bundles.NATIVE])
 def test_every_part_decides_the_name(parts: Parts, tmp_path: Path, part: str) -> None:
     first = parts.make()
     (tmp_path / part).write_text("changed")
