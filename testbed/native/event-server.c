@@ -5,8 +5,8 @@
  *
  * A request can cost work: so many steps of computing, timed at the start, that interrupts which
  * come in between make it no cheaper.  Where computing takes no time, as in virtual time, each
- * accept, request and close can have a price instead: the server sleeps that long before it goes
- * on.
+ * accept, request and close, and each segment that the kernel handles, can have a price instead:
+ * the server sleeps until all of it is paid for before it goes on (ledger.h).
  *
  * Workers are processes, each with a listening socket of its own (SO_REUSEPORT) and, if wanted, a
  * processor.  SIGTERM, SIGINT or the end of its lifetime end the server; it then reports its counts
@@ -31,6 +31,7 @@
 
 #include "clock.h"
 #include "http.h"
+#include "ledger.h"
 #include "options.h"
 #include "process.h"
 
@@ -58,11 +59,13 @@ struct response {
 struct counts {
 	uint64_t accepted, requests, responses, closed, client_closed, resets, invalid;
 	uint64_t lacked, bytes_received, bytes_sent, queue_most;
-	int64_t processor_us;
+	uint64_t syns, segments, unseen;
+	int64_t processor_us, owed_ns;
 };
 
 static int64_t backlog = 128, response_bytes = 900, work_ns, price_accept_ns, price_request_ns;
-static int64_t price_close_ns, fast_open, workers = 1, accepts_at_once, lifetime_ms = 3600000;
+static int64_t price_close_ns, price_syn_ns, price_segment_ns, fast_open, workers = 1;
+static int64_t accepts_at_once, lifetime_ms = 3600000;
 static const char *listen_text, *processors_text, *close_text = "fin";
 
 static const struct option options[] = {
@@ -73,6 +76,9 @@ static const struct option options[] = {
 	{ "price-accept-ns", &price_accept_ns, 0, 1000000000, .meaning = "of sleep for each connection" },
 	{ "price-request-ns", &price_request_ns, 0, 1000000000, .meaning = "of sleep for each request" },
 	{ "price-close-ns", &price_close_ns, 0, 1000000000, .meaning = "of sleep for each close" },
+	{ "price-syn-ns", &price_syn_ns, 0, 1000000000, .meaning = "of sleep for each SYN" },
+	{ "price-segment-ns", &price_segment_ns, 0, 1000000000,
+	  .meaning = "of sleep for each other segment of this namespace, in or out" },
 	{ "close", .text = &close_text, .meaning = "how it closes: fin or rst (SO_LINGER of 0)" },
 	{ "fast-open", &fast_open, 0, 65535, .meaning = "length of its queue; 0: no Fast Open" },
 	{ "accepts-at-once", &accepts_at_once, 0, 65535, .meaning = "in a turn; 0: all that wait" },
@@ -119,14 +125,6 @@ static uint64_t time_steps(ns_t wanted)
 	if (least <= 0)
 		refuse("work-ns", "computing takes no time on this clock; set prices instead");
 	return (uint64_t)((unsigned __int128)wanted * TIMED_STEPS / least);
-}
-
-static void pay(int64_t price_ns)
-{
-	struct timespec time = { price_ns / SECOND, price_ns % SECOND };
-
-	if (price_ns)
-		nanosleep(&time, NULL);
 }
 
 /* Connections. */
@@ -270,8 +268,12 @@ static void serve(int listener)
 	    epoll_ctl(poll_set, EPOLL_CTL_ADD, open_signals(), &ending))
 		die("cannot watch sockets");
 	for (;;) {
-		int ready = epoll_wait(poll_set, events, EVENTS_AT_ONCE, -1);
+		int ready = epoll_wait(poll_set, events, EVENTS_AT_ONCE, ledger.kept ? 0 : -1);
 
+		if (!ready) {
+			note_idleness();
+			ready = epoll_wait(poll_set, events, EVENTS_AT_ONCE, -1);
+		}
 		for (int i = 0; i < ready; i++) {
 			if (events[i].data.ptr == &ending)
 				return;
@@ -369,8 +371,15 @@ static pid_t start_worker(int number, const int *listeners)
 		if (i != number)
 			close(listeners[i]);
 	counts += number;
+	open_ledger(price_syn_ns, price_segment_ns,
+		    price_accept_ns || price_request_ns || price_close_ns);
 	serve(listeners[number]);
+	close_ledger();
 	counts->processor_us = read_processor_us();
+	counts->owed_ns = ledger.owed_ns;
+	counts->syns = ledger.syns;
+	counts->segments = ledger.segments;
+	counts->unseen = ledger.unseen;
 	_exit(0);
 }
 
@@ -402,9 +411,11 @@ static void report_counts(const struct counts *c)
 	       ", \"closed\": %" PRIu64 ", \"client_closed\": %" PRIu64 ", \"resets\": %" PRIu64
 	       ", \"invalid\": %" PRIu64 ", \"lacked\": %" PRIu64 ", \"bytes_received\": %" PRIu64
 	       ", \"bytes_sent\": %" PRIu64 ", \"queue_most\": %" PRIu64
-	       ", \"processor_us\": %" PRId64 "}",
+	       ", \"processor_us\": %" PRId64 ", \"owed_ns\": %" PRId64 ", \"syns\": %" PRIu64
+	       ", \"segments\": %" PRIu64 ", \"unseen\": %" PRIu64 "}",
 	       c->accepted, c->requests, c->responses, c->closed, c->client_closed, c->resets,
-	       c->invalid, c->lacked, c->bytes_received, c->bytes_sent, c->queue_most, c->processor_us);
+	       c->invalid, c->lacked, c->bytes_received, c->bytes_sent, c->queue_most, c->processor_us,
+	       c->owed_ns, c->syns, c->segments, c->unseen);
 }
 
 int main(int count, char **arguments)
@@ -418,6 +429,8 @@ int main(int count, char **arguments)
 	address = read_end("listen", listen_text);
 	abortive = choose("close", close_text, "fin", "rst");
 	read_processors();
+	if (workers > 1 && (price_syn_ns || price_segment_ns))
+		refuse("workers", "segments have a price for one worker only");
 	prepare();
 	work_steps = time_steps(work_ns);
 	for (int i = 0; i < workers; i++)
