@@ -6,12 +6,14 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from testbed.model import Condition
+from testbed.model import KINDS
 from testbed.model.knob import Knob, declared
 
 MISSING = "\u2013"
 MINUS = "\u2212"
-KNOBS: dict[str, Knob] = {each.name: each.knob for each in declared(Condition)}
+KNOBS: dict[str, Knob] = {
+    each.name: each.knob for spec in KINDS.values() for each in declared(spec)
+}
 COUNTED = "segments"
 """A number of them needs no unit in a table."""
 COLUMN_UNITS = {
@@ -37,6 +39,8 @@ def unit_of(name: str) -> str:
     """Return the unit of an axis or a column as people write it; empty if it has none."""
     if name in KNOBS:
         return KNOBS[name].unit
+    if name.endswith("_per_s"):
+        return "1/s"
     stem, _, suffix = name.rpartition("_")
     return COLUMN_UNITS.get(suffix, "") if stem else ""
 

@@ -28,6 +28,8 @@ def _go_on(stage: str) -> None:
     from testbed import trial
     from testbed.archive.reading import read_archive
     from testbed.client.interface import LoadOrder
+    from testbed.kinds.page_load import performance
+    from testbed.kinds.site import Site
     from testbed.lab.laboratory import open_lab
     from testbed.model import TRIAL_FILE, PageLoad, Trial
 
@@ -48,9 +50,9 @@ def _go_on(stage: str) -> None:
         with open_lab(asked.condition, len(read_archive(BUNDLE.parent / "page").hosts)):
             return
     # The registry that the trial looks its client up in.
-    vars(trial)["CLIENTS"] = {asked.condition.client: Stopping()}
+    vars(performance)["CLIENTS"] = {asked.page_load.client: Stopping()}
     SCRATCH.mkdir()
-    trial.perform(asked, trial.Site(BUNDLE.parent / "page", OUT, BUNDLE, SCRATCH))
+    trial.perform(asked, Site(BUNDLE.parent / "page", OUT, BUNDLE, SCRATCH))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ _INTRODUCTION = """\
 # Knobs
 
 This page lists every knob that an experiment may set. It is written by `make reference` from the
-declarations in `testbed/model/asked.py`; `./run.sh knobs` prints the same.
+declarations in `testbed/model/`; `./run.sh knobs` prints the same.
 
 An experiment file sets a knob in its table (`[link]`, `[tcp]`, or at the top, before any table),
 `--set NAME=VALUE` sets it on the command line, and a list in `[sweep]` loads every condition with

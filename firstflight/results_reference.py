@@ -31,29 +31,34 @@ from analysis.tables.rows import (
     CELL_MILESTONES,
     PAIR_COLUMNS,
     PAIR_MILESTONES,
+    SERVED_COLUMNS,
 )
 from analysis.tables.summary import Summary
 from testbed.base import errors
 from testbed.base.places import ROOT
+from testbed.kinds.page_load.performance import SERVER_LOG_FILE
 from testbed.model import (
     CAPTURE_FILE,
     HAR_FILE,
     OBSERVATION_FILE,
     TRIAL_FILE,
+    ArrivalSpec,
     Condition,
     LinkSpec,
     Record,
+    ServerLoad,
+    ServerSpec,
     TcpSpec,
 )
 from testbed.model.knob import Knob
 from testbed.results.manifest import MANIFEST_FILE, Manifest
 from testbed.results.records import RECORDS_FILE
-from testbed.trial import SERVER_LOG_FILE
 
 RESULTS_REFERENCE = ROOT / "docs" / "results.md"
 UNITS = {
     "ns": "ns",
     "ms": "ms",
+    "us": "µs",
     "s": "s",
     "pct": "%",
     "bytes": "B",
@@ -64,6 +69,9 @@ KNOBS = {
     Condition: "[knobs](knobs.md)",
     LinkSpec: "[knobs](knobs.md#link)",
     TcpSpec: "[knobs](knobs.md#tcp)",
+    ServerLoad: "[knobs](knobs.md)",
+    ServerSpec: "[knobs](knobs.md#server)",
+    ArrivalSpec: "[knobs](knobs.md#arrivals)",
 }
 """What docs/knobs.md describes already."""
 TRIAL_FILES = {
@@ -117,6 +125,8 @@ class Described:
 
 def unit_of(name: str) -> str:
     """Return the unit that ``name`` ends in; empty if it ends in none."""
+    if name.endswith("_per_s"):
+        return "1/s"
     return UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""
 
 
@@ -259,7 +269,7 @@ def _generic_words(hint: Any) -> str:
     if origin is NotRequired:
         return f"{_type_words(parts[0])}; may be absent"
     if origin in (Union, UnionType):
-        return " or ".join(_type_words(part) for part in parts)
+        return " or ".join(dict.fromkeys(_type_words(part) for part in parts))
     if origin is Literal:
         return ", ".join(f"`{value}`" for value in parts)
     if origin in (tuple, list):
@@ -274,7 +284,8 @@ def _generic_words(hint: Any) -> str:
 def _table_csv() -> str:
     introduction = (
         "The first columns are the knobs on which conditions differ, by name ([knobs](knobs.md)); "
-        "`page` and `rtt_ms` are always there. Times are rounded to the nanosecond, percentages to "
+        "`page` and `rtt_ms` are always there, of loads on a server `mechanism`. "
+        "Times are rounded to the nanosecond, percentages to "
         "four places. The last columns, from the first byte on, are what a visitor sees; each is "
         "there only if a browser gave it."
     )
@@ -282,6 +293,7 @@ def _table_csv() -> str:
     for title, columns in (
         ("With Fast Open off and on: a row for each pair", PAIR_COLUMNS | PAIR_MILESTONES),
         ("Otherwise: a row for each condition", CELL_COLUMNS | CELL_MILESTONES),
+        ("Of loads on a server: a row for each condition", SERVED_COLUMNS),
     ):
         rows = ((f"`{name}`", unit_of(name), meaning) for name, meaning in columns.items())
         parts.append(f"### {title}\n\n{_rows(('column', 'unit', 'meaning'), rows)}\n")

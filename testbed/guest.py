@@ -9,7 +9,7 @@ from pathlib import Path
 def main() -> None:
     """Perform the trial; paths are those that ``native/init.c`` laid out."""
     sys.path.insert(0, "/ff/bundle")
-    from testbed.trial import Site
+    from testbed.kinds.site import Site
     from testbed.trial import main as perform
 
     scratch = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs

@@ -34,7 +34,7 @@ def main() -> None:
     if sys.argv[1] == "probe":
         print(json.dumps(probe()))
         return
-    from testbed.trial import Site
+    from testbed.kinds.site import Site
     from testbed.trial import main as perform
 
     scratch = Path("/tmp/trial")  # noqa: S108  the enclosure's /tmp is its own tmpfs

@@ -50,7 +50,7 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
         StorageError: the cache cannot be written.
     """
     cache = places.cache()
-    names = dict.fromkeys(condition.page for condition in experiment.conditions)
+    names = dict.fromkeys(condition.page for condition in experiment.page_loads)
     pages = {name: built_page(name, cache) for name in names}
     bundle = make_bundle(cache, places.built_part("native"))
     kernel = open_kernel(
@@ -58,7 +58,7 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
     )
     if in_real_time(kernel.name):
         require_idle()
-    clients = {condition.client for condition in experiment.conditions}
+    clients = {condition.client for condition in experiment.page_loads}
     browser = kernel.browser if isinstance(kernel, HostKernel) else None
     programs = programs_of(clients, browser)
     environment = read_environment(
@@ -133,5 +133,6 @@ def built_page(name: str, cache: Path) -> Path:
 def _judge_digest() -> str:
     """Return the digest of the code that turns captures and counters into proofs on the host."""
     package = Path(__file__).parent
-    judge = (package / "judge.py").read_bytes() + hash_tree(package / "wire").encode()
+    rooms = (hash_tree(package / name).encode() for name in ("kinds", "wire"))
+    judge = b"".join(((package / "judge.py").read_bytes(), *rooms))
     return hashlib.sha256(judge).hexdigest()

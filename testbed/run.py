@@ -53,6 +53,15 @@ class RunSetup:
     jobs: int
     built: tuple[Path, ...] = ()
 
+    def page_of(self, trial: Trial) -> Path | None:
+        """Return the folder of the page that ``trial`` loads; ``None`` if it loads none."""
+        return None if trial.page is None else self.pages[trial.page]
+
+    def used_by(self, trial: Trial) -> tuple[Path, ...]:
+        """Return the folders with checksums that ``trial`` uses."""
+        page = self.page_of(trial)
+        return self.built if page is None else (*self.built, page)
+
 
 def run_experiment(
     results: Path,
@@ -99,7 +108,9 @@ def run_experiment(
                 continue
             if repetitions <= PAIR:
                 if draws_nothing(experiment) and nothing_varies(store.records):
-                    _log.info("nothing varies between seeds here: %s", DRAWS_REMEDY)
+                    _log.info(
+                        "nothing varies between seeds here: %s", DRAWS_REMEDY[experiment.kind]
+                    )
                     break
             else:
                 unsettled = list_unsettled(experiment, store.records)
@@ -200,7 +211,7 @@ def _attempt(
     def attempt(trial: Trial, slot: int) -> Record:
         number = store.attempts(trial.id) + 1
         out = store.fresh_trial(trial.id)
-        page = setup.pages[trial.condition.page]
+        page = setup.page_of(trial)
         try:
             raw = setup.kernel.run(trial, page, out, slot, stop)
             if stop.is_set() and raw.status != "ended":
@@ -221,7 +232,7 @@ def _attempt(
                 f"trial {trial.id}: cannot write to {out}: {error.strerror}; the records so far "
                 f"are intact; free space, then go on with --resume {store.directory}"
             ) from error
-        for folder in (*setup.built, page):
+        for folder in setup.used_by(trial):
             damaged = damaged_since(folder, stamps[folder])
             if damaged:
                 raw = RawResult("failed", _changed(folder, damaged), "", raw.cost, None)

@@ -1,4 +1,4 @@
-"""Trial, performed where its kernel runs: lab, server, client and capture joined.
+"""Trial, performed where its kernel runs: by what performs its kind, down to an observation.
 
 Standard library only: this is what a guest executes.  ``testbed.judge`` turns what it leaves
 behind (``observation.json`` and the capture) into a Record on the host.
@@ -7,91 +7,30 @@ behind (``observation.json`` and the capture) into a Record on the host.
 from __future__ import annotations
 
 import json
-import shutil
 import time
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from importlib import import_module
 
-from testbed.archive.reading import Archive, read_archive
-from testbed.base.errors import LabError, MissingError, TestbedError
-from testbed.base.machine import describe_machine, describe_queues, read_queued, read_sample
-from testbed.client import CLIENTS
-from testbed.client.coverage import check_protocols, judge_coverage, unreached
-from testbed.client.interface import LoadError, LoadOrder, LoadTimeoutError
-from testbed.lab.alignment import Moments, begin_stage, choose_moments, draw_secrets
-from testbed.lab.exactness import HOST
-from testbed.lab.laboratory import Lab, open_lab
-from testbed.lab.link.backend import choose_backend
-from testbed.lab.topology import RESOLVER_ADDRESS, origin_address
-from testbed.model import (
-    CAPTURE_FILE,
-    OBSERVATION_FILE,
-    TRIAL_FILE,
-    Outcome,
-    PageLoad,
-    Randomness,
-    Trial,
-)
-from testbed.server.lengths import check_lengths, list_connections
-from testbed.server.listeners import Listener, lab_listeners
-from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
-from testbed.server.replay_log import read_answered, read_replay
-from testbed.server.resolver import resolve
-from testbed.server.think import Think
-from testbed.wire.capture import capture
-from testbed.wire.counters import difference, read_counters
+from testbed.base.errors import MissingError, TestbedError
+from testbed.client.interface import LoadTimeoutError
+from testbed.kinds.site import Site
+from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Kind, Outcome, Trial
 
-# What the server complained about, beside the other files of a trial.
-SERVER_LOG_FILE = "nginx-error.log"
-COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]")
-# A client handles what pages send: it has no privileges, and a browser then has its sandbox.
-CLIENT_USER = 1000
-START = Path("native") / "start"
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Files of a trial where it is performed: all paths exist, ``scratch`` is empty.
-
-    ``aligned`` is for virtual time, where a load starts at a round instant; in real time the lab
-    has the host's bounds, and the machine is watched.
-    """
-
-    page: Path
-    out: Path
-    bundle: Path
-    scratch: Path
-    tag: str = ""
-    aligned: bool = True
+_PERFORMERS: dict[Kind, str] = {
+    "page_load": "testbed.kinds.page_load.performance",
+    "server_load": "testbed.kinds.server_load.performance",
+}
 
 
 def perform(trial: Trial, site: Site) -> dict[str, object]:
     """Perform ``trial`` and return the observation; what went wrong is part of it."""
     observation: dict[str, object] = {}
-    archive = read_archive(site.page)
-    addresses = {host: origin_address(i) for i, host in enumerate(archive.hosts)}
-    if site.aligned:
-        begin_stage()
-        draw_secrets()
-    observation["hosts"] = {address: host for host, address in addresses.items()}
+    performer = import_module(_PERFORMERS[trial.kind])
     try:
-        with _open_lab(trial, len(addresses), site) as lab:
-            observation["lab"] = asdict(lab.reading)
-            if not lab.reading.problems:
-                _measure(trial, site, archive, addresses, lab, observation)
+        performer.perform(trial, site, observation)
     except (TestbedError, OSError) as error:
         observation["error"] = str(error)
         observation["outcome"] = _outcome(error)
     return observation
-
-
-def _open_lab(trial: Trial, origins: int, site: Site) -> AbstractContextManager[Lab]:
-    """Return the lab: exact in virtual time, in real time as exact as a machine can be."""
-    if site.aligned:
-        return open_lab(trial.condition, origins, site.tag)
-    return open_lab(trial.condition, origins, site.tag, HOST, choose_backend(), trial.seed)
 
 
 def _outcome(error: Exception) -> Outcome:
@@ -99,167 +38,6 @@ def _outcome(error: Exception) -> Outcome:
     if isinstance(error, LoadTimeoutError):
         return "timeout"
     return "unsupported" if isinstance(error, MissingError) else "failed"
-
-
-def _measure(
-    trial: Trial,
-    site: Site,
-    archive: Archive,
-    addresses: dict[str, str],
-    lab: Lab,
-    observation: dict[str, object],
-) -> None:
-    condition, topology = trial.condition, lab.topology
-    listeners = lab_listeners(archive, addresses, condition.protocol)
-    requests = condition.tcp.requests_per_connection
-    terms = ServerOptions(
-        requests, condition.tls_version, _tls_of(site.page), think=_think_of(trial)
-    )
-    nginx = site.scratch / "nginx"
-    try:
-        with (
-            serve(topology.server, archive, listeners, nginx, terms) as server,
-            resolve(
-                topology.client,
-                topology.server,
-                addresses,
-                RESOLVER_ADDRESS,
-                condition.dns,
-                site.scratch,
-            ),
-        ):
-            lab.prime_cookies(len(archive.hosts))
-            with lab.watched() as read_again:
-                load, counters, machine = _load(trial, site, archive, lab, server)
-                observation["lab"] = asdict(read_again())
-    except LoadError:
-        # What the server was asked explains a load that came to no end.
-        observation["replay"] = asdict(read_replay(nginx, archive.entries))
-        raise
-    finally:
-        _keep_complaints(nginx / ERROR_LOG, site.out / SERVER_LOG_FILE)
-    # The server has ended: its log is complete.
-    replay = read_replay(nginx, archive.entries)
-    answered = read_answered(nginx, archive.entries)
-    served = {(listener.host, listener.port) for listener in listeners}
-    replay = replace(replay, missed=(*replay.missed, *unreached(load.requests, served)))
-    observation |= {"load": asdict(load), "replay": asdict(replay), "counters": counters}
-    observation["machine"] = machine
-    observation["connections"] = [asdict(one) for one in list_connections(answered)]
-    protocols = check_protocols(replay, _offers(listeners))
-    observation["problems"] = (*protocols, *check_lengths(answered, load))
-    reason = judge_coverage(load, replay, archive.entries, condition.allow_misses)
-    if reason is not None:
-        raise LabError(reason)
-
-
-def _load(
-    trial: Trial, site: Site, archive: Archive, lab: Lab, server: int
-) -> tuple[PageLoad, dict[str, dict[str, int]], dict[str, float]]:
-    """Load the page; return the load, the growth of both ends' TCP counters, and the machine.
-
-    ``server`` is the process that serves.
-    """
-    ends = {"client": lab.topology.client, "server": lab.topology.server}
-    if site.aligned:
-        begin_stage()
-    order = _order(trial, site, archive, lab)
-    pcap = site.scratch / CAPTURE_FILE
-    # In virtual time what the machine does has no effect, so it is not watched.
-    began = None if site.aligned else (read_sample(), read_queued(server))
-    try:
-        with capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log"):
-            # Within the capture: what the counters grow by, it must show.
-            before = {end: read_counters(namespace) for end, namespace in ends.items()}
-            load = CLIENTS[trial.condition.client].load(order)
-            # The last FINs and ACKs belong to the trial.
-            time.sleep(lab.settle_s)
-            after = {end: read_counters(namespace) for end, namespace in ends.items()}
-    finally:
-        # Of a failed load, too: its log and its packets are what explains it.
-        for file in (pcap, *sorted(order.out.iterdir())):
-            if file.is_file() and not file.is_symlink():
-                shutil.copyfile(file, site.out / file.name)
-    machine: dict[str, float] = {}
-    if began is not None:
-        sample, queued_s = began
-        server_s = read_queued(server) - queued_s
-        machine = describe_machine(sample, read_sample()) | _link_of(lab)
-        machine |= describe_queues(load.plt_ms, load.browser.get("queued_s"), server_s)
-    return load, {end: difference(before[end], after[end]) for end in ends}, machine
-
-
-def _link_of(lab: Lab) -> dict[str, float]:
-    """Read the link's own numbers after a load; a link of the kernel's knows no lateness."""
-    numbers = asdict(lab.read_link())
-    return {name: float(value) for name, value in numbers.items() if isinstance(value, int | float)}
-
-
-def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:
-    scratch, out = site.scratch / "client", site.scratch / "client-out"
-    for folder in (scratch, out):
-        folder.mkdir()
-        folder.chmod(0o777)
-    condition = trial.condition
-    moments = choose_moments(trial) if site.aligned else None
-    return LoadOrder(
-        archive=archive,
-        prefix=start_argv(site.bundle, lab.topology.client.name, moments),
-        tfo=condition.tcp.tfo,
-        think_time=condition.think_time,
-        bundle=site.bundle,
-        scratch=scratch,
-        out=out,
-        timeout_s=trial.timeout_s,
-        user=CLIENT_USER,
-        wait_until_ns=None if moments is None else moments.load_ns,
-        tls=_tls_of(site.page),
-        tls_version=condition.tls_version,
-        protocol=condition.protocol,
-        pinned=_pins(condition.randomness, archive.pinned),
-        think_spread_pct=condition.think_spread_pct,
-        seed=trial.seed,
-    )
-
-
-def start_argv(bundle: Path, namespace: str, moments: Moments | None) -> tuple[str, ...]:
-    """Return the command that starts the words after it as a client (native/start.c)."""
-    at = () if moments is None else (f"at-ns={moments.launch_ns}",)
-    return (str(bundle / START), f"namespace={namespace}", f"user={CLIENT_USER}", *at, "--")
-
-
-def _pins(randomness: Randomness, recorded: bool) -> bool:
-    """Return whether scripts get pinned clocks and random numbers."""
-    return recorded if randomness == "as-recorded" else randomness == "pinned"
-
-
-def _think_of(trial: Trial) -> Think | None:
-    """Return how long the server thinks before each answer; ``None``: not at all."""
-    condition = trial.condition
-    if not condition.server_think_ms:
-        return None
-    return Think(condition.server_think_ms, condition.think_spread_pct, trial.seed)
-
-
-def _tls_of(page: Path) -> Path | None:
-    """Return the built page's certificates; a page without an https origin has none."""
-    folder = page / "tls"
-    return folder if folder.is_dir() else None
-
-
-def _offers(listeners: Iterable[Listener]) -> dict[str, bool]:
-    """Return whether HTTP/2 is offered, by origin, of those with TLS."""
-    return {
-        f"https://{each.host}{'' if each.port == 443 else f':{each.port}'}": each.h2
-        for each in listeners
-        if each.tls
-    }
-
-
-def _keep_complaints(log: Path, kept: Path) -> None:
-    said = log.read_text(errors="replace") if log.is_file() else ""
-    if any(level in said for level in COMPLAINTS):
-        kept.write_text(said)
 
 
 def main(site: Site) -> None:

@@ -59,7 +59,7 @@ class FakeKernel:
         return {"name": self.name, "version": self.version}
 
     def run(
-        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
         """Pretend to run ``trial`` (see ``Kernel.run``)."""
         started = time.monotonic()
@@ -83,7 +83,7 @@ def observe(trial: Trial, outcome: Outcome = "ok") -> dict[str, Any]:
         return {"unsupported": "this kernel lacks the mechanism"}
     link, tcp = trial.condition.link, trial.condition.tcp
     # Of page and seed alone: both arms load the same page, so Fast Open gains.
-    chance = random.Random(f"{trial.condition.page} {trial.seed}")  # noqa: S311  not secret
+    chance = random.Random(f"{trial.page_load.page} {trial.seed}")  # noqa: S311  not secret
     requests = chance.randint(5, 40)
     connections = min(6, requests)
     round_trips = 10 - 4 * tcp.tfo
@@ -91,14 +91,14 @@ def observe(trial: Trial, outcome: Outcome = "ok") -> dict[str, Any]:
     rtt = Measurement("rtt", "ms", link.rtt_ms * (1.5 if outcome == "lab_mismatch" else 1.0),
                       link.rtt_ms, 0.1)  # fmt: skip
     timings = tuple(
-        RequestTiming(f"http://{trial.condition.page}/{i}", 200, i * 1.0, plt_ms, 12_000)
+        RequestTiming(f"http://{trial.page_load.page}/{i}", 200, i * 1.0, plt_ms, 12_000)
         for i in range(requests)
     )
     fast = connections if tcp.tfo and outcome != "unproven" else 0
     problems = ("no SYN carried a request",) if outcome == "unproven" else ()
     return {
         "lab": asdict(LabReading((rtt,), {"tcp_fastopen": "519" if tcp.tfo else "0"})),
-        "load": asdict(PageLoad(trial.condition.client, "fake", plt_ms, timings)),
+        "load": asdict(PageLoad(trial.page_load.client, "fake", plt_ms, timings)),
         "replay": asdict(Replay(requests, most_per_connection=-(-requests // connections))),
         "proof": asdict(
             Proof(connections, connections, fast, fast * 490, 0, fast, 0, {}, {}, problems)

@@ -40,7 +40,7 @@ class SleepingKernel(FakeKernel):
     """A fake kernel whose trials hold a process."""
 
     def run(
-        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
         with proc.started(["sleep", os.environ["HALLWAY_SLEEP"]]):
             return FakeKernel.run(self, trial, page, out, slot, cancel)

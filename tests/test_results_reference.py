@@ -48,7 +48,7 @@ from testbed.results.manifest import Manifest
 BASELINES = sorted((ROOT / "analysis" / "baselines").iterdir())
 NAMED_BY_DATA = re.compile(r"\bby [\w' ]*(name|names|outcome|verdict|protocol)\b")
 """What a description says of an object whose keys are data."""
-KNOB_NAMES = {path[-1] for path in paths()} | {"link", "tcp"}
+KNOB_NAMES = {path[-1] for path in paths()} | {"link", "tcp", "server", "arrivals"}
 
 
 def undescribed(value: Any, hint: Any, meaning: str, place: str) -> Iterator[str]:

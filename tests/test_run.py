@@ -94,7 +94,7 @@ def test_slots_are_used_by_one_trial_at_a_time(results: Path, manifest: Manifest
 
     class Watching(FakeKernel):
         def run(
-            self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+            self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
         ) -> RawResult:
             nonlocal most
             with lock:
@@ -124,7 +124,7 @@ def test_a_file_that_changes_during_the_run_makes_no_number(
 
     class Truncating(FakeKernel):
         def run(
-            self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+            self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
         ) -> RawResult:
             raw = FakeKernel.run(self, trial, page, out, slot, cancel)
             if trial.id == manifest.trials[2]:
@@ -176,7 +176,7 @@ class Disturbed(FakeKernel):
     outcome: Outcome
 
     def run(
-        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
         busy = trial.id == self.which and self.left[0] > 0
         self.left[0] -= busy
@@ -227,7 +227,7 @@ class Failing(FakeKernel):
     third: str
 
     def run(
-        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
         if trial.id == self.third:
             raise self.error
@@ -267,7 +267,7 @@ def test_a_full_disk_stops_the_workers(
         """The first trial is quick, the others take a minute unless they are stopped."""
 
         def run(
-            self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+            self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
         ) -> RawResult:
             if trial.id == manifest.trials[0]:
                 monkeypatch.setattr(os, "write", full)
@@ -290,7 +290,7 @@ def test_an_interrupt_keeps_what_ended_and_leaves_nothing_of_the_rest(
 
     class Interrupted(FakeKernel):
         def run(
-            self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+            self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
         ) -> RawResult:
             if trial.id == manifest.trials[2]:
                 os.kill(os.getpid(), number)

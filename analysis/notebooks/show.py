@@ -135,7 +135,9 @@ def savings(results: Results) -> pd.DataFrame:
     """
     cells = cells_of(results)
     table = make_table(cells, find_reference(results))
-    swept = [name for name in table.axes if name in (*ALWAYS_SHOWN, *varying_axes(cells))]
+    swept = [
+        name for name in table.axes if name in (*ALWAYS_SHOWN[table.kind], *varying_axes(cells))
+    ]
     rows = [
         {
             **{name: pair.axes.get(name) for name in swept},

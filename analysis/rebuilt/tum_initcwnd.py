@@ -92,7 +92,7 @@ def durations(loads: pd.DataFrame) -> pd.DataFrame:
 
 def _predict_s(record: Record, folder: Path) -> float | None:
     """Return what slow start says of a load of one object, if the model holds for it."""
-    condition, requests = record.trial.condition, record.load.requests if record.load else ()
+    condition, requests = record.trial.page_load, record.load.requests if record.load else ()
     if len(requests) != 1 or not requests[0].transfer_bytes or condition.dns != "hosts":
         return None
     sizes = _request_bytes(record, folder), requests[0].transfer_bytes

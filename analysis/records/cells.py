@@ -9,13 +9,13 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from analysis.records.coverage import ReplayCoverage, coverage_of
-from analysis.records.metric import MILESTONES, PLT, Metric
+from analysis.records.metric import METRICS_OF, PLT, Metric, metric_for
 from analysis.records.results import Results, judge
 from analysis.stats.estimates import SampleStatistics, describe_sample, without_intervals
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.stopping import seeds_differ
-from testbed.model import Condition, Record
+from testbed.model import Condition, Kind, Record, ServerLoad, Spec
 
 Axes = dict[str, Any]
 Key = tuple[tuple[str, Any], ...]
@@ -49,6 +49,11 @@ class Cell:
     planned: int
     metric: Metric = PLT
 
+    @property
+    def kind(self) -> Kind:
+        """What its trials do."""
+        return kind_of_axes(self.axes)
+
     @cached_property
     def proven(self) -> tuple[Record, ...]:
         """The records whose number counts."""
@@ -60,7 +65,7 @@ class Cell:
         return {
             (r.trial.seed, r.trial.repetition): value
             for r in self.proven
-            if r.load is not None and (value := self.metric.of(r.load)) is not None
+            if (value := self.metric.of(r.measured)) is not None
         }
 
     @cached_property
@@ -78,7 +83,8 @@ class Cell:
     @cached_property
     def copied(self) -> bool:
         """Whether there are several proven loads, and none differs from the first in anything."""
-        return seeds_differ([r.load for r in self.proven if r.load is not None]) is False
+        found = [r.measured for r in self.proven if r.measured is not None]
+        return seeds_differ(found) is False
 
     @cached_property
     def sample(self) -> SampleStatistics | None:
@@ -148,15 +154,15 @@ def spread_of(values: Iterable[float]) -> Spread | None:
     return Spread(statistics.median(numbers), numbers[0], numbers[-1], len(numbers))
 
 
-def flatten(condition: Condition | Mapping[str, Any]) -> Axes:
+def flatten(condition: Spec | Mapping[str, Any]) -> Axes:
     """Return a condition's axes by leaf name (``rtt_ms``, ``tfo``, ...), in declared order."""
-    if isinstance(condition, Condition):
+    if isinstance(condition, Condition | ServerLoad):
         return dict(_axes_of(condition))
     return _leaves(condition)
 
 
 @lru_cache(maxsize=4096)  # every load of a cell has the same condition
-def _axes_of(condition: Condition) -> Axes:
+def _axes_of(condition: Spec) -> Axes:
     return _leaves(asdict(condition))
 
 
@@ -189,11 +195,20 @@ def experiment_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return dict(experiment)
 
 
+def kind_of_axes(axes: Mapping[str, Any]) -> Kind:
+    """Return the kind of the trials of a condition; page loads do not say what they are."""
+    kind: Kind = axes.get("kind", "page_load")
+    return kind
+
+
 def cells_of(results: Results, metric: Metric = PLT) -> tuple[Cell, ...]:
     """Group the counted records by condition, planned conditions first and in their order.
 
     A planned condition without any record is a cell too: it says that it was not run.  The cells'
-    numbers are those of ``metric``.
+    numbers are those of ``metric``, or of the default of their kind (see ``metric_for``).
+
+    Raises:
+        ConfigurationError: trials of their kind do not have the metric.
     """
     experiment = experiment_of(results.manifest)
     # Blocks may have been added until the intervals were narrow: what began was planned.
@@ -213,6 +228,7 @@ def cells_of(results: Results, metric: Metric = PLT) -> tuple[Cell, ...]:
         if key not in planned:
             unplanned.setdefault(key, axes)
     axes_by_key.update(sorted(unplanned.items(), key=_natural))
+    metric = metric_for(kind_of_axes(next(iter(axes_by_key.values()), {})), metric)
     return tuple(
         Cell(
             axes,
@@ -224,10 +240,12 @@ def cells_of(results: Results, metric: Metric = PLT) -> tuple[Cell, ...]:
     )
 
 
-def milestones_in(cells: Iterable[Cell]) -> tuple[Metric, ...]:
-    """Return what a visitor sees as far as a proven load of ``cells`` has it."""
-    loads = [r.load for cell in cells for r in cell.proven if r.load is not None]
-    return tuple(m for m in MILESTONES if any(m.of(load) is not None for load in loads))
+def further_metrics(cells: Iterable[Cell]) -> tuple[Metric, ...]:
+    """Return the further metrics of their kind as far as a proven load of ``cells`` has them."""
+    found = list(cells)
+    loads = [r.measured for cell in found for r in cell.proven]
+    further = [m for cell in found[:1] for m in METRICS_OF[cell.kind][1:]]
+    return tuple(m for m in further if any(m.of(load) is not None for load in loads))
 
 
 def describe_absence(cells: Iterable[Cell]) -> list[str]:

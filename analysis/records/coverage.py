@@ -149,7 +149,7 @@ def replay_facts(replay: Replay | None) -> dict[str, Any] | None:
 def _not_exact(record: Record) -> Iterator[tuple[str, str, str | None]]:
     if record.replay is None:
         return
-    page = record.trial.condition.page
+    page = record.trial.page_load.page
     yield from ((page, request, None) for request in record.replay.missed)
     yield from ((page, one.asked, one.answered) for one in record.replay.inexact)
 

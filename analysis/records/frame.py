@@ -1,8 +1,8 @@
 """Records as pandas tables: one row for each trial, or one for each request.
 
 This is where notebooks and figures begin.  Units are in the column names, raw values are not
-rounded, and what was not measured is NaN or NA.  The columns are the same for any results, empty
-ones included.
+rounded, and what was not measured is NaN or NA.  The columns are the same for any results of one
+kind of trial, empty ones included.
 """
 
 from __future__ import annotations
@@ -12,31 +12,29 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.records.cells import flatten
-from analysis.records.metric import METRICS
+from analysis.records.cells import experiment_of, flatten
+from analysis.records.metric import METRICS_OF, SERVED
 from analysis.records.results import Results, judge
-from testbed.model import Condition, Record, RequestTiming
+from testbed.model import (
+    ArrivalSpec,
+    Condition,
+    Record,
+    RequestTiming,
+    ServerLoad,
+    ServerSpec,
+)
 
+COUNTED = ("connections", "syns_with_payload", "retransmits", "server_retransmits")
 KNOBS = tuple(flatten(Condition(page="", client="")))
-MEASURED = (
-    *METRICS,
-    "connections",
-    "syns_with_payload",
-    "retransmits",
-    "server_retransmits",
-    "requests",
-)
-TRIAL_COLUMNS = (
-    "trial_id",
-    *KNOBS,
-    "kernel",
-    "kernel_version",
-    "seed",
-    "repetition",
-    "position",
-    "outcome",
-    *MEASURED,
-)
+MEASURED = (*(metric.name for metric in METRICS_OF["page_load"]), *COUNTED, "requests")
+_KNOWN = ("kernel", "kernel_version", "seed", "repetition", "position", "outcome")
+TRIAL_COLUMNS = ("trial_id", *KNOBS, *_KNOWN, *MEASURED)
+"""Of page loads."""
+_SERVED_KNOBS = tuple(flatten(ServerLoad(ServerSpec(), ArrivalSpec())))
+_SERVED_COUNTS = ("started", "answered", "refused", "reset", "timed_out", "syn_retransmissions")
+SERVED_MEASURED = (*(metric.name for metric in SERVED), *COUNTED, *_SERVED_COUNTS)
+SERVED_COLUMNS = ("trial_id", *_SERVED_KNOBS, *_KNOWN, *SERVED_MEASURED)
+"""Of loads on a server."""
 REQUEST_COLUMNS = (
     "trial_id",
     *KNOBS,
@@ -58,11 +56,15 @@ def trial_frame(results: Results) -> pd.DataFrame:
     Columns: ``trial_id``, one for each knob by its leaf name (``page``, ``rtt_ms``, ``tfo``, ...),
     ``kernel``, ``kernel_version``, ``seed``, ``repetition``, ``position``, ``outcome`` (as judged
     by ``records.results.judge``), and MEASURED: every metric and what is counted.  They are NaN
-    unless the outcome is ``ok``, and so is a metric that the load does not have.
+    unless the outcome is ``ok``, and so is a metric that the load does not have.  Loads on a server
+    have SERVED_MEASURED instead.
     """
-    rows = [_trial_row(record) for record in results.records]
-    frame = pd.DataFrame(rows, columns=list(TRIAL_COLUMNS))
-    return frame.astype(dict.fromkeys(MEASURED, "float64"))
+    of_servers = experiment_of(results.manifest).get("kind") == "server_load"
+    columns = SERVED_COLUMNS if of_servers else TRIAL_COLUMNS
+    measured = SERVED_MEASURED if of_servers else MEASURED
+    rows = [_trial_row(record, measured) for record in results.records]
+    frame = pd.DataFrame(rows, columns=list(columns))
+    return frame.astype(dict.fromkeys(measured, "float64"))
 
 
 def request_frame(results: Results) -> pd.DataFrame:
@@ -94,17 +96,16 @@ def varying_columns(frame: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...
     return tuple(name for name in names if frame[name].nunique(dropna=False) > 1)
 
 
-def _trial_row(record: Record) -> dict[str, Any]:
+def _trial_row(record: Record, names: Sequence[str]) -> dict[str, Any]:
     outcome = judge(record)[0]
     trial, load, proof = record.trial, record.load, record.proof
-    measured = dict.fromkeys(MEASURED, float("nan"))
-    if outcome == "ok" and load is not None and proof is not None:
-        counted = (proof.connections, proof.syns_with_payload, proof.retransmits)
-        known = (
-            *(metric.of(load) for metric in METRICS.values()),
-            *(*counted, proof.server_retransmits, len(load.requests)),
-        )
-        measured |= {n: v for n, v in zip(MEASURED, known, strict=True) if v is not None}
+    measured = dict.fromkeys(names, float("nan"))
+    if outcome == "ok":
+        known = {name: getattr(proof, name, None) for name in COUNTED}
+        known |= {name: getattr(record.measured, name, None) for name in names if name not in known}
+        if load is not None:
+            known["requests"] = len(load.requests)
+        measured |= {name: value for name, value in known.items() if value is not None}
     return {
         "trial_id": record.trial_id,
         **flatten(trial.condition),

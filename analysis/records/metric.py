@@ -1,8 +1,10 @@
-"""Metrics of a page load: its load time and what a visitor sees, each with its words and its grain.
+"""Metrics of trials by their kind, each with its words and its grain.
 
-A metric is a field of ``testbed.model.PageLoad``.  Of each, less is better.  Paints are rounded to
-4 ms and the first byte to 0.1 ms by the browser (W3C Paint Timing, section 2.4; High Resolution
-Time 3, section 9.1), so that moments which are no further apart may be one.
+A metric is a field of what trials of its kind measure: of ``testbed.model.PageLoad`` its load time
+and what a visitor sees, of ``ServedLoad`` throughput, response times, failures.  Of most, less is
+better.  Paints are rounded to 4 ms and the first byte to 0.1 ms by the browser (W3C Paint Timing,
+section 2.4; High Resolution Time 3, section 9.1), so that moments which are no further apart may be
+one.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from analysis.words import number, seconds
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean, stem
 from testbed.experiment.stopping import RESOLUTION_MS
-from testbed.model import PageLoad
+from testbed.model import Kind, Measured
 
 PAINT_GRAIN_MS = 4.0
 
@@ -31,6 +33,8 @@ class Metric:
         absent: why a load whose client can give it has none.
         places: decimals of a value for people.
         better: what a load becomes in it when the value gets smaller.
+        unit: ``ms`` or another; empty if it has none.
+        more: whether a larger value is better.
     """
 
     name: str
@@ -41,10 +45,13 @@ class Metric:
     places: int = 1
     labels: str = ""
     better: str = "sooner"
+    unit: str = ""
+    more: bool = False
 
     def __post_init__(self) -> None:
-        """Make the plural, unless it is given."""
+        """Make the plural, and find the unit in the name, unless they are given."""
         object.__setattr__(self, "labels", self.labels or f"{self.label}s")
+        object.__setattr__(self, "unit", self.unit or self.name[len(stem(self.name)) + 1 :])
 
     @property
     def word(self) -> str:
@@ -62,9 +69,19 @@ class Metric:
         return self.label.removesuffix(" time")
 
     @property
-    def unit(self) -> str:
-        """``ms``, or nothing."""
-        return self.name[len(stem(self.name)) + 1 :]
+    def is_time(self) -> bool:
+        """Whether it is a duration."""
+        return self.unit == "ms"
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is what trials of its kind are judged by where no metric is named."""
+        return self == self.default
+
+    @property
+    def default(self) -> Metric:
+        """The metric that trials of its kind are judged by where none is named."""
+        return next(metrics[0] for metrics in METRICS_OF.values() if self in metrics)
 
     def column(self, *words: str, unit: str | None = None) -> str:
         """Return the name of a column: ``fcp_off_ms`` for ``off``; in ``unit`` if it is another."""
@@ -77,16 +94,16 @@ class Metric:
 
     def write(self, value: float) -> str:
         """Return a value for people: times in seconds, without the unit."""
-        return seconds(value) if self.unit else number(value, self.places)
+        return seconds(value) if self.is_time else number(value, self.places)
 
     @property
     def written_in(self) -> str:
         """The unit of what ``write`` returns, with a space before it, if there is one."""
-        return " s" if self.unit else ""
+        return " s" if self.is_time else ""
 
-    def of(self, load: PageLoad) -> float | None:
-        """Return the metric of ``load``; ``None`` where it has none."""
-        value: float | None = getattr(load, self.name)
+    def of(self, measured: Measured | None) -> float | None:
+        """Return the metric of what was measured; ``None`` where it has none."""
+        value: float | None = getattr(measured, self.name, None)
         return value if value is not None and math.isfinite(value) else None
 
 
@@ -136,7 +153,66 @@ MILESTONES = (
     ),
 )
 """What a visitor sees; browsers alone give it."""
-METRICS = {metric.name: metric for metric in (PLT, *MILESTONES)}
+SERVED = (
+    Metric(
+        "replies_per_s",
+        "throughput",
+        "replies",
+        0.0,
+        labels="throughputs",
+        unit="1/s",
+        more=True,
+        better="smaller",
+    ),
+    Metric("response_p50_ms", "median response time", "response p50", RESOLUTION_MS, places=2),
+    Metric("response_mean_ms", "mean response time", "mean", RESOLUTION_MS, places=2),
+    Metric("response_p99_ms", "99th percentile of response times", "p99", RESOLUTION_MS, places=2),
+    Metric(
+        "failed_pct",
+        "share of failures",
+        "failed",
+        0.0,
+        labels="shares of failures",
+        unit="%",
+        better="smaller",
+    ),
+    Metric(
+        "server_cpu_pct",
+        "load of the server's processor",
+        "CPU",
+        0.0,
+        absent="the time was virtual, in which computing takes none",
+        labels="loads of the server's processor",
+        unit="%",
+        better="smaller",
+    ),
+)
+"""Of a load on a server; its processor is busy in real time only."""
+METRICS_OF: dict[Kind, tuple[Metric, ...]] = {
+    "page_load": (PLT, *MILESTONES),
+    "server_load": SERVED,
+}
+"""The metrics of each kind of trial; the first is meant where none is named."""
+METRICS = {metric.name: metric for metrics in METRICS_OF.values() for metric in metrics}
+
+
+def metric_for(kind: Kind, named: Metric) -> Metric:
+    """Return the metric that trials of ``kind`` are judged by: ``named``, or their own default.
+
+    PLT is what callers have where none was named.
+
+    Raises:
+        ConfigurationError: trials of this kind do not have the metric.
+    """
+    own = METRICS_OF[kind]
+    if named in own:
+        return named
+    if named == PLT:
+        return own[0]
+    known = ", ".join(f"{each.name} ({each.label})" for each in own)
+    raise ConfigurationError(
+        [f"--metric {named.name}: trials of the kind {kind} are not measured by it; use {known}"]
+    )
 
 
 def find_metric(name: str) -> Metric:

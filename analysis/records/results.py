@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from testbed.base.errors import ConfigurationError
-from testbed.model import Outcome, Record, canonical
+from testbed.model import Kind, Outcome, Record, canonical
 from testbed.results.store import read_manifest, read_records
 
 
@@ -108,25 +108,42 @@ def check_identity(records: Iterable[Record]) -> Identity:
 def judge(record: Record) -> tuple[Outcome, str | None]:
     """Return the outcome that counts and its reason: ``ok`` needs a number and its proof.
 
-    A record that calls itself ``ok`` without proof, with an unsettled lab, without a finite page
-    load time, without its replay coverage or with misses that were not allowed is judged
-    ``unproven``, ``lab_mismatch`` or ``failed`` instead.
+    A record that calls itself ``ok`` without proof, with an unsettled lab or without what trials of
+    its kind measure (of page loads: a finite page load time, its replay coverage, no misses that
+    were not allowed) is judged ``unproven``, ``lab_mismatch`` or ``failed`` instead.
     """
     if record.outcome != "ok":
         return record.outcome, record.reason
     if record.lab is not None and record.lab.problems:
         return "lab_mismatch", "; ".join(record.lab.problems)
-    if record.load is None or not math.isfinite(record.load.plt_ms):
-        return "failed", "the record is ok but holds no page load time"
-    if record.replay is None:
-        return "failed", "the record is ok but holds no replay coverage"
-    if record.replay.missed and not record.trial.condition.allow_misses:
-        return "failed", f"the record is ok but the page lacks {record.replay.missed[0]}"
+    lack = _LACKS[record.trial.kind](record)
+    if lack is not None:
+        return "failed", f"the record is ok but {lack}"
     if record.proof is None:
         return "unproven", "the record is ok but holds no wire proof"
     if not record.proof.proven:
         return "unproven", "; ".join(record.proof.problems)
     return "ok", None
+
+
+def _lack_of_page_load(record: Record) -> str | None:
+    if record.load is None or not math.isfinite(record.load.plt_ms):
+        return "holds no page load time"
+    if record.replay is None:
+        return "holds no replay coverage"
+    if record.replay.missed and not record.trial.page_load.allow_misses:
+        return f"the page lacks {record.replay.missed[0]}"
+    return None
+
+
+def _lack_of_server_load(record: Record) -> str | None:
+    return "holds no counts of connections" if record.served is None else None
+
+
+_LACKS: dict[Kind, Callable[[Record], str | None]] = {
+    "page_load": _lack_of_page_load,
+    "server_load": _lack_of_server_load,
+}
 
 
 def _supersedes(record: Record, best: Record) -> bool:

@@ -116,9 +116,7 @@ def render_html(
             experiment=experiment,
             identity=results.identity,
             table=table,
-            pages=list(
-                dict.fromkeys(words.axis_value("page", c.axes["page"]) for c in table.cells)
-            ),
+            pages=_pages(table),
             reference=reference,
             rebuilt=rebuilt,
             figures=figures,
@@ -140,6 +138,12 @@ def render_html(
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
     )
+
+
+def _pages(table: ResultTable) -> list[str]:
+    """Return the pages, by which long tables can be narrowed down."""
+    names = (c.axes["page"] for c in table.cells if "page" in c.axes)
+    return list(dict.fromkeys(words.axis_value("page", name) for name in names))
 
 
 def _evidence(results: Results, table: ResultTable) -> dict[str, Any]:

@@ -13,6 +13,9 @@ from analysis.tables.table import PAIR_AXIS, ResultTable
 from analysis.words import axis_value, clean, lines
 from testbed.model import Cost, LinkSpec, Measurement, Proof, Record
 
+GENERATOR = "load-generator"
+"""The client of all trials that load a server."""
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -93,8 +96,10 @@ def hello_lines(cells: Sequence[Cell]) -> list[HelloLine]:
     proofs: dict[str, list[Proof]] = {}
     for cell in cells:
         for record in cell.proven:
-            condition = record.trial.condition
-            if condition.tcp.tfo and record.proof is not None and record.proof.hello_bytes:
+            if record.proof is None or not record.proof.hello_bytes:
+                continue
+            condition = record.trial.page_load
+            if condition.tcp.tfo:
                 proofs.setdefault(condition.tls_version, []).append(record.proof)
     return [
         HelloLine(
@@ -118,7 +123,8 @@ def cost_lines(cells: Sequence[Cell]) -> list[CostLine]:
     for cell in cells:
         for record in cell.proven:
             if record.cost is not None:
-                costs.setdefault(record.trial.condition.client, []).append(record.cost)
+                client = str(cell.axes.get("client", GENERATOR))
+                costs.setdefault(client, []).append(record.cost)
     return [_cost(client, costs[client]) for client in sorted(costs)]
 
 
@@ -127,7 +133,7 @@ def _line(record: Record, cell: Cell, table: ResultTable) -> TrialLine:
     load = record.load
     return TrialLine(
         trial_id=clean(record.trial_id),
-        page=axis_value("page", cell.axes.get("page")),
+        page=axis_value(table.axes[0], cell.axes.get(table.axes[0])),
         name=table.name_row(cell.axes),
         arm=axis_value(PAIR_AXIS, cell.axes.get(PAIR_AXIS)) if table.paired else None,
         seed=record.trial.seed,

@@ -26,7 +26,7 @@ from analysis.words import (
     number,
     signed,
 )
-from testbed.model import Experiment, Record
+from testbed.model import Experiment, Kind, Record
 
 MIN_WIDTH = 20
 MAX_REASONS = 10
@@ -56,13 +56,16 @@ def render_table(
         *describe_absence(table.cells),
         *findings(table),
         *_reasons(table),
-        _identity(results.identity),
+        _identity(results.identity, table.kind),
     ]
     if rows > MAX_ROWS:
         columns = [replace(column, cells=column.cells[:MAX_ROWS]) for column in columns]
         notes.insert(0, f"... and {count(rows - MAX_ROWS, 'more row')}: table.csv has all of them.")
     wrapped = (part for note in notes for part in _wrap(note, room))
-    return "\n".join([*_heading(metric, room), *render_columns(columns, room), "", *wrapped]) + "\n"
+    return (
+        "\n".join([*_heading(table.metric, room), *render_columns(columns, room), "", *wrapped])
+        + "\n"
+    )
 
 
 def render_so_far(
@@ -75,9 +78,9 @@ def render_so_far(
     """
     manifest = {"experiment": asdict(replace(experiment, repetitions=1))}
     results = gather_results(Path(), records, manifest)
-    columns = table_columns(_make_table(results, metric))
-    room = max(width, MIN_WIDTH)
-    return "\n".join([*_heading(metric, room), *render_columns(columns[:-1], room)])
+    table = _make_table(results, metric)
+    columns, room = table_columns(table), max(width, MIN_WIDTH)
+    return "\n".join([*_heading(table.metric, room), *render_columns(columns[:-1], room)])
 
 
 def table_columns(table: ResultTable) -> list[Column]:
@@ -87,7 +90,7 @@ def table_columns(table: ResultTable) -> list[Column]:
         Column(
             axis_word(name),
             [axis_value(name, row.axes.get(name)) for row in rows],
-            left=name == "page",
+            left=name in ("page", "mechanism"),
         )
         for name in table.axes
     ]
@@ -103,9 +106,9 @@ def _make_table(results: Results, metric: Metric) -> ResultTable:
 
 def _heading(metric: Metric, room: int) -> list[str]:
     """Say of which metric the numbers are, unless it is the load time."""
-    if metric == PLT:
+    if metric.is_default:
         return []
-    return _wrap(f"{capitalised(metric.label)} ({metric.name}), not page load time:", room)
+    return _wrap(f"{capitalised(metric.label)} ({metric.name}), not {metric.default.label}:", room)
 
 
 def _pair_columns(table: ResultTable) -> list[Column]:
@@ -151,6 +154,13 @@ def _cell_columns(table: ResultTable) -> list[Column]:
             [number(m.value if m else None, metric.places) for m in medians],
         ),
         *([_interval_column(medians, metric.places, 2)] if table.repeated else []),
+        *(
+            Column(
+                other.with_unit(other.short),
+                [number(_median(cell.by(other).spread), other.places) for cell in cells],
+            )
+            for other in table.further
+        ),
         Column("n", [f"{len(c.by_seed)}/{c.planned}" for c in cells], 1),
     ]
 
@@ -190,11 +200,12 @@ def _reasons(table: ResultTable) -> list[str]:
     return reasons
 
 
-def _identity(identity: Identity) -> str:
+def _identity(identity: Identity, kind: Kind) -> str:
     clients = ", ".join(f"{name} {version}" for name, version in identity.clients.items())
+    client = f"client: {clients or 'none'}; " if kind == "page_load" else ""
     return clean(
         f"Kernel: {identity.kernel or 'none'} {identity.kernel_version or ''}; "
-        f"client: {clients or 'none'}; environment {identity.environment or 'none'}."
+        f"{client}environment {identity.environment or 'none'}."
     )
 
 

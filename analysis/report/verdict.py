@@ -10,7 +10,7 @@ from analysis.records.coverage import describe
 from analysis.stats.estimates import LEAST_FOR_LEVEL, LEVEL, level_of_range
 from analysis.tables.table import Pair, ResultTable
 from analysis.words import count, number, signed
-from testbed.experiment.stopping import DRAWS_REMEDY, draws
+from testbed.experiment.stopping import DRAWS_REMEDY
 
 SEEDS = 5
 """As many as `./run.sh` takes of Table 1."""
@@ -37,7 +37,8 @@ def _alike_seeds(table: ResultTable) -> list[str]:
     if not same:
         return []
     where = "here" if same == len(repeated) else f"in {same} of {count(len(repeated), 'cell')}"
-    return [f"Nothing varies between seeds {where}, so there is no interval: {DRAWS_REMEDY}."]
+    remedy = DRAWS_REMEDY[table.kind]
+    return [f"Nothing varies between seeds {where}, so there is no interval: {remedy}."]
 
 
 def _proven(table: ResultTable) -> str:
@@ -114,7 +115,7 @@ def _levels(table: ResultTable) -> list[str]:
 def _draws(table: ResultTable) -> list[str]:
     """Say where a cell has one load, and another seed would have given another."""
     loaded = [cell.proven[0].trial.condition for cell in table.cells if len(cell.proven) == 1]
-    if not any(map(draws, loaded)):
+    if not any(condition.draws for condition in loaded):
         return []
     return [
         f"A cell with one load is a draw and no estimate: -n {SEEDS} shows how far seeds spread."

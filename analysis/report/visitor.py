@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.records.cells import Cell, describe_absence, milestones_in
+from analysis.records.cells import Cell, describe_absence, further_metrics
 from analysis.records.metric import METRICS, PAINT_GRAIN_MS, Metric
 
 FIRST_PAINT, CONTENTFUL, LARGEST = METRICS["fp_ms"], METRICS["fcp_ms"], METRICS["lcp_ms"]
@@ -23,8 +23,8 @@ class Visitor:
 
 def describe_visitor(cells: Sequence[Cell]) -> Visitor | None:
     """Return what visitors see in ``cells``; ``None`` where no browser gave it."""
-    found = milestones_in(cells)
-    if not found:
+    found = further_metrics(cells)
+    if not found or cells[0].kind != "page_load":
         return None
     notes = []
     shown = found

@@ -7,11 +7,12 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from analysis.records.cells import Cell, Spread, milestones_in
+from analysis.records.cells import Cell, Spread, further_metrics
 from analysis.records.coverage import ReplayCoverage
-from analysis.records.metric import MILESTONES, Metric
+from analysis.records.metric import MILESTONES, SERVED, Metric
 from analysis.stats.estimates import Estimate, SampleStatistics
 from analysis.tables.table import Pair, ResultTable
+from analysis.words import capitalised
 
 _COVERED = {
     "requests_exact": "Requests answered with their own recording, over all trials.",
@@ -76,6 +77,16 @@ PAIR_COLUMNS: dict[str, str] = {
     **_COVERED,
 }
 """What each column of a row for both arms of a condition holds, after those of its knobs."""
+SERVED_COLUMNS: dict[str, str] = {
+    **{
+        metric.name: f"{capitalised(metric.label)}: the median of the proven trials."
+        for metric in SERVED
+    },
+    **{f"least_{metric.name}": f"Of the {metric.label} the least." for metric in SERVED},
+    **{f"greatest_{metric.name}": f"Of the {metric.label} the greatest." for metric in SERVED},
+    **{name: CELL_COLUMNS[name] for name in ("planned", "proven", "status", "problems")},
+}
+"""What each column of a row for one load on a server holds, after those of its knobs."""
 CELL_MILESTONES: dict[str, str] = {
     metric.name: f"Median {metric.label} of the proven trials that have one."
     for metric in MILESTONES
@@ -102,7 +113,9 @@ PAIR_MILESTONES: dict[str, str] = {
 
 def table_rows(table: ResultTable) -> list[dict[str, Any]]:
     """Return the rows of ``table.csv`` with exact numbers; a missing value is ``None``."""
-    seen = milestones_in(table.cells)
+    if table.kind == "server_load":
+        return [_served_row(cell, table.axes) for cell in table.cells]
+    seen = further_metrics(table.cells)
     if table.paired:
         return [_pair_row(pair, table.axes) | _pair_milestones(pair, seen) for pair in table.pairs]
     return [_cell_row(cell, table.axes) | _cell_milestones(cell, seen) for cell in table.cells]
@@ -163,6 +176,20 @@ def _cell_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
         "planned": cell.planned,
         "proven": len(cell.proven),
         **_coverage_columns(cell.coverage),
+        "status": cell.status,
+        "problems": " | ".join(cell.problems),
+    }
+
+
+def _served_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
+    spreads = {metric.name: cell.by(metric).spread for metric in SERVED}
+    return {
+        **{name: cell.axes.get(name) for name in axes},
+        **{name: _median(spread) for name, spread in spreads.items()},
+        **{f"least_{name}": one.low if one else None for name, one in spreads.items()},
+        **{f"greatest_{name}": one.high if one else None for name, one in spreads.items()},
+        "planned": cell.planned,
+        "proven": len(cell.proven),
         "status": cell.status,
         "problems": " | ".join(cell.problems),
     }

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import PurePosixPath
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from analysis.records.cells import Axes, Cell, Spread, experiment_of, milestones_in
+from analysis.records.cells import Axes, Cell, Spread, experiment_of, further_metrics
 from analysis.records.coverage import ReplayCoverage, replay_facts
-from analysis.records.metric import MILESTONES
+from analysis.records.metric import MILESTONES, PLT, SERVED, Metric
 from analysis.records.results import Identity, Results, judge
 from analysis.stats.estimates import SampleStatistics
 from analysis.tables.rows import table_rows
 from analysis.tables.table import ResultTable
-from testbed.model import Experiment, LabReading, Outcome, Proof, Record, Replay
+from testbed.model import Experiment, LabReading, Outcome, Proof, Record, Replay, ServedLoad
 from testbed.results.environment import Environment
 
 SCHEMA_VERSION = 2
@@ -68,6 +68,8 @@ class TrialSummary(TypedDict):
     """The page load time; null unless the outcome is `ok`."""
     milestones: NotRequired[dict[str, float]]
     """What a visitor sees, by the name of the metric; only where a browser gave it."""
+    served: NotRequired[Annotated[_Fields, ServedLoad]]
+    """What became of the connections of a load on a server; only of such trials."""
     requests: int | None
     """How many requests the client made."""
     missing: list[str] | None
@@ -109,6 +111,8 @@ class CellSummary(TypedDict):
     milestones: NotRequired[dict[str, Annotated[_Fields, Spread]]]
     """What a visitor sees in the proven trials, by the name of the metric; only where a browser
     gave it."""
+    served: NotRequired[dict[str, Annotated[_Fields, Spread]]]
+    """The metrics of the proven loads on a server, by name; only of such trials."""
     coverage: Annotated[_Fields, ReplayCoverage]
     """How the server answered, over all trials."""
     trials: list[TrialSummary]
@@ -190,15 +194,25 @@ def _cell(cell: Cell) -> CellSummary:
         "status": cell.status,
         "planned": cell.planned,
         "outcomes": cell.outcomes,
-        "plt_ms": asdict(cell.spread) if cell.spread else None,
-        "sample_ms": asdict(cell.sample) if cell.sample else None,
+        "plt_ms": _fields(cell.by(PLT).spread),
+        "sample_ms": _fields(cell.by(PLT).sample),
         "coverage": asdict(cell.coverage),
         "trials": [_trial(record) for record in cell.records],
     }
-    spreads = {metric.name: cell.by(metric).spread for metric in milestones_in([cell])}
-    if spreads:
-        summary["milestones"] = {name: asdict(one) for name, one in spreads.items() if one}
+    if cell.kind == "server_load":
+        summary["served"] = _spreads(cell, SERVED)
+    elif milestones := _spreads(cell, further_metrics([cell])):
+        summary["milestones"] = milestones
     return summary
+
+
+def _spreads(cell: Cell, metrics: Iterable[Metric]) -> dict[str, _Fields]:
+    spreads = {metric.name: cell.by(metric).spread for metric in metrics}
+    return {name: asdict(one) for name, one in spreads.items() if one}
+
+
+def _fields(statistics: Spread | SampleStatistics | None) -> _Fields | None:
+    return asdict(statistics) if statistics else None
 
 
 def _trial(record: Record) -> TrialSummary:
@@ -228,6 +242,8 @@ def _trial(record: Record) -> TrialSummary:
         known = {name: value for name, value in values.items() if value is not None}
         if known:
             summary["milestones"] = known
+    if record.served is not None and outcome == "ok":
+        summary["served"] = asdict(record.served)
     return summary
 
 

@@ -22,13 +22,18 @@ from analysis.records.cells import (
     varying_axes,
 )
 from analysis.records.coverage import ReplayCoverage
-from analysis.records.metric import PLT, Metric
+from analysis.records.metric import METRICS_OF, PLT, Metric
 from analysis.stats.estimates import SampleStatistics
 from analysis.stats.shift import Shift, shift_between, without_interval
 from analysis.words import name_axes
+from testbed.model import Kind
 
 PAIR_AXIS = "tfo"
-ALWAYS_SHOWN = ("page", "rtt_ms")
+ALWAYS_SHOWN: dict[Kind, tuple[str, ...]] = {
+    "page_load": ("page", "rtt_ms"),
+    "server_load": ("mechanism",),
+}
+"""The axes that tables of each kind of trial begin with."""
 SHOWN_UNLESS_DEFAULT = ("protocol", "tls_version", "randomness", "allow_misses", "server_think_ms")
 
 
@@ -149,6 +154,22 @@ class ResultTable:
         return self.cells[0].metric if self.cells else PLT
 
     @property
+    def kind(self) -> Kind:
+        """What the trials do."""
+        return self.cells[0].kind if self.cells else "page_load"
+
+    @property
+    def further(self) -> tuple[Metric, ...]:
+        """The other metrics that a table of its kind shows beside the metric: those it has."""
+        if self.kind == "page_load":  # what a visitor sees has a table of its own
+            return ()
+        return tuple(
+            one
+            for one in METRICS_OF[self.kind]
+            if one != self.metric and any(cell.by(one).spread for cell in self.cells)
+        )
+
+    @property
     def paired(self) -> bool:
         """Whether the rows are off/on pairs."""
         return bool(self.pairs)
@@ -171,14 +192,16 @@ class ResultTable:
 def make_table(cells: Sequence[Cell], reference: Reference | None) -> ResultTable:
     """Arrange ``cells`` as rows.
 
-    The axes are page, RTT, whatever else varies, and how pages were replayed if not as recorded.
+    The axes are page and RTT, or those that other kinds of trial always show, whatever else varies,
+    and how pages were replayed if not as recorded.  Arms are those of page loads.
     """
     varying = varying_axes(cells)
     unusual = unusual_axes(cells, SHOWN_UNLESS_DEFAULT)
-    paired = PAIR_AXIS in varying
+    kind = cells[0].kind if cells else "page_load"
+    shown, paired = ALWAYS_SHOWN[kind], PAIR_AXIS in varying and kind == "page_load"
     axes = (
-        *ALWAYS_SHOWN,
-        *(n for n in varying if n not in ALWAYS_SHOWN and n != PAIR_AXIS),
+        *shown,
+        *(n for n in varying if n not in shown and not (paired and n == PAIR_AXIS)),
         *(n for n in unusual if n not in varying),
     )
     return ResultTable(tuple(cells), _pairs(cells, reference) if paired else (), axes)

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from analysis.records.metric import MILESTONES, PLT, Metric, find_metric
+from analysis.records.metric import MILESTONES, PLT, SERVED, Metric, find_metric
 
 _NAMES = ", ".join(metric.name for metric in MILESTONES)
+_OF_SERVERS = ", ".join(metric.name for metric in SERVED)
 
 
 def _read_metric(_context: click.Context, _option: click.Parameter, name: str) -> Metric:
@@ -22,5 +23,6 @@ def metric_option(command: Any) -> Any:
     """
     return click.option(
         "--metric", default=PLT.name, show_default=True, metavar="NAME", callback=_read_metric,
-        help=f"What loads are judged by: {PLT.name}, or, of a browser's, {_NAMES}.",
+        help=f"What loads are judged by: {PLT.name}, or, of a browser's, {_NAMES}; of loads on a "
+             f"server {_OF_SERVERS}.",
     )(command)  # fmt: skip

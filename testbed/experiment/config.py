@@ -13,17 +13,29 @@ from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
-from testbed.experiment.knobs import FIXED, SWEPT
+from testbed.experiment.knobs import FIXED, OF_KIND, SWEPT
 from testbed.experiment.options import Override, apply_overrides
 from testbed.experiment.toml_lines import find_lines, locate, parse_toml
 from testbed.experiment.validation import describe, validate
-from testbed.model import MAX_REPETITIONS, Condition, Experiment, LinkSpec, in_real_time
+from testbed.model import (
+    KINDS,
+    MAX_REPETITIONS,
+    ArrivalSpec,
+    Experiment,
+    Kind,
+    LinkSpec,
+    ServerSpec,
+    Spec,
+    in_real_time,
+)
 from testbed.model.knob import build
 
 LARGEST_FILE = 1 << 17
 MOST_TRIALS = 100_000
 KeyPath = tuple[str, ...]
 _SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_LOOPS = {"rate_per_s": "open", "spacing": "open", "clients": "closed"}
+"""The loop that a knob of arrivals belongs to."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -82,6 +94,9 @@ def load_experiment(
     problems += _missing(source)
     if not errors:
         problems += [
+            *_of_another_kind(source, values),
+            *_of_another_loop(source, values),
+            *_queues(source, values),
             *_fixed_and_swept(source, values),
             *_kernel_versions(source, values, catalogue),
             *_buffer_below_mtu(source, values),
@@ -122,6 +137,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
 
 
 def _missing(source: _Source) -> Iterator[str]:
+    if source.document.get("kind", "page_load") != "page_load":
+        return
     sweep = source.document.get("sweep")
     for name in ("page", "client"):
         if name not in source.document and not (isinstance(sweep, dict) and name in sweep):
@@ -129,6 +146,60 @@ def _missing(source: _Source) -> Iterator[str]:
                 f"{source.path}: {name}: missing; set it at the top of the file "
                 f"({name} = ...) or sweep it ([sweep] {name} = [...])"
             )
+
+
+def _of_another_kind(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
+    kind = _kind(values)
+    own = OF_KIND[kind]
+    for name, knob in SWEPT.items():
+        swept = name in values.get("sweep", {})
+        if name in own or not (swept or _at(values, knob.path) is not None):
+            continue
+        key = ("sweep", name) if swept else knob.path
+        others = " or ".join(f'"{other}"' for other, names in OF_KIND.items() if name in names)
+        yield (
+            f"{source.where(key)}: {'.'.join(key)}: trials of the kind {kind} have no such knob; "
+            f"leave it out, or set kind = {others}"
+        )
+
+
+def _of_another_loop(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
+    swept = values.get("sweep", {})
+    loop = _at(values, ("arrivals", "loop")) or ArrivalSpec().loop
+    if _kind(values) != "server_load" or "loop" in swept:
+        return
+    for name, own in _LOOPS.items():
+        key = ("sweep", name) if name in swept else ("arrivals", name)
+        if own != loop and _at(values, key) is not None:
+            yield (
+                f'{source.where(key)}: {".".join(key)}: has no meaning where loop = "{loop}"; '
+                f'leave it out, or set loop = "{own}"'
+            )
+
+
+def _queues(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
+    """The kernel has one backlog for both queues: that of handshakes cannot be the shorter one."""
+    if _kind(values) != "server_load":
+        return
+    spec, swept = ServerSpec(), values.get("sweep", {})
+    found = {}
+    for name in ("syn_backlog", "listen_backlog"):
+        fixed = _at(values, ("server", name))
+        found[name] = swept.get(name, [getattr(spec, name) if fixed is None else fixed])
+    least, most = min(found["syn_backlog"]), max(found["listen_backlog"])
+    if least < most:
+        asked = "listen_backlog" if _at(values, ("server", "listen_backlog")) else "syn_backlog"
+        key = ("sweep", asked) if asked in swept else ("server", asked)
+        yield (
+            f"{source.where(key)}: {'.'.join(key)}: a SYN backlog of {least} is shorter than a "
+            f"listen backlog of {most}, and the kernel has one for both; set syn_backlog to "
+            f"{most} or more"
+        )
+
+
+def _kind(values: Mapping[str, Any]) -> Kind:
+    kind: Kind = values.get("kind", "page_load")
+    return kind
 
 
 def _fixed_and_swept(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
@@ -230,11 +301,12 @@ def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Expe
     )
 
 
-def _condition(values: Mapping[str, Any], point: Mapping[str, Any]) -> Condition:
+def _condition(values: Mapping[str, Any], point: Mapping[str, Any]) -> Spec:
+    kind = _kind(values)
     chosen = {
-        name: point.get(name, _at(values, (*knob.table, name))) for name, knob in SWEPT.items()
+        name: point.get(name, _at(values, (*SWEPT[name].table, name))) for name in OF_KIND[kind]
     }
-    condition: Condition = build(Condition, {
+    condition: Spec = build(KINDS[kind], {
         name: None if value == (SWEPT[name].declared.knob.absent or None) else value
         for name, value in chosen.items()
         if value is not None

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from testbed.base.suggest import did_you_mean
-from testbed.model import Condition, Experiment
+from testbed.model import KINDS, Experiment
 from testbed.model.knob import Declared, declared
 
 KeyPath = tuple[str, ...]
@@ -115,8 +115,14 @@ def _check_listed(what: str, name: str, info: ValidationInfo) -> str:
     })  # fmt: skip
 
 
-SWEPT: dict[str, FileKnob] = {each.name: _of(each) for each in declared(Condition)}
-"""The knobs that make a Condition: fixed in their table, or a list in [sweep]."""
+OF_KIND: dict[str, tuple[str, ...]] = {
+    kind: tuple(each.name for each in declared(spec)) for kind, spec in KINDS.items()
+}
+"""The names of the knobs that a kind of trial has."""
+SWEPT: dict[str, FileKnob] = {
+    each.name: _of(each) for spec in KINDS.values() for each in declared(spec)
+}
+"""The knobs that make a trial of any kind: fixed in their table, or a list in [sweep]."""
 
 _WHOLE = {each.name: _of(each) for each in declared(Experiment)}
 KERNEL: dict[str, FileKnob] = {n: one for n, one in _WHOLE.items() if one.table == ("kernel",)}

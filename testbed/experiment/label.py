@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from testbed.experiment.knobs import SWEPT
+from testbed.experiment.knobs import OF_KIND, SWEPT
 from testbed.experiment.validation import toml_text
-from testbed.model import Condition, Trial
+from testbed.model import Spec, Trial, kind_of
 
 
-def varying(conditions: Sequence[Condition]) -> tuple[str, ...]:
-    """Return the knobs on which ``conditions`` differ, the page always among them."""
+def varying(conditions: Sequence[Spec]) -> tuple[str, ...]:
+    """Return the knobs on which ``conditions`` differ, a page always among them."""
+    if not conditions:
+        return ()
     return tuple(
         name
-        for name in SWEPT
+        for name in OF_KIND[kind_of(conditions[0])]
         if name == "page" or len({knob_text(knob_of(c, name)) for c in conditions}) > 1
     )
 
@@ -36,7 +38,7 @@ def _text(name: str, value: Any) -> str:
     return knob_text(value)
 
 
-def knob_of(condition: Condition, name: str) -> Any:
+def knob_of(condition: Spec, name: str) -> Any:
     """Return the value of knob ``name`` in ``condition``, as an experiment file would give it."""
     part: Any = condition
     for table in SWEPT[name].table:

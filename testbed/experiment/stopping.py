@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from testbed.model import FIRST_LOOK, Condition, Experiment, PageLoad, Record
+from testbed.model import FIRST_LOOK, Experiment, Kind, Measured, PageLoad, Record, Spec
 
 PAIR = 2
 LOOK_EVERY = 5
@@ -26,10 +26,13 @@ Unsettled = Callable[[Experiment, Sequence[Record]], tuple[str, ...]]
 """From an experiment and all its records to the names of the cells that need more."""
 RESOLUTION_MS = 0.01
 """Less is no other load: a system call takes 256 ns of virtual time, and ports may cost one."""
-DRAWS_REMEDY = (
-    "a seed affects loss_pct, think_spread_pct and, for browsers, start_spread_ms alone: "
-    "set one of them, or ask for one repetition"
-)
+DRAWS_REMEDY: dict[Kind, str] = {
+    "page_load": "a seed affects loss_pct, think_spread_pct and, for browsers, start_spread_ms "
+    "alone: set one of them, or ask for one repetition",
+    "server_load": 'a seed affects loss_pct and arrivals with spacing = "poisson" alone: set one '
+    "of them, or ask for one repetition",
+}
+"""What to do where nothing varies between seeds, by the kind of trial."""
 
 
 def all_settled(_experiment: Experiment, _records: Sequence[Record]) -> tuple[str, ...]:
@@ -60,7 +63,7 @@ def look_points(experiment: Experiment, records: Iterable[Record]) -> Iterator[i
     yield most
 
 
-def seeds_differ(loads: Sequence[PageLoad]) -> bool | None:
+def seeds_differ(loads: Sequence[Measured]) -> bool | None:
     """Return whether a load took another time than the first, in all or in a single request.
 
     ``None``: there are not two of them.
@@ -72,25 +75,22 @@ def seeds_differ(loads: Sequence[PageLoad]) -> bool | None:
 
 def draws_nothing(experiment: Experiment) -> bool:
     """Return whether no knob of ``experiment`` asks for a draw: then equal loads are no chance."""
-    return not any(map(draws, experiment.conditions))
+    return not any(condition.draws for condition in experiment.conditions)
 
 
 def nothing_varies(records: Iterable[Record]) -> bool:
     """Return whether each condition has two counted loads or more, and no seed mattered."""
-    loads: dict[Condition, dict[str, PageLoad]] = defaultdict(dict)
+    loads: dict[Spec, dict[str, Measured]] = defaultdict(dict)
     for record in records:
-        if record.outcome == "ok" and record.load is not None and not record.trial.warm_up:
-            loads[record.trial.condition][record.trial_id] = record.load
+        if record.outcome == "ok" and record.measured is not None and not record.trial.warm_up:
+            loads[record.trial.condition][record.trial_id] = record.measured
     found = [seeds_differ(list(own.values())) for own in loads.values()]
     return bool(found) and all(differ is False for differ in found)
 
 
-def draws(condition: Condition) -> bool:
-    """Return whether a load of ``condition`` depends on its seed."""
-    return bool(condition.link.loss_pct or condition.think_spread_pct or condition.start_spread_ms)
-
-
-def _differs(one: PageLoad, other: PageLoad) -> bool:
+def _differs(one: Measured, other: Measured) -> bool:
+    if not isinstance(one, PageLoad) or not isinstance(other, PageLoad):
+        return one != other
     times, others = _times_ms(one), _times_ms(other)
     return len(times) != len(others) or any(
         abs(a - b) > RESOLUTION_MS for a, b in zip(times, others, strict=True)

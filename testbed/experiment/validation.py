@@ -42,8 +42,10 @@ def _of(table: tuple[str, ...]) -> dict[str, Any]:
 
 
 TABLES: dict[str, type[BaseModel]] = {
-    "link": _model("Link", _of(("link",))),
-    "tcp": _model("Tcp", _of(("tcp",))),
+    **{
+        table: _model(table.capitalize(), _of((table,)))
+        for table in dict.fromkeys(knob.table[0] for knob in SWEPT.values() if knob.table)
+    },
     "kernel": _model("Kernel", _kinds(KERNEL)),
     "sweep": _model("Sweep", {name: _swept(knob.kind) for name, knob in SWEPT.items()}),
 }

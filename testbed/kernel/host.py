@@ -54,13 +54,14 @@ class HostKernel:
         return {"name": self.name, "version": self.version, **self.machine}
 
     def run(
-        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
         """Perform ``trial`` in an enclosure of its own (see ``Kernel.run``)."""
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
         if not await_idle(cancel):
             raise InterruptedTrial(f"trial {trial.id} was interrupted")
-        given = EnclosureFiles(self.bundle, page.resolve(), out.resolve(), _folder_of(self.browser))
+        folder = None if page is None else page.resolve()
+        given = EnclosureFiles(self.bundle, folder, out.resolve(), _folder_of(self.browser))
         argv = (
             *enclosure_argv(given, environment_of(self.browser)),
             *(*HOSTED, "trial", tag_of(os.getpid(), slot)),

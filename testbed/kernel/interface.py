@@ -57,9 +57,9 @@ class Kernel(Protocol):
         ...
 
     def run(
-        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
-        """Run ``trial`` with the built page in folder ``page`` and return how it ended.
+        """Run ``trial`` with the built page in folder ``page``, if any, and return how it ended.
 
         ``out`` is an existing, empty directory; the guest's ``observation.json`` and artefacts
         go there.  ``slot`` is 0..jobs-1 and belongs to the caller alone while this runs (a core,

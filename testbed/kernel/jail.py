@@ -67,11 +67,11 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class GuestFiles:
-    """Files that a guest is given, as paths of the host."""
+    """Files that a guest is given, as paths of the host; without a page its folder is empty."""
 
     kernel: Path
     bundle: Path
-    page: Path
+    page: Path | None
     out: Path
 
 
@@ -97,7 +97,7 @@ def jail_argv(contents: GuestFiles, filter_descriptor: int, user: int | None) ->
         *("--dir", STAGE, *_room(f"{STAGE}/uml", UML_BYTES)),
         *("--ro-bind", str(contents.kernel), f"{STAGE}/linux"),
         *("--ro-bind", str(contents.bundle), f"{STAGE}/bundle"),
-        *("--ro-bind", str(contents.page), f"{STAGE}/page"),
+        *_page(contents.page),
         *("--bind", str(contents.out), f"{STAGE}/out"),
         # Nothing in there has to write to these, whatever their owner.
         *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),
@@ -114,6 +114,13 @@ def jail_argv(contents: GuestFiles, filter_descriptor: int, user: int | None) ->
 def _room(path: str, size_bytes: int) -> tuple[str, ...]:
     """Return a tmpfs for whichever user, no larger than this."""
     return ("--perms", "1777", "--size", str(size_bytes), "--tmpfs", path)
+
+
+def _page(page: Path | None) -> tuple[str, ...]:
+    """Return the folder of the page; an empty one where none is loaded."""
+    if page is None:
+        return ("--dir", f"{STAGE}/page")
+    return ("--ro-bind", str(page), f"{STAGE}/page")
 
 
 def _limits() -> Iterator[str]:
@@ -200,7 +207,10 @@ def open_stage(contents: GuestFiles, jailed: bool, slot: int = 0) -> Iterator[St
             ("page", contents.page),
             ("out", contents.out),
         ):
-            (stage / link).symlink_to(target.resolve())
+            if target is None:
+                (stage / link).mkdir()
+            else:
+                (stage / link).symlink_to(target.resolve())
         # Ends the guest with this process, as --die-with-parent does in the jail.
         prefix = ("setpriv", "--pdeathsig", "KILL")
         memory = str(memory_directory(stage))

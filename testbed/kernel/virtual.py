@@ -74,7 +74,7 @@ class VirtualKernel:
         return {**self.build, "command_line": " ".join(command_line(0, self.boot_options))}
 
     def run(
-        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
         """Boot a guest for ``trial`` and wait until it halts (see ``Kernel.run``)."""
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))

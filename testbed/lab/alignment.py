@@ -37,7 +37,7 @@ def choose_moments(trial: Trial) -> Moments:
     What ``start_spread_ms`` adds moves both, so that a client has no longer to wait than without.
     In real time nothing is aligned and nothing added: a machine spreads by itself.
     """
-    offset_ns = start_offset_ns(trial.seed, trial.condition.start_spread_ms)
+    offset_ns = start_offset_ns(trial.seed, trial.page_load.start_spread_ms)
     launch_ns = next_round(time.time_ns() + READY_NS) + offset_ns
     return Moments(launch_ns, launch_ns + LAUNCH_NS)
 

@@ -7,8 +7,9 @@ ip-route(8) for ``initcwnd`` and ``congctl``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from types import MappingProxyType
 
 from testbed.base.errors import MissingError
 from testbed.lab import congestion
@@ -24,6 +25,8 @@ from testbed.model import TcpSpec
 FASTOPEN_WITH_COOKIES = 3
 FASTOPEN_COOKIE_NOT_REQUIRED = 519
 
+Sysctls = dict[str, str]
+NOTHING: Mapping[str, Sysctls] = MappingProxyType({})
 # Pinned, because their defaults follow the machine's memory, and the window scale follows them.
 PINNED = {
     "net.ipv4.tcp_rmem": "4096 131072 6291456",
@@ -55,15 +58,17 @@ def wanted_sysctls(spec: TcpSpec) -> dict[str, str]:
     return {**PINNED, "net.ipv4.tcp_fastopen": str(fastopen_value(spec))}
 
 
-def set_knobs(topology: Topology, spec: TcpSpec) -> Pinned:
+def set_knobs(topology: Topology, spec: TcpSpec, own: Mapping[str, Sysctls] = NOTHING) -> Pinned:
     """Set all knobs at both ends; returns how the congestion control was.
+
+    ``own`` has further sysctls, of one end, by its role.
 
     Raises:
         MissingError: the kernel refuses a value (a congestion control that it does not have).
     """
     try:
-        for end in (topology.client, topology.server):
-            pin_sysctls(end, wanted_sysctls(spec))
+        for role in ENDS:
+            pin_sysctls(topology.role(role), wanted_sysctls(spec) | own.get(role, {}))
     except OSError as error:
         raise MissingError(f"this kernel does not have what the trial asks for: {error}") from error
     pinned = congestion.choose(topology, spec.congestion_control)
@@ -96,7 +101,10 @@ def rotate_key(topology: Topology) -> None:
 
 
 def read_knobs(
-    state: State, spec: TcpSpec, connection: tuple[str, str] | None = None
+    state: State,
+    spec: TcpSpec,
+    connection: tuple[str, str] | None = None,
+    own: Mapping[str, Sysctls] = NOTHING,
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Hold every knob against what the kernel has.
 
@@ -105,15 +113,15 @@ def read_knobs(
         spec: what was asked.
         connection: the congestion control of a connection's client and server, where there was
             one; a sysctl does not tell of routes.
+        own: sysctls that were asked of one end only, by its role.
 
     Returns:
         The values as the kernel has them, and a sentence for each that is not as asked.
     """
     values: dict[str, str] = {}
     errors: list[str] = []
-    wanted = wanted_sysctls(spec)
     for role in ENDS:
-        found = state.sysctls[role]
+        found, wanted = state.sysctls[role], wanted_sysctls(spec) | own.get(role, {})
         values |= {f"{role}.{name}": found[name] for name in wanted if name in found}
         values[f"{role}.sysctls"] = describe_sysctls(found)
         errors += [f"{role}: {error}" for error in judge_sysctls(found, wanted)]

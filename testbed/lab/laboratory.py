@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -34,7 +34,7 @@ from testbed.lab.readback import (
 from testbed.lab.topology import SENDERS, Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
-from testbed.model import Condition, LabReading
+from testbed.model import LabReading, Spec
 
 __all__ = ["HOST", "VIRTUAL", "Lab", "open_lab"]
 
@@ -54,7 +54,7 @@ class Lab:
 
     topology: Topology
     reading: LabReading
-    condition: Condition
+    condition: Spec
     link: Link
     state: State
     exactness: Exactness = VIRTUAL
@@ -75,6 +75,10 @@ class Lab:
             cookies.prime(self.topology, origins, self.settle_s, at_once=self.exactness.real_time)
             if tcp.cookies == "cold":
                 knobs.rotate_key(self.topology)
+
+    def read_settings(self) -> Lab:
+        """Return the lab as it is now, after more was set: what follows is held against that."""
+        return replace(self, state=read_state(self.topology))
 
     @contextmanager
     def watched(self) -> Iterator[Callable[[], LabReading]]:
@@ -129,12 +133,13 @@ class Lab:
 
 @contextmanager
 def open_lab(
-    condition: Condition,
+    condition: Spec,
     origins: int,
     tag: str = "",
     exactness: Exactness = VIRTUAL,
     backend: LinkBackend = NETEM,
     seed: int = 0,
+    own: Mapping[str, knobs.Sysctls] = knobs.NOTHING,
 ) -> Iterator[Lab]:
     """Build, shape, set, measure and read back; the undo takes everything down again.
 
@@ -145,6 +150,7 @@ def open_lab(
         exactness: when a measurement is a problem, and how long measuring may take.
         backend: what emulates the link.
         seed: of the random loss, where the backend has a seed of its own.
+        own: sysctls of one end only, by its role.
 
     Raises:
         MissingError: the kernel does not have what is asked.
@@ -156,7 +162,7 @@ def open_lab(
         open_topology(tag, spec.mtu_bytes, origins, backend.wire) as topology,
         backend.open(topology, spec, seed) as link,
     ):
-        pinned = knobs.set_knobs(topology, tcp)
+        pinned = knobs.set_knobs(topology, tcp, own)
         if exactness.real_time:
             measurements = calibrate_bounded(topology, spec, link, exactness)
             connection = read_connection(topology)
@@ -167,7 +173,7 @@ def open_lab(
             link.add_loss()
         state = read_state(topology)
         found = (
-            knobs.read_knobs(state, tcp, connection),
+            knobs.read_knobs(state, tcp, connection, own),
             link.read_knobs(),
             _read_path(topology),
         )

@@ -7,20 +7,15 @@ Units are in the names; a missing value is ``None``; raw values are never rounde
 from __future__ import annotations
 
 from testbed.model.asked import (
-    FIRST_LOOK,
-    MAX_REPETITIONS,
     Condition,
     Cookies,
     Dns,
-    Experiment,
     LinkSpec,
     Protocol,
     Randomness,
     TcpSpec,
     ThinkTime,
     TlsVersion,
-    Trial,
-    in_real_time,
 )
 from testbed.model.canonical import (
     canonical,
@@ -37,31 +32,54 @@ from testbed.model.measured import (
     ServedConnection,
     Substitution,
 )
+from testbed.model.planned import (
+    FIRST_LOOK,
+    KINDS,
+    MAX_REPETITIONS,
+    Experiment,
+    Kind,
+    Spec,
+    Trial,
+    in_real_time,
+    kind_of,
+    spec_type,
+)
 from testbed.model.record import (
     CAPTURE_FILE,
     HAR_FILE,
     OBSERVATION_FILE,
     SCHEMA_VERSION,
     TRIAL_FILE,
+    Measured,
     Outcome,
     Record,
+)
+from testbed.model.served import (
+    ArrivalSpec,
+    ServedLoad,
+    ServerLoad,
+    ServerSpec,
 )
 
 __all__ = [
     "CAPTURE_FILE",
     "FIRST_LOOK",
     "HAR_FILE",
+    "KINDS",
     "MAX_REPETITIONS",
     "OBSERVATION_FILE",
     "SCHEMA_VERSION",
     "TRIAL_FILE",
+    "ArrivalSpec",
     "Condition",
     "Cookies",
     "Cost",
     "Dns",
     "Experiment",
+    "Kind",
     "LabReading",
     "LinkSpec",
+    "Measured",
     "Measurement",
     "Outcome",
     "PageLoad",
@@ -72,6 +90,10 @@ __all__ = [
     "Replay",
     "RequestTiming",
     "ServedConnection",
+    "ServedLoad",
+    "ServerLoad",
+    "ServerSpec",
+    "Spec",
     "Substitution",
     "TcpSpec",
     "ThinkTime",
@@ -80,4 +102,6 @@ __all__ = [
     "canonical",
     "digest",
     "in_real_time",
+    "kind_of",
+    "spec_type",
 ]

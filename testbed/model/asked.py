@@ -1,17 +1,12 @@
-"""Specifications: link, TCP, condition, trial, experiment, and the knobs in them."""
+"""Specifications of a page load: link, TCP and condition, and the knobs in them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from testbed.model.canonical import digest
-from testbed.model.knob import Knob, identity
-
-MAX_REPETITIONS = 100
-FIRST_LOOK = 10
-"""The fewest repetitions after which a run with ``until_ci_pct`` may end."""
+from testbed.model.knob import Knob
 
 Cookies = Literal["cached", "not-required", "cold"]
 Dns = Literal["resolver", "hosts"]
@@ -19,11 +14,6 @@ ThinkTime = Literal["recorded", "none"]
 Protocol = Literal["as-recorded", "h1", "h2"]
 TlsVersion = Literal["1.3", "1.2"]
 Randomness = Literal["as-recorded", "free", "pinned"]
-
-
-def in_real_time(kernel: str) -> bool:
-    """Return whether the kernel of this name runs on the machine's own clock."""
-    return kernel == "host"
 
 
 _AS_RECORDED = {"as-recorded": "as recorded"}
@@ -145,100 +135,7 @@ class Condition:
         label="Start spread", unit="ms", low=0, high=_LONGEST_MS, since=3,
     )] = 0.0  # fmt: skip
 
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One condition, one repetition, one seed, on one kernel; ``id`` names it for ever."""
-
-    condition: Condition
-    """The point of the sweep."""
-    repetition: int
-    """Which repetition, from 0; all conditions of one repetition are a block."""
-    seed: int
-    """The seed of everything that is drawn at random."""
-    kernel: str
-    """The name of the kernel: `virtual` or `host`."""
-    kernel_version: str
-    """The version of that kernel."""
-    timeout_s: float = 120.0
-    """After how long the load is given up."""
-    warm_up: bool = False
-    """Whether the trial only warms the machine up: recorded, and never counted."""
-
     @property
-    def id(self) -> str:
-        """First 16 hex digits of the SHA-256 of everything that decides the result."""
-        decisive = identity(self)
-        decisive.pop("timeout_s")
-        if not self.warm_up:  # what counts is named as it was before there were warm-ups
-            decisive.pop("warm_up")
-        return digest(decisive)[:16]
-
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Trial:
-        """Return the inverse of ``dataclasses.asdict``."""
-        condition = dict(value["condition"])
-        condition["link"] = LinkSpec(**condition["link"])
-        condition["tcp"] = TcpSpec(**condition["tcp"])
-        return cls(**{**value, "condition": Condition(**condition)})
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """An experiment as asked for: a title, the conditions in order, how often, and on which kernel.
-
-    ``testbed.experiment.stopping`` says how ``until_ci_pct`` ends a run, and
-    ``testbed.experiment.lanes`` how several ``kernel_versions`` are run, each into a results folder
-    of its own.
-    """
-
-    name: str
-    """The experiment's name: that of its file."""
-    title: Annotated[str, Knob(
-        "What the report is headed with; without it the file's name.",
-        label="Title", low=1, allowed="a line of text",
-    )]  # fmt: skip
-    conditions: tuple[Condition, ...]
-    """All points of the sweep, in order."""
-    repetitions: Annotated[int, Knob(
-        "How often each condition is loaded: with the seeds seed, seed + 1 and so on.",
-        label="Repetitions", low=1, high=10_000,
-    )] = 1  # fmt: skip
-    seed: Annotated[int, Knob(
-        "The first seed; the same seed gives the same packets in virtual time.",
-        label="Seed", low=0, high=_LARGEST,
-    )] = 0  # fmt: skip
-    kernel: Annotated[str, Knob(
-        "The kernel that trials run on: in virtual time, or the machine's own.",
-        label="Kernel", listed="kernel", key="kernel.name",
-    )] = "virtual"  # fmt: skip
-    kernel_version: Annotated[str, Knob(
-        "Which version of the virtual kernel.",
-        label="Kernel version", allowed="a version of that kernel, as text", key="kernel.version",
-    )] = "7.3"  # fmt: skip
-    timeout_s: Annotated[float, Knob(
-        "After how long a load is given up.",
-        label="Time-out", unit="s", above=0, high=86_400,
-    )] = 120.0  # fmt: skip
-    reference: Annotated[str | None, Knob(
-        "The published table to show beside the results.",
-        label="Reference", listed="reference",
-    )] = None  # fmt: skip
-    until_ci_pct: Annotated[float | None, Knob(
-        "Repeat until every 95 % interval is within this share of its median.",
-        label="Interval", unit="%", above=0, high=100,
-    )] = None  # fmt: skip
-    max_repetitions: Annotated[int, Knob(
-        "The most repetitions that until_ci_pct may take.",
-        label="Most repetitions", low=FIRST_LOOK, high=10_000,
-    )] = MAX_REPETITIONS  # fmt: skip
-    warmup_blocks: Annotated[int | None, Knob(
-        "Blocks of loads that are recorded and not counted; without it one in real time and none "
-        "in virtual time.",
-        label="Warm-up blocks", low=0, high=100,
-    )] = None  # fmt: skip
-    kernel_versions: Annotated[tuple[str, ...], Knob(
-        "Two versions of the virtual kernel, to run one after the other and compare.",
-        label="Kernel versions", low=2, high=2,
-        allowed="a list of two versions of that kernel, as text", key="kernel.versions",
-    )] = ()  # fmt: skip
+    def draws(self) -> bool:
+        """Whether a load depends on its seed."""
+        return bool(self.link.loss_pct or self.think_spread_pct or self.start_spread_ms)

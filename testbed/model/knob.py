@@ -116,7 +116,7 @@ def identity(spec: Any) -> dict[str, Any]:
         name = part.field.name
         value = getattr(spec, name)
         later = part.knob is not None and part.knob.since > FIRST_SCHEMA
-        if part.spec is not None:
+        if is_dataclass(value):  # whichever it is, where a field may hold one of several
             found[name] = identity(value)
         elif not (later and value == part.field.default):
             found[name] = value

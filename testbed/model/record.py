@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from testbed.model.asked import Trial
 from testbed.model.measured import Cost, LabReading, PageLoad, Proof, Replay
+from testbed.model.planned import Trial
+from testbed.model.served import ServedLoad
 
 SCHEMA_VERSION = 3
+
+Measured = PageLoad | ServedLoad
+"""What a trial measured, by its kind."""
 
 # The files of a trial's folder, between the two halves of the harness: asked, seen, kept.
 TRIAL_FILE = "trial.json"
@@ -41,6 +45,8 @@ class Record:
     """The load as the client observed it; null where it did not end."""
     replay: Replay | None = None
     """How the server answered; null where it was never asked."""
+    served: ServedLoad | None = None
+    """What became of the connections of a load on a server; null of page loads."""
     proof: Proof | None = None
     """What the packet capture proves; null without a capture."""
     cost: Cost | None = None
@@ -63,3 +69,8 @@ class Record:
     kernel), `link_cpu_s` (its processor time)."""
     schema: int = SCHEMA_VERSION
     """The schema of the record; others are refused."""
+
+    @property
+    def measured(self) -> Measured | None:
+        """What the trial measured, whatever its kind; ``None`` where it came to no end."""
+        return self.load if self.load is not None else self.served

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from testbed.base.errors import StorageError
 from testbed.experiment.lanes import refuse_lanes
-from testbed.model import SCHEMA_VERSION, Condition, Experiment, Trial
+from testbed.model import SCHEMA_VERSION, Experiment, Trial, spec_type
 from testbed.model.knob import with_defaults
 from testbed.results.environment import Environment
 from testbed.results.records import check_schema, not_results
@@ -137,6 +137,10 @@ def _fill(document: Mapping[str, Any]) -> dict[str, Any]:
     whole = dict(document)
     experiment = whole.get("experiment")
     if isinstance(experiment, Mapping) and isinstance(experiment.get("conditions"), list):
-        conditions = [with_defaults(Condition, each) for each in experiment["conditions"]]
+        conditions = [_fill_spec(each) for each in experiment["conditions"]]
         whole["experiment"] = dict(experiment) | {"conditions": conditions}
     return whole
+
+
+def _fill_spec(spec: Any) -> Any:
+    return with_defaults(spec_type(spec), spec) if isinstance(spec, Mapping) else spec

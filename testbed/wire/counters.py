@@ -40,11 +40,22 @@ def parse_counters(text: str) -> dict[str, int]:
 
 def read_counters(namespace: Namespace) -> dict[str, int]:
     """The wanted counters of ``namespace``; one that the kernel does not have is left out."""
+    counters = read_all_counters(namespace)
+    return {name: counters[name] for name in WANTED if name in counters}
+
+
+def read_all_counters(namespace: Namespace) -> dict[str, int]:
+    """All TCP counters of ``namespace``."""
     with namespace.entered():
         text = Path("/proc/thread-self/net/snmp").read_text()
         text += Path("/proc/thread-self/net/netstat").read_text()
-    counters = parse_counters(text)
-    return {name: counters[name] for name in WANTED if name in counters}
+    return {name: n for name, n in parse_counters(text).items() if name.startswith("Tcp")}
+
+
+def grown(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    """What each counter grew by, those of ``WANTED`` and all others that did."""
+    differences = difference(before, after)
+    return {name: more for name, more in differences.items() if more or name in WANTED}
 
 
 def difference(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:

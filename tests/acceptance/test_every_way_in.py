@@ -75,4 +75,4 @@ def test_so_does_the_graph_client_over_http_1(house: House) -> None:
     ran = house.run(page=list(KINDS), client="graph", protocol="h1")
     assert ran.code == EXIT_OK
     for record in ran.records:
-        assert_exact(record, house.archive(record.trial.condition.page))
+        assert_exact(record, house.archive(record.trial.page_load.page))

@@ -131,12 +131,12 @@ def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> 
 def with_milestones(good: Record, **values: float | None) -> Record:
     """``good`` as a browser of today tells it: what a visitor sees, or ``values`` of it."""
     assert good.load is not None
-    plt_ms, rtt_ms = good.load.plt_ms, good.trial.condition.link.rtt_ms
+    plt_ms, rtt_ms = good.load.plt_ms, good.trial.page_load.link.rtt_ms
     first = 4.0 * round((plt_ms * 0.3 + rtt_ms) / 4.0)
     seen: dict[str, Any] = {
         "ttfb_ms": 3.1 * rtt_ms + 21.9,
         "fp_ms": first,
-        "fcp_ms": first + (8.0 if good.trial.condition.page == "wsj" else 0.0),
+        "fcp_ms": first + (8.0 if good.trial.page_load.page == "wsj" else 0.0),
         "lcp_ms": first + 12.0,
         "cls": 0.0016,
     }
@@ -162,7 +162,7 @@ def requests(
 def over_tls(good: Record) -> Record:
     """``good`` with hellos of 1.9 KB in TLS 1.3, of 0.4 KB in TLS 1.2, as far as they fit."""
     assert good.proof is not None and good.replay is not None
-    condition, made = good.trial.condition, good.proof.connections
+    condition, made = good.trial.page_load, good.proof.connections
     size = 1893 if condition.tls_version == "1.3" else 395
     ridden = min(size, 1420) if condition.tcp.tfo else 0
     proof = replace(
@@ -175,7 +175,7 @@ def over_tls(good: Record) -> Record:
 def answered_inexactly(good: Record, times: int = 1) -> Record:
     """``good`` with ``times`` requests that were answered by what resembles them."""
     assert good.load is not None and good.replay is not None
-    host = good.trial.condition.page
+    host = good.trial.page_load.page
     one = f"https://ads.{host}.test/pixel?slot="
     swaps = tuple(
         Substitution(f"GET {one}{i}&t=17{i:04d}", f"GET {one}{i}&t=99") for i in range(times)
@@ -196,7 +196,7 @@ def missed(good: Record, *requests: str) -> Record:
     load = replace(good.load, extra=good.load.extra + urls, failed=urls)
     replay = replace(good.replay, missed=requests)
     good = replace(good, load=load, replay=replay)
-    if good.trial.condition.allow_misses:
+    if good.trial.page_load.allow_misses:
         return good
     reason = (
         f"{len(requests)} requests missed: {', '.join(requests[:3])}; "
@@ -295,7 +295,7 @@ def write_records(folder: Path, records: Iterable[Record]) -> None:
 def write_sample(folder: Path, seeds: int = 1) -> Path:
     """24 cells of which three did not go well and one did not run."""
     asked = experiment(seeds)
-    records = [record(c, seed) for c in asked.conditions for seed in range(seeds)]
+    records = [record(c, seed) for c in asked.page_loads for seed in range(seeds)]
     bad = {7 * seeds: "unproven", 12 * seeds: "timeout", 17 * seeds: "lab_mismatch"}
     records = [broken(r, bad[i]) if i in bad else r for i, r in enumerate(records)]
     return write_results(folder, records[:-1], asked)

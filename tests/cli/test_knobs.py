@@ -11,7 +11,8 @@ from firstflight.cli.main import main
 from testbed.experiment.knobs import paths
 from tests.hallway import make_doors
 
-UNITS = {"ms": "ms", "kbit": "kbit/s", "bytes": "B", "pct": "%", "segments": "segments", "s": "s"}
+UNITS = {"ms": "ms", "kbit": "kbit/s", "bytes": "B", "pct": "%", "segments": "segments", "s": "s",
+         "us": "µs"}  # fmt: skip
 
 
 def test_all_knobs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,4 +40,5 @@ def test_every_wrong_name_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_units_are_in_names() -> None:
     for path, knob in paths().items():
         suffix = path[-1].rpartition("_")[2] if "_" in path[-1] else ""
-        assert knob.declared.knob.unit == UNITS.get(suffix, ""), path
+        expected = "1/s" if path[-1].endswith("_per_s") else UNITS.get(suffix, "")
+        assert knob.declared.knob.unit == expected, path

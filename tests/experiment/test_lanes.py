@@ -134,7 +134,7 @@ class InterruptingKernel(FakeKernel):
     """A kernel under which somebody presses Ctrl-C."""
 
     def run(
-        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
         os.kill(os.getpid(), signal.SIGINT)
         cancel.wait(60)

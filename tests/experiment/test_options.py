@@ -9,7 +9,7 @@ from testbed.model import Experiment, Trial
 
 
 def test_clauses_narrow_and_equal_keys_widen(experiment: Experiment) -> None:
-    chosen = select(experiment, "page=amazon, rtt_ms=100").conditions
+    chosen = select(experiment, "page=amazon, rtt_ms=100").page_loads
     assert [(c.page, c.link.rtt_ms, c.tcp.tfo) for c in chosen] == [
         ("amazon", 100.0, False),
         ("amazon", 100.0, True),

@@ -70,17 +70,17 @@ def values(conditions: tuple[Condition, ...], knob: str) -> set[Any]:
 )  # fmt: skip
 def test_a_sweep_is_the_published_one(name: str, loads: int, wanted: dict[str, set[Any]]) -> None:
     experiment = asked(name)
-    assert len(experiment.conditions) * experiment.repetitions == loads
-    assert {knob: values(experiment.conditions, knob) for knob in wanted} == wanted
+    assert len(experiment.page_loads) * experiment.repetitions == loads
+    assert {knob: values(experiment.page_loads, knob) for knob in wanted} == wanted
 
 
 def test_the_fitted_pages_are_loaded_as_the_recorded_ones_are() -> None:
-    recorded, fitted = (asked(name).conditions for name in ("paper-table1", "paper-table1-fit2011"))
+    recorded, fitted = (asked(name).page_loads for name in ("paper-table1", "paper-table1-fit2011"))
     for knob in ("rtt_ms", "tfo", "buffer_bytes", "dns", "start_spread_ms", "think_spread_pct"):
         assert values(recorded, knob) == values(fitted, knob)
 
 
 def test_repetitions_of_table_1_differ_by_what_is_asked_for() -> None:
-    conditions = asked("paper-table1").conditions
+    conditions = asked("paper-table1").page_loads
     assert values(conditions, "start_spread_ms") == {100.0}
     assert values(conditions, "think_spread_pct") == {20.0}

@@ -99,7 +99,7 @@ class Copying(FakeKernel):
     """A kernel on which a seed decides nothing."""
 
     def run(
-        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
         return FakeKernel.run(self, replace(trial, seed=0), page, out, slot, cancel)
 

@@ -40,7 +40,7 @@ def test_there_is_always_time_to_get_ready(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("spread_ms", [1.0, 60_000.0])
 def test_with_a_spread_both_start_later_and_a_client_waits_no_longer(spread_ms: float) -> None:
-    trial = replace(TRIAL, condition=replace(TRIAL.condition, start_spread_ms=spread_ms))
+    trial = replace(TRIAL, condition=replace(TRIAL.page_load, start_spread_ms=spread_ms))
     offset_ns = start_offset_ns(trial.seed, spread_ms)
     moments = choose_moments(trial)
     assert offset_ns > 0

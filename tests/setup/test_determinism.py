@@ -52,7 +52,7 @@ class TwoFaced:
         return {}
 
     def run(
-        self, trial: Trial, page: Path, out: Path, slot: int, cancel: threading.Event
+        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
         other = int(out.name) == self.odd
         if other:

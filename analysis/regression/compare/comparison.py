@@ -258,7 +258,8 @@ class Comparison:
 
     def counted(self, cell: CellFinding) -> Verdict:
         """The verdict as it counts: a faster cell is as good as the same where that is allowed."""
-        faster = cell.verdict == "different" and cell.direction == "faster"
+        better = "slower" if self.metric.more else "faster"
+        faster = cell.verdict == "different" and cell.direction == better
         return "same" if faster and self.allow_faster else cell.verdict
 
     @property

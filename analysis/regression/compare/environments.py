@@ -86,7 +86,7 @@ def _clients_of(results: Results) -> set[str]:
     """The clients that were asked for: their programs are in the environment."""
     experiment = results.manifest.get("experiment")
     asked = experiment.get("conditions", ()) if isinstance(experiment, Mapping) else ()
-    return {str(condition["client"]) for condition in asked}
+    return {str(condition.get("client")) for condition in asked}
 
 
 def kernel_of(results: Results) -> str | None:

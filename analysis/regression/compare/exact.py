@@ -93,7 +93,7 @@ def pair_records(base: Record, new: Record, metric: Metric = PLT) -> TrialPair:
 
 
 def _value(record: Record, metric: Metric) -> float:
-    value = metric.of(record.load) if record.load is not None else None
+    value = metric.of(record.measured)
     return float("nan") if value is None else value
 
 

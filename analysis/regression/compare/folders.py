@@ -96,7 +96,7 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
         added=tuple(match.axes for match in matches if match.base is None),
         notes=tuple(notes),
         kernels=kernels,
-        metric=options.metric,
+        metric=next((cell.metric for cell in (*ours, *theirs)), options.metric),
     )
 
 
@@ -133,7 +133,8 @@ def _kernels(
 def _names(cells: Sequence[Cell], knobs: Sequence[str]) -> tuple[str, ...]:
     """The axes that tell the cells apart, and those that every table shows."""
     varying = varying_axes(cells)
-    names = (*ALWAYS_SHOWN, *(name for name in varying if name not in ALWAYS_SHOWN))
+    shown = ALWAYS_SHOWN[cells[0].kind] if cells else ()
+    names = (*shown, *(name for name in varying if name not in shown))
     return tuple(name for name in names if name not in knobs)
 
 

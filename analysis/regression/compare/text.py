@@ -10,7 +10,6 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from analysis.records.metric import PLT
 from analysis.records.results import Identity
 from analysis.regression.compare.clocks import REASONS
 from analysis.regression.compare.comparison import (
@@ -160,11 +159,11 @@ def notes_of(comparison: Comparison) -> list[str]:
 def judged_by(comparison: Comparison) -> list[str]:
     """Return a sentence that names the metric where it is not the page load time."""
     metric = comparison.metric
-    if metric == PLT:
+    if metric.is_default:
         return []
     grain = f"; two that are within {metric.with_unit(f'{metric.grain:g}')} may be equal"
     return [
-        f"Loads are judged by {metric.label} ({metric.name}), not by page load time"
+        f"Loads are judged by {metric.label} ({metric.name}), not by {metric.default.label}"
         f"{grain * bool(metric.grain)}."
     ]
 
@@ -226,7 +225,7 @@ def verdict_words(comparison: Comparison, cell: CellFinding) -> str:
     if cell.verdict != "different":
         return word
     if cell.word is None and cell.direction in ("slower", "faster"):
-        word = cell.direction if comparison.metric.unit else SIZES[cell.direction]
+        word = cell.direction if comparison.metric.is_time else SIZES[cell.direction]
     return f"{word} (allowed)" if comparison.counted(cell) == "same" else word
 
 
@@ -306,7 +305,7 @@ def summary(comparison: Comparison) -> list[str]:
     lines += _saved(comparison, kernels.savings)
     missing = sum(not cell.has_numbers for cell in cells)
     if missing:
-        what = "proven load" if comparison.metric == PLT else comparison.metric.label
+        what = "proven load" if comparison.metric.is_default else comparison.metric.label
         lines.append(f"{count(missing, 'cell')} without a {what} on one of the kernels.")
     return lines
 

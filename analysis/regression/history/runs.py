@@ -14,8 +14,8 @@ from analysis.records.cells import (
     cells_of,
     experiment_of,
     flatten,
+    further_metrics,
     key_of,
-    milestones_in,
 )
 from analysis.records.metric import METRICS
 from analysis.records.results import Results, read_results
@@ -239,7 +239,7 @@ def _cell_row(run: int, place: int, cell: Cell, found: CellVerdict | None) -> di
 
 
 def _milestone_rows(run: int, cell: Cell) -> Iterator[dict[str, Any]]:
-    for metric in milestones_in([cell]):
+    for metric in further_metrics([cell]):
         spread = cell.by(metric).spread
         if spread is not None:
             named = {"run": run, "name": name_of(cell.axes), "metric": metric.name}

@@ -1,7 +1,7 @@
 """Figures of a report, chosen by what was swept and how often.
 
-Each kind is a plan: from the table's rows to panels, none where it says nothing.  A new kind is
-a `Kind` and one line in KINDS.
+Each kind of figure is a plan: from the table's rows to panels, none where it says nothing.  A new
+one is a `Kind` and one line in KINDS, below the kind of trial that it is of.
 """
 
 from __future__ import annotations
@@ -10,26 +10,30 @@ import re
 from dataclasses import dataclass
 
 from analysis import plot
-from analysis.report.sections import conditions, scales
+from analysis.report.sections import conditions, scales, served
 from analysis.report.sections.sweep import Kind, Panel, SweepRow, rows_of, spread_over
 from analysis.tables.table import ResultTable
 from analysis.words import count
+from testbed.model import Kind as TrialKind
 
 MAX_DRAWINGS = 12
 LEAST_DRAWINGS = 4
 MAX_TOGETHER = 18
 WIDE_PX = 400
 VIEW = re.compile(r'viewBox="0 0 ([0-9.]+) ')
-KINDS = (
-    scales.SAVED_MAPS,
-    scales.TIME_MAPS,
-    scales.TIME_LINES,
-    scales.SAVED_LINES,
-    conditions.BARS,
-    conditions.INTERVALS,
-    conditions.LOADS,
-    conditions.REQUESTS,
-)
+KINDS: dict[TrialKind, tuple[Kind, ...]] = {
+    "page_load": (
+        scales.SAVED_MAPS,
+        scales.TIME_MAPS,
+        scales.TIME_LINES,
+        scales.SAVED_LINES,
+        conditions.BARS,
+        conditions.INTERVALS,
+        conditions.LOADS,
+        conditions.REQUESTS,
+    ),
+    "server_load": served.LINES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class FigureSection:
 def make_sections(table: ResultTable) -> tuple[FigureSection, ...]:
     """Draw every kind of figure that has something to show for ``table``."""
     rows = rows_of(table)
-    planned = [(kind, panels) for kind in KINDS if (panels := kind.plan(rows))]
+    planned = [(kind, panels) for kind in KINDS[table.kind] if (panels := kind.plan(rows))]
     # One kind may take all the room there is; several share it, but for the bars, which are small.
     most = MAX_DRAWINGS
     shared = [panels for kind, panels in planned if kind is not conditions.BARS]

@@ -96,7 +96,7 @@ def plan_lines(rows: Sequence[SweepRow], shown: Quantity) -> tuple[Panel, ...]:
     return tuple(
         Panel(
             partial(_draw_lines, panel, axis, lines, shown),
-            title=name_axes(panel[0].axes, (PAGE, *apart)),
+            title=name_axes(panel[0].axes, [n for n in (PAGE, *apart) if n in panel[0].axes]),
         )
         for panel in panels_of(rows, (PAGE, *apart))
         if any(True for row in panel for _ in shown.of(row))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.records.cells import Cell, cells_of, describe_absence, milestones_in
+from analysis.records.cells import Cell, cells_of, describe_absence, further_metrics
 from analysis.records.metric import METRICS, PLT, Metric
 from analysis.records.results import gather_results
 from testbed.model import Record
@@ -55,8 +55,10 @@ def test_paints_within_their_grain_do_not_vary(apart_ms: float, varies: bool) ->
 
 
 def test_milestones_are_those_that_a_proven_load_has() -> None:
-    assert milestones_in(cells(record(OFF), broken(with_milestones(record(ON)), "unproven"))) == ()
-    found = milestones_in(cells(record(OFF), with_milestones(record(ON), lcp_ms=None)))
+    assert (
+        further_metrics(cells(record(OFF), broken(with_milestones(record(ON)), "unproven"))) == ()
+    )
+    found = further_metrics(cells(record(OFF), with_milestones(record(ON), lcp_ms=None)))
     assert [metric.name for metric in found] == ["ttfb_ms", "fp_ms", "fcp_ms", "cls"]
 
 

@@ -110,7 +110,7 @@ def test_ok_needs_its_proof(good: Record) -> None:
 def test_misses_count_only_where_they_are_allowed(good: Record) -> None:
     lacking = replace(missed(good, "GET http://x/"), outcome="ok", reason=None)
     assert judge(lacking) == ("failed", "the record is ok but the page lacks GET http://x/")
-    condition = replace(good.trial.condition, allow_misses=True)
+    condition = replace(good.trial.page_load, allow_misses=True)
     assert judge(replace(lacking, trial=replace(good.trial, condition=condition)))[0] == "ok"
 
 

@@ -6,16 +6,42 @@ from dataclasses import fields, replace
 
 import pytest
 
-from analysis.records.metric import METRICS, MILESTONES, PLT, find_metric
+from analysis.records.metric import (
+    METRICS,
+    METRICS_OF,
+    MILESTONES,
+    PLT,
+    SERVED,
+    find_metric,
+    metric_for,
+)
 from testbed.base.errors import ConfigurationError
-from testbed.model import PageLoad
+from testbed.model import PageLoad, ServedLoad
 from tests.analysis.sample import conditions, record, with_milestones
 
 
 def test_each_number_of_a_load_is_a_metric_in_its_order() -> None:
     numbers = [each.name for each in fields(PageLoad) if each.type in ("float", "float | None")]
-    assert list(METRICS) == numbers
-    assert (PLT, *MILESTONES) == tuple(METRICS.values())
+    assert [metric.name for metric in METRICS_OF["page_load"]] == numbers
+    assert METRICS_OF["page_load"] == (PLT, *MILESTONES)
+
+
+def test_metrics_of_a_load_on_a_server_are_fields_of_it() -> None:
+    assert {metric.name for metric in SERVED} <= {each.name for each in fields(ServedLoad)}
+    assert list(METRICS.values()) == [PLT, *MILESTONES, *SERVED]
+
+
+def test_each_kind_has_its_own_default() -> None:
+    replies, fcp = METRICS["replies_per_s"], METRICS["fcp_ms"]
+    assert metric_for("page_load", PLT) == PLT
+    assert metric_for("server_load", PLT) == replies
+    assert (replies.is_default, replies.unit, replies.more) == (True, "1/s", True)
+    assert METRICS["failed_pct"].default == replies
+    assert (fcp.is_default, fcp.default) == (False, PLT)
+    with pytest.raises(ConfigurationError, match="kind server_load are not measured by it"):
+        metric_for("server_load", fcp)
+    with pytest.raises(ConfigurationError, match="kind page_load are not measured by it"):
+        metric_for("page_load", replies)
 
 
 def test_units_are_the_ends_of_names_and_columns_have_them() -> None:
@@ -40,7 +66,7 @@ def test_words_fit_where_a_page_is_named_and_where_it_is_not() -> None:
 def test_what_a_load_does_not_have_is_no_number() -> None:
     load = record(conditions()[0], plt_ms=1000.0).load
     assert load is not None
-    assert [metric.of(load) for metric in METRICS.values()] == [1000.0, *[None] * 5]
+    assert [metric.of(load) for metric in METRICS_OF["page_load"]] == [1000.0, *[None] * 5]
     assert PLT.of(replace(load, plt_ms=float("nan"))) is None
     seen = with_milestones(record(conditions()[0]), cls=0.0).load
     assert seen is not None

@@ -54,7 +54,7 @@ def cut(one: Record, few: int) -> Record:
 def plans(table: ResultTable) -> dict[str, tuple[Panel, ...]]:
     """What would be drawn, by kind: drawing takes a while."""
     rows = rows_of(table)
-    found = {kind.anchor: kind.plan(rows) for kind in KINDS}
+    found = {kind.anchor: kind.plan(rows) for kind in KINDS["page_load"]}
     return {anchor: panels for anchor, panels in found.items() if panels}
 
 
@@ -65,7 +65,7 @@ def section_of(table: ResultTable, anchor: str) -> FigureSection:
 
 def titles(table: ResultTable) -> list[str]:
     rows = rows_of(table)
-    return [kind.title(rows) for kind in KINDS if kind.plan(rows)]
+    return [kind.title(rows) for kind in KINDS["page_load"] if kind.plan(rows)]
 
 
 def test_two_swept_numbers_make_maps_by_page(tmp_path: Path) -> None:

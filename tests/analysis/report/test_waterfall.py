@@ -84,7 +84,7 @@ def test_every_row_has_its_first_before_any_has_its_second(sample: Path) -> None
 def test_both_arms_of_a_block_follow_each_other(sample: Path) -> None:
     first, second, *_ = (r.trial for r in choose(sample_table(sample)))
     assert (first.condition.tcp.tfo, second.condition.tcp.tfo) == (False, True)
-    assert (first.condition.page, first.seed) == (second.condition.page, second.seed)
+    assert (first.page, first.seed) == (second.page, second.seed)
 
 
 def test_a_block_that_counts_in_both_arms_goes_first() -> None:

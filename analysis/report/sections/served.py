@@ -1,0 +1,29 @@
+"""Lines of loads on a server: throughput, response times and failures over what was swept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from analysis.records.metric import SERVED, Metric
+from analysis.report.sections.scales import Quantity, plan_lines
+from analysis.report.sections.sweep import Kind, SweepRow
+from analysis.words import capitalised
+
+
+def _lines_of(metric: Metric) -> Kind:
+    return Kind(
+        f"{metric.name.replace('_', '-')}-lines",
+        lambda _rows: capitalised(metric.label),
+        "Proven loads; a line for each mechanism.",
+        partial(plan_lines, shown=Quantity(metric.name, partial(_values, metric=metric))),
+    )
+
+
+def _values(row: SweepRow, metric: Metric) -> Iterator[tuple[None, float]]:
+    for cell in row.cells:
+        for value in cell.by(metric).by_seed.values():
+            yield None, value
+
+
+LINES = tuple(map(_lines_of, SERVED))

@@ -1,0 +1,30 @@
+"""Observation of a trial: what it wrote down about itself before anybody judged it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from testbed.model import LabReading, PageLoad, Replay, ServedConnection, ServedLoad
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What a trial of any kind leaves; see ``testbed.trial``.
+
+    ``problems`` are what it holds against its own proof, and ``error`` why it did not succeed.
+    ``machine`` is what the machine did meanwhile, of a trial in real time.  Of page loads:
+    ``hosts`` are the page's by their addresses in the lab, ``connections`` the server's account.
+    """
+
+    lab: LabReading | None = None
+    load: PageLoad | None = None
+    replay: Replay | None = None
+    served: ServedLoad | None = None
+    counters: dict[str, dict[str, int]] | None = None
+    hosts: dict[str, str] = field(default_factory=dict)
+    connections: tuple[ServedConnection, ...] = ()
+    problems: tuple[str, ...] = ()
+    error: str | None = None
+    outcome: Literal["failed", "timeout", "unsupported"] = "failed"
+    machine: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,51 @@
+"""Judgement of a page load: what it has to have measured, and what its capture proves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from socket import inet_aton
+
+from testbed.kinds.observation import Observation
+from testbed.lab.topology import CLIENT_ADDRESS
+from testbed.model import CAPTURE_FILE, Proof, Trial
+from testbed.wire.both_ways import check_both_ways, check_whole
+from testbed.wire.conduct import check_conduct
+from testbed.wire.first_flight import check_first_flights
+from testbed.wire.flows import read_flows
+from testbed.wire.lookups import check_lookups
+from testbed.wire.packets import read_capture
+from testbed.wire.proof import prove as prove_flows
+from testbed.wire.reuse import check_reuse
+
+
+def is_measured(observed: Observation) -> bool:
+    """Return whether the page was loaded, and its server's log read."""
+    return observed.load is not None and observed.replay is not None
+
+
+def prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
+    """Return what the capture in ``out`` proves; ``None`` without one, or without counters."""
+    pcap, condition = out / CAPTURE_FILE, trial.page_load
+    if observed.counters is None or observed.replay is None or not pcap.exists():
+        return None
+    capture = read_capture(pcap)
+    flows = read_flows(capture, inet_aton(CLIENT_ADDRESS))
+    proof = prove_flows(flows, observed.counters, condition.tcp)
+    traffic = observed.lab.traffic if observed.lab is not None else {}
+    largest, of_flights = check_first_flights(
+        flows,
+        condition.tcp.initcwnd_segments,
+        condition.link,
+        whole=not traffic.get("down.dropped") and not traffic.get("down.lost"),
+    )
+    seen = (
+        *check_whole(capture),
+        *check_both_ways(flows, observed.counters["client"]),
+        *of_flights,
+        *check_conduct(capture, condition, observed.replay),
+        *check_lookups(capture, condition.dns, observed.hosts),
+        *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),
+    )
+    problems = (*proof.problems, *seen, *observed.problems)
+    return replace(proof, first_flight_segments=largest, problems=problems)

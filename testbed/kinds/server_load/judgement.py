@@ -1,0 +1,143 @@
+"""Judgement of a load on a server: clients, server, both kernels and the wire have to agree.
+
+Most of it is said twice: by the generator and the client's kernel, by the server's program and its
+kernel, by counters and by the capture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from socket import inet_aton
+
+from testbed.kinds.observation import Observation
+from testbed.lab.topology import CLIENT_ADDRESS
+from testbed.model import CAPTURE_FILE, Proof, ServedLoad, ServerLoad, Trial
+from testbed.model.served import CAPTURED_MOST
+from testbed.wire.both_ways import check_both_ways, check_whole
+from testbed.wire.flows import read_flows
+from testbed.wire.packets import read_capture
+from testbed.wire.proof import prove as prove_flows
+
+Counters = Mapping[str, int]
+
+
+def is_measured(observed: Observation) -> bool:
+    """Return whether the load came to its end, and both programs told of it."""
+    return observed.served is not None
+
+
+def prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
+    """Return what the capture in ``out`` and the counters prove; ``None`` without them.
+
+    The capture is bounded: where a load had more packets, its connections are those of the
+    beginning, and only the counters tell of all.
+    """
+    pcap, load, served = out / CAPTURE_FILE, trial.server_load, observed.served
+    if observed.counters is None or served is None or not pcap.exists():
+        return None
+    client, server = observed.counters["client"], observed.counters["server"]
+    capture = read_capture(pcap)
+    flows = read_flows(capture, inet_aton(CLIENT_ADDRESS))
+    whole = len(capture.packets) < CAPTURED_MOST
+    proof = prove_flows(flows, observed.counters, load.tcp, whole=whole)
+    traffic = observed.lab.traffic if observed.lab is not None else {}
+    problems = (
+        *proof.problems,
+        *observed.problems,
+        *check_whole(capture),
+        *(check_both_ways(flows, client) if whole else ()),
+        *check_generator(served, client),
+        *check_server(served, load, server),
+        *check_link(traffic, client, server),
+        *check_ledger(served, client, server, traffic),
+        *check_mechanism(load, served, server),
+    )
+    return replace(proof, problems=problems)
+
+
+def check_generator(served: ServedLoad, client: Counters) -> Iterator[str]:
+    """Yield a sentence where the generator was the limit, or its counts do not add up."""
+    if served.limits:
+        yield f"the generator was itself the limit: it lacked {', '.join(served.limits)}"
+    ended = served.answered + served.refused + served.reset + served.timed_out + served.broken
+    if ended != served.started:
+        yield f"{served.started} connections started, and {ended} ended"
+    opened, least = client.get("TcpActiveOpens", 0), served.all_started + served.retries
+    if opened < least or (not served.retries and opened != least):
+        yield f"the clients' kernel opened {opened} connections, the generator {least}"
+
+
+def check_server(served: ServedLoad, load: ServerLoad, server: Counters) -> Iterator[str]:
+    """Yield a sentence where the server's program and its kernel, or the clients, disagree."""
+    accepted, opened = served.server.get("accepted", 0), server.get("TcpPassiveOpens", 0)
+    # The queue holds one more than its backlog (sk_acceptq_is_full).
+    if not 0 <= opened - accepted <= load.server.listen_backlog + 1:
+        yield f"the server accepted {accepted} connections, its kernel opened {opened}"
+    responses = served.server.get("responses", 0)
+    if responses < served.all_answered:
+        yield f"the server sent {responses} responses, clients had {served.all_answered}"
+    lacked = served.server.get("lacked", 0)
+    if lacked:
+        yield f"the server lacked descriptors or memory for {lacked} connections"
+
+
+def check_link(traffic: Counters, client: Counters, server: Counters) -> Iterator[str]:
+    """Yield a sentence where a kernel took another number of segments than the link delivered."""
+    for way, end, counters in (("up", "server", server), ("down", "client", client)):
+        delivered, taken = traffic.get(f"{way}.delivered"), counters.get("TcpInSegs")
+        if delivered != taken:
+            yield f"the link delivered {delivered} packets to the {end}, its kernel took {taken}"
+
+
+def check_ledger(
+    served: ServedLoad, client: Counters, server: Counters, traffic: Counters
+) -> Iterator[str]:
+    """Yield a sentence where what the server paid is not what happened, by the price list."""
+    prices, counts = served.prices_ns, served.server
+    if not any(prices.values()):
+        return
+    syns, segments = counts["syns"], counts["segments"]
+    # The ledger ends with the server: what its connections send then is in no ledger.
+    least, most = (
+        counts["settled_segments"],
+        server.get("TcpInSegs", 0) + server.get("TcpOutSegs", 0),
+    )
+    if not least <= syns + segments <= most:
+        yield (
+            f"the ledger has {syns + segments} segments, the server's kernel {least} before it "
+            f"ended and {most} after it"
+        )
+    sent = client.get("TcpActiveOpens", 0) + client.get("TcpExtTCPSynRetrans", 0)
+    if syns != sent and not traffic.get("up.dropped") and not traffic.get("up.lost"):
+        yield f"the ledger has {syns} SYNs, the clients' kernel sent {sent}"
+    if counts["unseen"]:
+        yield f"{counts['unseen']} segments are not in the ledger"
+    closed = sum(counts[name] for name in ("closed", "client_closed", "resets", "invalid"))
+    owed = (
+        syns * prices["syn"]
+        + segments * prices["segment"]
+        + counts["accepted"] * prices["accept"]
+        + counts["requests"] * prices["request"]
+        + closed * prices["close"]
+    )
+    if owed != counts["owed_ns"]:
+        yield f"the ledger has {counts['owed_ns']} ns, the price list says {owed} ns"
+
+
+def check_mechanism(load: ServerLoad, served: ServedLoad, server: Counters) -> Iterator[str]:
+    """Yield a sentence where clients saw what the mechanism never does, or not what it does.
+
+    Without room a connection is refused at its SYN with ``rst-syn``, reset at the end of its
+    handshake with ``abort`` and ``no-syn-drop``, and else dropped in silence.
+    """
+    words = load.server.mechanism.split()
+    refuses, resets = "rst-syn" in words, "abort" in words or "no-syn-drop" in words
+    if served.refused + served.retries and not refuses:
+        yield f"{served.refused} connections were refused, which {load.server.mechanism} never does"
+    if served.reset and not resets:
+        yield f"{served.reset} connections were reset, which {load.server.mechanism} never does"
+    full = server.get("TcpExtListenOverflows", 0) + server.get("TcpExtTCPReqQFullDrop", 0)
+    if refuses and full and not server.get("TcpOutRsts", 0):
+        yield f"the server's queues were full {full} times, and it sent no reset"

@@ -1,0 +1,56 @@
+"""Connection management of a load: the server's mechanisms and queues, and the clients' sysctls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from testbed.lab.laboratory import Lab
+from testbed.model import ArrivalSpec, ServerSpec
+from testbed.server.mechanisms.apply import Applied, apply_management, is_patched
+from testbed.server.mechanisms.mechanism import Queues, parse_management
+from testbed.server.mechanisms.program import build_program
+
+DEVICE = "s0"
+
+
+def queues_of(server: ServerSpec) -> Queues:
+    """Return the queues of ``server``'s socket.
+
+    Raises:
+        ConfigurationError: no kernel has them.
+    """
+    return Queues(
+        syn=server.syn_backlog,
+        accept=server.listen_backlog,
+        syncookies=server.syncookies,
+        young=server.admission == "linux-2.4",
+    )
+
+
+@contextmanager
+def managing(lab: Lab, server: ServerSpec, port: int, scratch: Path) -> Iterator[Applied]:
+    """Have the server's kernel manage connections as ``server`` asks; start the server afterwards.
+
+    ``scratch`` is for the BPF program, which is compiled where the kernel itself cannot do it.
+
+    Raises:
+        MissingError: this kernel cannot do it, with what it lacks.
+        LabError: a sysctl did not take its value.
+    """
+    there, management = lab.topology.server, parse_management(server.mechanism)
+    program = None if is_patched(there) else build_program(scratch)
+    with apply_management(there, DEVICE, port, management, queues_of(server), program) as applied:
+        yield applied
+
+
+def client_sysctls(arrivals: ArrivalSpec) -> dict[str, str]:
+    """Return what the clients' namespace has beyond TCP's own knobs."""
+    return {
+        # As many connections as one address can have, and a port is free again a second after its
+        # connection has ended.
+        "net.ipv4.ip_local_port_range": "1024 65535",
+        "net.ipv4.tcp_tw_reuse": "1",
+        "net.ipv4.tcp_syn_retries": str(arrivals.syn_retries),
+    }

@@ -1,0 +1,182 @@
+"""Trials and experiments: points of a sweep, how often, with which seeds, on which kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+from testbed.model.asked import Condition, LinkSpec, TcpSpec
+from testbed.model.canonical import digest
+from testbed.model.knob import Knob, identity
+from testbed.model.served import ArrivalSpec, ServerLoad, ServerSpec
+
+MAX_REPETITIONS = 100
+FIRST_LOOK = 10
+"""The fewest repetitions after which a run with ``until_ci_pct`` may end."""
+_LARGEST = 2**31 - 1
+
+Kind = Literal["page_load", "server_load"]
+Spec = Condition | ServerLoad
+"""What a trial is about: a point of a sweep, of one of the kinds of trial."""
+KINDS: dict[Kind, type] = {"page_load": Condition, "server_load": ServerLoad}
+"""The kinds of trial, by the name that an experiment file has for them."""
+_PARTS = {"link": LinkSpec, "tcp": TcpSpec, "server": ServerSpec, "arrivals": ArrivalSpec}
+_S = TypeVar("_S", Condition, ServerLoad)
+
+
+def in_real_time(kernel: str) -> bool:
+    """Return whether the kernel of this name runs on the machine's own clock."""
+    return kernel == "host"
+
+
+def kind_of(spec: Spec) -> Kind:
+    """Return the name of a spec's kind."""
+    return next(name for name, kind in KINDS.items() if isinstance(spec, kind))
+
+
+def spec_type(plain: Mapping[str, Any]) -> type:
+    """Return the type of the spec that ``plain`` data is; page loads do not say what they are."""
+    return KINDS[plain.get("kind", "page_load")]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One condition, one repetition, one seed, on one kernel; ``id`` names it for ever."""
+
+    condition: Spec
+    """The point of the sweep."""
+    repetition: int
+    """Which repetition, from 0; all conditions of one repetition are a block."""
+    seed: int
+    """The seed of everything that is drawn at random."""
+    kernel: str
+    """The name of the kernel: `virtual` or `host`."""
+    kernel_version: str
+    """The version of that kernel."""
+    timeout_s: float = 120.0
+    """After how long the load is given up."""
+    warm_up: bool = False
+    """Whether the trial only warms the machine up: recorded, and never counted."""
+
+    @property
+    def kind(self) -> Kind:
+        """What the trial does."""
+        return kind_of(self.condition)
+
+    @property
+    def page(self) -> str | None:
+        """The name of the page that is loaded; ``None``: the trial loads none."""
+        return self.condition.page if isinstance(self.condition, Condition) else None
+
+    @property
+    def page_load(self) -> Condition:
+        """The condition of a page load.
+
+        Raises:
+            TypeError: the trial is of another kind.
+        """
+        return _only(Condition, self.condition)
+
+    @property
+    def server_load(self) -> ServerLoad:
+        """The spec of a load on a server.
+
+        Raises:
+            TypeError: the trial is of another kind.
+        """
+        return _only(ServerLoad, self.condition)
+
+    @property
+    def id(self) -> str:
+        """First 16 hex digits of the SHA-256 of everything that decides the result."""
+        decisive = identity(self)
+        decisive.pop("timeout_s")
+        if not self.warm_up:  # what counts is named as it was before there were warm-ups
+            decisive.pop("warm_up")
+        return digest(decisive)[:16]
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Trial:
+        """Return the inverse of ``dataclasses.asdict``."""
+        condition = {
+            name: _PARTS[name](**inner) if name in _PARTS else inner
+            for name, inner in value["condition"].items()
+        }
+        return cls(**{**value, "condition": spec_type(condition)(**condition)})
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """An experiment as asked for: a title, the conditions in order, how often, and on which kernel.
+
+    ``testbed.experiment.stopping`` says how ``until_ci_pct`` ends a run, and
+    ``testbed.experiment.lanes`` how several ``kernel_versions`` are run, each into a results folder
+    of its own.
+    """
+
+    name: str
+    """The experiment's name: that of its file."""
+    title: Annotated[str, Knob(
+        "What the report is headed with; without it the file's name.",
+        label="Title", low=1, allowed="a line of text",
+    )]  # fmt: skip
+    conditions: tuple[Spec, ...]
+    """All points of the sweep, in order."""
+    repetitions: Annotated[int, Knob(
+        "How often each condition is loaded: with the seeds seed, seed + 1 and so on.",
+        label="Repetitions", low=1, high=10_000,
+    )] = 1  # fmt: skip
+    seed: Annotated[int, Knob(
+        "The first seed; the same seed gives the same packets in virtual time.",
+        label="Seed", low=0, high=_LARGEST,
+    )] = 0  # fmt: skip
+    kernel: Annotated[str, Knob(
+        "The kernel that trials run on: in virtual time, or the machine's own.",
+        label="Kernel", listed="kernel", key="kernel.name",
+    )] = "virtual"  # fmt: skip
+    kernel_version: Annotated[str, Knob(
+        "Which version of the virtual kernel.",
+        label="Kernel version", allowed="a version of that kernel, as text", key="kernel.version",
+    )] = "7.3"  # fmt: skip
+    timeout_s: Annotated[float, Knob(
+        "After how long a load is given up.",
+        label="Time-out", unit="s", above=0, high=86_400,
+    )] = 120.0  # fmt: skip
+    reference: Annotated[str | None, Knob(
+        "The published table to show beside the results.",
+        label="Reference", listed="reference",
+    )] = None  # fmt: skip
+    until_ci_pct: Annotated[float | None, Knob(
+        "Repeat until every 95 % interval is within this share of its median.",
+        label="Interval", unit="%", above=0, high=100,
+    )] = None  # fmt: skip
+    max_repetitions: Annotated[int, Knob(
+        "The most repetitions that until_ci_pct may take.",
+        label="Most repetitions", low=FIRST_LOOK, high=10_000,
+    )] = MAX_REPETITIONS  # fmt: skip
+    warmup_blocks: Annotated[int | None, Knob(
+        "Blocks of loads that are recorded and not counted; without it one in real time and none "
+        "in virtual time.",
+        label="Warm-up blocks", low=0, high=100,
+    )] = None  # fmt: skip
+    kernel_versions: Annotated[tuple[str, ...], Knob(
+        "Two versions of the virtual kernel, to run one after the other and compare.",
+        label="Kernel versions", low=2, high=2,
+        allowed="a list of two versions of that kernel, as text", key="kernel.versions",
+    )] = ()  # fmt: skip
+    kind: Annotated[Kind, Knob(
+        "What a trial is: a page that is loaded, or a server that is put under load.",
+        label="Kind", since=3,
+    )] = "page_load"  # fmt: skip
+
+    @property
+    def page_loads(self) -> tuple[Condition, ...]:
+        """Those of its conditions that are page loads: all, or none."""
+        return tuple(spec for spec in self.conditions if isinstance(spec, Condition))
+
+
+def _only(kind: type[_S], spec: Spec) -> _S:
+    if not isinstance(spec, kind):
+        raise TypeError(f"a trial of the kind {kind_of(spec)} is no {kind.__name__}")
+    return spec

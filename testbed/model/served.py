@@ -1,0 +1,207 @@
+"""Server load: what is asked of a server under load, and what became of the connections.
+
+The second kind of trial beside the page load (`testbed.model.asked.Condition`): connections arrive
+at a rate that does not depend on replies, or from clients with one outstanding request each.
+A. Shukla, T. Brecht: TCP Connection Management Mechanisms for Improving Internet Server
+Performance (2006), sections III to V; S. Radhakrishnan et al.: TCP Fast Open (2011), section 6.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from testbed.model.asked import LinkSpec, TcpSpec
+from testbed.model.knob import Knob
+
+SINCE = 3
+CAPTURED_MOST = 250_000
+"""Packets: of a load with more of them the capture has the first."""
+
+Spacing = Literal["fixed", "poisson"]
+Ending = Literal["fin", "rst"]
+HttpVersion = Literal["1.1", "1.0"]
+Loop = Literal["open", "closed"]
+Mechanism = Literal[
+    "default", "abort", "reserv", "abort rst-syn", "reserv rst-syn", "no-syn-drop",
+    "default rst-fin", "abort rst-syn rst-fin",
+]  # fmt: skip
+Admission = Literal["today", "linux-2.4"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """The server: how it takes connections, and what a request costs it."""
+
+    mechanism: Annotated[Mechanism, Knob(
+        "How the server's kernel takes and ends connections when its queues are full.",
+        label="Mechanism", since=SINCE,
+    )] = "default"  # fmt: skip
+    listen_backlog: Annotated[int, Knob(
+        "Connections that wait for accept(), at most.",
+        label="Listen backlog", low=1, high=65_535, since=SINCE,
+    )] = 128  # fmt: skip
+    syn_backlog: Annotated[int, Knob(
+        "Connections whose handshake is not over, at most; no fewer than wait for accept().",
+        label="SYN backlog", low=1, high=65_535, since=SINCE,
+    )] = 1024  # fmt: skip
+    syncookies: Annotated[int, Knob(
+        "SYN cookies: never (0), where the SYN queue is full (1), for every SYN (2).",
+        label="SYN cookies", low=0, high=2, since=SINCE,
+    )] = 0  # fmt: skip
+    admission: Annotated[Admission, Knob(
+        "When a full accept queue refuses a SYN: always, or as in Linux 2.4 only while two "
+        "handshakes are young.",
+        label="Admission of SYNs", since=SINCE,
+    )] = "today"  # fmt: skip
+    request_cost_us: Annotated[float, Knob(
+        "Processor time that the server's program spends on each request.",
+        label="Cost of a request", unit="µs", low=0, high=1_000_000, since=SINCE,
+    )] = 0.0  # fmt: skip
+    response_bytes: Annotated[int, Knob(
+        "Body of each response.",
+        label="Response", unit="B", low=0, high=100_000_000, since=SINCE,
+    )] = 1024  # fmt: skip
+    price: Annotated[float, Knob(
+        "In virtual time: what the kernel's work costs the server, as a multiple of the price "
+        "list; 0 is nothing.",
+        label="Price of kernel work", low=0, high=10_000, since=SINCE,
+    )] = 1.0  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalSpec:
+    """The clients: when connections start, what they ask for, and how they end."""
+
+    loop: Annotated[Loop, Knob(
+        "Connections at a rate, whatever the replies (open), or clients with one outstanding "
+        "request each (closed).",
+        label="Loop", since=SINCE,
+    )] = "open"  # fmt: skip
+    rate_per_s: Annotated[int, Knob(
+        "Open loop: new connections a second.",
+        label="Rate", unit="1/s", low=1, high=1_000_000, since=SINCE,
+    )] = 1000  # fmt: skip
+    clients: Annotated[int, Knob(
+        "Closed loop: clients.",
+        label="Clients", low=1, high=100_000, since=SINCE,
+    )] = 1  # fmt: skip
+    spacing: Annotated[Spacing, Knob(
+        "Open loop: equal distances between arrivals, or those of a Poisson process by seed.",
+        label="Arrivals", since=SINCE,
+    )] = "fixed"  # fmt: skip
+    http_version: Annotated[HttpVersion, Knob(
+        "Of each request.",
+        label="HTTP", since=SINCE,
+    )] = "1.1"  # fmt: skip
+    ending: Annotated[Ending, Knob(
+        "How clients end a connection: with a FIN, or with a RST (SO_LINGER 0; the paper's "
+        "close-rst).",
+        label="Client ends with", since=SINCE,
+    )] = "fin"  # fmt: skip
+    retries_refused: Annotated[int, Knob(
+        "How often a client connects again, at once, after a refusal (the paper's Windows clients "
+        "twice).",
+        label="Retries", low=0, high=10, since=SINCE,
+    )] = 0  # fmt: skip
+    syn_retries: Annotated[int, Knob(
+        "How often a client's kernel sends a SYN again.",
+        label="SYN retries", low=1, high=127, since=SINCE,
+    )] = 6  # fmt: skip
+    patience_s: Annotated[float, Knob(
+        "After how long a client gives a connection up.",
+        label="Patience", unit="s", above=0, high=600, since=SINCE,
+    )] = 10.0  # fmt: skip
+    warm_up_s: Annotated[int, Knob(
+        "How long the load lasts before it is measured.",
+        label="Warm-up", unit="s", low=0, high=600, since=SINCE,
+    )] = 2  # fmt: skip
+    duration_s: Annotated[int, Knob(
+        "How long it is measured.",
+        label="Duration", unit="s", low=1, high=3600, since=SINCE,
+    )] = 10  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLoad:
+    """One point of a sweep of loads on a server."""
+
+    server: ServerSpec
+    """The server under load."""
+    arrivals: ArrivalSpec
+    """The load."""
+    link: LinkSpec = field(default_factory=LinkSpec)
+    """The link between clients and server."""
+    tcp: TcpSpec = field(default_factory=TcpSpec)
+    """TCP at both ends."""
+    kind: Literal["server_load"] = "server_load"
+    """What tells it from other kinds where it is stored."""
+
+    @property
+    def draws(self) -> bool:
+        """Whether a load depends on its seed."""
+        drawn = self.arrivals.loop == "open" and self.arrivals.spacing == "poisson"
+        return drawn or bool(self.link.loss_pct)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedLoad:
+    """What became of the connections of a load, as the clients and the server counted them.
+
+    Counts are of connections whose intended start is within the measured time, but for those that
+    say otherwise.
+    """
+
+    seconds: int
+    """How long was measured."""
+    started: int
+    """Connections that started, each counted once however often it was retried."""
+    answered: int
+    """Connections whose response came whole and in time."""
+    refused: int
+    """Connections that were refused for good: a RST answered the SYN."""
+    reset: int
+    """Connections that a RST ended after the handshake."""
+    timed_out: int
+    """Connections that their client gave up."""
+    broken: int
+    """Connections that ended in another way: cut short, or with what is no response."""
+    retries: int
+    """Connection attempts after a refusal."""
+    established: int
+    """Connections whose handshake was over for their client."""
+    syn_retransmissions: int
+    """SYNs that clients sent again."""
+    replies_per_s: float
+    """Responses a second that came while it was measured, whenever their connections started: the
+    throughput."""
+    failed_pct: float
+    """Share of the connections that were not answered."""
+    response_mean_ms: float | None
+    """Mean time from a connection's intended start to the end of its response; null without any."""
+    response_p50_ms: float | None
+    """Its median."""
+    response_p99_ms: float | None
+    """Its 99th percentile."""
+    lateness_p99_us: float
+    """99th percentile of how much later connections started than intended."""
+    generator_cpu_s: float
+    """Processor time of the generator."""
+    all_started: int
+    """Connections that started, those of the warm-up included."""
+    all_answered: int
+    """Connections that were answered, those of the warm-up included."""
+    server_cpu_pct: float | None = None
+    """In real time: how busy the server's processor was while it was measured, its kernel's work
+    included."""
+    limits: tuple[str, ...] = ()
+    """What the generator itself lacked: `lateness`, `ports`, `descriptors`, `memory`."""
+    management: dict[str, int] = field(default_factory=dict)
+    """Counts of the BPF program that manages connections; empty where the kernel itself does."""
+    server: dict[str, int] = field(default_factory=dict)
+    """Counts of the server's program over the whole load: `accepted`, `requests`, `responses`,
+    `resets` and others; `settled_segments` are what its kernel took and sent until it ended.
+    `owed_ns`, `syns` and `segments` are its ledger in virtual time: what all work cost by the price
+    list, and the segments that were priced."""
+    prices_ns: dict[str, int] = field(default_factory=dict)
+    """In virtual time: the price of each piece of the server's work, as it was charged."""

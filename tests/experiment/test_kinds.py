@@ -1,0 +1,124 @@
+"""Experiment files of loads on a server: their knobs, and those of the other kind."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from testbed.experiment.config import load_experiment
+from testbed.experiment.label import label, varying
+from testbed.experiment.options import parse_override
+from testbed.experiment.plan import plan_trials
+from testbed.experiment.stopping import draws_nothing
+from testbed.model import ArrivalSpec, Experiment, LinkSpec, ServerLoad, ServerSpec, TcpSpec, Trial
+from tests.experiment.test_config import problems
+from tests.hallway import CATALOGUE
+
+KIND = 'kind = "server_load"\n'
+
+
+def load(folder: Path, text: str, *sets: str) -> Experiment:
+    path = folder / "trial.toml"
+    path.write_text(KIND + text)
+    return load_experiment(path, CATALOGUE, [parse_override(text) for text in sets])
+
+
+def test_without_a_knob_everything_has_its_default(tmp_path: Path) -> None:
+    experiment = load(tmp_path, "")
+    assert experiment.kind == "server_load"
+    assert experiment.conditions == (ServerLoad(ServerSpec(), ArrivalSpec()),)
+    assert experiment.page_loads == ()
+
+
+def test_all_tables_and_a_sweep(tmp_path: Path) -> None:
+    experiment = load(
+        tmp_path,
+        "[server]\nlisten_backlog = 64\n[link]\nrtt_ms = 2\n[tcp]\ntfo = true\n"
+        '[sweep]\nmechanism = ["default", "abort"]\nrate_per_s = [10, 20]\n',
+    )
+    assert experiment.conditions[1] == ServerLoad(
+        ServerSpec(listen_backlog=64),
+        ArrivalSpec(rate_per_s=20),
+        LinkSpec(rtt_ms=2.0),
+        TcpSpec(tfo=True),
+    )
+    assert [c.server.mechanism for c in experiment.conditions if isinstance(c, ServerLoad)] == [
+        "default", "default", "abort", "abort",
+    ]  # fmt: skip
+    names = varying(experiment.conditions)
+    assert label(plan_trials(experiment)[1], names) == "mechanism=default rate_per_s=20"
+
+
+def test_a_knob_may_be_set_on_the_command_line(tmp_path: Path) -> None:
+    (condition,) = load(tmp_path, "", "listen_backlog=64").conditions
+    assert isinstance(condition, ServerLoad)
+    assert condition.server.listen_backlog == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (KIND + 'page = "wsj"\n',
+         '/trial.toml:2: page: trials of the kind server_load have no such knob; leave it out, or '
+         'set kind = "page_load"'),
+        (KIND + '[sweep]\ntls_version = ["1.3"]\n',
+         '/trial.toml:3: sweep.tls_version: trials of the kind server_load have no such knob; '
+         'leave it out, or set kind = "page_load"'),
+        ('page = "wsj"\nclient = "graph"\n[server]\nprice = 2\n',
+         '/trial.toml:4: server.price: trials of the kind page_load have no such knob; leave it '
+         'out, or set kind = "server_load"'),
+        ('page = "wsj"\nclient = "graph"\n[sweep]\nmechanism = ["abort"]\n',
+         '/trial.toml:4: sweep.mechanism: trials of the kind page_load have no such knob; leave it '
+         'out, or set kind = "server_load"'),
+        (KIND + '[arrivals]\nloop = "closed"\nrate_per_s = 5\n',
+         '/trial.toml:4: arrivals.rate_per_s: has no meaning where loop = "closed"; leave '
+         'it out, or set loop = "open"'),
+        (KIND + "[sweep]\nclients = [1, 2]\n",
+         '/trial.toml:3: sweep.clients: has no meaning where loop = "open"; leave it '
+         'out, or set loop = "closed"'),
+        ('kind = "serverload"\n',
+         "/trial.toml:1: kind: \"serverload\" is not \"page_load\" or \"server_load\""),
+        (KIND + '[server]\nmechanism = "aborts"\n',
+         '/trial.toml:3: server.mechanism: "aborts" is not "default" or "abort" or "reserv"'),
+        (KIND + "[server]\nlisten_backlog = 2000\n",
+         "/trial.toml:3: server.listen_backlog: a SYN backlog of 1024 is shorter than a listen "
+         "backlog of 2000, and the kernel has one for both; set syn_backlog to 2000 or more"),
+        (KIND + "[arrivals]\nrate_per_s = 0\n",
+         "/trial.toml:3: arrivals.rate_per_s: 0 is not a whole number"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_place_and_remedy(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    (problem, *_) = problems(tmp_path, text)
+    assert problem.startswith(expected)
+
+
+def test_a_page_load_still_needs_a_page(tmp_path: Path) -> None:
+    assert any("page: missing" in problem for problem in problems(tmp_path, "repetitions = 1\n"))
+
+
+def test_only_poisson_arrivals_draw(tmp_path: Path) -> None:
+    assert draws_nothing(load(tmp_path, ""))
+    assert not draws_nothing(load(tmp_path, '[arrivals]\nspacing = "poisson"\n'))
+    assert draws_nothing(load(tmp_path, '[arrivals]\nloop = "closed"\n'))
+
+
+def test_an_id_is_that_of_what_differs_from_the_defaults(tmp_path: Path) -> None:
+    (trial,) = plan_trials(load(tmp_path, ""))
+    assert trial.id == "74b6bb31b750103b"
+    (other,) = plan_trials(load(tmp_path, "[server]\nprice = 2\n"))
+    assert other.id != trial.id
+    (same,) = plan_trials(load(tmp_path, "[server]\nprice = 1\n"))
+    assert same.id == trial.id
+
+
+def test_a_trial_comes_back_from_its_file(tmp_path: Path) -> None:
+    (trial,) = plan_trials(load(tmp_path, "[server]\nprice = 2\n"))
+    assert Trial.from_dict(asdict(trial)) == trial
+    assert trial.server_load.server.price == 2.0
+    assert trial.page is None
+    with pytest.raises(TypeError, match="a trial of the kind server_load is no Condition"):
+        _ = trial.page_load

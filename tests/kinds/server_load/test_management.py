@@ -1,0 +1,32 @@
+"""What a spec asks of the server's kernel, and of the clients'."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import get_args
+
+from testbed.kinds.server_load.management import client_sysctls, queues_of
+from testbed.model import ArrivalSpec, ServerSpec
+from testbed.model.served import Mechanism
+from testbed.server.mechanisms.mechanism import PUBLISHED, Queues, parse_management
+
+
+def test_the_knob_has_the_published_combinations() -> None:
+    assert get_args(Mechanism) == PUBLISHED
+    assert [parse_management(name).name for name in PUBLISHED] == list(PUBLISHED)
+
+
+def test_queues() -> None:
+    assert queues_of(ServerSpec()) == Queues(syn=1024, accept=128)
+    assert queues_of(
+        ServerSpec(syn_backlog=64, listen_backlog=8, syncookies=1, admission="linux-2.4")
+    ) == Queues(syn=64, accept=8, syncookies=1, young=True)
+    assert len(fields(Queues)) == 4
+
+
+def test_clients() -> None:
+    assert client_sysctls(ArrivalSpec(syn_retries=2)) == {
+        "net.ipv4.ip_local_port_range": "1024 65535",
+        "net.ipv4.tcp_syn_retries": "2",
+        "net.ipv4.tcp_tw_reuse": "1",
+    }
