@@ -1,0 +1,115 @@
+"""Loads on a server on the virtual kernel: capacity in closed form, exact, and found by compare."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from testbed.base.errors import EXIT_OK
+from testbed.model import Record, ServedLoad
+from testbed.results.store import read_records
+from tests.acceptance.house import House
+
+pytestmark = pytest.mark.guest
+
+PRICE = 20
+LOAD = f"""\
+kind = "server_load"
+[link]
+rtt_ms = 2
+down_kbit = 100000
+up_kbit = 100000
+[server]
+price = {PRICE}
+listen_backlog = 16
+[arrivals]
+warm_up_s = 1
+duration_s = 2
+patience_s = 3
+"""
+# A SYN and nine other segments, accept, request and close (kinds/server_load/price_list.py).
+CONNECTION_NS = PRICE * (5_000 + 9 * 2_500 + 5_000 + 10_000 + 5_000)
+CAPACITY = 1e9 / CONNECTION_NS
+
+
+def run(house: House, name: str, *sets: str) -> tuple[Path, tuple[Record, ...]]:
+    config = house.folder / "load.toml"
+    config.write_text(LOAD)
+    folder = house.folder / "results" / name
+    words = [word for given in sets for word in ("--set", given)]
+    code, said = house.command("run", str(config), *words, "-o", str(folder))
+    assert code == EXIT_OK, said
+    return folder, read_records(folder)
+
+
+def one(house: House, name: str, *sets: str) -> ServedLoad:
+    _, (record,) = run(house, name, *sets)
+    assert record.served is not None
+    return record.served
+
+
+def test_below_its_capacity_a_server_answers_all_at_once(house: House) -> None:
+    found = one(house, "below", f"rate_per_s={round(CAPACITY * 0.8)}")
+    assert (found.answered, found.failed_pct) == (found.started, 0.0)
+    assert found.started == 2 * round(CAPACITY * 0.8)
+    assert found.server["queue_most"] == 1
+    # Two round trips, and its own work.
+    assert found.response_p99_ms == pytest.approx(found.response_p50_ms, rel=0.01)
+
+
+def test_above_it_does_not_and_twice_alike(house: House) -> None:
+    rate = f"rate_per_s={round(CAPACITY * 1.3)}"
+    (first_folder, (first,)), (again_folder, (again,)) = (
+        run(house, name, rate) for name in ("above", "again")
+    )
+    found = first.served
+    assert found is not None
+    assert found.failed_pct > 0
+    assert found.replies_per_s < CAPACITY
+    assert found.server["queue_most"] == 17
+    assert first.artefacts == again.artefacts
+    assert replace(first, cost=None) == replace(again, cost=None)
+    code, said = house.command("compare", str(first_folder), str(again_folder))
+    assert (code, said.splitlines()[-1]) == (EXIT_OK, "SAME: 1 cell, 1 same.")
+
+
+def test_clients_that_wait_for_each_other_get_its_capacity_to_the_connection(house: House) -> None:
+    found = one(house, "closed", "loop=closed", "clients=40", "listen_backlog=128")
+    assert found.failed_pct == 0.0
+    assert found.replies_per_s == pytest.approx(CAPACITY, abs=1.0)
+
+
+def test_kernel_work_alone_can_take_all_of_the_time(house: House) -> None:
+    """Receive livelock: segments come first, and nothing is left for the program."""
+    found = one(house, "livelock", "rate_per_s=3000", "price=100")
+    assert found.answered == 0
+
+
+def test_work_is_free_without_a_price(house: House) -> None:
+    found = one(house, "free", "price=0", "rate_per_s=2000")
+    assert (found.failed_pct, found.server["owed_ns"]) == (0.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "refused", "reset"),
+    [("abort", False, True), ("reserv rst-syn", True, False), ("no-syn-drop", False, True)],
+)
+def test_who_finds_no_room_hears_of_it_as_the_mechanism_says(
+    house: House, mechanism: str, refused: bool, reset: bool
+) -> None:
+    rate = f"rate_per_s={round(CAPACITY * 1.3)}"
+    found = one(house, mechanism.replace(" ", "-"), rate, f"mechanism={mechanism}")
+    assert (found.refused > 0, found.reset > 0) == (refused, reset)
+    assert found.failed_pct > 0
+
+
+def test_a_halved_backlog_is_found(house: House) -> None:
+    rate = f"rate_per_s={round(CAPACITY * 1.3)}"
+    base, _ = run(house, "backlog", rate)
+    new, _ = run(house, "halved", rate, "listen_backlog=8")
+    words = ("--across", "listen_backlog", "--metric", "response_p50_ms")
+    code, said = house.command("compare", str(base), str(new), *words)
+    assert code == 1, said
+    assert "faster" in said
