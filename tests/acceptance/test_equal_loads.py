@@ -73,8 +73,8 @@ def test_what_ran_before_the_lab_and_before_the_client_leaves_no_trace(
     plain: dict[str, dict[str, tuple[bytes, bytes]]],
     client: str,
 ) -> None:
-    plant("trial.py", LAB, NEEDLESS + LAB)
-    plant("trial.py", CAPTURE, NEEDLESS + CAPTURE)
+    plant("kinds/page_load/performance.py", LAB, NEEDLESS + LAB)
+    plant("kinds/page_load/performance.py", CAPTURE, NEEDLESS + CAPTURE)
     plant("lab/topology.py", OPENING, PROCESS + OPENING)
     assert load(house, client) == plain[client]
 

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
 PAGE = "tum-website"
 KEPT = "server.log"  # written only if the server complains
-LOAD = "            load = CLIENTS[trial.condition.client].load(order)\n"
+LOAD = "            load = CLIENTS[trial.page_load.client].load(order)\n"
 WATCHED = """\
             import threading
             mapped, over = set(), threading.Event()
@@ -32,7 +32,7 @@ WATCHED = """\
             watching = threading.Thread(target=watch)
             watching.start()
             try:
-                load = CLIENTS[trial.condition.client].load(order)
+                load = CLIENTS[trial.page_load.client].load(order)
             finally:
                 over.set()
                 watching.join()
@@ -52,7 +52,7 @@ def page(house: House) -> None:
 
 @pytest.mark.parametrize("client", EXPECTED)
 def test_every_mapped_file_is_named(house: House, plant: Plant, client: str) -> None:
-    plant("trial.py", LOAD, WATCHED)
+    plant("kinds/page_load/performance.py", LOAD, WATCHED)
     ran = house.run(page=PAGE, client=client, rtt_ms=20)
     (record,) = ran.records
     assert_ok(record)
