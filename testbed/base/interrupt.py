@@ -52,13 +52,24 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Let every signal raise KeyboardInterrupt for the time of the block, as Ctrl-C does anyway."""
+    """Let every signal raise KeyboardInterrupt for the time of the block, as Ctrl-C does anyway.
+
+    A library that was in the middle of something may turn it into an error of its own (pydantic does
+    so while it builds a schema): an error after a signal is the interrupt.
+    """
+    came = threading.Event()
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
+        came.set()
         raise SignalInterrupt
 
     with _handling(interrupt):
-        yield
+        try:
+            yield
+        except Exception as error:
+            if came.is_set():
+                raise SignalInterrupt from error
+            raise
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import pytest
 
 from firstflight.cli.exits import run_command
 from testbed.base import proc
-from testbed.base.interrupt import SIGNALS, interruptible, raising
+from testbed.base.interrupt import SIGNALS, SignalInterrupt, interruptible, raising
 from testbed.base.places import CONFIGS, ROOT
 
 pytestmark = pytest.mark.usefixtures("not_below_nohup")
@@ -75,6 +75,20 @@ def test_a_signal_in_the_middle_of_exec_gives_the_status_too(
     # As a module, which is how the program starts: then CPython looks at the end.
     done = proc.run((sys.executable, "-P", "-m", "program"), env=environment, check=False)
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_what_a_library_makes_of_an_interrupt_is_one_all_the_same() -> None:
+    def build() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        except KeyboardInterrupt as error:
+            raise ValueError("the schema could not be built") from error
+
+    with pytest.raises(SignalInterrupt), raising():
+        build()
+    with pytest.raises(ValueError, match="another"), raising():
+        raise ValueError("another")
 
 
 def test_nohup_is_respected() -> None:
