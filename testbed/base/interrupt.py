@@ -54,8 +54,8 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 def raising() -> Iterator[None]:
     """Let every signal raise KeyboardInterrupt for the time of the block, as Ctrl-C does anyway.
 
-    A library that was in the middle of something may turn it into an error of its own (pydantic does
-    so while it builds a schema): an error after a signal is the interrupt.
+    A library that was in the middle of something may turn it into an error of its own (pydantic
+    does so while it builds a schema): an error after a signal is the interrupt.
     """
     came = threading.Event()
 
