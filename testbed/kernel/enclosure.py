@@ -40,6 +40,8 @@ SEALED = tuple(
 )
 """What root of an enclosure could change the machine with, and does not need to write."""
 OWN_SYSCTLS = "/proc/sys/net"
+BPF_FACTS = ("/sys/kernel/btf", "/sys/devices/system/cpu/possible")
+"""What the loader of a BPF program reads: the layout of the kernel's types, how many processors."""
 """Sysctls of the network namespace of the process that opens them."""
 FOLDERS = ("/sys", "/root", "/etc", "/etc/netns", "/ff")
 PATH = "/usr/sbin:/usr/bin"
@@ -72,6 +74,7 @@ def enclosure_argv(given: EnclosureFiles, environment: dict[str, str]) -> tuple[
         *chain.from_iterable(("--ro-bind-try", path, path) for path in SEALED),
         *("--bind", OWN_SYSCTLS, OWN_SYSCTLS),
         *("--dev-bind-try", str(TUN), str(TUN)),
+        *chain.from_iterable(("--ro-bind-try", path, path) for path in BPF_FACTS),
         *chain.from_iterable(("--dir", folder) for folder in FOLDERS),
         *("--perms", "1777", "--tmpfs", "/tmp"),  # noqa: S108  the enclosure's own
         *("--tmpfs", "/run", "--dir", "/run/netns"),

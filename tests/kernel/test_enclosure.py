@@ -8,6 +8,7 @@ import pytest
 
 from testbed.base.errors import EXIT_MISSING, MissingError
 from testbed.kernel.enclosure import (
+    BPF_FACTS,
     CAPABILITIES,
     OWN_SYSCTLS,
     EnclosureFiles,
@@ -31,6 +32,7 @@ def test_only_out_can_be_written() -> None:
     assert options(argv, "--bind") == [(OWN_SYSCTLS, OWN_SYSCTLS), ("/o", "/ff/out")]
     sealed = {target for _, target in options(argv, "--ro-bind-try")}
     assert {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"} <= sealed
+    assert {(path, path) for path in BPF_FACTS} <= set(options(argv, "--ro-bind-try"))
     read_only = {target: source for source, target in options(argv, "--ro-bind")}
     assert read_only["/ff/bundle"] == "/b"
     assert read_only["/ff/page"] == "/p"
