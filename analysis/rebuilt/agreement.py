@@ -11,6 +11,7 @@ R. L. Berger and J. C. Hsu, Statistical Science 11 (1996) 283-319).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -302,19 +303,15 @@ class _Filler(Formatter):
 
 def agrees(stated: Stated, ours: float) -> bool:
     """Whether ``ours``, rounded as the publication rounds, is the value or inside the range."""
-    return _within(stated, ours, 0.5 * 10.0 ** -places_of(stated))
+    return _within(stated, ours, _rounding_of(stated))
 
 
 def agree_from(stated: Stated, low: float, high: float) -> bool | None:
     """Whether all values from ``low`` to ``high`` agree; ``None`` if some do and some do not."""
-    if agrees(stated, low) and agrees(stated, high):
+    least, most = _bounds(stated, _rounding_of(stated))
+    if least <= low and high <= most:
         return True
-    slack = 0.5 * 10.0 ** -places_of(stated)
-    least = stated.low if stated.value is None else stated.value
-    most = stated.high if stated.value is None else stated.value
-    below = least is not None and high < least - slack
-    above = most is not None and low > most + slack
-    return False if below or above else None
+    return False if high < least or low > most else None
 
 
 def in_words(stated: Stated) -> str:
@@ -341,6 +338,20 @@ def places_of(stated: Stated) -> int:
 
 
 def _within(stated: Stated, ours: float, slack: float) -> bool:
+    least, most = _bounds(stated, slack)
+    return least <= ours <= most
+
+
+def _rounding_of(stated: Stated) -> float:
+    """Return by how much a value may be off that is printed as the stated one."""
+    return 0.5 * 10.0 ** -places_of(stated)
+
+
+def _bounds(stated: Stated, slack: float) -> tuple[float, float]:
+    """Return the least and the greatest value that agree, ``slack`` added on both sides."""
     low = stated.low if stated.value is None else stated.value
     high = stated.high if stated.value is None else stated.value
-    return (low is None or ours >= low - slack) and (high is None or ours <= high + slack)
+    return (
+        -math.inf if low is None else low - slack,
+        math.inf if high is None else high + slack,
+    )

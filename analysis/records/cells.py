@@ -240,12 +240,17 @@ def cells_of(results: Results, metric: Metric = PLT) -> tuple[Cell, ...]:
     )
 
 
-def further_metrics(cells: Iterable[Cell]) -> tuple[Metric, ...]:
-    """Return the further metrics of their kind as far as a proven load of ``cells`` has them."""
-    found = list(cells)
-    loads = [r.measured for cell in found for r in cell.proven]
-    further = [m for cell in found[:1] for m in METRICS_OF[cell.kind][1:]]
-    return tuple(m for m in further if any(m.of(load) is not None for load in loads))
+def further_metrics(cells: Sequence[Cell], beside: Metric | None = None) -> tuple[Metric, ...]:
+    """Return the metrics of their kind that a proven load of ``cells`` has.
+
+    ``beside`` is left out; without it, the default of the kind.
+    """
+    if not cells:
+        return ()
+    own = METRICS_OF[cells[0].kind]
+    shown = beside or own[0]
+    loads = [r.measured for cell in cells for r in cell.proven]
+    return tuple(m for m in own if m != shown and any(m.of(load) is not None for load in loads))
 
 
 def describe_absence(cells: Iterable[Cell]) -> list[str]:

@@ -113,7 +113,7 @@ def _heading(metric: Metric, room: int) -> list[str]:
 
 def _pair_columns(table: ResultTable) -> list[Column]:
     pairs, metric = table.pairs, table.metric
-    unit, per, places = (" s", 1000.0, 3) if metric.unit else ("", 1.0, metric.places)
+    unit, per, places = (" s", 1000.0, 3) if metric.is_time else ("", 1.0, metric.places)
     samples = [pair.samples for pair in pairs]
     gains = [pair.shift.percent if pair.shift else None for pair in pairs]
     arms = [

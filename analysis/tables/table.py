@@ -16,13 +16,14 @@ from analysis.records.cells import (
     Cell,
     Key,
     Spread,
+    further_metrics,
     key_of,
     spread_of,
     unusual_axes,
     varying_axes,
 )
 from analysis.records.coverage import ReplayCoverage
-from analysis.records.metric import METRICS_OF, PLT, Metric
+from analysis.records.metric import PLT, Metric
 from analysis.stats.estimates import SampleStatistics
 from analysis.stats.shift import Shift, shift_between, without_interval
 from analysis.words import name_axes
@@ -163,11 +164,7 @@ class ResultTable:
         """The other metrics that a table of its kind shows beside the metric: those it has."""
         if self.kind == "page_load":  # what a visitor sees has a table of its own
             return ()
-        return tuple(
-            one
-            for one in METRICS_OF[self.kind]
-            if one != self.metric and any(cell.by(one).spread for cell in self.cells)
-        )
+        return further_metrics(self.cells, self.metric)
 
     @property
     def paired(self) -> bool:

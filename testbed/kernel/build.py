@@ -156,17 +156,7 @@ def _build(pin: Pin, tarball: Path, cache: Path, jobs: int, progress: Progress) 
     work.mkdir()
     try:
         binary = compile_kernel(pin, tarball, work, jobs, progress)
-        identity = KernelIdentity(
-            version=pin.version,
-            package=pin.package,
-            package_version=pin.package_version,
-            source_sha256=pin.tarball_sha256,
-            config_sha256=pin.config_sha256,
-            patches=pin.patch_sha256,
-            compiler=compiler,
-            recipe=RECIPE,
-            binary_sha256=file_sha256(binary),
-        )
+        identity = identify(pin, compiler, file_sha256(binary))
         write_identity(work, identity)
         shutil.rmtree(work / "source")
         shutil.rmtree(folder, ignore_errors=True)  # one that was not whole
@@ -178,6 +168,21 @@ def _build(pin: Pin, tarball: Path, cache: Path, jobs: int, progress: Progress) 
         raise
     progress(f"kernel {pin.version}: ready")
     return KernelBuild(folder / binary.name, identity, pin.boot)
+
+
+def identify(pin: Pin, compiler: str, binary_sha256: str) -> KernelIdentity:
+    """Return what a build of ``pin`` by ``compiler`` says of itself."""
+    return KernelIdentity(
+        version=pin.version,
+        package=pin.package,
+        package_version=pin.package_version,
+        source_sha256=pin.tarball_sha256,
+        config_sha256=pin.config_sha256,
+        patches=pin.patch_sha256,
+        compiler=compiler,
+        recipe=RECIPE,
+        binary_sha256=binary_sha256,
+    )
 
 
 def write_identity(folder: Path, identity: KernelIdentity) -> None:

@@ -5,28 +5,13 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from testbed.kernel.build import KernelBuild, KernelIdentity, build_folder, write_identity
-from testbed.kernel.compiler import RECIPE, read_compiler
-from testbed.kernel.pin import Pin, read_pin
+from testbed.kernel.build import KernelBuild, build_folder, identify, write_identity
+from testbed.kernel.compiler import read_compiler
+from testbed.kernel.pin import read_pin
 
 LINUX = b"\x7fELF a kernel GLIBC_2.3 GLIBC_2.17 GLIBC_2.4\0"
 PROGRAMS = {"init": b"the first process", "tfo.so": b"a shim GLIBC_2.2.5"}
 SOURCES_KEY = "0123456789abcdef"
-
-
-def identify(pin: Pin, compiler: str, binary: bytes = LINUX) -> KernelIdentity:
-    """Return what a build of ``pin`` says of itself."""
-    return KernelIdentity(
-        version=pin.version,
-        package=pin.package,
-        package_version=pin.package_version,
-        source_sha256=pin.tarball_sha256,
-        config_sha256=pin.config_sha256,
-        patches=pin.patch_sha256,
-        compiler=compiler,
-        recipe=RECIPE,
-        binary_sha256=hashlib.sha256(binary).hexdigest(),
-    )
 
 
 def keep_build(cache: Path, compiler: str | None = None, binary: bytes = LINUX) -> KernelBuild:
@@ -37,7 +22,7 @@ def keep_build(cache: Path, compiler: str | None = None, binary: bytes = LINUX) 
     (folder / "linux").write_bytes(binary)
     (folder / "linux").chmod(0o755)
     (folder / "build.log").write_text("CC hello.o\n")
-    identity = identify(pin, compiler, binary)
+    identity = identify(pin, compiler, hashlib.sha256(binary).hexdigest())
     write_identity(folder, identity)
     return KernelBuild(folder / "linux", identity, pin.boot)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import lzma
@@ -18,9 +19,10 @@ from hypothesis import strategies as st
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError
 from testbed.kernel import pack as packing
+from testbed.kernel.build import identify
 from testbed.kernel.pack import KernelPack, PackedFile, oldest_glibc, read_pack, render_pack
 from testbed.kernel.pin import read_pin
-from tests.kernel.packed import LINUX, PROGRAMS, SOURCES_KEY, identify
+from tests.kernel.packed import LINUX, PROGRAMS, SOURCES_KEY
 
 Members = list[tuple[tarfile.TarInfo, bytes]]
 
@@ -29,7 +31,7 @@ def make_pack() -> KernelPack:
     files = {f"programs/{name}": PackedFile(0o755, data) for name, data in PROGRAMS.items()}
     files["programs/.contents/sha256"] = PackedFile(0o644, b"")
     return KernelPack(
-        identity=identify(read_pin("7.3"), "gcc 12"),
+        identity=identify(read_pin("7.3"), "gcc 12", hashlib.sha256(LINUX).hexdigest()),
         machine="x86_64",
         glibc="2.17",
         programs=SOURCES_KEY,

@@ -12,6 +12,13 @@ from testbed.model import Cost, Record, Trial
 from testbed.results.progress import Display, ProgressBar, ProgressLines, open_display
 
 
+class Terminal(io.StringIO):
+    """A terminal that keeps what it was sent."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def record(trial: Trial, reason: str | None = None) -> Record:
     outcome = "failed" if reason else "ok"
     cost = Cost(1.0, 2.0, 30.0)
@@ -71,10 +78,6 @@ def test_what_runs_is_said_at_first_and_when_nothing_else_is(trials: tuple[Trial
 def test_a_terminal_shows_the_time_and_what_runs(
     trials: tuple[Trial, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "160")
     stream = Terminal()
@@ -108,10 +111,6 @@ def test_lines_say_how_many_seeds_are_done(trials: tuple[Trial, ...]) -> None:
 def test_a_terminal_shows_the_table_as_it_settles(
     trials: tuple[Trial, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "160")
     stream = Terminal()
@@ -146,10 +145,6 @@ def test_what_is_taken_again_counts_once(trials: tuple[Trial, ...]) -> None:
 
 
 def test_the_display_fits_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert isinstance(open_display(no_table), ProgressLines)
     monkeypatch.setattr(sys, "stderr", Terminal())
