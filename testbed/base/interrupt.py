@@ -18,6 +18,8 @@ from types import FrameType
 from testbed.base.errors import EXIT_INTERRUPTED
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_holding: list[bool] = []
+"""For each block that holds signals back whether one came; empty where none does."""
 
 
 class Interruption:
@@ -61,7 +63,10 @@ def raising() -> Iterator[None]:
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         came.set()
-        raise SignalInterrupt
+        if _holding:
+            _holding[-1] = True
+        else:
+            raise SignalInterrupt
 
     with _handling(interrupt):
         try:
@@ -70,6 +75,29 @@ def raising() -> Iterator[None]:
             if came.is_set():
                 raise SignalInterrupt from error
             raise
+
+
+@contextmanager
+def holding() -> Iterator[Callable[[], None]]:
+    """Hold back what ``raising`` raises for the time of the block, and yield what raises it then.
+
+    While a process is started, an exception would lose the only one who knows of it.  Signals come
+    to the main thread alone; in others there is nothing to hold.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    came: list[bool] = []
+
+    def release() -> None:
+        if any(came):
+            raise SignalInterrupt
+
+    _holding.append(False)
+    try:
+        yield release
+    finally:
+        came.append(_holding.pop())
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from testbed.base.errors import MissingError, TestbedError
+from testbed.base.interrupt import holding
 
 TERM_GRACE_S = 2.0
 CANCEL_POLL_S = 0.1
@@ -78,13 +79,16 @@ def run_attached(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
     Raises:
         MissingError: the program does not exist, or may not be run.
     """
-    with _starting(argv):
-        child = subprocess.Popen(list(argv), stdout=subprocess.PIPE)
+    child = None
     try:
+        with _starting(argv) as release:
+            child = subprocess.Popen(list(argv), stdout=subprocess.PIPE)
+        release()
         out, _ = child.communicate()
     except BaseException:
-        child.terminate()
-        _outlast(child)
+        if child is not None:
+            child.terminate()
+            _outlast(child)
         raise
     return subprocess.CompletedProcess(list(argv), child.returncode, out.decode(errors="replace"))
 
@@ -113,27 +117,32 @@ def started(
     Raises:
         MissingError: the program does not exist, or may not be run.
     """
-    with _starting(argv):
-        child = subprocess.Popen(
-            list(argv),
-            cwd=cwd,
-            env=None if env is None else dict(env),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            pass_fds=tuple(pass_fds),
-            start_new_session=True,
-        )
+    child = None
     try:
+        with _starting(argv) as release:
+            child = subprocess.Popen(
+                list(argv),
+                cwd=cwd,
+                env=None if env is None else dict(env),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=tuple(pass_fds),
+                start_new_session=True,
+            )
+        release()
         yield child
     finally:
-        stop(child)
+        if child is not None:
+            stop(child)
 
 
 @contextmanager
-def _starting(argv: Sequence[str]) -> Iterator[None]:
+def _starting(argv: Sequence[str]) -> Iterator[Callable[[], None]]:
+    """Say what is wrong if the program cannot be started; hold signals back until it is."""
     try:
-        yield
+        with holding() as release:
+            yield release
     except (FileNotFoundError, PermissionError) as error:
         raise MissingError(
             f"cannot start `{argv[0]}`: {error.strerror} ({error.filename}); "

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 from firstflight.cli.exits import run_command
 from testbed.base import proc
-from testbed.base.interrupt import SIGNALS, SignalInterrupt, interruptible, raising
+from testbed.base.interrupt import SIGNALS, SignalInterrupt, holding, interruptible, raising
 from testbed.base.places import CONFIGS, ROOT
 
 pytestmark = pytest.mark.usefixtures("not_below_nohup")
+POPEN = subprocess.Popen
 MOMENTS_S = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
 
 
@@ -122,3 +126,35 @@ def test_a_signal_ends_a_command_through_its_undo(
     # click ends the line on which a terminal shows ^C.
     assert capsys.readouterr().err == "\nerror: interrupted\n"
     assert [signal.getsignal(each) for each in SIGNALS] == before
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("start", [proc.run, proc.run_attached])
+def test_a_signal_while_a_process_starts_leaves_none_behind(
+    number: signal.Signals,
+    start: Callable[[Sequence[str]], object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = []
+
+    def interrupted(*arguments: Any, **named: Any) -> subprocess.Popen[bytes]:
+        child = POPEN(*arguments, **named)
+        begun.append(child)
+        os.kill(os.getpid(), number)
+        return child
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with raising(), pytest.raises(SignalInterrupt):
+        start(("sleep", "60"))
+    assert [child.poll() for child in begun] == [-signal.SIGTERM]
+
+
+def test_what_is_held_back_of_a_signal_comes_once() -> None:
+    with raising():
+        with holding() as release:
+            os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(SignalInterrupt):
+            release()
+        with holding() as release:
+            pass
+        release()
