@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from testbed.base.interrupt import SIGNALS, SignalInterrupt, holding, interrupti
 from testbed.base.places import CONFIGS, ROOT
 
 pytestmark = pytest.mark.usefixtures("not_below_nohup")
-POPEN = subprocess.Popen
+POPEN = proc.Process
 MOMENTS_S = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3)
 
 
@@ -137,13 +136,13 @@ def test_a_signal_while_a_process_starts_leaves_none_behind(
 ) -> None:
     begun = []
 
-    def interrupted(*arguments: Any, **named: Any) -> subprocess.Popen[bytes]:
+    def interrupted(*arguments: Any, **named: Any) -> proc.Process:
         child = POPEN(*arguments, **named)
         begun.append(child)
         os.kill(os.getpid(), number)
         return child
 
-    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    monkeypatch.setattr("subprocess.Popen", interrupted)
     with raising(), pytest.raises(SignalInterrupt):
         start(("sleep", "60"))
     assert [child.poll() for child in begun] == [-signal.SIGTERM]

@@ -76,11 +76,14 @@ def run(kernel: HostKernel, page: Path, out: Path, slot: int = 0, client: str = 
 
 
 def require_proven(record: Record) -> None:
-    """Whatever else the machine did, which a test cannot choose, the trial is right."""
+    """Whatever else the machine did, which a test cannot choose, the trial is right.
+
+    A machine that was busy in the middle of a load may have torn a flight apart.
+    """
     assert record.outcome in ("ok", "lab_mismatch"), record.reason
     assert record.lab is not None and record.proof is not None and record.load is not None
     assert record.lab.problems == ()
-    assert record.proof.problems == ()
+    assert record.proof.problems == () or record.outcome == "lab_mismatch"
     assert record.proof.syn_data_acked > 0
     assert {"steal_pct", "others_pct", "load_1min", "cpu_s", "stray_packets"} < set(record.machine)
 
