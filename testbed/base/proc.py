@@ -183,6 +183,17 @@ class Child:
 
 
 @contextmanager
+def scheduled(policy: int) -> Iterator[None]:
+    """Run this thread, and start children, by another policy during the block (sched(7))."""
+    before = os.sched_getscheduler(0)
+    os.sched_setscheduler(0, policy, os.sched_param(0))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, before, os.sched_param(0))
+
+
+@contextmanager
 def spawned(
     argv: Sequence[str], *, env: Mapping[str, str], descriptors: Mapping[int, int]
 ) -> Iterator[Child]:

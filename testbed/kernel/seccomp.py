@@ -24,7 +24,7 @@ ALLOWED: dict[str, int] = {
     "fadvise64": 221, "utimes": 235, "openat": 257, "mkdirat": 258, "fchownat": 260,
     "newfstatat": 262, "unlinkat": 263, "renameat": 264, "linkat": 265, "symlinkat": 266,
     "readlinkat": 267, "fchmodat": 268, "faccessat": 269, "pselect6": 270, "ppoll": 271,
-    "utimensat": 280, "fallocate": 285, "dup3": 292, "pipe2": 293, "renameat2": 316,
+    "utimensat": 280, "fallocate": 285, "dup3": 292, "pipe2": 293, "preadv": 295, "renameat2": 316,
     "memfd_create": 319, "statx": 332, "close_range": 436, "faccessat2": 439,
     # Memory: that of the guest is a file, which its processes map.
     "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12, "mremap": 25, "madvise": 28,

@@ -84,8 +84,10 @@ class Chromium:
             full_browser=HEADLESS_SHELL not in executable.name,
             wait_until_ns=order.wait_until_ns,
         )
-        stopwatch = Stopwatch(real_time=order.wait_until_ns is None)
-        with running(argv, self._environment(order), order.out / LOG) as browser:
+        real_time = order.wait_until_ns is None
+        stopwatch = Stopwatch(real_time=real_time)
+        environment, log = self._environment(order), order.out / LOG
+        with running(argv, environment, log, real_time=real_time) as browser:
             version = read_version(browser.devtools, errand)
             stopwatch.split("launch_s")
             seen = visit(browser.devtools, errand, browser.proc)

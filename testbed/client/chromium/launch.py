@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,8 +45,13 @@ class Browser(NamedTuple):
 
 
 @contextmanager
-def running(argv: Sequence[str], env: Mapping[str, str], log: Path) -> Iterator[Browser]:
+def running(
+    argv: Sequence[str], env: Mapping[str, str], log: Path, *, real_time: bool = True
+) -> Iterator[Browser]:
     """Start a browser by ``argv``, which has ``PIPE`` in it; what it says goes to ``log``.
+
+    In virtual time, where nobody gains by being first, none of its threads interrupts another by
+    waking (SCHED_BATCH): it would wait at once for what the interrupted one holds.
 
     Raises:
         MissingError: the program does not exist.
@@ -63,7 +68,8 @@ def running(argv: Sequence[str], env: Mapping[str, str], log: Path) -> Iterator[
         descriptors = {0: nothing.fileno(), 1: output.fileno(), 2: output.fileno()}
         descriptors |= {COMMANDS: theirs_in, MESSAGES: theirs_out}
         try:
-            child = undo.enter_context(proc.spawned(argv, env=env, descriptors=descriptors))
+            with nullcontext() if real_time else proc.scheduled(os.SCHED_BATCH):
+                child = undo.enter_context(proc.spawned(argv, env=env, descriptors=descriptors))
         finally:
             os.close(theirs_in)
             os.close(theirs_out)

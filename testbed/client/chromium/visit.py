@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from testbed.base.proc import scheduled
 from testbed.client.chromium.cost import Spent, cost_of, cpu_of, metrics_of, read_queues
 from testbed.client.chromium.devtools import DevTools, Event, LateError
 from testbed.client.chromium.flags import WINDOW
@@ -87,25 +87,13 @@ def visit(devtools: DevTools, errand: Errand, proc: Path) -> Visit:
     """
     session = _prepare(devtools, errand)
     if errand.wait_until_ns is not None:
-        with _behind_the_browser():
+        # It reads what the browser says at one instant all at once, when no other process can run,
+        # not message by message; and no time passes meanwhile.
+        with scheduled(os.SCHED_IDLE):
             time.sleep(max(0.0, (errand.wait_until_ns - time.time_ns()) / 1e9))
             return _load(devtools, session, errand)
     cpu = cpu_of(_processes(devtools, time.monotonic() + ANSWER_S))
     return _load(devtools, session, errand, Spent(cpu, read_queues(cpu, proc), proc))
-
-
-@contextmanager
-def _behind_the_browser() -> Iterator[None]:
-    """Let this process run when no other can, as long as the block lasts (sched(7), SCHED_IDLE).
-
-    In virtual time it reads what the browser says at one instant all at once, not message by
-    message, and no time passes meanwhile.
-    """
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    try:
-        yield
-    finally:
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _load(devtools: DevTools, session: str, errand: Errand, before: Spent | None = None) -> Visit:
