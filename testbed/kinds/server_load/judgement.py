@@ -73,7 +73,8 @@ def check_server(served: ServedLoad, load: ServerLoad, server: Counters) -> Iter
     """Yield a sentence where the server's program and its kernel, or the clients, disagree."""
     accepted, opened = served.server.get("accepted", 0), server.get("TcpPassiveOpens", 0)
     # The queue holds one more than its backlog (sk_acceptq_is_full).
-    if not 0 <= opened - accepted <= load.server.listen_backlog + 1:
+    queues = load.server.workers * (load.server.listen_backlog + 1)
+    if not 0 <= opened - accepted <= queues:
         yield f"the server accepted {accepted} connections, its kernel opened {opened}"
     responses = served.server.get("responses", 0)
     if responses < served.all_answered:
