@@ -53,7 +53,7 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
         observation["lab"] = asdict(lab.reading)
         if lab.reading.problems:
             return
-        with managing(lab, load.server, PORT, site.scratch) as applied:
+        with managing(lab, load.server, PORT, site.management) as applied:
             measure = _measure_in_virtual_time if site.aligned else _measure_in_real_time
             measure(trial, site, lab.read_settings(), applied, observation)
 
