@@ -26,8 +26,6 @@ class Exactness:
             waiting costs nothing in virtual time.
         call_us: what the system calls take between which a packet is sent or answered; on a fast
             link that is more than the shares above allow.
-        timer_us: by how much a packet may leave late: the bucket before the line holds one, so
-            what is late is lost.
     """
 
     rtt_ms: float | None
@@ -35,7 +33,6 @@ class Exactness:
     buffer_packets: float
     train_ms: float | None = None
     call_us: float = 0.0
-    timer_us: float = 0.0
 
     @property
     def real_time(self) -> bool:
@@ -57,12 +54,9 @@ class Exactness:
         share_pct = 100 * self.rtt_ms / theory_ms
         return Measurement("rtt", "ms", measured_ms, theory_ms, share_pct, self.rtt_ms)
 
-    def judge_rate(
-        self, way: str, measured_kbit: float, theory_kbit: float, packet_ms: float
-    ) -> Measurement:
-        """The rate of direction ``way`` beside its theory; a packet occupies it ``packet_ms``."""
-        share_pct = max(self.rate_pct, round(self.timer_us / 10 / packet_ms, 3))
-        return Measurement(f"{way}_rate", "kbit/s", measured_kbit, theory_kbit, share_pct)
+    def judge_rate(self, way: str, measured_kbit: float, theory_kbit: float) -> Measurement:
+        """The rate of direction ``way`` beside its theory."""
+        return Measurement(f"{way}_rate", "kbit/s", measured_kbit, theory_kbit, self.rate_pct)
 
     def judge_buffer(
         self, way: str, measured: float, theory: float, packet_ms: float, sent: int
@@ -79,5 +73,5 @@ class Exactness:
         return Measurement(name, unit, measured, theory, 100 * packets / theory, packets)
 
 
-VIRTUAL = Exactness(rtt_ms=None, rate_pct=0.1, buffer_packets=0.0, call_us=1.2, timer_us=0.05)
+VIRTUAL = Exactness(rtt_ms=None, rate_pct=0.1, buffer_packets=0.0, call_us=1.2)
 HOST = Exactness(rtt_ms=0.5, rate_pct=1.0, buffer_packets=1.0, train_ms=350.0)

@@ -41,7 +41,7 @@ def prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
     capture = read_capture(pcap)
     flows = read_flows(capture, inet_aton(CLIENT_ADDRESS))
     whole = len(capture.packets) < CAPTURED_MOST
-    proof = prove_flows(flows, observed.counters, load.tcp, whole=whole)
+    proof = prove_flows(flows, observed.counters, load.tcp, whole=whole, overload=True)
     traffic = observed.lab.traffic if observed.lab is not None else {}
     problems = (
         *proof.problems,
