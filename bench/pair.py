@@ -55,20 +55,22 @@ class Pair:
     @contextmanager
     def serving(self, log: Path, **options: int) -> Iterator[Callable[[], Account]]:
         """Run the event server on its processor; what is yielded ends it."""
-        given = {
+        given: dict[str, int | str] = {
             "listen": f"{SERVER_ADDRESS}:{PORT}", "backlog": 65535, "accepts-at-once": 1,
             "processors": self.server_processor,
-        } | {name.replace("_", "-"): value for name, value in options.items()}  # fmt: skip
+        }  # fmt: skip
+        given |= {name.replace("_", "-"): value for name, value in options.items()}
         with serving(self.server, _argv("event-server", given), log) as end:
             yield end
 
     def generate(self, seconds: float, **options: int | str) -> dict[str, Any]:
         """Run the generator on its processor for ``seconds`` and return its report."""
-        given = {
+        given: dict[str, int | str] = {
             "target": f"{SERVER_ADDRESS}:{PORT}", "source": f"{NETWORK}.2-{NETWORK}.{1 + CLIENTS}",
             "duration-ms": round(seconds * 1000), "timeout-ms": 2000,
             "processor": self.client_processor,
-        } | {name.replace("_", "-"): value for name, value in options.items()}  # fmt: skip
+        }  # fmt: skip
+        given |= {name.replace("_", "-"): value for name, value in options.items()}
         argv = (*self.client.prefix, *_argv("load-generator", given))
         done = proc.run(argv, check=False, timeout_s=seconds + GRACE_S)
         report: dict[str, Any] = json.loads(done.stdout)

@@ -106,7 +106,9 @@ def _read(pair: Pair, load: Load, seconds: float, asked: dict[str, int | str]) -
     ends = report["connections"]
     started, wanted = ends["started"], ends["completed" if load.served else "refused"]
     if started - wanted > started * MOST_FAILED_PCT / 100:
-        raise TrialError(f"{load.name}: {started - wanted} of {started} connections ended otherwise")
+        raise TrialError(
+            f"{load.name}: {started - wanted} of {started} connections ended otherwise"
+        )
     ticks = after["ticks"] - before["ticks"] - idle * seconds
     counted = grown(before, after)
     segments = counted["TcpInSegs"] + counted["TcpOutSegs"]
@@ -149,7 +151,7 @@ def judge_prices(rounds: Sequence[Sequence[Spent]], machine: Machine) -> Result:
         measured=_in_words(medians),
         verdict="reported",
         n=len(rounds),
-        how=f"{len(LOADS)} loads of {RATE} connections/s that differ in their parts, the busy time of "
+        how=f"{len(LOADS)} loads of {RATE:,} connections/s that differ in their parts: busy time of "
         "the server's processor by /proc/stat; medians of a fit for each round, in us",
         real_time=True,
         details={
@@ -173,9 +175,7 @@ def chosen_prices() -> dict[str, float]:
     }
 
 
-def price_file(
-    samples: dict[str, SampleStatistics | None], machine: Machine
-) -> dict[str, Any]:
+def price_file(samples: dict[str, SampleStatistics | None], machine: Machine) -> dict[str, Any]:
     """Return what ``testbed/kinds/server_load/prices.json`` holds, of this measurement."""
     found = {part: sample.median for part, sample in samples.items() if sample is not None}
     ns = {part: round(one.value * 1000) for part, one in found.items()}
@@ -201,4 +201,6 @@ def price_file(
 
 
 def _in_words(prices: dict[str, float]) -> str:
-    return ", ".join(f"{part.replace('_', ' ')} {prices[part]:.1f}" for part in PARTS if part in prices)
+    return ", ".join(
+        f"{part.replace('_', ' ')} {prices[part]:.1f}" for part in PARTS if part in prices
+    )

@@ -49,8 +49,8 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
 def medians(loads: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each rate at which both arms were measured.
 
-    Columns: ``figure``, ``off_pct`` and ``on_pct``, and ``more_points``: by how many percent of the processor
-    it is busier with Fast Open; each with the ends of its interval (`median_columns`).
+    Columns: ``figure``, ``off_pct`` and ``on_pct``, and ``more_points``: by how many percent of the
+    processor it is busier with Fast Open; each with the ends of its interval (`median_columns`).
     """
     run = [RATE, *RUN]
     off, on = (

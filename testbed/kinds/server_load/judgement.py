@@ -113,7 +113,11 @@ def check_ledger(
     sent = client.get("TcpActiveOpens", 0) + client.get("TcpExtTCPSynRetrans", 0)
     # Some of many that are sent again at once may find no room in the clients' own queues.
     failed = client.get("TcpExtTCPRetransFail", 0)
-    if not sent - failed <= syns <= sent and not traffic.get("up.dropped") and not traffic.get("up.lost"):
+    if (
+        not sent - failed <= syns <= sent
+        and not traffic.get("up.dropped")
+        and not traffic.get("up.lost")
+    ):
         yield f"the ledger has {syns} SYNs, the clients' kernel sent {sent}"
     if counts["unseen"]:
         yield f"{counts['unseen']} segments are not in the ledger"

@@ -29,9 +29,7 @@ def queues_of(server: ServerSpec) -> Queues:
 
 
 @contextmanager
-def managing(
-    lab: Lab, server: ServerSpec, port: int, program: Path | None
-) -> Iterator[Applied]:
+def managing(lab: Lab, server: ServerSpec, port: int, program: Path | None) -> Iterator[Applied]:
     """Have the server's kernel manage connections as ``server`` asks; start the server afterwards.
 
     ``program`` is the compiled BPF program, for where the kernel itself cannot do it.

@@ -17,7 +17,12 @@ from testbed.kinds.server_load.account import Account
 from testbed.kinds.server_load.management import DEVICE, client_sysctls, managing
 from testbed.kinds.server_load.nginx import serving_nginx
 from testbed.kinds.server_load.price_list import price_work
-from testbed.kinds.server_load.processors import choose_processors, receiving, watching
+from testbed.kinds.server_load.processors import (
+    Processors,
+    choose_processors,
+    receiving,
+    watching,
+)
 from testbed.kinds.server_load.programs import (
     gather_load,
     generate,
@@ -49,13 +54,17 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
         begin_stage()
         draw_secrets()
     load = trial.server_load
+    on = None if site.aligned else choose_processors(load.server.workers)
     with open_lab_of(trial, 1, site, {"client": client_sysctls(load.arrivals)}) as lab:
         observation["lab"] = asdict(lab.reading)
         if lab.reading.problems:
             return
         with managing(lab, load.server, PORT, site.management) as applied:
-            measure = _measure_in_virtual_time if site.aligned else _measure_in_real_time
-            measure(trial, site, lab.read_settings(), applied, observation)
+            ready = lab.read_settings()
+            if on is None:
+                _measure_in_virtual_time(trial, site, ready, applied, observation)
+            else:
+                _measure_in_real_time(trial, site, ready, applied, on, observation)
 
 
 def _measure_in_virtual_time(
@@ -75,11 +84,15 @@ def _measure_in_virtual_time(
 
 
 def _measure_in_real_time(
-    trial: Trial, site: Site, lab: Lab, applied: Applied, observation: dict[str, object]
+    trial: Trial,
+    site: Site,
+    lab: Lab,
+    applied: Applied,
+    on: Processors,
+    observation: dict[str, object],
 ) -> None:
     """Measure a server on processors of its own, and how busy those are."""
     load = trial.server_load
-    on = choose_processors(load.server.workers)
     serve = partial(_serve, trial, site, lab, applied.backlog, {}, on.server)
     argv = generator_argv(site.bundle / "native" / "load-generator", ADDRESS, trial, on.generator)
     arrivals = load.arrivals

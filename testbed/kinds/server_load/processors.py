@@ -55,8 +55,10 @@ def read_ticks(processors: Sequence[int], stat: Path = STAT) -> tuple[int, int]:
     names = {f"cpu{number}" for number in processors}
     lines = [line.split() for line in stat.read_text().splitlines()]
     busy = whole = 0
-    for name, *ticks in (line for line in lines if line and line[0] in names):
-        user, nice, system, idle, iowait, irq, softirq, steal = map(int, ticks[:8])
+    for line in lines:
+        if not line or line[0] not in names:
+            continue
+        user, nice, system, idle, iowait, irq, softirq, steal = map(int, line[1:9])
         busy += user + nice + system + irq + softirq
         whole += sum((user, nice, system, idle, iowait, irq, softirq, steal))
     return busy, whole
@@ -89,16 +91,14 @@ def _steer(namespace: Namespace, device: str, mask: str | None) -> str:
     done = proc.run((*namespace.prefix, *words), check=False)
     if done.returncode != 0:
         raise MissingError(
-            f"this kernel cannot have chosen processors take a device's packets ({done.stderr.strip()}"
-            "): CONFIG_RPS; use the virtual kernel: --kernel virtual"
+            "this kernel cannot have chosen processors take a device's packets "
+            f"({done.stderr.strip()}): CONFIG_RPS; use the virtual kernel: --kernel virtual"
         )
     return done.stdout.strip()
 
 
 @contextmanager
-def watching(
-    processors: Sequence[int], after_s: float, for_s: float
-) -> Iterator[Future[float]]:
+def watching(processors: Sequence[int], after_s: float, for_s: float) -> Iterator[Future[float]]:
     """Watch ``processors`` as the block runs: their mean busy share in percent, of ``for_s`` s.
 
     They begin ``after_s`` seconds from now; the result is there when they are over.

@@ -30,8 +30,8 @@ BEGAN_NS = 1_700_000_000_000_000_000
 def report(**changes: Any) -> dict[str, Any]:
     """What the generator reports of 20 connections, and 10 of the warm-up."""
     made: dict[str, Any] = {
-        "warm_up_ms": 1000, "duration_ms": 2000, "began_ns": BEGAN_NS, "retries": 0, "established": 20,
-        "syn_retransmissions": 0, "processor_us": 1500, "own_limits": [],
+        "warm_up_ms": 1000, "duration_ms": 2000, "began_ns": BEGAN_NS, "retries": 0,
+        "established": 20, "syn_retransmissions": 0, "processor_us": 1500, "own_limits": [],
         "connections": {
             "started": 20, "completed": 20, "refused": 0, "reset": 0, "timed_out": 0,
             "cut_short": 0, "invalid": 0, "failed": 0, "unopened": 0, "unfinished": 0,

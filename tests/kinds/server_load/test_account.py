@@ -1,4 +1,4 @@
-"""A server's account: counts of all workers, and how busy their processors were by their ledgers."""
+"""A server's account: counts of all workers, and how busy each was by its ledger."""
 
 from __future__ import annotations
 
