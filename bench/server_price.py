@@ -151,8 +151,8 @@ def judge_prices(rounds: Sequence[Sequence[Spent]], machine: Machine) -> Result:
         measured=_in_words(medians),
         verdict="reported",
         n=len(rounds),
-        how=f"{len(LOADS)} loads of {RATE:,} connections/s that differ in their parts: busy time of "
-        "the server's processor by /proc/stat; medians of a fit for each round, in us",
+        how=f"{len(LOADS)} loads of {RATE:,} connections/s that differ in their parts, busy time of"
+        " the server's processor by /proc/stat; medians of a fit for each round, in us",
         real_time=True,
         details={
             "prices": price_file(samples, machine),

@@ -3,8 +3,8 @@
 ``prices.json`` has the list, and where it is from: by now a model and no measurement.  A connection
 with one request costs about 50 us, so that a server takes about 20,000 of them a second.  The
 saturation point of A. Shukla, T. Brecht: TCP Connection Management Mechanisms for Improving
-Internet Server Performance (2006), section III, is 22,000.  ``make bench BENCH_ARGS='--only server-price'``
-measures one on a host's kernel, as such a file.  ``native/ledger.h`` says how the server owes and
+Internet Server Performance (2006), section III, is 22,000.  The bench's ``server-price`` measures a
+list on a host's kernel and leaves such a file.  ``native/ledger.h`` says how the server owes and
 pays.
 """
 
