@@ -430,6 +430,20 @@ static bool await_end(const pid_t *children)
 	return well;
 }
 
+/* From the first slice in which there was work to the last. */
+static void report_busy(const struct busy *busy)
+{
+	int64_t first = 0, from;
+
+	while (first < busy->last && !busy->slices[first])
+		first++;
+	from = busy->from + first * SLICE;
+	printf(", \"busy_from_ns\": %" PRId64 ", \"busy_ns\": [", from);
+	for (int64_t i = first; i <= busy->last; i++)
+		printf("%s%" PRId64, i > first ? ", " : "", busy->slices[i]);
+	printf("]");
+}
+
 static void report_counts(const struct counts *c)
 {
 	printf("{\"accepted\": %" PRIu64 ", \"requests\": %" PRIu64 ", \"responses\": %" PRIu64
@@ -441,12 +455,8 @@ static void report_counts(const struct counts *c)
 	       c->accepted, c->requests, c->responses, c->closed, c->client_closed, c->resets,
 	       c->invalid, c->lacked, c->bytes_received, c->bytes_sent, c->queue_most, c->processor_us,
 	       c->owed_ns, c->syns, c->segments, c->unseen);
-	if (c->busy.slices) {
-		printf(", \"busy_from_ns\": %" PRId64 ", \"busy_ns\": [", c->busy.from);
-		for (int64_t i = 0; i <= c->busy.last; i++)
-			printf(i ? ", %" PRId64 : "%" PRId64, c->busy.slices[i]);
-		printf("]");
-	}
+	if (c->busy.slices)
+		report_busy(&c->busy);
 	printf("}");
 }
 

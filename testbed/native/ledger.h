@@ -36,7 +36,7 @@
 #define SEGMENTS_AT_ONCE 64
 #define HEADERS 80          /* IPv4 with all options, and TCP as far as its flags */
 #define TAP_BYTES (1 << 28) /* of segments that wait to be paid for */
-#define SLICE (SECOND / 10)
+#define SLICE (SECOND / 100)
 
 /* How long the processor is busy in each slice of time; what is later than the last is in that. */
 struct busy {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-SLICE_NS = 100_000_000
+SLICE_NS = 10_000_000
 """How long a slice of a ledger is (``SLICE`` of ``native/ledger.h``)."""
 _LARGEST = frozenset({"queue_most"})
 _LEDGER = ("busy_from_ns", "busy_ns")

@@ -57,7 +57,7 @@ def server_counts(**changes: int) -> dict[str, int]:
 
 def account() -> Account:
     """The server's account: its processor was busy for a tenth of each slice."""
-    return Account(server_counts(), (Ledger(BEGAN_NS, (10_000_000,) * 40),))
+    return Account(server_counts(), (Ledger(BEGAN_NS, (1_000_000,) * 400),))
 
 
 def served(**changes: Any) -> ServedLoad:
