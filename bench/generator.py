@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from bench.pair import Pair, open_pair
+from bench.pair import LoadPair, open_pair
 from bench.result import Result, judge
 from bench.work import Work
 
@@ -44,7 +44,7 @@ def measure(work: Work) -> Result:
     return judge_rates(found, in_full=not work.quick and work.machine.idle)
 
 
-def _measure(pair: Pair, work: Work, rate: int, seconds: float) -> Held:
+def _measure(pair: LoadPair, work: Work, rate: int, seconds: float) -> Held:
     log = work.scratch / f"generator-{rate}.json"
     with pair.serving(log, response_bytes=900):
         # A limit of its own would end it with another status, and say no more.

@@ -15,7 +15,7 @@ from typing import Any
 
 from testbed.base import places, proc
 from testbed.base.namespace import Namespace, new_namespace
-from testbed.kinds.server_load.account import Account
+from testbed.kinds.server_load.account import ServerAccount
 from testbed.kinds.server_load.processors import choose_processors, read_ticks, receiving
 from testbed.kinds.server_load.programs import serving
 from testbed.lab.interfaces import (
@@ -44,7 +44,7 @@ GRACE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class LoadPair:
     """The two ends, and the processor of each."""
 
     server: Namespace
@@ -53,7 +53,7 @@ class Pair:
     client_processor: int
 
     @contextmanager
-    def serving(self, log: Path, **options: int) -> Iterator[Callable[[], Account]]:
+    def serving(self, log: Path, **options: int) -> Iterator[Callable[[], ServerAccount]]:
         """Run the event server on its processor; what is yielded ends it."""
         given: dict[str, int | str] = {
             "listen": f"{SERVER_ADDRESS}:{PORT}", "backlog": 65535, "accepts-at-once": 1,
@@ -94,7 +94,7 @@ def _argv(program: str, given: Mapping[str, int | str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def open_pair(tag: str) -> Iterator[Pair]:
+def open_pair(tag: str) -> Iterator[LoadPair]:
     """Make both ends; the undo removes them.
 
     Raises:
@@ -127,7 +127,7 @@ def open_pair(tag: str) -> Iterator[Pair]:
         client.write_sysctls(SYSCTLS["client"])
         undo.enter_context(receiving(server, "s0", on.server))
         undo.enter_context(receiving(client, "c0", [on.generator]))
-        yield Pair(server, client, on.server[0], on.generator)
+        yield LoadPair(server, client, on.server[0], on.generator)
 
 
 def _mac(side: int) -> str:

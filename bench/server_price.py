@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from analysis.stats.estimates import SampleStatistics, describe_sample
-from bench.pair import Pair, open_pair
+from bench.pair import LoadPair, open_pair
 from bench.result import Result
 from bench.work import Machine, Work
 from testbed.base.errors import TrialError
@@ -37,7 +37,7 @@ MOST_FAILED_PCT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class PricedLoad:
     """A load: what is asked of the generator, and of the server, if there is one."""
 
     name: str
@@ -47,18 +47,18 @@ class Load:
 
 
 LOADS = (
-    Load("one request"),
-    Load("ended by RST", {"close": "rst"}),
-    Load("five requests", {"requests": 5}),
-    Load("a response of 12 KiB", {}, 12_288),
-    Load("a response of 24 KiB, ended by RST", {"close": "rst"}, 24_576),
-    Load("refused", served=False),
+    PricedLoad("one request"),
+    PricedLoad("ended by RST", {"close": "rst"}),
+    PricedLoad("five requests", {"requests": 5}),
+    PricedLoad("a response of 12 KiB", {}, 12_288),
+    PricedLoad("a response of 24 KiB, ended by RST", {"close": "rst"}, 24_576),
+    PricedLoad("refused", served=False),
 )
 """Each part of a connection is in some of them more often than in others."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpentTime:
     """A load as it was: per connection, the processor's time and how often each part came."""
 
     name: str
@@ -78,13 +78,13 @@ def measure(work: Work) -> Result:
     return judge_prices(found, work.machine)
 
 
-def _turned(number: int) -> Sequence[Load]:
+def _turned(number: int) -> Sequence[PricedLoad]:
     """Return the loads in an order that begins with another one each round."""
     first = number % len(LOADS)
     return (*LOADS[first:], *LOADS[:first])
 
 
-def _spend(pair: Pair, work: Work, load: Load, seconds: float, number: int) -> Spent:
+def _spend(pair: LoadPair, work: Work, load: PricedLoad, seconds: float, number: int) -> SpentTime:
     """Return what the server's processor spent on ``load``, its idle time before taken off.
 
     Raises:
@@ -98,7 +98,9 @@ def _spend(pair: Pair, work: Work, load: Load, seconds: float, number: int) -> S
         return _read(pair, load, seconds, asked)
 
 
-def _read(pair: Pair, load: Load, seconds: float, asked: dict[str, int | str]) -> Spent:
+def _read(
+    pair: LoadPair, load: PricedLoad, seconds: float, asked: dict[str, int | str]
+) -> SpentTime:
     idle = pair.idle_ticks(seconds / 4)
     before = pair.read_server()
     report = pair.generate(seconds, **asked)
@@ -112,7 +114,7 @@ def _read(pair: Pair, load: Load, seconds: float, asked: dict[str, int | str]) -
     ticks = after["ticks"] - before["ticks"] - idle * seconds
     counted = grown(before, after)
     segments = counted["TcpInSegs"] + counted["TcpOutSegs"]
-    return Spent(
+    return SpentTime(
         load.name,
         max(0.0, ticks) * TICK_US / started,
         {
@@ -124,7 +126,7 @@ def _read(pair: Pair, load: Load, seconds: float, asked: dict[str, int | str]) -
     )
 
 
-def fit_prices(loads: Sequence[Spent]) -> dict[str, float]:
+def fit_prices(loads: Sequence[SpentTime]) -> dict[str, float]:
     """Return the price of each part in microseconds, by least squares, none below 0.
 
     Where a part would have a negative price it has none, and the others are fitted again (a step of
@@ -140,7 +142,7 @@ def fit_prices(loads: Sequence[Spent]) -> dict[str, float]:
         kept.remove(min(prices, key=lambda part: prices[part]))
 
 
-def judge_prices(rounds: Sequence[Sequence[Spent]], machine: Machine) -> Result:
+def judge_prices(rounds: Sequence[Sequence[SpentTime]], machine: Machine) -> Result:
     """Return the list of all rounds beside the one that is charged; there is no target."""
     fits = [fit_prices(loads) for loads in rounds]
     samples = {part: describe_sample(fit[part] for fit in fits) for part in PARTS}

@@ -8,7 +8,7 @@ import pytest
 
 from bench.server_price import (
     PARTS,
-    Spent,
+    SpentTime,
     chosen_prices,
     fit_prices,
     judge_prices,
@@ -21,13 +21,13 @@ PRICES = {"syn": 4.0, "segment": 2.0, "accept_and_close": 9.0, "request": 7.5}
 SHAPES = ((1, 9, 1, 1), (1, 7, 1, 1), (1, 17, 1, 5), (1, 25, 1, 1), (1, 1, 0, 0))
 
 
-def loads(prices: dict[str, float], more_us: float = 0.0) -> list[Spent]:
+def loads(prices: dict[str, float], more_us: float = 0.0) -> list[SpentTime]:
     """Loads that cost what ``prices`` say, the first ``more_us`` more."""
     found = []
     for number, shape in enumerate(SHAPES):
         parts = dict(zip(PARTS, map(float, shape), strict=True))
         us = sum(parts[part] * prices[part] for part in PARTS) + (more_us if not number else 0)
-        found.append(Spent(f"load {number}", us, parts))
+        found.append(SpentTime(f"load {number}", us, parts))
     return found
 
 

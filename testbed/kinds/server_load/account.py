@@ -33,7 +33,7 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ServerAccount:
     """Account of a server at its end: counts of all workers together, and a ledger of each."""
 
     counts: dict[str, int]
@@ -47,7 +47,7 @@ class Account:
         return 100 * busy_ns / len(self.ledgers) / (until_ns - since_ns)
 
 
-def read_account(workers: Sequence[Mapping[str, Any]]) -> Account:
+def read_account(workers: Sequence[Mapping[str, Any]]) -> ServerAccount:
     """Return the account of an event server from what it reported of each of its workers."""
     names = [name for name in workers[0] if name not in _LEDGER]
     ledgers = tuple(
@@ -56,7 +56,7 @@ def read_account(workers: Sequence[Mapping[str, Any]]) -> Account:
         if "busy_ns" in worker
     )
     counts = {name: _joined(name, (int(worker[name]) for worker in workers)) for name in names}
-    return Account(counts, ledgers)
+    return ServerAccount(counts, ledgers)
 
 
 def _joined(name: str, counts: Iterable[int]) -> int:

@@ -19,7 +19,7 @@ from pathlib import Path
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
-from testbed.kinds.server_load.account import Account
+from testbed.kinds.server_load.account import ServerAccount
 from testbed.kinds.server_load.processors import mask_of
 from testbed.kinds.server_load.programs import END_S, FAST_OPEN_QUEUE, READY_S
 from testbed.model import ServerLoad
@@ -98,7 +98,7 @@ def serving_nginx(
     backlog: int,
     processors: tuple[int, ...],
     scratch: Path,
-) -> Iterator[Callable[[], Account]]:
+) -> Iterator[Callable[[], ServerAccount]]:
     """Run nginx inside ``namespace``; what is yielded ends it and returns its account.
 
     ``scratch`` is made: it holds configuration, the file that is served, and logs.
@@ -125,14 +125,14 @@ def serving_nginx(
                 raise LabError(f"nginx did not start: {_complaints(scratch)}")
             time.sleep(0.01)
 
-        def end() -> Account:
+        def end() -> ServerAccount:
             accepted, requests = _read_status(scratch / STATUS_SOCKET)
             child.terminate()
             if child.wait(END_S) != 0:
                 raise LabError(f"nginx did not end as it should: {_complaints(scratch)}")
             answers = Counter((scratch / STATUS_LOG).read_text().split())
             said = (scratch / ERROR_LOG).read_text(errors="replace")
-            return Account({
+            return ServerAccount({
                 "accepted": accepted,
                 "requests": requests,
                 "responses": answers["200"],

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from testbed.base.machine import describe_machine, read_sample
-from testbed.kinds.server_load.account import Account
+from testbed.kinds.server_load.account import ServerAccount
 from testbed.kinds.server_load.management import DEVICE, client_sysctls, managing
 from testbed.kinds.server_load.nginx import serving_nginx
 from testbed.kinds.server_load.price_list import price_work
@@ -118,7 +118,7 @@ def _serve(
     prices: Mapping[str, int],
     processors: tuple[int, ...],
     name: str,
-) -> AbstractContextManager[Callable[[], Account]]:
+) -> AbstractContextManager[Callable[[], ServerAccount]]:
     """Run the server that the trial asks for; ``name`` is that of its files."""
     load, there = trial.server_load, lab.topology.server
     if load.server.program == "nginx":
@@ -129,7 +129,7 @@ def _serve(
 
 
 def _prime_cookies(
-    lab: Lab, serve: Callable[[str], AbstractContextManager[Callable[[], Account]]]
+    lab: Lab, serve: Callable[[str], AbstractContextManager[Callable[[], ServerAccount]]]
 ) -> None:
     """Give the clients' kernel its Fast Open cookie, by a server that counts for nothing else."""
     if lab.condition.tcp.tfo:
@@ -142,9 +142,9 @@ def _generate(
     site: Site,
     lab: Lab,
     argv: tuple[str, ...],
-    end_server: Callable[[], Account],
+    end_server: Callable[[], ServerAccount],
     observation: dict[str, object],
-) -> tuple[dict[str, object], Account]:
+) -> tuple[dict[str, object], ServerAccount]:
     """Run the generator within a capture, and count what both kernels count meanwhile.
 
     Returns its report and the server's account.  The server ends before the counters are read for

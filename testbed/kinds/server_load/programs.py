@@ -12,7 +12,7 @@ from typing import Any
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
-from testbed.kinds.server_load.account import Account, read_account
+from testbed.kinds.server_load.account import ServerAccount, read_account
 from testbed.model import ServedLoad, ServerLoad, Trial
 
 READY_S = 10.0
@@ -84,7 +84,7 @@ def _options(given: Mapping[str, Any]) -> Iterator[str]:
 @contextmanager
 def serving(
     namespace: Namespace, argv: tuple[str, ...], log: Path
-) -> Iterator[Callable[[], Account]]:
+) -> Iterator[Callable[[], ServerAccount]]:
     """Run the event server inside ``namespace``; what is yielded ends it and returns its account.
 
     Raises:
@@ -100,7 +100,7 @@ def serving(
                 raise LabError(f"the server did not start: {log.read_text(errors='replace')}")
             time.sleep(0.01)
 
-        def end() -> Account:
+        def end() -> ServerAccount:
             child.terminate()
             status = child.wait(END_S)
             if status not in (0, ITS_OWN_LIMIT):
@@ -130,7 +130,7 @@ def generate(namespace: Namespace, argv: tuple[str, ...], trial: Trial) -> dict[
 
 def gather_load(
     report: Mapping[str, Any],
-    account: Account,
+    account: ServerAccount,
     prices: dict[str, int],
     server_cpu_pct: float | None = None,
 ) -> ServedLoad:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from testbed.kinds.server_load.account import Account, Ledger
+from testbed.kinds.server_load.account import Ledger, ServerAccount
 from testbed.kinds.server_load.price_list import price_work
 from testbed.kinds.server_load.programs import gather_load
 from testbed.model import ArrivalSpec, LabReading, ServedLoad, ServerLoad, ServerSpec, Trial
@@ -55,9 +55,9 @@ def server_counts(**changes: int) -> dict[str, int]:
     return made | changes
 
 
-def account() -> Account:
+def account() -> ServerAccount:
     """The server's account: its processor was busy for a tenth of each slice."""
-    return Account(server_counts(), (Ledger(BEGAN_NS, (1_000_000,) * 400),))
+    return ServerAccount(server_counts(), (Ledger(BEGAN_NS, (1_000_000,) * 400),))
 
 
 def served(**changes: Any) -> ServedLoad:

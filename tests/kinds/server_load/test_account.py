@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.kinds.server_load.account import SLICE_NS, Account, Ledger, read_account
+from testbed.kinds.server_load.account import SLICE_NS, Ledger, ServerAccount, read_account
 
 FROM = 10 * SLICE_NS
 
@@ -36,11 +36,11 @@ def test_without_prices_there_is_no_ledger() -> None:
     ],
 )
 def test_the_share_of_a_time(since: float, until: float, busy_pct: float) -> None:
-    one = Account({}, (Ledger(FROM, (SLICE_NS, SLICE_NS // 2)),))
+    one = ServerAccount({}, (Ledger(FROM, (SLICE_NS, SLICE_NS // 2)),))
     moments = (round(FROM + moment * SLICE_NS) for moment in (since, until))
     assert one.busy_pct(*moments) == pytest.approx(busy_pct)
 
 
 def test_of_several_processors_the_mean() -> None:
-    both = Account({}, (Ledger(FROM, (SLICE_NS,)), Ledger(FROM, (0,))))
+    both = ServerAccount({}, (Ledger(FROM, (SLICE_NS,)), Ledger(FROM, (0,))))
     assert both.busy_pct(FROM, FROM + SLICE_NS) == 50.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kinds.server_load.account import Account
+from testbed.kinds.server_load.account import ServerAccount
 from testbed.kinds.server_load.programs import gather_load, generator_argv, server_argv
 from testbed.model import ArrivalSpec, ServerSpec, TcpSpec
 from tests.kinds.server_load.loads import LOAD, PRICES, TRIAL, account, report, server_counts
@@ -71,13 +71,15 @@ def test_what_was_measured() -> None:
 
 
 def test_in_real_time_the_machine_says_how_busy_it_was() -> None:
-    assert gather_load(report(), Account({}), {}, 42.5).server_cpu_pct == 42.5
-    assert gather_load(report(), Account({}), {}).server_cpu_pct is None
+    assert gather_load(report(), ServerAccount({}), {}, 42.5).server_cpu_pct == 42.5
+    assert gather_load(report(), ServerAccount({}), {}).server_cpu_pct is None
 
 
 def test_replies_count_in_the_second_in_which_they_come() -> None:
     late = [{"started": 10, "completed": done, "failed": 0} for done in (2, 4, 6, 18)]
-    assert gather_load(report(seconds=late), Account(server_counts()), {}).replies_per_s == 5.0
+    assert (
+        gather_load(report(seconds=late), ServerAccount(server_counts()), {}).replies_per_s == 5.0
+    )
 
 
 def test_what_is_no_answer_is_a_failure() -> None:
@@ -85,12 +87,12 @@ def test_what_is_no_answer_is_a_failure() -> None:
         "completed": 10, "refused": 1, "reset": 2, "timed_out": 3, "cut_short": 1, "invalid": 1,
         "failed": 1, "unopened": 1,
     }  # fmt: skip
-    found = gather_load(report(connections=ends), Account(server_counts()), {})
+    found = gather_load(report(connections=ends), ServerAccount(server_counts()), {})
     assert (found.refused, found.reset, found.timed_out, found.broken) == (1, 2, 3, 4)
     assert found.failed_pct == 50.0
 
 
 @pytest.mark.parametrize("name", ["response_us", "lateness_us"])
 def test_no_times_are_no_times(name: str) -> None:
-    found = gather_load(report(**{name: None}), Account(server_counts()), {})
+    found = gather_load(report(**{name: None}), ServerAccount(server_counts()), {})
     assert found.response_p50_ms is None or name != "response_us"
