@@ -39,7 +39,7 @@ def measure(work: Work) -> Result:
     with open_pair(TAG) as pair:
         for rate in RATES:
             found.append(_measure(pair, work, rate, seconds))
-            if not any(one.is_held for one in found[-2:]):
+            if len(found) > 1 and not any(one.is_held for one in found[-2:]):
                 break
     return judge_rates(found, in_full=not work.quick and work.machine.idle)
 
