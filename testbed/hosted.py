@@ -24,6 +24,7 @@ ETC = {
 }
 # A full browser connects before a page asks it to, which hides handshakes: 2 is never.
 POLICY = json.dumps({"NetworkPredictionOptions": 2})
+MANAGEMENT = Path("/ff/management.bpf.o")
 POLICIES = ("chromium/policies/managed", "opt/chrome/policies/managed")
 
 
@@ -46,6 +47,7 @@ def main() -> None:
         scratch=scratch,
         tag=sys.argv[2],
         aligned=False,
+        management=MANAGEMENT if MANAGEMENT.exists() else None,
     )
     perform(site)
 

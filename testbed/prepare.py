@@ -24,6 +24,7 @@ from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_kind
 from testbed.results.environment import Environment, hash_tree, read_environment
 from testbed.run import RunSetup
+from testbed.server.mechanisms.program import build_program
 from testbed.setup.bundle import make_bundle
 from testbed.setup.determinism import check_determinism
 from testbed.setup.programs import programs_of, read_elsewhere, read_files, read_versions
@@ -58,6 +59,8 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
     )
     if in_real_time(kernel.name):
         require_idle()
+    if isinstance(kernel, HostKernel) and experiment.kind == "server_load":
+        kernel = replace(kernel, management=build_program(cache / "bpf"))
     clients = {condition.client for condition in experiment.page_loads}
     browser = kernel.browser if isinstance(kernel, HostKernel) else None
     programs = programs_of(clients, browser)

@@ -12,13 +12,16 @@ import pandas as pd
 from analysis.publications.reference import Reference
 from analysis.rebuilt.rebuilt import Grid
 from analysis.records.cells import cells_of, flatten
-from analysis.records.frame import trial_frame, varying_columns
+from analysis.records.frame import SERVED_COLUMNS, trial_frame, varying_columns
 from analysis.records.results import Results
 from analysis.stats.estimates import Estimate, describe_sample
 from analysis.words import axis_value, axis_word
-from testbed.model import Condition, Record
+from testbed.model import ArrivalSpec, Condition, Record, ServerLoad, ServerSpec
 
 KNOBS = tuple(flatten(Condition(page="", client="")))
+"""Of page loads."""
+SERVED_KNOBS = tuple(flatten(ServerLoad(ServerSpec(), ArrivalSpec())))
+"""Of loads on a server."""
 RUN = ("seed", "repetition")
 
 
@@ -36,6 +39,13 @@ def proven_loads(results: Results) -> pd.DataFrame:
     return proven.assign(plt_s=proven["plt_ms"] / 1000.0)
 
 
+def proven_served(results: Results) -> pd.DataFrame:
+    """Return the rows of ``trial_frame`` of proven loads on a server, in planned order."""
+    frame = trial_frame(results).reindex(columns=list(SERVED_COLUMNS))
+    order = [record.trial_id for record in proven_records(results)]
+    return frame.set_index("trial_id", drop=False).loc[order].reset_index(drop=True)
+
+
 def proven_records(results: Results) -> list[Record]:
     """Return the records whose number counts, cell by cell in planned order, then by seed."""
     return [record for cell in cells_of(results) for record in cell.proven]
@@ -46,7 +56,8 @@ def split_loads(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[tuple[str,
 
     The name is empty where there is only one part, else such as ``client wget2``.
     """
-    others = varying_columns(frame, [n for n in KNOBS if n in frame and n not in axes])
+    knobs = dict.fromkeys((*KNOBS, *SERVED_KNOBS))
+    others = varying_columns(frame, [n for n in knobs if n in frame and n not in axes])
     if not others:
         yield "", frame
         return

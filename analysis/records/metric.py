@@ -181,13 +181,13 @@ SERVED = (
         "load of the server's processor",
         "CPU",
         0.0,
-        absent="the time was virtual, in which computing takes none",
+        absent="the server's work was free (price = 0)",
         labels="loads of the server's processor",
         unit="%",
         better="smaller",
     ),
 )
-"""Of a load on a server; its processor is busy in real time only."""
+"""Of a load on a server."""
 METRICS_OF: dict[Kind, tuple[Metric, ...]] = {
     "page_load": (PLT, *MILESTONES),
     "server_load": SERVED,

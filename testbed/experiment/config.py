@@ -97,6 +97,7 @@ def load_experiment(
             *_of_another_kind(source, values),
             *_of_another_loop(source, values),
             *_queues(source, values),
+            *_without_a_price(source, values, catalogue),
             *_fixed_and_swept(source, values),
             *_kernel_versions(source, values, catalogue),
             *_buffer_below_mtu(source, values),
@@ -194,6 +195,24 @@ def _queues(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
             f"{source.where(key)}: {'.'.join(key)}: a SYN backlog of {least} is shorter than a "
             f"listen backlog of {most}, and the kernel has one for both; set syn_backlog to "
             f"{most} or more"
+        )
+
+
+def _without_a_price(
+    source: _Source, values: Mapping[str, Any], catalogue: Catalogue
+) -> Iterator[str]:
+    """In virtual time work is paid for by the program that does it, and nginx cannot."""
+    swept, spec = values.get("sweep", {}), ServerSpec()
+    programs = swept.get("program", [_at(values, ("server", "program"))])
+    price = _at(values, ("server", "price"))
+    prices = swept.get("price", [spec.price if price is None else price])
+    name, _ = _kernel(values, catalogue)
+    if "nginx" in programs and any(prices) and not in_real_time(name):
+        key = ("sweep" if "program" in swept else "server", "program")
+        yield (
+            f"{source.where(key)}: {'.'.join(key)}: nginx cannot pay for its work in virtual time, "
+            f'so no load is too much for it there; set kernel.name = "host", or program = '
+            f'"{spec.program}", or price = 0 for a server whose work is free'
         )
 
 

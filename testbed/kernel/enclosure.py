@@ -49,12 +49,16 @@ PATH = "/usr/sbin:/usr/bin"
 
 @dataclass(frozen=True, slots=True)
 class EnclosureFiles:
-    """Files put into an enclosure, as paths of the host; ``browser`` is a folder outside /usr."""
+    """Files put into an enclosure, as paths of the host.
+
+    ``browser`` is a folder outside /usr, ``management`` the BPF program for a server's connections.
+    """
 
     bundle: Path
     page: Path | None = None
     out: Path | None = None
     browser: Path | None = None
+    management: Path | None = None
 
 
 def enclosure_argv(given: EnclosureFiles, environment: dict[str, str]) -> tuple[str, ...]:
@@ -84,6 +88,7 @@ def enclosure_argv(given: EnclosureFiles, environment: dict[str, str]) -> tuple[
         *("--ro-bind", str(given.bundle), "/ff/bundle"),
         *_bind("--ro-bind", given.page, "/ff/page"),
         *_bind("--bind", given.out, "/ff/out"),
+        *_bind("--ro-bind", given.management, "/ff/management.bpf.o"),
         *chain.from_iterable(("--dir", str(folder)) for folder in above if folder.name),
         *_bind("--ro-bind", given.browser, str(given.browser)),
         # What follows is process 1: as it ends so do all others, and their CPU time is counted with

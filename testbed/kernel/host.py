@@ -40,12 +40,14 @@ class HostKernel:
         bundle: harness, native helpers and browser driver.
         machine: what of the machine can influence a result; part of the identity.
         browser: another browser than the installed headless-shell, or ``None``.
+        management: the compiled BPF program for loads on a server, which need it.
     """
 
     version: str
     bundle: Path
     machine: dict[str, str]
     browser: Path | None = None
+    management: Path | None = None
     name: str = "host"
     confinement: str = "enclosure"
 
@@ -61,7 +63,8 @@ class HostKernel:
         if not await_idle(cancel):
             raise InterruptedTrial(f"trial {trial.id} was interrupted")
         folder = None if page is None else page.resolve()
-        given = EnclosureFiles(self.bundle, folder, out.resolve(), _folder_of(self.browser))
+        browser = _folder_of(self.browser)
+        given = EnclosureFiles(self.bundle, folder, out.resolve(), browser, self.management)
         argv = (
             *enclosure_argv(given, environment_of(self.browser)),
             *(*HOSTED, "trial", tag_of(os.getpid(), slot)),

@@ -18,9 +18,10 @@ from testbed.model import Trial
 class Site:
     """Files of a trial where it is performed: all paths exist, ``scratch`` is empty.
 
-    ``page`` is an empty folder for a trial that loads none.  ``aligned`` is for virtual time, where
-    a load starts at a round instant; in real time the lab has the host's bounds, and the machine is
-    watched.
+    ``page`` is an empty folder for a trial that loads none.  ``management`` is the compiled BPF
+    program that manages a server's connections, where the kernel does not.  ``aligned`` is for
+    virtual time, where a load starts at a round instant; in real time the lab has the host's
+    bounds, and the machine is watched.
     """
 
     page: Path
@@ -29,6 +30,7 @@ class Site:
     scratch: Path
     tag: str = ""
     aligned: bool = True
+    management: Path | None = None
 
 
 def open_lab_of(

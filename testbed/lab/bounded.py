@@ -174,7 +174,9 @@ def judge_train(
     passed = int(train.sending_ms / each_ms) if train.dropped else 0
     return (
         exactness.judge_rate(train.way, measured_kbit, theory_kbit),
-        exactness.judge_buffer(train.way, float(survivors - passed), float(train_theory(spec))),
+        exactness.judge_buffer(
+            train.way, float(survivors - passed), float(train_theory(spec)), each_ms, train.sent
+        ),
     )
 
 

@@ -88,5 +88,7 @@ def _measure_train(
         measured_kbit = (len(arrivals) - 1) * spec.mtu_bytes * 8 / span_ms
     return (
         exactness.judge_rate(name, measured_kbit, theory_kbit),
-        exactness.judge_buffer(name, float(len(arrivals)), float(expected)),
+        exactness.judge_buffer(
+            name, float(len(arrivals)), float(expected), each_ms, expected + TRAIN_SURPLUS
+        ),
     )

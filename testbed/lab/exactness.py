@@ -9,6 +9,8 @@ from testbed.model import Measurement
 SETTLE_S = 2.0
 LEAST_SETTLE_S = 0.3
 SETTLE_ROUND_TRIPS = 3
+CLOCK_STEP_US = 0.256
+"""Of the clock in virtual time, which an arrival is timed by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +24,15 @@ class Exactness:
         train_ms: for how long a train is watched in real time, where a full buffer may need
             seconds to empty: then the rest is thrown away.  ``None``: to the last packet, for
             waiting costs nothing in virtual time.
+        call_us: what the system calls take between which a packet is sent or answered; on a fast
+            link that is more than the shares above allow.
     """
 
     rtt_ms: float | None
     rate_pct: float
     buffer_packets: float
     train_ms: float | None = None
+    call_us: float = 0.0
 
     @property
     def real_time(self) -> bool:
@@ -43,7 +48,9 @@ class Exactness:
     def judge_rtt(self, measured_ms: float, theory_ms: float) -> Measurement:
         """The round trip beside its theory."""
         if self.rtt_ms is None:
-            return Measurement("rtt", "ms", measured_ms, theory_ms, self.rate_pct)
+            turn_us = self.call_us + CLOCK_STEP_US if self.call_us else 0.0
+            share_pct = max(self.rate_pct, round(turn_us / 10 / theory_ms, 3))
+            return Measurement("rtt", "ms", measured_ms, theory_ms, share_pct)
         share_pct = 100 * self.rtt_ms / theory_ms
         return Measurement("rtt", "ms", measured_ms, theory_ms, share_pct, self.rtt_ms)
 
@@ -51,14 +58,20 @@ class Exactness:
         """The rate of direction ``way`` beside its theory."""
         return Measurement(f"{way}_rate", "kbit/s", measured_kbit, theory_kbit, self.rate_pct)
 
-    def judge_buffer(self, way: str, measured: float, theory: float) -> Measurement:
-        """The packets that survived of a train in direction ``way``, beside theory."""
+    def judge_buffer(
+        self, way: str, measured: float, theory: float, packet_ms: float, sent: int
+    ) -> Measurement:
+        """The packets that survived of a train of ``sent`` in direction ``way``, beside theory.
+
+        Those that have left before the last is sent make room for as many.
+        """
         name, unit = f"{way}_buffer", "packets"
-        if not self.buffer_packets:
+        left = int(sent * self.call_us / 1000 / packet_ms)
+        packets = self.buffer_packets + left
+        if not packets:
             return Measurement(name, unit, measured, theory, 0.0)
-        share_pct = 100 * self.buffer_packets / theory
-        return Measurement(name, unit, measured, theory, share_pct, self.buffer_packets)
+        return Measurement(name, unit, measured, theory, 100 * packets / theory, packets)
 
 
-VIRTUAL = Exactness(rtt_ms=None, rate_pct=0.1, buffer_packets=0.0)
+VIRTUAL = Exactness(rtt_ms=None, rate_pct=0.1, buffer_packets=0.0, call_us=1.2)
 HOST = Exactness(rtt_ms=0.5, rate_pct=1.0, buffer_packets=1.0, train_ms=350.0)

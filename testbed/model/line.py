@@ -5,7 +5,11 @@ Theory and every backend share it (dummynet's pipe; tc-tbf(8)).
 
 from __future__ import annotations
 
+import math
+
 from testbed.model.asked import LinkSpec
+
+TIMER_LATE_US = 1.0
 
 
 def serialisation_ms(ip_bytes: int, rate_kbit: float, framing_bytes: int) -> float:
@@ -16,6 +20,8 @@ def serialisation_ms(ip_bytes: int, rate_kbit: float, framing_bytes: int) -> flo
 def burst_bytes(spec: LinkSpec) -> int:
     """Return the size of the bucket: one packet's worth, the smallest that tbf can work with.
 
-    It is a little more than the packet, which it never holds back by itself.
+    It is a little more than the packet, which it never holds back by itself.  What comes in while a
+    timer is late must find room as well: on a fast link that is more.
     """
-    return spec.mtu_bytes + 40
+    late_bytes = math.ceil(max(spec.down_kbit, spec.up_kbit) / 8000 * TIMER_LATE_US)
+    return spec.mtu_bytes + max(40, spec.framing_bytes + late_bytes)

@@ -27,12 +27,22 @@ Mechanism = Literal[
     "default rst-fin", "abort rst-syn rst-fin",
 ]  # fmt: skip
 Admission = Literal["today", "linux-2.4"]
+Program = Literal["event-server", "nginx"]
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """The server: how it takes connections, and what a request costs it."""
+    """The server: its program, how it takes connections, and what a request costs it."""
 
+    program: Annotated[Program, Knob(
+        "Which program serves: one of ours whose costs are known, or nginx as people run it.",
+        label="Server's program", since=SINCE,
+    )] = "event-server"  # fmt: skip
+    workers: Annotated[int, Knob(
+        "Its processes: each has a processor and a listening socket of its own (SO_REUSEPORT), "
+        "and both backlogs are of each.",
+        label="Workers", low=1, high=64, since=SINCE,
+    )] = 1  # fmt: skip
     mechanism: Annotated[Mechanism, Knob(
         "How the server's kernel takes and ends connections when its queues are full.",
         label="Mechanism", since=SINCE,
@@ -192,8 +202,9 @@ class ServedLoad:
     all_answered: int
     """Connections that were answered, those of the warm-up included."""
     server_cpu_pct: float | None = None
-    """In real time: how busy the server's processor was while it was measured, its kernel's work
-    included."""
+    """How busy the server's processor was while it was measured, its kernel's work included; the
+    mean of several. In real time by `/proc/stat`, in virtual time by the ledger; null where its
+    work is free."""
     limits: tuple[str, ...] = ()
     """What the generator itself lacked: `lateness`, `ports`, `descriptors`, `memory`."""
     management: dict[str, int] = field(default_factory=dict)

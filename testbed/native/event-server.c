@@ -8,8 +8,8 @@
  * accept, request and close, and each segment that the kernel handles, can have a price instead:
  * the server sleeps until all of it is paid for before it goes on (ledger.h).
  *
- * Workers are processes, each with a listening socket of its own (SO_REUSEPORT) and, if wanted, a
- * processor.  SIGTERM, SIGINT or the end of its lifetime end the server; it then reports its counts
+ * Workers are processes, each with a listening socket of its own (SO_REUSEPORT), a share of the
+ * clients (share.h) and, if wanted, a processor.  SIGTERM, SIGINT or the end of its lifetime end the server; it then reports its counts
  * in JSON on standard output.  A server that lacked descriptors or memory ends with status 3.
  *
  * Sources: tcp(7), listen(2), socket(7) SO_REUSEPORT and SO_LINGER, epoll(7); RFC 7413; RFC 9112.
@@ -34,6 +34,7 @@
 #include "ledger.h"
 #include "options.h"
 #include "process.h"
+#include "share.h"
 
 #define MILLI 1000000LL
 #define WORKERS 64
@@ -61,6 +62,7 @@ struct counts {
 	uint64_t lacked, bytes_received, bytes_sent, queue_most;
 	uint64_t syns, segments, unseen;
 	int64_t processor_us, owed_ns;
+	struct busy busy;
 };
 
 static int64_t backlog = 128, response_bytes = 900, work_ns, price_accept_ns, price_request_ns;
@@ -297,7 +299,8 @@ static int open_listener(void)
 	    (workers > 1 && setsockopt(listener, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on))) ||
 	    bind(listener, (struct sockaddr *)&address, sizeof(address)) ||
 	    (fast_open && setsockopt(listener, IPPROTO_TCP, TCP_FASTOPEN, &queue, sizeof(queue))) ||
-	    listen(listener, (int)backlog))
+	    listen(listener, (int)backlog) ||
+	    (workers > 1 && divide_connections(listener, (uint32_t)workers)))
 		die(listen_text);
 	return listener;
 }
@@ -335,6 +338,22 @@ static void read_processors(void)
 	}
 }
 
+static bool has_prices(void)
+{
+	return price_syn_ns || price_segment_ns || price_accept_ns || price_request_ns ||
+	       price_close_ns;
+}
+
+/* For the workers and the first process. */
+static void *share_memory(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		die("no memory");
+	return memory;
+}
+
 static void prepare(void)
 {
 	sigset_t ends;
@@ -346,10 +365,15 @@ static void prepare(void)
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &ends, NULL); /* for sigtimedwait */
-	counts = mmap(NULL, sizeof(*counts) * (size_t)workers, PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (counts == MAP_FAILED)
-		die("no memory");
+	counts = share_memory(sizeof(*counts) * (size_t)workers);
+	if (has_prices())
+		for (int i = 0; i < workers; i++) {
+			struct busy *busy = &counts[i].busy;
+
+			busy->from = nanoseconds(CLOCK_REALTIME);
+			busy->count = lifetime_ms * MILLI / SLICE + 1;
+			busy->slices = share_memory(sizeof(*busy->slices) * (size_t)busy->count);
+		}
 	kept_open = make_response("keep-alive");
 	closing = make_response("close");
 }
@@ -372,7 +396,8 @@ static pid_t start_worker(int number, const int *listeners)
 			close(listeners[i]);
 	counts += number;
 	open_ledger(price_syn_ns, price_segment_ns,
-		    price_accept_ns || price_request_ns || price_close_ns);
+		    price_accept_ns || price_request_ns || price_close_ns, &counts->busy,
+		    (uint32_t)number, (uint32_t)workers);
 	serve(listeners[number]);
 	close_ledger();
 	counts->processor_us = read_processor_us();
@@ -405,6 +430,20 @@ static bool await_end(const pid_t *children)
 	return well;
 }
 
+/* From the first slice in which there was work to the last. */
+static void report_busy(const struct busy *busy)
+{
+	int64_t first = 0, from;
+
+	while (first < busy->last && !busy->slices[first])
+		first++;
+	from = busy->from + first * SLICE;
+	printf(", \"busy_from_ns\": %" PRId64 ", \"busy_ns\": [", from);
+	for (int64_t i = first; i <= busy->last; i++)
+		printf("%s%" PRId64, i > first ? ", " : "", busy->slices[i]);
+	printf("]");
+}
+
 static void report_counts(const struct counts *c)
 {
 	printf("{\"accepted\": %" PRIu64 ", \"requests\": %" PRIu64 ", \"responses\": %" PRIu64
@@ -412,10 +451,13 @@ static void report_counts(const struct counts *c)
 	       ", \"invalid\": %" PRIu64 ", \"lacked\": %" PRIu64 ", \"bytes_received\": %" PRIu64
 	       ", \"bytes_sent\": %" PRIu64 ", \"queue_most\": %" PRIu64
 	       ", \"processor_us\": %" PRId64 ", \"owed_ns\": %" PRId64 ", \"syns\": %" PRIu64
-	       ", \"segments\": %" PRIu64 ", \"unseen\": %" PRIu64 "}",
+	       ", \"segments\": %" PRIu64 ", \"unseen\": %" PRIu64,
 	       c->accepted, c->requests, c->responses, c->closed, c->client_closed, c->resets,
 	       c->invalid, c->lacked, c->bytes_received, c->bytes_sent, c->queue_most, c->processor_us,
 	       c->owed_ns, c->syns, c->segments, c->unseen);
+	if (c->busy.slices)
+		report_busy(&c->busy);
+	printf("}");
 }
 
 int main(int count, char **arguments)
@@ -429,8 +471,6 @@ int main(int count, char **arguments)
 	address = read_end("listen", listen_text);
 	abortive = choose("close", close_text, "fin", "rst");
 	read_processors();
-	if (workers > 1 && (price_syn_ns || price_segment_ns))
-		refuse("workers", "segments have a price for one worker only");
 	prepare();
 	work_steps = time_steps(work_ns);
 	for (int i = 0; i < workers; i++)

@@ -29,12 +29,21 @@
 
 #include "clock.h"
 #include "process.h"
+#include "share.h"
 
 #define SYN 0x02
 #define ACK 0x10
 #define SEGMENTS_AT_ONCE 64
 #define HEADERS 80          /* IPv4 with all options, and TCP as far as its flags */
 #define TAP_BYTES (1 << 28) /* of segments that wait to be paid for */
+#define SLICE (SECOND / 100)
+
+/* How long the processor is busy in each slice of time; what is later than the last is in that. */
+struct busy {
+	ns_t from; /* CLOCK_REALTIME: when the first slice begins */
+	int64_t count, last;
+	ns_t *slices;
+};
 
 static struct ledger {
 	bool kept;
@@ -44,26 +53,55 @@ static struct ledger {
 	int64_t syn_ns, segment_ns;
 	uint64_t syns, segments, unseen; /* unseen: there was no room for them */
 	int64_t owed_ns;
+	struct busy *busy;
 } ledger = { .tap = -1, .waited = true };
+
+static void note_busy(struct busy *busy, ns_t at, ns_t length)
+{
+	while (length > 0) {
+		int64_t slice = at > busy->from ? (at - busy->from) / SLICE : 0;
+		ns_t part = length;
+
+		if (slice >= busy->count - 1)
+			slice = busy->count - 1;
+		else if (part > busy->from + (slice + 1) * SLICE - at)
+			part = busy->from + (slice + 1) * SLICE - at;
+		busy->slices[slice] += part;
+		if (slice > busy->last)
+			busy->last = slice;
+		at += part;
+		length -= part;
+	}
+}
 
 /* A piece of work that came up at that time; a busy processor begins it when it is through. */
 static void owe(ns_t at, int64_t price_ns)
 {
 	if (ledger.waited && ledger.until < at)
 		ledger.until = at;
+	note_busy(ledger.busy, ledger.until, price_ns);
 	ledger.until += price_ns;
 	ledger.owed_ns += price_ns;
 }
 
-static void open_tap(void)
+/* See the segments of the clients whose ports are this share's (share.h), one of so many. */
+static void open_tap(uint32_t share, uint32_t shares)
 {
-	static struct sock_filter is_tcp[] = {
+	struct sock_filter is_ours[] = {
 		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 9), /* of IPv4: the protocol */
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 11),
+		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0), /* where TCP's header begins */
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, SKF_AD_OFF + SKF_AD_PKTTYPE),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 2, 0),
+		BPF_STMT(BPF_LD | BPF_H | BPF_IND, 0), /* it came from a client */
+		BPF_STMT(BPF_JMP | BPF_JA, 1),
+		BPF_STMT(BPF_LD | BPF_H | BPF_IND, 2), /* it goes to one */
+		SHARE_OF_PORT(shares),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, share, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, HEADERS),
 		BPF_STMT(BPF_RET | BPF_K, 0),
 	};
-	struct sock_fprog filter = { sizeof(is_tcp) / sizeof(*is_tcp), is_tcp };
+	struct sock_fprog filter = { sizeof(is_ours) / sizeof(*is_ours), is_ours };
 	struct sockaddr_ll all = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL) };
 	int on = 1, room = TAP_BYTES;
 
@@ -76,14 +114,16 @@ static void open_tap(void)
 		die("cannot see segments");
 }
 
-/* Keep a ledger, if anything has a price. */
-static void open_ledger(int64_t syn_ns, int64_t segment_ns, bool work_has_price)
+/* Keep a ledger, if anything has a price: of one processor of so many, and in `busy` when it works. */
+static void open_ledger(int64_t syn_ns, int64_t segment_ns, bool work_has_price, struct busy *busy,
+			uint32_t share, uint32_t shares)
 {
+	ledger.busy = busy;
 	ledger.syn_ns = syn_ns;
 	ledger.segment_ns = segment_ns;
 	ledger.kept = work_has_price || syn_ns || segment_ns;
 	if (syn_ns || segment_ns)
-		open_tap();
+		open_tap(share, shares);
 }
 
 static ns_t time_of(struct msghdr *message)

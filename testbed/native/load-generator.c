@@ -316,11 +316,13 @@ static bool report_limits(double processor_percent)
 static bool report(ns_t ran)
 {
 	double seconds = (double)duration_ms / 1e3;
+	ns_t began_at = nanoseconds(CLOCK_REALTIME) - (nanoseconds(CLOCK_MONOTONIC) - began);
 
 	printf("{\n  \"loop\": \"%s\", \"asked_per_s\": %" PRId64 ", \"clients\": %" PRId64
 	       ", \"seed\": %" PRId64 ", \"warm_up_ms\": %" PRId64
-	       ", \"duration_ms\": %" PRId64 ",\n",
-	       rate ? arrivals_text : "closed", rate, load.clients, seed, warm_up_ms, duration_ms);
+	       ", \"duration_ms\": %" PRId64 ", \"began_ns\": %" PRId64 ",\n",
+	       rate ? arrivals_text : "closed", rate, load.clients, seed, warm_up_ms, duration_ms,
+	       began_at);
 	printf("  \"started_per_s\": %.3f, \"completed_per_s\": %.3f,\n",
 	       (double)tally.started / seconds, (double)tally.outcomes[COMPLETED] / seconds);
 	report_counts();

@@ -113,3 +113,25 @@ def test_a_halved_backlog_is_found(house: House) -> None:
     code, said = house.command("compare", str(base), str(new), *words)
     assert code == 1, said
     assert "faster" in said
+
+
+def test_two_workers_take_twice_as_many_on_a_processor_each(house: House) -> None:
+    """Each pays for the segments of its own clients: shares by port are not equal, but near."""
+    rate = round(CAPACITY * 1.3)
+    found = one(house, "workers", f"rate_per_s={rate}", "workers=2")
+    assert (found.answered, found.failed_pct) == (found.started, 0.0)
+    assert found.server["owed_ns"] == found.server["accepted"] * CONNECTION_NS
+    assert found.server_cpu_pct == pytest.approx(100 * 1.3 / 2, abs=1.0)
+
+
+def test_the_ledger_says_how_busy_the_processor_was(house: House) -> None:
+    found = one(house, "busy", f"rate_per_s={round(CAPACITY * 0.5)}")
+    assert found.server_cpu_pct == pytest.approx(50.0, abs=0.2)
+    free = one(house, "idle", "price=0", "rate_per_s=100")
+    assert free.server_cpu_pct is None
+
+
+def test_nginx_serves_there_where_its_work_is_free(house: House) -> None:
+    found = one(house, "nginx", "program=nginx", "price=0", "rate_per_s=200")
+    assert found.answered == found.started == found.server["responses"] - 200
+    assert (found.failed_pct, found.prices_ns) == (0.0, {})

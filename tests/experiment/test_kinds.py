@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -122,3 +122,21 @@ def test_a_trial_comes_back_from_its_file(tmp_path: Path) -> None:
     assert trial.page is None
     with pytest.raises(TypeError, match="a trial of the kind server_load is no Condition"):
         _ = trial.page_load
+
+
+@pytest.mark.parametrize(
+    "place", ['[server]\nprogram = "nginx"\n', '[sweep]\nprogram = ["nginx"]\n']
+)
+def test_nginx_cannot_pay_in_virtual_time(tmp_path: Path, place: str) -> None:
+    (problem,) = problems(tmp_path, KIND + place)
+    assert "program: nginx cannot pay for its work in virtual time" in problem
+    assert 'set kernel.name = "host", or program = "event-server", or price = 0' in problem
+
+
+def test_nginx_serves_in_real_time_and_for_nothing(tmp_path: Path) -> None:
+    server = '[server]\nprogram = "nginx"\n'
+    both = replace(CATALOGUE, kernels={**CATALOGUE.kernels, "host": ("6.18",)})
+    path = tmp_path / "host.toml"
+    path.write_text(KIND + server + '[kernel]\nname = "host"\n')
+    assert load_experiment(path, both).conditions
+    assert load(tmp_path, server + "price = 0\n").conditions

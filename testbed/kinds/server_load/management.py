@@ -8,9 +8,8 @@ from pathlib import Path
 
 from testbed.lab.laboratory import Lab
 from testbed.model import ArrivalSpec, ServerSpec
-from testbed.server.mechanisms.apply import Applied, apply_management, is_patched
+from testbed.server.mechanisms.apply import Applied, apply_management
 from testbed.server.mechanisms.mechanism import Queues, parse_management
-from testbed.server.mechanisms.program import build_program
 
 DEVICE = "s0"
 
@@ -30,17 +29,16 @@ def queues_of(server: ServerSpec) -> Queues:
 
 
 @contextmanager
-def managing(lab: Lab, server: ServerSpec, port: int, scratch: Path) -> Iterator[Applied]:
+def managing(lab: Lab, server: ServerSpec, port: int, program: Path | None) -> Iterator[Applied]:
     """Have the server's kernel manage connections as ``server`` asks; start the server afterwards.
 
-    ``scratch`` is for the BPF program, which is compiled where the kernel itself cannot do it.
+    ``program`` is the compiled BPF program, for where the kernel itself cannot do it.
 
     Raises:
         MissingError: this kernel cannot do it, with what it lacks.
         LabError: a sysctl did not take its value.
     """
     there, management = lab.topology.server, parse_management(server.mechanism)
-    program = None if is_patched(there) else build_program(scratch)
     with apply_management(there, DEVICE, port, management, queues_of(server), program) as applied:
         yield applied
 

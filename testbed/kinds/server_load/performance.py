@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
+from functools import partial
 
 from testbed.base.machine import describe_machine, read_sample
-from testbed.kinds.server_load.management import client_sysctls, managing
+from testbed.kinds.server_load.account import ServerAccount
+from testbed.kinds.server_load.management import DEVICE, client_sysctls, managing
+from testbed.kinds.server_load.nginx import serving_nginx
 from testbed.kinds.server_load.price_list import price_work
-from testbed.kinds.server_load.processors import choose_processors, watching
+from testbed.kinds.server_load.processors import (
+    Processors,
+    choose_processors,
+    receiving,
+    watching,
+)
 from testbed.kinds.server_load.programs import (
     gather_load,
     generate,
@@ -45,62 +54,86 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
         begin_stage()
         draw_secrets()
     load = trial.server_load
+    on = None if site.aligned else choose_processors(load.server.workers)
     with open_lab_of(trial, 1, site, {"client": client_sysctls(load.arrivals)}) as lab:
         observation["lab"] = asdict(lab.reading)
         if lab.reading.problems:
             return
-        with managing(lab, load.server, PORT, site.scratch) as applied:
-            measure = _measure_in_virtual_time if site.aligned else _measure_in_real_time
-            measure(trial, site, lab.read_settings(), applied, observation)
+        with managing(lab, load.server, PORT, site.management) as applied:
+            ready = lab.read_settings()
+            if on is None:
+                _measure_in_virtual_time(trial, site, ready, applied, observation)
+            else:
+                _measure_in_real_time(trial, site, ready, applied, on, observation)
 
 
 def _measure_in_virtual_time(
     trial: Trial, site: Site, lab: Lab, applied: Applied, observation: dict[str, object]
 ) -> None:
     """Measure a server whose work has a price: computing takes no time there."""
-    load, native = trial.server_load, site.bundle / "native"
-    prices = price_work(load.server)
-    serve = server_argv(native / "event-server", ADDRESS, load, applied.backlog, prices)
-    argv = generator_argv(native / "load-generator", ADDRESS, trial)
-    _prime_cookies(lab, serve, site)
-    with (
-        serving(lab.topology.server, serve, site.scratch / "server.json") as end_server,
-        lab.watched() as read_again,
-    ):
+    load = trial.server_load
+    prices = {} if load.server.program == "nginx" else price_work(load.server)
+    serve = partial(_serve, trial, site, lab, applied.backlog, prices, ())
+    argv = generator_argv(site.bundle / "native" / "load-generator", ADDRESS, trial)
+    _prime_cookies(lab, serve)
+    with serve("server") as end_server, lab.watched() as read_again:
         begin_stage()
-        report, counts = _generate(trial, site, lab, argv, end_server, observation)
+        report, account = _generate(trial, site, lab, argv, end_server, observation)
         observation["lab"] = asdict(read_again())
-    observation["served"] = asdict(gather_load(report, counts, prices))
+    observation["served"] = asdict(gather_load(report, account, prices))
 
 
 def _measure_in_real_time(
-    trial: Trial, site: Site, lab: Lab, applied: Applied, observation: dict[str, object]
+    trial: Trial,
+    site: Site,
+    lab: Lab,
+    applied: Applied,
+    on: Processors,
+    observation: dict[str, object],
 ) -> None:
-    """Measure a server on a processor of its own, and how busy that is."""
-    load, native, on = trial.server_load, site.bundle / "native", choose_processors()
-    serve = server_argv(native / "event-server", ADDRESS, load, applied.backlog, {}, on.server)
-    argv = generator_argv(native / "load-generator", ADDRESS, trial, on.generator)
+    """Measure a server on processors of its own, and how busy those are."""
+    load = trial.server_load
+    serve = partial(_serve, trial, site, lab, applied.backlog, {}, on.server)
+    argv = generator_argv(site.bundle / "native" / "load-generator", ADDRESS, trial, on.generator)
     arrivals = load.arrivals
-    _prime_cookies(lab, serve, site)
-    with (
-        serving(lab.topology.server, serve, site.scratch / "server.json") as end_server,
-        lab.watched() as read_again,
-    ):
-        began = read_sample()
-        with watching(on.server, arrivals.warm_up_s, arrivals.duration_s) as busy_pct:
-            report, counts = _generate(trial, site, lab, argv, end_server, observation)
-        machine = describe_machine(began, read_sample()) | link_numbers(lab)
-        observation["lab"] = asdict(read_again())
+    with receiving(lab.topology.server, DEVICE, on.server):
+        _prime_cookies(lab, serve)
+        with serve("server") as end_server, lab.watched() as read_again:
+            began = read_sample()
+            with watching(on.server, arrivals.warm_up_s, arrivals.duration_s) as busy_pct:
+                report, account = _generate(trial, site, lab, argv, end_server, observation)
+            machine = describe_machine(began, read_sample()) | link_numbers(lab)
+            observation["lab"] = asdict(read_again())
     managed = applied.attached.read_counters() if applied.attached is not None else {}
-    found = gather_load(report, counts, {}, busy_pct.result())
+    found = gather_load(report, account, {}, busy_pct.result())
     observation["machine"] = machine
     observation["served"] = asdict(replace(found, management=managed))
 
 
-def _prime_cookies(lab: Lab, serve: tuple[str, ...], site: Site) -> None:
+def _serve(
+    trial: Trial,
+    site: Site,
+    lab: Lab,
+    backlog: int,
+    prices: Mapping[str, int],
+    processors: tuple[int, ...],
+    name: str,
+) -> AbstractContextManager[Callable[[], ServerAccount]]:
+    """Run the server that the trial asks for; ``name`` is that of its files."""
+    load, there = trial.server_load, lab.topology.server
+    if load.server.program == "nginx":
+        return serving_nginx(there, ADDRESS, load, backlog, processors, site.scratch / name)
+    program = site.bundle / "native" / "event-server"
+    argv = server_argv(program, ADDRESS, load, backlog, prices, processors)
+    return serving(there, argv, site.scratch / f"{name}.json")
+
+
+def _prime_cookies(
+    lab: Lab, serve: Callable[[str], AbstractContextManager[Callable[[], ServerAccount]]]
+) -> None:
     """Give the clients' kernel its Fast Open cookie, by a server that counts for nothing else."""
     if lab.condition.tcp.tfo:
-        with serving(lab.topology.server, serve, site.scratch / "prime.json"):
+        with serve("prime"):
             lab.prime_cookies(1)
 
 
@@ -109,12 +142,12 @@ def _generate(
     site: Site,
     lab: Lab,
     argv: tuple[str, ...],
-    end_server: Callable[[], dict[str, int]],
+    end_server: Callable[[], ServerAccount],
     observation: dict[str, object],
-) -> tuple[dict[str, object], dict[str, int]]:
+) -> tuple[dict[str, object], ServerAccount]:
     """Run the generator within a capture, and count what both kernels count meanwhile.
 
-    Returns its report and the server's counts.  The server ends before the counters are read for
+    Returns its report and the server's account.  The server ends before the counters are read for
     the last time: until then it may have work, and so may the link.
     """
     ends = {"client": lab.topology.client, "server": lab.topology.server}
@@ -126,7 +159,7 @@ def _generate(
             # The last FINs and ACKs belong to the load.
             time.sleep(lab.settle_s)
             settled = read_all_counters(ends["server"])
-            counts = end_server()
+            account = end_server()
             time.sleep(lab.settle_s)
             after = {end: read_all_counters(there) for end, there in ends.items()}
     finally:
@@ -134,7 +167,5 @@ def _generate(
         if pcap.exists():
             shutil.copyfile(pcap, site.out / CAPTURE_FILE)
     observation["counters"] = {end: grown(before[end], after[end]) for end in ends}
-    counts["settled_segments"] = sum(
-        settled[name] - before["server"][name] for name in ("TcpInSegs", "TcpOutSegs")
-    )
-    return report, counts
+    segments = sum(settled[name] - before["server"][name] for name in ("TcpInSegs", "TcpOutSegs"))
+    return report, replace(account, counts=account.counts | {"settled_segments": segments})

@@ -1,14 +1,18 @@
 """Price list of a server's work in virtual time, where computing takes none.
 
-A model and no measurement: the parts are in round numbers, and a connection with one request costs
-about 50 us, so that a server takes about 20,000 of them a second.  The saturation point of A.
-Shukla, T. Brecht: TCP Connection Management Mechanisms for Improving Internet Server Performance
-(2006), section III, is 22,000.  ``native/ledger.h`` says how the server owes and pays.
+``prices.json`` has the list, and where it is from: by now a model and no measurement.  A connection
+with one request costs about 50 us, so that a server takes about 20,000 of them a second.  The
+saturation point of A. Shukla, T. Brecht: TCP Connection Management Mechanisms for Improving
+Internet Server Performance (2006), section III, is 22,000.  The bench's ``server-price`` measures a
+list on a host's kernel and leaves such a file.  ``native/ledger.h`` says how the server owes and
+pays.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from testbed.model import ServerSpec
 
@@ -29,7 +33,8 @@ class PriceList:
     """Of both: to end a connection."""
 
 
-LIST = PriceList(syn=5_000, segment=2_500, accept=5_000, request=10_000, close=5_000)
+FILE = Path(__file__).with_name("prices.json")
+LIST = PriceList(**json.loads(FILE.read_text())["prices_ns"])
 
 
 def price_work(server: ServerSpec) -> dict[str, int]:

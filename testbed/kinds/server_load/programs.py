@@ -12,6 +12,7 @@ from typing import Any
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
+from testbed.kinds.server_load.account import ServerAccount, read_account
 from testbed.model import ServedLoad, ServerLoad, Trial
 
 READY_S = 10.0
@@ -29,7 +30,7 @@ def server_argv(
     load: ServerLoad,
     backlog: int,
     prices: Mapping[str, int],
-    processor: int | None = None,
+    processors: tuple[int, ...] = (),
 ) -> tuple[str, ...]:
     """Return the command of the event server; without ``prices`` its processor does the work."""
     spec = load.server
@@ -42,7 +43,8 @@ def server_argv(
         "fast-open": FAST_OPEN_QUEUE if load.tcp.tfo else 0,
         "work-ns": 0 if prices else round(spec.request_cost_us * 1000),
         **{f"price-{name}-ns": price for name, price in prices.items()},
-        **({} if processor is None else {"processors": processor}),
+        "workers": spec.workers,
+        **({"processors": ",".join(map(str, processors))} if processors else {}),
     }
     return (str(program), *_options(given))
 
@@ -82,8 +84,8 @@ def _options(given: Mapping[str, Any]) -> Iterator[str]:
 @contextmanager
 def serving(
     namespace: Namespace, argv: tuple[str, ...], log: Path
-) -> Iterator[Callable[[], dict[str, int]]]:
-    """Run the event server inside ``namespace``; what is yielded ends it and returns its counts.
+) -> Iterator[Callable[[], ServerAccount]]:
+    """Run the event server inside ``namespace``; what is yielded ends it and returns its account.
 
     Raises:
         LabError: it did not start, or not end as it should; ``log`` says why.
@@ -98,15 +100,14 @@ def serving(
                 raise LabError(f"the server did not start: {log.read_text(errors='replace')}")
             time.sleep(0.01)
 
-        def end() -> dict[str, int]:
+        def end() -> ServerAccount:
             child.terminate()
             status = child.wait(END_S)
             if status not in (0, ITS_OWN_LIMIT):
                 raise LabError(
                     f"the server ended with status {status}: {log.read_text(errors='replace')}"
                 )
-            (counts,) = json.loads(log.read_text().splitlines()[-1])["workers"]
-            return {name: int(count) for name, count in counts.items()}
+            return read_account(json.loads(log.read_text().splitlines()[-1])["workers"])
 
         yield end
 
@@ -129,15 +130,22 @@ def generate(namespace: Namespace, argv: tuple[str, ...], trial: Trial) -> dict[
 
 def gather_load(
     report: Mapping[str, Any],
-    server: dict[str, int],
+    account: ServerAccount,
     prices: dict[str, int],
     server_cpu_pct: float | None = None,
 ) -> ServedLoad:
-    """Return the measurement of a generator's ``report`` and the ``server``'s counts."""
+    """Return the measurement of a generator's ``report`` and the server's ``account``.
+
+    In real time ``server_cpu_pct`` is what the machine counted.
+    """
     ends, whole = report["connections"], report["seconds"]
     warm_up, seconds = report["warm_up_ms"] // 1000, report["duration_ms"] // 1000
     measured = whole[warm_up : warm_up + seconds]
     response, started = report["response_us"] or {}, ends["started"]
+    since_ns = report["began_ns"] + report["warm_up_ms"] * 1_000_000
+    until_ns = since_ns + report["duration_ms"] * 1_000_000
+    if server_cpu_pct is None:
+        server_cpu_pct = account.busy_pct(since_ns, until_ns)
     return ServedLoad(
         seconds=seconds,
         started=started,
@@ -160,7 +168,7 @@ def gather_load(
         all_answered=sum(second["completed"] for second in whole),
         server_cpu_pct=server_cpu_pct,
         limits=tuple(report["own_limits"]),
-        server=server,
+        server=account.counts,
         prices_ns=prices,
     )
 

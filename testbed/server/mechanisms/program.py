@@ -1,4 +1,4 @@
-"""BPF program that manages connections on a kernel as it is: compiled, placed, loaded, read.
+"""BPF program that manages connections on a kernel as it is: compiled, filled in, loaded, read.
 
 The object file is for every kernel: external symbols stand for the maps and for the offsets of the
 kernel's fields, and are filled in when it is loaded (ELF relocations, elf(5)).
@@ -6,6 +6,7 @@ kernel's fields, and are filled in when it is loaded (ELF relocations, elf(5)).
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import socket
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from testbed.base import proc
 from testbed.base.errors import MissingError
@@ -63,22 +65,32 @@ class ObjectFile:
     places: tuple[tuple[int, str], ...]
 
 
-def build_program(folder: Path) -> Path:
-    """Compile the program into ``folder`` and return the object file; it takes a tenth of a second.
+def build_program(cache: Path) -> Path:
+    """Compile the program, or find what it was compiled to in ``cache``; return the object file.
+
+    Its name in the cache is that of the source, the compiler and how it is called.
 
     Raises:
         MissingError: the compiler is not installed.
+        OSError: the cache cannot be written.
     """
     if shutil.which(COMPILER) is None:
         raise MissingError(
             f"there is no {COMPILER} to compile the BPF program of the mechanisms with; "
             f"install its package: apt-get install --no-install-recommends {PACKAGE}"
         )
-    target = folder / "overload.bpf.o"
     flags = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffreestanding")
-    paths = (word for path in INCLUDES for word in ("-I", path))
-    argv = (COMPILER, *flags, *paths, "-c", str(SOURCE), "-o", str(target))
-    proc.run(argv, timeout_s=_COMPILE_S)
+    argv = (COMPILER, *flags, *(word for path in INCLUDES for word in ("-I", path)))
+    identity = hashlib.sha256(SOURCE.read_bytes())
+    identity.update(proc.run((COMPILER, "--version")).stdout.encode())
+    identity.update("\0".join(argv).encode())
+    target = cache / f"overload-{identity.hexdigest()[:16]}.bpf.o"
+    if not target.is_file():
+        cache.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=cache) as folder:
+            made = Path(folder) / target.name
+            proc.run((*argv, "-c", str(SOURCE), "-o", str(made)), timeout_s=_COMPILE_S)
+            made.rename(target)
     return target
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from testbed.kinds.server_load.account import Ledger, ServerAccount
 from testbed.kinds.server_load.price_list import price_work
 from testbed.kinds.server_load.programs import gather_load
 from testbed.model import ArrivalSpec, LabReading, ServedLoad, ServerLoad, ServerSpec, Trial
@@ -23,13 +24,14 @@ COUNTERS = {
 TRAFFIC = {"up.delivered": 180, "down.delivered": 120, "up.dropped": 0, "up.lost": 0}
 LAB = LabReading((), {}, traffic=TRAFFIC)
 PRICES = price_work(LOAD.server)
+BEGAN_NS = 1_700_000_000_000_000_000
 
 
 def report(**changes: Any) -> dict[str, Any]:
     """What the generator reports of 20 connections, and 10 of the warm-up."""
     made: dict[str, Any] = {
-        "warm_up_ms": 1000, "duration_ms": 2000, "retries": 0, "established": 20,
-        "syn_retransmissions": 0, "processor_us": 1500, "own_limits": [],
+        "warm_up_ms": 1000, "duration_ms": 2000, "began_ns": BEGAN_NS, "retries": 0,
+        "established": 20, "syn_retransmissions": 0, "processor_us": 1500, "own_limits": [],
         "connections": {
             "started": 20, "completed": 20, "refused": 0, "reset": 0, "timed_out": 0,
             "cut_short": 0, "invalid": 0, "failed": 0, "unopened": 0, "unfinished": 0,
@@ -53,6 +55,11 @@ def server_counts(**changes: int) -> dict[str, int]:
     return made | changes
 
 
+def account() -> ServerAccount:
+    """The server's account: its processor was busy for a tenth of each slice."""
+    return ServerAccount(server_counts(), (Ledger(BEGAN_NS, (1_000_000,) * 400),))
+
+
 def served(**changes: Any) -> ServedLoad:
     """The measurement of both."""
-    return replace(gather_load(report(), server_counts(), dict(PRICES)), **changes)
+    return replace(gather_load(report(), account(), dict(PRICES)), **changes)

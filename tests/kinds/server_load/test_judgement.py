@@ -107,6 +107,11 @@ def test_a_syn_that_the_link_dropped_is_in_no_ledger() -> None:
     assert not [*check_ledger(served(), resent, SERVER, TRAFFIC | {"up.dropped": 1})]
 
 
+def test_nor_is_one_that_did_not_leave_the_clients() -> None:
+    resent = CLIENT | {"TcpExtTCPSynRetrans": 1, "TcpExtTCPRetransFail": 1}
+    assert not [*check_ledger(served(), resent, SERVER, TRAFFIC)]
+
+
 def test_in_real_time_there_is_no_ledger() -> None:
     assert not [*check_ledger(served(prices_ns={}, server={}), CLIENT, SERVER, TRAFFIC)]
 

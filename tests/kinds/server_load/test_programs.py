@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from testbed.kinds.server_load.account import ServerAccount
 from testbed.kinds.server_load.programs import gather_load, generator_argv, server_argv
 from testbed.model import ArrivalSpec, ServerSpec, TcpSpec
-from tests.kinds.server_load.loads import LOAD, PRICES, TRIAL, report, server_counts
+from tests.kinds.server_load.loads import LOAD, PRICES, TRIAL, account, report, server_counts
 
 PROGRAM = Path("/bin/program")
 
@@ -32,9 +33,15 @@ def test_in_virtual_time_the_server_has_prices_and_no_work() -> None:
 
 def test_in_real_time_its_processor_does_the_work() -> None:
     load = replace(LOAD, server=ServerSpec(request_cost_us=20.0))
-    given = options(server_argv(PROGRAM, "10.0.0.1:80", load, 1024, {}, processor=1))
+    given = options(server_argv(PROGRAM, "10.0.0.1:80", load, 1024, {}, processors=(1,)))
     assert (given["work-ns"], given["processors"]) == ("20000", "1")
     assert not any(name.startswith("price-") for name in given)
+
+
+def test_each_worker_has_a_processor() -> None:
+    load = replace(LOAD, server=ServerSpec(workers=2))
+    given = options(server_argv(PROGRAM, "10.0.0.1:80", load, 1024, {}, processors=(2, 3)))
+    assert (given["workers"], given["processors"]) == ("2", "2,3")
 
 
 def test_an_open_loop_has_a_rate() -> None:
@@ -54,18 +61,25 @@ def test_a_closed_loop_has_clients() -> None:
 
 
 def test_what_was_measured() -> None:
-    found = gather_load(report(), server_counts(), dict(PRICES))
+    found = gather_load(report(), account(), dict(PRICES))
     assert (found.started, found.answered, found.all_started, found.all_answered) == (
         20, 20, 30, 30,
     )  # fmt: skip
     assert (found.replies_per_s, found.failed_pct) == (10.0, 0.0)
     assert (found.response_p50_ms, found.response_p99_ms) == (4.25, 9.0)
-    assert found.server_cpu_pct is None
+    assert found.server_cpu_pct == 10.0
+
+
+def test_in_real_time_the_machine_says_how_busy_it_was() -> None:
+    assert gather_load(report(), ServerAccount({}), {}, 42.5).server_cpu_pct == 42.5
+    assert gather_load(report(), ServerAccount({}), {}).server_cpu_pct is None
 
 
 def test_replies_count_in_the_second_in_which_they_come() -> None:
     late = [{"started": 10, "completed": done, "failed": 0} for done in (2, 4, 6, 18)]
-    assert gather_load(report(seconds=late), server_counts(), {}).replies_per_s == 5.0
+    assert (
+        gather_load(report(seconds=late), ServerAccount(server_counts()), {}).replies_per_s == 5.0
+    )
 
 
 def test_what_is_no_answer_is_a_failure() -> None:
@@ -73,12 +87,12 @@ def test_what_is_no_answer_is_a_failure() -> None:
         "completed": 10, "refused": 1, "reset": 2, "timed_out": 3, "cut_short": 1, "invalid": 1,
         "failed": 1, "unopened": 1,
     }  # fmt: skip
-    found = gather_load(report(connections=ends), server_counts(), {})
+    found = gather_load(report(connections=ends), ServerAccount(server_counts()), {})
     assert (found.refused, found.reset, found.timed_out, found.broken) == (1, 2, 3, 4)
     assert found.failed_pct == 50.0
 
 
 @pytest.mark.parametrize("name", ["response_us", "lateness_us"])
 def test_no_times_are_no_times(name: str) -> None:
-    found = gather_load(report(**{name: None}), server_counts(), {})
+    found = gather_load(report(**{name: None}), ServerAccount(server_counts()), {})
     assert found.response_p50_ms is None or name != "response_us"

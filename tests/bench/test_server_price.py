@@ -1,0 +1,60 @@
+"""Prices fitted to loads: found again where they are exact, never negative, and as a file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bench.server_price import (
+    PARTS,
+    SpentTime,
+    chosen_prices,
+    fit_prices,
+    judge_prices,
+)
+from bench.work import Machine
+from testbed.kinds.server_load.price_list import FILE, LIST, PriceList
+
+PRICES = {"syn": 4.0, "segment": 2.0, "accept_and_close": 9.0, "request": 7.5}
+# SYN, segments, accept and close, requests: of each load, a connection.
+SHAPES = ((1, 9, 1, 1), (1, 7, 1, 1), (1, 17, 1, 5), (1, 25, 1, 1), (1, 1, 0, 0))
+
+
+def loads(prices: dict[str, float], more_us: float = 0.0) -> list[SpentTime]:
+    """Loads that cost what ``prices`` say, the first ``more_us`` more."""
+    found = []
+    for number, shape in enumerate(SHAPES):
+        parts = dict(zip(PARTS, map(float, shape), strict=True))
+        us = sum(parts[part] * prices[part] for part in PARTS) + (more_us if not number else 0)
+        found.append(SpentTime(f"load {number}", us, parts))
+    return found
+
+
+def test_exact_prices_are_found_again() -> None:
+    assert fit_prices(loads(PRICES)) == pytest.approx(PRICES)
+
+
+def test_no_price_is_negative() -> None:
+    found = fit_prices(loads(PRICES | {"request": -3.0}))
+    assert found["request"] == 0.0
+    assert all(price >= 0 for price in found.values())
+
+
+def test_the_list_of_all_rounds_has_intervals_and_is_a_file_of_the_list() -> None:
+    rounds = [loads(PRICES, more_us) for more_us in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)]
+    result = judge_prices(rounds, Machine(2, 0.1))
+    assert (result.verdict, result.n) == ("reported", 6)
+    file = json.loads(json.dumps(result.details["prices"]))
+    assert file.keys() == json.loads(FILE.read_text()).keys()
+    made = PriceList(**file["prices_ns"])
+    assert made.segment == pytest.approx(2000, abs=20)
+    assert made.accept == made.close
+    low, high = file["provenance"]["intervals_us"]["segment"]
+    assert low <= made.segment / 1000 <= high
+    assert (file["provenance"]["n"], file["provenance"]["idle"]) == (6, True)
+
+
+def test_the_list_that_is_charged_is_beside_it() -> None:
+    assert chosen_prices()["segment"] * 1000 == LIST.segment
+    assert "segment 2.5" in judge_prices([loads(PRICES)], Machine(2, 0.1)).asked

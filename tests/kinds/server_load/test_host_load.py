@@ -1,0 +1,150 @@
+"""A short load on a server on the machine's own kernel, by each of the servers: proven.
+
+What the machine's other work decides is not asserted: how late the generator was, and how exact the
+link; an inexact one is measured in tests of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from testbed import trial as performed
+from testbed.base.errors import MissingError
+from testbed.base.places import built_part
+from testbed.judge import conclude
+from testbed.kernel import host
+from testbed.kernel.host import HostKernel, open_host
+from testbed.kernel.interface import RawResult
+from testbed.kinds import site as sites
+from testbed.kinds.site import Site
+from testbed.lab.exactness import HOST, Exactness
+from testbed.lab.link.backend import choose_backend
+from testbed.model import (
+    OBSERVATION_FILE,
+    ArrivalSpec,
+    LinkSpec,
+    Record,
+    ServerLoad,
+    ServerSpec,
+    TcpSpec,
+    Trial,
+)
+from testbed.model.served import Program
+from testbed.server.mechanisms.program import build_program
+from testbed.setup.bundle import make_bundle
+
+RATE, SECONDS = 20, 2
+LATE = "the generator was itself the limit: it lacked lateness"
+PATIENT = Exactness(rtt_ms=1e6, rate_pct=1e6, buffer_packets=1e6, train_ms=HOST.train_ms)
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root"),
+]
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> HostKernel:
+    """This machine's kernel."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("server and generator need a processor each")
+    cache = tmp_path_factory.mktemp("cache")
+    try:
+        native, program = built_part("native"), build_program(cache)
+    except MissingError as error:
+        pytest.skip(str(error))
+    opened = open_host(os.uname().release, make_bundle(cache, native).path)
+    return replace(opened, management=program)
+
+
+def short_load(program: Program, fast_open: bool) -> Trial:
+    load = ServerLoad(
+        ServerSpec(program=program),
+        ArrivalSpec(rate_per_s=RATE, warm_up_s=0, duration_s=SECONDS),
+        LinkSpec(rtt_ms=20.0),
+        TcpSpec(tfo=fast_open),
+    )
+    return Trial(load, 0, 0, "host", os.uname().release)
+
+
+def require_measured(record: Record, fast_open: bool) -> None:
+    """All connections were answered, and everybody says so."""
+    found, proof = record.served, record.proof
+    assert found is not None and proof is not None, record.reason
+    assert [problem for problem in proof.problems if problem != LATE] == []
+    assert found.answered == found.started == RATE * SECONDS
+    counts = ("accepted", "requests", "responses")
+    assert [found.server[name] for name in counts] == [RATE * SECONDS] * 3
+    assert found.server_cpu_pct is not None and 0 <= found.server_cpu_pct <= 100
+    assert found.management["syns"] == RATE * SECONDS + fast_open  # one more for the cookie
+    assert (proof.syn_data_acked == RATE * SECONDS) is fast_open
+    assert found.prices_ns == {}
+
+
+@pytest.mark.parametrize("fast_open", [False, True])
+@pytest.mark.parametrize("program", get_args(Program))
+def test_all_are_answered_and_all_is_proven(
+    kernel: HostKernel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    program: Program,
+    fast_open: bool,
+) -> None:
+    """Performed here and not in an enclosure, so that the link may be as late as it is."""
+    link = kernel.bundle / "native" / "link"
+    monkeypatch.setattr(sites, "HOST", PATIENT)
+    monkeypatch.setattr(sites, "choose_backend", lambda: choose_backend(link))
+    folders = [tmp_path / name for name in ("page", "out", "scratch")]
+    for folder in folders:
+        folder.mkdir()
+    page, out, scratch = folders
+    here = Site(
+        page,
+        out,
+        kernel.bundle,
+        scratch,
+        f"fft{os.getpid()}-",
+        aligned=False,
+        management=kernel.management,
+    )
+    trial = short_load(program, fast_open)
+    seen = out / OBSERVATION_FILE
+    seen.write_text(json.dumps(performed.perform(trial, here)))
+    record = conclude(trial, RawResult("ended", "", "", None, seen), out, "e", 1)
+    require_measured(record, fast_open)
+
+
+def run_enclosed(
+    kernel: HostKernel, trial: Trial, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> Record:
+    monkeypatch.setattr(host, "await_idle", lambda cancel: not cancel.is_set())
+    out.mkdir()
+    return conclude(trial, kernel.run(trial, None, out, 0, threading.Event()), out, "e", 1)
+
+
+def test_in_an_enclosure(
+    kernel: HostKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = run_enclosed(kernel, short_load("nginx", True), tmp_path / "out", monkeypatch)
+    if record.lab is not None and not record.lab.problems:
+        require_measured(record, True)
+    else:
+        assert record.outcome == "lab_mismatch", record.reason
+
+
+def test_more_workers_than_processors_are_refused(
+    kernel: HostKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = ServerLoad(ServerSpec(workers=len(os.sched_getaffinity(0))), ArrivalSpec())
+    trial = Trial(load, 0, 0, "host", os.uname().release)
+    record = run_enclosed(kernel, trial, tmp_path / "out", monkeypatch)
+    assert record.outcome == "unsupported", record.reason
+    assert record.reason is not None and "lower workers" in record.reason
