@@ -23,11 +23,12 @@ from pydantic import (
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
-from testbed.model import Condition
+from testbed.model import KINDS
 from testbed.model.knob import declared
+from testbed.model.served import RelativeRate
 
 HEADER = ("place", "quantity", "unit", "value", "low", "high")
-KNOBS = {each.name: each for each in declared(Condition)}
+KNOBS = {each.name: each for spec in (*KINDS.values(), RelativeRate) for each in declared(spec)}
 _Word = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 

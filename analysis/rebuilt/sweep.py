@@ -16,9 +16,12 @@ from analysis.records.frame import trial_frame, varying_columns
 from analysis.records.results import Results
 from analysis.stats.estimates import Estimate, describe_sample
 from analysis.words import axis_value, axis_word
-from testbed.model import Condition, Record
+from testbed.model import ArrivalSpec, Condition, Record, ServerLoad, ServerSpec
 
 KNOBS = tuple(flatten(Condition(page="", client="")))
+"""Of page loads."""
+SERVED_KNOBS = tuple(flatten(ServerLoad(ServerSpec(), ArrivalSpec())))
+"""Of loads on a server."""
 RUN = ("seed", "repetition")
 
 
@@ -46,7 +49,8 @@ def split_loads(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[tuple[str,
 
     The name is empty where there is only one part, else such as ``client wget2``.
     """
-    others = varying_columns(frame, [n for n in KNOBS if n in frame and n not in axes])
+    knobs = dict.fromkeys((*KNOBS, *SERVED_KNOBS))
+    others = varying_columns(frame, [n for n in knobs if n in frame and n not in axes])
     if not others:
         yield "", frame
         return
