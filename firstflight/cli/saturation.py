@@ -35,10 +35,8 @@ def saturation(doors: Doors, /, output: Path | None, as_json: bool, **chosen: An
     is found is to be the file's saturation_per_s, of which its rates are multiples.
     """
     # Whatever rates the file has, the search has its own.
-    rate = Override(RATE, str(BEGIN), f"--set {RATE}={BEGIN}")
+    rate = Override(RATE, str(BEGIN), "saturation")
     asked = Choice(**chosen).load(doors.catalogue(), (rate,))
-    if asked.kind != "server_load":
-        raise ConfigurationError([f"{asked.name}: its trials load pages; only a server saturates"])
     if asked.kernel_versions:
         raise ConfigurationError(
             [f"{asked.name}: a search has one kernel; name it with --kernel-version"]

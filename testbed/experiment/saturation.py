@@ -104,9 +104,9 @@ def bisect(begin: int, holds: Callable[[int], bool]) -> Iterator[Bracket]:
     The last bounds are RESOLUTION apart.  At the ends of the possible rates there may be none.
     """
     kept, lost, rate = 0, HIGHEST + 1, begin
-    while 1 <= rate <= HIGHEST and (not kept or lost > HIGHEST):
+    while kept < rate < lost and (not kept or lost > HIGHEST):
         kept, lost = (rate, lost) if holds(rate) else (kept, rate)
-        rate = rate * 2 if kept == rate else rate // 2
+        rate = min(rate * 2, HIGHEST) if kept == rate else rate // 2
     if not kept or lost > HIGHEST:
         return
     yield Bracket(kept, lost)
