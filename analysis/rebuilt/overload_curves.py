@@ -289,14 +289,13 @@ def _ideal(loads: pd.DataFrame, x: str) -> pd.DataFrame | None:
     if prices.empty:
         return None
     capacity = 1e6 / prices.iloc[0]
-    rates = loads[[x, "rate_per_s"]].drop_duplicates().sort_values(x)
-    corner = pd.DataFrame(
-        {x: [capacity * rates[x].iloc[-1] / rates["rate_per_s"].iloc[-1]], "rate_per_s": capacity}
-    )
-    points = pd.concat([rates, corner]).sort_values(x)
-    if not rates["rate_per_s"].iloc[0] < capacity < rates["rate_per_s"].iloc[-1]:
-        points = rates
-    return points.assign(replies_per_s=points["rate_per_s"].clip(upper=capacity))
+    rates = loads[list({x: None, "rate_per_s": None})].drop_duplicates().sort_values(x)
+    least, most = rates.iloc[0], rates.iloc[-1]
+    if least["rate_per_s"] < capacity < most["rate_per_s"]:
+        unit = most["rate_per_s"] / most[x]
+        bend = pd.DataFrame([{"rate_per_s": capacity, x: capacity / unit}])
+        rates = pd.concat([rates, bend]).sort_values(x)
+    return rates.assign(replies_per_s=rates["rate_per_s"].clip(upper=capacity))
 
 
 def _log10(ratio: Any) -> float:
