@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import plot
-from analysis.rebuilt.rebuilt import Check, Figure, Grid
+from analysis.rebuilt.rebuilt import Agreement, Check, Figure, Grid
 from analysis.rebuilt.sweep import (
     RUN,
     SERVED_KNOBS,
@@ -38,8 +38,9 @@ PRICED = (
     "In virtual time computing is priced by a model: its proportions are chosen, not measured "
     "(docs/server-load.md)."
 )
-KEPT_UP_PCT = 98.0
-"""Of a saturation: the least share of connections answered as fast as they come."""
+KEPT_UP_PCT = 95.0
+"""Of a saturation: the least share of connections answered as fast as they come.  A search asks for
+more, and for longer: in four seconds a queue that fills meanwhile is 3 %."""
 SEGMENTS = 9
 """Of a connection on its own, beside its SYN, in both directions: SYN-ACK, ACK, request, response,
 ACK, and FIN and ACK in both."""
@@ -231,30 +232,35 @@ def check_saturation(results: Results, curves: pd.DataFrame) -> Check:
     below, above = first[first[RATE] <= 1.0], first[first[RATE] >= 1.1]
     held = bool((below["answered_pct"] >= KEPT_UP_PCT).all())
     passed = bool((above["answered_pct"] < KEPT_UP_PCT).all())
+    shown = pd.concat([below.tail(1), above.head(1)])
     ours = "; ".join(
-        f"{number(row.answered_pct, 1)} % answered at {number(row.rate_of_saturation, 2)}"
-        for row in pd.concat([below.tail(1), above.head(1)]).itertuples()
+        f"{number(answered, 1)} % answered at {number(rate, 2)}"
+        for answered, rate in zip(shown["answered_pct"], shown[RATE], strict=True)
     )
+    agreement: Agreement
     if below.empty or above.empty:
         agreement, why = "not measured", "It takes a rate up to it, and one a tenth above it."
     elif held and passed:
         agreement, why = "agrees", ""
     else:
-        agreement, why = "differs", (
-            "The rates are multiples of another server's saturation: find this one's with "
-            "./run.sh saturation, and measure again."
+        agreement, why = (
+            "differs",
+            (
+                "The rates are multiples of another server's saturation: find this one's with "
+                "./run.sh saturation, and measure again."
+            ),
         )
-    return Check(where, what, f"{stated:,} 1/s", ours, agreement, why)  # type: ignore[arg-type]
+    return Check(where, what, f"{stated:,} 1/s", ours, agreement, why)
 
 
 def in_words(curves: pd.DataFrame, rate: float, arms: Sequence[str]) -> str:
     """Return a list of what the arms do at a rate: replies a second, and the mean response."""
-    at = curves[curves[RATE] == rate].set_index("arm")
+    at = curves[(curves[RATE] == rate) & curves["arm"].isin(arms)]
     return ", ".join(
-        f"{arm} {number(at.loc[arm, 'throughput'], 0)} a second after "
-        f"{number(at.loc[arm, 'response_ms'], 0)} ms"
-        for arm in arms
-        if arm in at.index
+        f"{arm} {number(replies, 0)} a second after {number(response_ms, 0)} ms"
+        for arm, replies, response_ms in zip(
+            at["arm"], at["throughput"], at["response_ms"], strict=True
+        )
     )
 
 

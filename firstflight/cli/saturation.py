@@ -25,7 +25,7 @@ _log = log.logger(__name__)
 @click.command()
 @choice_options
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
-              help="The new results folder; default: results/<UTC>-<experiment>-saturation.")  # fmt: skip
+              help="The new folder; default: results/<UTC>-<experiment>-saturation.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the bounds as JSON.")
 @pass_doors
 def saturation(doors: Doors, /, output: Path | None, as_json: bool, **chosen: Any) -> int:

@@ -294,7 +294,11 @@ def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Expe
         _condition(values, dict(zip(axes, point, strict=True)))
         for point in itertools.product(*axes.values())
     )
-    own = FIXED.keys() - {"title"}
+    own: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in values.items()
+        if key in FIXED.keys() - {"title"}
+    }
     return Experiment(
         name=name,
         title=values.get("title", name),
@@ -302,11 +306,7 @@ def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Expe
         kernel=kernel,
         kernel_version=versions[0],
         kernel_versions=versions if len(versions) > 1 else (),
-        **{
-            key: tuple(value) if isinstance(value, list) else value
-            for key, value in values.items()
-            if key in own
-        },
+        **own,
     )
 
 

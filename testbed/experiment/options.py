@@ -92,7 +92,8 @@ def apply_overrides(
             problems += [f"{override.option}: {problem}" for problem in error.problems]
             continue
         value = parse_value(override.value, knob)
-        target = ("sweep", path[-1]) if isinstance(value, list) and path[-1] in SWEPT | RELATIVE else path
+        swept = isinstance(value, list) and path[-1] in SWEPT | RELATIVE
+        target = ("sweep", path[-1]) if swept else path
         other = path if target[0] == "sweep" else ("sweep", path[-1])
         for rival in (other, *_RIVALS.get(target, ())):
             _remove(document, rival)

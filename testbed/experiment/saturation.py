@@ -29,17 +29,16 @@ def multiply_rate(multiple: float, saturation_per_s: int) -> int:
     return round(multiple * saturation_per_s)
 
 
-def set_absolute_rates(
-    values: Mapping[str, Any], where: Where
-) -> tuple[dict[str, Any], list[str]]:
+def set_absolute_rates(values: Mapping[str, Any], where: Where) -> tuple[dict[str, Any], list[str]]:
     """Return the values of a file with ``rate_per_s`` in the place of its multiples of saturation.
 
     Beside them is a sentence for each problem; with one, the values are those of the file.
     """
-    sweep, arrivals = values.get("sweep", {}), values.get("arrivals", {})
+    tables = {name: values.get(name, {}) for name in ("sweep", "arrivals")}
+    sweep, arrivals = tables.values()
     given = [
-        (key, table[RELATIVE_RATE])
-        for key, table in ((("sweep", RELATIVE_RATE), sweep), (("arrivals", RELATIVE_RATE), arrivals))
+        ((name, RELATIVE_RATE), table[RELATIVE_RATE])
+        for name, table in tables.items()
         if RELATIVE_RATE in table
     ]
     if not given:
@@ -59,7 +58,7 @@ def set_absolute_rates(
             f"{place}: a multiple of saturation_per_s, which is not set; "
             "./run.sh saturation FILE finds it, then set it at the top of the file"
         )
-    if problems:
+    if problems or saturation is None:
         return dict(values), problems
     rates = [
         multiply_rate(one, saturation)

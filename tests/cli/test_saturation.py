@@ -82,9 +82,10 @@ def test_it_says_what_to_set_and_keeps_every_trial(
     assert folder.name.endswith("-load-saturation")
     records = read_records(folder)
     loads = [record.trial.server_load for record in records]
-    assert {(one.server.mechanism, record.trial.seed) for one, record in zip(loads, records, strict=True)} == {
-        ("default", 0)
-    }
+    assert {
+        (one.server.mechanism, record.trial.seed)
+        for one, record in zip(loads, records, strict=True)
+    } == {("default", 0)}
     assert [one.arrivals.rate_per_s for one in loads][:5] == [1000, 500, 250, 125, 177]
     manifest = load_manifest(folder)
     assert manifest.trials == tuple(record.trial_id for record in records)

@@ -69,8 +69,8 @@ def test_a_server_s_capacity_is_the_inverse_of_a_connection_s_price() -> None:
 
 def test_refusals_leave_less_and_a_full_queue_is_waited_in() -> None:
     frame = refusals(PRICES, [20_000, 30_000, 200_000], backlog=128).set_index("rate_per_s")
-    assert frame.loc[20_000].tolist() == [20_000, 0.0]
+    assert list(frame.loc[20_000]) == [20_000, 0.0]
     # 19,375 that are served and 10,625 that are refused: 920 + 80 ms.
     assert frame.at[30_000, "replies_per_s"] == pytest.approx(19_375)
     assert frame.at[30_000, "wait_ms"] == pytest.approx(6.658, abs=0.001)
-    assert frame.loc[200_000].tolist() == [0.0, math.inf]
+    assert list(frame.loc[200_000]) == [0.0, math.inf]

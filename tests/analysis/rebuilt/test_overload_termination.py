@@ -30,8 +30,9 @@ def sweep() -> list[Record]:
 def test_the_figure_is_of_throughput(tmp_path: Path) -> None:
     found = rebuilt(tmp_path, NAME, sweep())
     assert [figure.name for figure in found.figures] == ["throughput"]
-    assert "17.0 % higher with default rst-fin and 19.0 % higher with default close-rst" in (
-        found.story[1]
+    assert (
+        "17.0 % higher with default rst-fin and 19.0 % higher with default close-rst"
+        in (found.story[1])
     )
 
 
