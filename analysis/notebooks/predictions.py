@@ -17,9 +17,9 @@ from testbed.model import LinkSpec, TcpSpec
 FULL_PACKET_BYTES = 1500
 LINK = tuple(spec.name for spec in fields(LinkSpec))
 TCP = tuple(spec.name for spec in fields(TcpSpec))
-ENDINGS = {"FINs in both directions": 9, "rst-fin": 7, "close-rst": 6}
-"""Segments of a connection beside its SYN, by how it ends: SYN-ACK, ACK, request, response and its
-ACK; then FIN, ACK, FIN, ACK, or FIN and RST, or the client's RST."""
+ENDINGS = {"FINs in both directions": 9, "rst-fin": 8, "close-rst": 7}
+"""Segments of a connection beside its SYN, by how it ends: SYN-ACK, ACK, request and response with
+an ACK of each; then FIN, FIN with ACK, and ACK, or FIN and RST, or the client's RST."""
 REFUSAL = 1
 """Segments of a refused SYN beside it: the RST."""
 TIMES = ("fetch_ms", "handshake_ms", "response_ms", "idle_ms")

@@ -33,6 +33,8 @@ from testbed.model import Record, ServedLoad, in_real_time
 RATE = "rate_of_saturation"
 ARM = ["arm", "mechanism", "ending", "retries_refused"]
 AXES = (*ARM[1:], "rate_per_s")
+MECHANISM = "Mechanism"
+"""An arm, in the key of a figure."""
 MEASURED = ("throughput", "response_ms", "failed_pct", "answered_pct")
 PRICED = (
     "In virtual time computing is priced by a model: its proportions are chosen, not measured "
@@ -42,12 +44,12 @@ KEPT_UP_PCT = 95.0
 """Of a saturation: the least share of connections answered as fast as they come.  A search asks for
 more, and for longer: in four seconds a queue that fills meanwhile is 3 %."""
 SEGMENTS = 9
-"""Of a connection on its own, beside its SYN, in both directions: SYN-ACK, ACK, request, response,
-ACK, and FIN and ACK in both."""
+"""Of a connection on its own, beside its SYN, in both directions: SYN-ACK, ACK, request and response
+with an ACK of each, FIN, FIN with ACK, and ACK."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ArmPair:
     """An arm and the one that it is held against."""
 
     arm: str
@@ -104,7 +106,7 @@ def curves_of(loads: pd.DataFrame) -> pd.DataFrame:
     return median_columns(loads, [*ARM, RATE, "rate_per_s"], MEASURED)
 
 
-def gains_of(loads: pd.DataFrame, pairs: Iterable[Pair]) -> pd.DataFrame:
+def gains_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
     """Return a row for each pair and rate, of the runs that have both, seed by seed.
 
     Columns: those of ARM, ``base``, RATE; medians with their intervals: ``gain`` of throughput in
@@ -130,7 +132,7 @@ def gains_of(loads: pd.DataFrame, pairs: Iterable[Pair]) -> pd.DataFrame:
     )
 
 
-def peaks_of(loads: pd.DataFrame, pairs: Iterable[Pair]) -> pd.DataFrame:
+def peaks_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
     """Return a row for each pair: how much higher the arm's peak is, ``peak_gain`` in percent.
 
     A peak is the greatest throughput at any rate, seed by seed; ``peak`` is the arm's.
@@ -174,7 +176,7 @@ def draw_throughput(loads: pd.DataFrame, place: str, part: str, note: str) -> Fi
         shown.rename(columns={"throughput": "replies_per_s"}),
         x=x,
         y="replies_per_s",
-        color="arm",
+        color=MECHANISM,
         model=_ideal(loads, x),
     )
     caption = (
@@ -186,8 +188,8 @@ def draw_throughput(loads: pd.DataFrame, place: str, part: str, note: str) -> Fi
 
 
 _DASHED = (
-    " Dashed: the rate itself, up to what the price of a connection leaves room for; a server that "
-    "spent nothing on connections that it cannot serve would be there."
+    " Dashed: the rate itself, up to what the price of a connection that ends with FINs leaves room "
+    "for; a server that spent nothing on those that it cannot serve would be there."
 )
 
 
@@ -195,7 +197,7 @@ def draw_response(loads: pd.DataFrame, place: str, part: str, note: str) -> Figu
     """Return the mean response time over the rate, on a logarithmic scale."""
     shown, x = _over(loads.dropna(subset=["response_ms"]))
     renamed = shown.rename(columns={"response_ms": "response_mean_ms"})
-    chart = plot.lines(renamed, x=x, y="response_mean_ms", color="arm", log=True)
+    chart = plot.lines(renamed, x=x, y="response_mean_ms", color=MECHANISM, log=True)
     caption = (
         "Mean time from a connection's intended start to the end of its response, of those that "
         f"were answered, on a logarithmic scale: medians, and the range of the seeds. {note}"
@@ -207,7 +209,7 @@ def draw_response(loads: pd.DataFrame, place: str, part: str, note: str) -> Figu
 def draw_failures(loads: pd.DataFrame, place: str, part: str, note: str) -> Figure:
     """Return the share of connections without a response over the rate."""
     shown, x = _over(loads)
-    chart = plot.lines(shown, x=x, y="failed_pct", color="arm")
+    chart = plot.lines(shown, x=x, y="failed_pct", color=MECHANISM)
     caption = (
         "Connections that were refused, reset or given up, in percent of those that came: medians, "
         f"and the range of the seeds. {note}"
@@ -282,8 +284,8 @@ def beginning(results: Results, curves: pd.DataFrame) -> str:
 
 
 def _over(loads: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the loads and the rate that figures are drawn over."""
-    return loads, RATE if loads[RATE].notna().all() else "rate_per_s"
+    """Return the loads as figures have them, and the rate that they are drawn over."""
+    return loads.assign(**{MECHANISM: loads["arm"]}), RATE if loads[RATE].notna().all() else "rate_per_s"
 
 
 def _ideal(loads: pd.DataFrame, x: str) -> pd.DataFrame | None:

@@ -12,7 +12,7 @@ from analysis.rebuilt.overload_curves import (
     ARM,
     AXES,
     RATE,
-    Pair,
+    ArmPair,
     beginning,
     check_saturation,
     curves_of,
@@ -33,9 +33,9 @@ from analysis.words import number
 
 DEFAULT = "default"
 PAIRS = (
-    *(Pair(arm, DEFAULT) for arm in ("abort", "reserv", "abort rst-syn", "reserv rst-syn")),
-    Pair("abort rst-syn", "abort"),
-    Pair("reserv rst-syn", "reserv"),
+    *(ArmPair(arm, DEFAULT) for arm in ("abort", "reserv", "abort rst-syn", "reserv rst-syn")),
+    ArmPair("abort rst-syn", "abort"),
+    ArmPair("reserv rst-syn", "reserv"),
 )
 
 

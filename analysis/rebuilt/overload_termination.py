@@ -7,7 +7,7 @@ from analysis.rebuilt.agreement import check_claims
 from analysis.rebuilt.overload_curves import (
     AXES,
     RATE,
-    Pair,
+    ArmPair,
     beginning,
     check_saturation,
     curves_of,
@@ -25,12 +25,12 @@ from analysis.words import number
 
 DEFAULT, RST_FIN, CLOSE_RST = "default", "default rst-fin", "default close-rst"
 PAIRS = (
-    Pair(RST_FIN, DEFAULT),
-    Pair(CLOSE_RST, DEFAULT),
-    Pair(CLOSE_RST, RST_FIN),
-    Pair("abort rst-syn rst-fin", RST_FIN),
-    Pair("abort rst-syn close-rst", RST_FIN),
-    Pair("abort rst-syn close-rst", CLOSE_RST),
+    ArmPair(RST_FIN, DEFAULT),
+    ArmPair(CLOSE_RST, DEFAULT),
+    ArmPair(CLOSE_RST, RST_FIN),
+    ArmPair("abort rst-syn rst-fin", RST_FIN),
+    ArmPair("abort rst-syn close-rst", RST_FIN),
+    ArmPair("abort rst-syn close-rst", CLOSE_RST),
 )
 
 

@@ -7,7 +7,7 @@ from analysis.rebuilt.agreement import check_claims
 from analysis.rebuilt.overload_curves import (
     AXES,
     RATE,
-    Pair,
+    ArmPair,
     beginning,
     check_saturation,
     curves_of,
@@ -29,11 +29,11 @@ ABORT, REFUSING, NEVER_REFUSING, REGULAR = (
     "abort win-emu", "abort rst-syn win-emu", "no-syn-drop win-emu", "abort rst-syn",
 )  # fmt: skip
 PAIRS = (
-    Pair(REFUSING, ABORT),
-    Pair(REFUSING, REGULAR),
-    Pair(NEVER_REFUSING, ABORT),
-    Pair(NEVER_REFUSING, REFUSING),
-    Pair(NEVER_REFUSING, REGULAR),
+    ArmPair(REFUSING, ABORT),
+    ArmPair(REFUSING, REGULAR),
+    ArmPair(NEVER_REFUSING, ABORT),
+    ArmPair(NEVER_REFUSING, REFUSING),
+    ArmPair(NEVER_REFUSING, REGULAR),
 )
 
 

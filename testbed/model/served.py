@@ -137,7 +137,7 @@ class RelativeRate:
     rate_of_saturation: Annotated[float, Knob(
         "Open loop: new connections a second, as a multiple of saturation_per_s; trials have "
         "rate_per_s.",
-        label="Rate of saturation", above=0, high=100, since=SINCE,
+        label="Rate, multiple of the saturation", above=0, high=100, since=SINCE,
         key="arrivals.rate_of_saturation",
     )]  # fmt: skip
 

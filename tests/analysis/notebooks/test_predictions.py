@@ -62,8 +62,8 @@ PRICES = {"syn": 5_000, "segment": 2_500, "accept": 5_000, "request": 10_000, "c
 
 def test_a_server_s_capacity_is_the_inverse_of_a_connection_s_price() -> None:
     frame = capacities(PRICES).set_index("ending")
-    assert list(frame["connection_us"]) == [47.5, 42.5, 40.0]
-    assert frame.at["close-rst", "capacity_per_s"] == 25_000
+    assert list(frame["connection_us"]) == [47.5, 45.0, 42.5]
+    assert frame.at["rst-fin", "capacity_per_s"] == pytest.approx(22_222.22)
     assert frame.at["FINs in both directions", "capacity_per_s"] == pytest.approx(21_052.63)
 
 
