@@ -86,8 +86,8 @@ def growth_of(loads: pd.DataFrame) -> pd.DataFrame:
 
     Columns: RATE, ``more_segments`` that establish connections, ``more_established`` of these.
     """
-    base = loads[loads[RATE] == 1].set_index(list(RUN))
-    above = loads[loads[RATE] > 1].join(base, on=list(RUN), rsuffix="_base", how="inner")
+    base = loads[loads[RATE] == 1][[*RUN, "establishment_segments", "established"]]
+    above = loads[loads[RATE] > 1].merge(base, on=list(RUN), suffixes=("", "_base"))
     changed = above.assign(**{
         new: (above[name] / above[f"{name}_base"] - 1) * 100
         for new, name in (
