@@ -44,8 +44,8 @@ KEPT_UP_PCT = 95.0
 """Of a saturation: the least share of connections answered as fast as they come.  A search asks for
 more, and for longer: in four seconds a queue that fills meanwhile is 3 %."""
 SEGMENTS = 9
-"""Of a connection on its own, beside its SYN, in both directions: SYN-ACK, ACK, request and response
-with an ACK of each, FIN, FIN with ACK, and ACK."""
+"""Of a connection on its own, beside its SYN, in both directions: SYN-ACK, ACK, request and
+response with an ACK of each, FIN, FIN with ACK, and ACK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +188,8 @@ def draw_throughput(loads: pd.DataFrame, place: str, part: str, note: str) -> Fi
 
 
 _DASHED = (
-    " Dashed: the rate itself, up to what the price of a connection that ends with FINs leaves room "
-    "for; a server that spent nothing on those that it cannot serve would be there."
+    " Dashed: the rate itself, up to what the price of a connection that ends with FINs leaves "
+    "room for; a server that spent nothing on those that it cannot serve would be there."
 )
 
 
@@ -285,7 +285,8 @@ def beginning(results: Results, curves: pd.DataFrame) -> str:
 
 def _over(loads: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return the loads as figures have them, and the rate that they are drawn over."""
-    return loads.assign(**{MECHANISM: loads["arm"]}), RATE if loads[RATE].notna().all() else "rate_per_s"
+    x = RATE if loads[RATE].notna().all() else "rate_per_s"
+    return loads.assign(**{MECHANISM: loads["arm"]}), x
 
 
 def _ideal(loads: pd.DataFrame, x: str) -> pd.DataFrame | None:

@@ -40,7 +40,8 @@ def test_what_is_stated_beside_ours(tmp_path: Path) -> None:
     found = rebuilt(tmp_path, NAME, sweep())
     peak, first, second = checks_at(found, "peak throughput of")
     assert (peak.what, peak.stated, peak.ours, peak.agreement) == (
-        "peak throughput of default rst-fin over default, clients end with fin", "17 %", "17.0 %", "agrees",
+        "peak throughput of default rst-fin over default, clients end with fin",
+        "17 %", "17.0 %", "agrees",
     )  # fmt: skip
     assert [one.agreement for one in (first, second)] == ["agrees", "agrees"]
     coupled, reset = checks_at(found, "over default rst-fin, after the peak, clients")
