@@ -97,8 +97,7 @@ OVERLOADS = {
     ],
     "overload-termination": [
         ("default", "fin", 0), ("default", "rst", 0), ("default rst-fin", "fin", 0),
-        ("abort rst-syn", "fin", 0), ("abort rst-syn", "rst", 0),
-        ("abort rst-syn rst-fin", "fin", 0),
+        ("abort rst-syn", "rst", 0), ("abort rst-syn rst-fin", "fin", 0),
     ],
     "overload-segments": [("default", "fin", 0)],
 }  # fmt: skip
