@@ -8,11 +8,12 @@ from typing import Any
 
 from testbed.model import KINDS
 from testbed.model.knob import Knob, declared
+from testbed.model.served import RelativeRate
 
 MISSING = "\u2013"
 MINUS = "\u2212"
 KNOBS: dict[str, Knob] = {
-    each.name: each.knob for spec in KINDS.values() for each in declared(spec)
+    each.name: each.knob for spec in (*KINDS.values(), RelativeRate) for each in declared(spec)
 }
 COUNTED = "segments"
 """A number of them needs no unit in a table."""

@@ -40,6 +40,7 @@ from testbed.kinds.page_load.performance import SERVER_LOG_FILE
 from testbed.model import (
     CAPTURE_FILE,
     HAR_FILE,
+    HISTOGRAMS_FILE,
     OBSERVATION_FILE,
     TRIAL_FILE,
     ArrivalSpec,
@@ -79,6 +80,8 @@ TRIAL_FILES = {
     OBSERVATION_FILE: "What the trial wrote about itself, before it was judged.",
     CAPTURE_FILE: "Every packet at the client's end of the link, with times in ns (pcap).",
     HAR_FILE: "The load as a HAR 1.2 file.",
+    HISTOGRAMS_FILE: "Of a load on a server: response times, and times to establish a connection, "
+    "of each second, as HdrHistogram's log (V2, in ns).",
     "client.log": "Standard output and error of the client.",
     "console.log": "The console of the trial's kernel, or of its enclosure on the host kernel.",
     SERVER_LOG_FILE: "nginx's error log, if it complained.",

@@ -15,9 +15,18 @@ from testbed.kinds.observation import Observation
 from testbed.kinds.page_load import judgement as page_load
 from testbed.kinds.page_load.performance import SERVER_LOG_FILE
 from testbed.kinds.server_load import judgement as server_load
-from testbed.model import CAPTURE_FILE, HAR_FILE, Kind, Outcome, Proof, Record, Trial
+from testbed.model import (
+    CAPTURE_FILE,
+    HAR_FILE,
+    HISTOGRAMS_FILE,
+    Kind,
+    Outcome,
+    Proof,
+    Record,
+    Trial,
+)
 
-ARTEFACTS = (CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE)
+ARTEFACTS = (CAPTURE_FILE, HAR_FILE, HISTOGRAMS_FILE, SERVER_LOG_FILE)
 _MEASURED: dict[Kind, Callable[[Observation], bool]] = {
     "page_load": page_load.is_measured,
     "server_load": server_load.is_measured,

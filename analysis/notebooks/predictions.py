@@ -1,9 +1,9 @@
-"""Predictions for links and single fetches, by arithmetic alone, as frames."""
+"""Predictions for links, single fetches and servers under load, by arithmetic alone, as frames."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
 from typing import Any
@@ -17,6 +17,11 @@ from testbed.model import LinkSpec, TcpSpec
 FULL_PACKET_BYTES = 1500
 LINK = tuple(spec.name for spec in fields(LinkSpec))
 TCP = tuple(spec.name for spec in fields(TcpSpec))
+ENDINGS = {"FINs in both directions": 9, "rst-fin": 8, "close-rst": 7}
+"""Segments of a connection beside its SYN, by how it ends: SYN-ACK, ACK, request and response with
+an ACK of each; then FIN, FIN with ACK, and ACK, or FIN and RST, or the client's RST."""
+REFUSAL = 1
+"""Segments of a refused SYN beside it: the RST."""
 TIMES = ("fetch_ms", "handshake_ms", "response_ms", "idle_ms")
 
 
@@ -82,4 +87,38 @@ def fetches(
         times = {name: math.nan if parts.overflows else getattr(parts, name) for name in TIMES}
         peak = {"rounds": parts.rounds, "peak_buffer_bytes": parts.peak_buffer_bytes}
         rows.append({"response_bytes": size, **known, **times, **peak})
+    return pd.DataFrame(rows)
+
+
+def capacities(prices_ns: Mapping[str, int]) -> pd.DataFrame:
+    """Return what a connection costs by a price list, by how it ends: one row for each way.
+
+    Columns: ``ending``, ``segments`` beside the SYN, ``connection_us`` and ``capacity_per_s``,
+    which is its inverse: a server that does nothing else is through with so many.
+    """
+    once = sum(prices_ns[name] for name in ("syn", "accept", "request", "close"))
+    rows = [
+        {"ending": ending, "segments": segments, "connection_us": cost_ns / 1000,
+         "capacity_per_s": 1e9 / cost_ns}
+        for ending, segments in ENDINGS.items()
+        for cost_ns in (once + segments * prices_ns["segment"],)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def refusals(prices_ns: Mapping[str, int], rates: Iterable[int], backlog: int) -> pd.DataFrame:
+    """Return what is left for connections where each that finds no room is refused at its SYN.
+
+    A busy server has 1 s for each second: ``x`` connections that it serves and ``rate - x`` SYNs
+    that it refuses.  What it serves has waited in a full queue of ``backlog`` + 1.  Columns:
+    ``rate_per_s``, ``replies_per_s``, ``wait_ms``; below the capacity nobody waits.
+    """
+    served_s = float(capacities(prices_ns)["connection_us"].iloc[0]) / 1e6
+    refused_s = (prices_ns["syn"] + REFUSAL * prices_ns["segment"]) / 1e9
+    rows = []
+    for rate in rates:
+        replies = min(float(rate), max(0.0, (1 - rate * refused_s) / (served_s - refused_s)))
+        full = replies < rate
+        wait_ms = 0.0 if not full else 1000 * (backlog + 1) / replies if replies else math.inf
+        rows.append({"rate_per_s": rate, "replies_per_s": replies, "wait_ms": wait_ms})
     return pd.DataFrame(rows)

@@ -68,9 +68,12 @@ def describe_results(results: Results, why: str) -> str:
     ends = dict.fromkeys((min(proven, default=0), max(proven, default=0)))
     clients = ", ".join(f"{name} {version}" for name, version in identity.clients.items())
     planned = sum(cell.planned for cell in cells)
+    experiment = experiment_of(results.manifest)
+    loads_pages = experiment.get("kind", "page_load") == "page_load"
+    client = f"client {clients or 'unknown'}, " if loads_pages else ""
     return (
-        f"{experiment_of(results.manifest).get('name')}: {_shown(results.folder)} ({why})\n"
-        f"{identity.kernel} kernel {identity.kernel_version}, client {clients or 'unknown'}, "
+        f"{experiment.get('name')}: {_shown(results.folder)} ({why})\n"
+        f"{identity.kernel} kernel {identity.kernel_version}, {client}"
         f"of {results.manifest.get('created_utc', 'an unknown time')}\n"
         f"{sum(proven)} of {count(planned, 'load')} proven in {count(len(cells), 'cell')}, "
         f"n = {' to '.join(map(str, ends))} in each"

@@ -24,11 +24,13 @@ from analysis.plot.chart import (
 )
 from analysis.plot.rows import Data, Row, column_title, panel_text, value_text
 from analysis.plot.theme import INK
+from testbed.base.errors import ConfigurationError
 
 MODEL = "model"
 # With more, the axis chooses its own ticks.
 MOST_TICKS = 8
 EDGE_PX = 10
+LOG = {"type": "log", "nice": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ def lines(
     facet: str | None = None,
     title: str = "",
     model: Data | None = None,
+    log: bool = False,
 ) -> Plot:
     """Draw column ``y`` over column ``x``: the median of equal points, and their range if any.
 
@@ -70,9 +73,11 @@ def lines(
         title: above the figure.
         model: rows with the same columns (those of ``color``, ``dash`` and ``facet`` may be
             left out), drawn as dashed lines without points.
+        log: the axis of ``y`` is logarithmic, from one power of ten to another.
 
     Raises:
-        ConfigurationError: a column is not there, or there is nothing to draw.
+        ConfigurationError: a column is not there, there is nothing to draw, or ``log`` is asked of
+            a value that is not positive.
     """
     columns = Columns(x, y, color, dash, facet)
     rows = rows_of.read_rows(data, (x, y, *columns.parts.values()), "lines")
@@ -80,25 +85,27 @@ def lines(
     rows_of.check_drawable(points, "lines", (x, y))
     if model is not None:
         points += _model_points(rows, model, columns)
+    if log and (least := min(row["low"] for row in points)) <= 0:
+        raise ConfigurationError([f"lines: {y} is {least:g}, which a logarithmic axis cannot show"])
     properties = {
         **inline(points),
         **describe(y, x, rows_of.given(color, dash, facet), len(points)),
         **heading(title),
     }
-    layers = tuple(_layers(rows, columns, points, drawn_model=model is not None))
+    layers = tuple(_layers(rows, columns, points, drawn_model=model is not None, log=log))
     panels = tuple(rows_of.texts(rows, facet, panel_text))
     return Plot(layers, properties, panels, zoomable=_is_scale(rows, x))
 
 
 def _layers(
-    rows: Sequence[Row], columns: Columns, points: Sequence[Row], drawn_model: bool
+    rows: Sequence[Row], columns: Columns, points: Sequence[Row], drawn_model: bool, log: bool
 ) -> list[Spec]:
     named = column_title(columns.y)
     colors, dashes = rows_of.texts(rows, columns.color), rows_of.texts(rows, columns.dash)
     tooltip = _tooltip(rows, columns)
     drawn: Spec = {
         "x": _across(rows, columns.x),
-        "y": field("y", "Q", title=named, scale={"zero": True, "nice": 5}),
+        "y": field("y", "Q", title=named, scale=LOG if log else {"zero": True, "nice": 5}),
         "color": color_of("color", columns.color, colors),
     }
     pattern = pattern_of("pattern", columns.dash, dashes, MODEL if drawn_model else None)

@@ -52,6 +52,32 @@ class LinearScale:
 
 
 @dataclass(frozen=True, slots=True)
+class LogScale:
+    """Positive numbers from ``low`` to ``high`` over px: equal ratios are equal distances."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """Return the place of ``value`` in px."""
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self, _most: int | None = None) -> list[tuple[float, str]]:
+        """Return the powers of ten; over less than two of them also 2 and 5 times each."""
+        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        steps = (1, 2, 5) if self.high < 100 * self.low else (1,)
+        values = (step * 10.0**power for power in range(first, last + 1) for step in steps)
+        return [
+            (value, f"{value:,.10g}")
+            for value in values
+            if self.low * (1 - 1e-9) <= value <= self.high * (1 + 1e-9)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class BandScale:
     """Names, each in the middle of an equal part of the px from ``start`` to ``end``."""
 
@@ -69,13 +95,18 @@ class BandScale:
         return self.start + (self.names.index(name) + 0.5) * self.step
 
 
-Scale = LinearScale | BandScale
+NumberScale = LinearScale | LogScale
+Scale = NumberScale | BandScale
 
 
 def make_scale(
     wanted: dict[str, Any], values: Sequence[float], start: float, end: float
-) -> LinearScale:
+) -> NumberScale:
     """Return the scale that Vega-Lite's ``scale`` property asks for, over all ``values``."""
+    if wanted.get("type") == "log":
+        low, high = min(values), max(values)
+        low, high = (10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high)))
+        return LogScale(low, high if high > low else 10 * low, start, end)
     domain = wanted.get("domain")
     low, high = domain or (min(values, default=0.0), max(values, default=1.0))
     if not domain and wanted.get("zero", True):

@@ -18,6 +18,7 @@ from analysis.plot.rows import Row
 from analysis.plot.scales import (
     BandScale,
     LinearScale,
+    LogScale,
     Scale,
     make_scale,
     shorten_px,
@@ -319,7 +320,7 @@ def _lines(layer: Layer, rows: Sequence[Row], box: Box) -> Iterator[str]:
 
 def _band(layer: Layer, rows: Sequence[Row], box: Box) -> str:
     """Return the area between the fields of ``y`` and ``y2``."""
-    assert isinstance(box.y, LinearScale)  # noqa: S101 - both ends are numbers
+    assert isinstance(box.y, LinearScale | LogScale)  # noqa: S101 - both ends are numbers
     ordered = sorted(rows, key=lambda row: _x(layer, row, box))
     ends = [(_x(layer, row, box), _y(layer, row, box)) for row in ordered]
     other = layer.encoding["y2"]["field"]
@@ -368,9 +369,9 @@ def _rule(layer: Layer, row: Row, box: Box) -> str:
         return _line((x, 0, x, box.height), look)
     y = _y(layer, row, box)
     if "x2" in encoding:
-        assert isinstance(box.x, LinearScale)  # noqa: S101 - both ends are numbers
+        assert isinstance(box.x, LinearScale | LogScale)  # noqa: S101 - both ends are numbers
         return _line((x, y, box.x.at(row[encoding["x2"]["field"]]), y), look)
-    assert isinstance(box.y, LinearScale)  # noqa: S101 - as above
+    assert isinstance(box.y, LinearScale | LogScale)  # noqa: S101 - as above
     return _line((x, y, x, box.y.at(row[encoding["y2"]["field"]])), look)
 
 

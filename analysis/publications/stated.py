@@ -25,9 +25,10 @@ from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
 from testbed.model import KINDS
 from testbed.model.knob import declared
+from testbed.model.served import RelativeRate
 
 HEADER = ("place", "quantity", "unit", "value", "low", "high")
-KNOBS = {each.name: each for spec in KINDS.values() for each in declared(spec)}
+KNOBS = {each.name: each for spec in (*KINDS.values(), RelativeRate) for each in declared(spec)}
 _Word = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 

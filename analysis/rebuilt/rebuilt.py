@@ -47,13 +47,17 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """Everything rebuilt of one publication; ``files`` are further files by name, as text."""
+    """Everything rebuilt of one publication; ``files`` are further files by name, as text.
+
+    ``story`` tells in a few sentences what its figures show; a report begins with them.
+    """
 
     title: str
     tables: tuple[Grid, ...] = ()
     figures: tuple[Figure, ...] = ()
     checks: tuple[Check, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
+    story: tuple[str, ...] = ()
 
     def with_note(self, note: str) -> Rebuilt:
         """Return the same with ``note`` below each table and figure."""

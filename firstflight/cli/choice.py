@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,10 @@ class Choice:
         words += ["--only"] if self.only else []
         return tuple([*words, "--set"] if self.sets else words)
 
-    def load(self, catalogue: Catalogue) -> Experiment:
+    def load(self, catalogue: Catalogue, fixed: Sequence[Override] = ()) -> Experiment:
         """Return the experiment; without a file it is the paper's table.
+
+        ``fixed`` is what the verb itself sets, whatever else is asked for.
 
         Raises:
             ConfigurationError: with every problem.
@@ -85,6 +87,7 @@ class Choice:
             for name, (option, knob) in _KNOBS.items()
             if name in self._typed
         ]
+        overrides += fixed
         try:
             experiment = load_experiment(self.config or places.DEFAULT_CONFIG, catalogue, overrides)
         except ConfigurationError as error:

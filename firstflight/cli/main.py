@@ -34,6 +34,7 @@ NEEDS = {
     "plan": "python",
     "report": "python",
     "run": "kernel",
+    "saturation": "kernel",
     "serve": "programs",
 }
 """What each verb needs of the machine, as ``bootstrap/main.sh`` knows it; ``run.sh`` reads it from
@@ -54,6 +55,7 @@ VERBS = {
     "plan": "run",
     "report": "run",
     "run": "run",
+    "saturation": "saturation",
     "serve": "serve",
 }
 """The module of each verb."""

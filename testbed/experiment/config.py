@@ -14,7 +14,8 @@ from typing import Any
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
 from testbed.experiment.knobs import FIXED, OF_KIND, SWEPT
-from testbed.experiment.options import Override, apply_overrides
+from testbed.experiment.options import Override, apply_overrides, leave_out
+from testbed.experiment.saturation import set_absolute_rates
 from testbed.experiment.toml_lines import find_lines, locate, parse_toml
 from testbed.experiment.validation import describe, validate
 from testbed.model import (
@@ -93,6 +94,9 @@ def load_experiment(
     problems += describe(errors, document, source.where)
     problems += _missing(source)
     if not errors:
+        values, relative = set_absolute_rates(values, source.where)
+        problems += relative
+    if not errors and not relative:
         problems += [
             *_of_another_kind(source, values),
             *_of_another_loop(source, values),
@@ -106,7 +110,8 @@ def load_experiment(
         ]
     if problems:
         raise ConfigurationError(problems)
-    return _experiment(path.stem, values, catalogue)
+    experiment = _experiment(path.stem, values, catalogue)
+    return leave_out(experiment, f"{source.where(('leave_out',))}: leave_out")
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
@@ -308,7 +313,11 @@ def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Expe
         _condition(values, dict(zip(axes, point, strict=True)))
         for point in itertools.product(*axes.values())
     )
-    own = FIXED.keys() - {"title"}
+    own: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in values.items()
+        if key in FIXED.keys() - {"title"}
+    }
     return Experiment(
         name=name,
         title=values.get("title", name),
@@ -316,7 +325,7 @@ def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Expe
         kernel=kernel,
         kernel_version=versions[0],
         kernel_versions=versions if len(versions) > 1 else (),
-        **{key: value for key, value in values.items() if key in own},
+        **own,
     )
 
 

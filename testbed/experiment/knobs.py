@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from testbed.base.suggest import did_you_mean
 from testbed.model import KINDS, Experiment
 from testbed.model.knob import Declared, declared
+from testbed.model.served import RelativeRate
 
 KeyPath = tuple[str, ...]
 _QUANTITIES = {"ms": "number of milliseconds", "s": "number of seconds", "%": "percentage"}
@@ -124,6 +125,9 @@ SWEPT: dict[str, FileKnob] = {
 }
 """The knobs that make a trial of any kind: fixed in their table, or a list in [sweep]."""
 
+RELATIVE: dict[str, FileKnob] = {each.name: _of(each) for each in declared(RelativeRate)}
+"""Knobs of files and options that become others before there is a trial."""
+
 _WHOLE = {each.name: _of(each) for each in declared(Experiment)}
 KERNEL: dict[str, FileKnob] = {n: one for n, one in _WHOLE.items() if one.table == ("kernel",)}
 """On which kernel the experiment runs; on both of two ``versions``, one after the other."""
@@ -134,7 +138,7 @@ FIXED: dict[str, FileKnob] = {n: one for n, one in _WHOLE.items() if not one.tab
 
 def paths() -> dict[KeyPath, FileKnob]:
     """Return every knob by its full path in the file, without [sweep]."""
-    return {knob.path: knob for knob in (SWEPT | FIXED | KERNEL).values()}
+    return {knob.path: knob for knob in (SWEPT | RELATIVE | FIXED | KERNEL).values()}
 
 
 def explain(knob: FileKnob) -> dict[str, str | bool | int]:
@@ -146,6 +150,6 @@ def explain(knob: FileKnob) -> dict[str, str | bool | int]:
         "allowed": knob.allowed,
         "default": knob.default,
         "unit": about.unit,
-        "swept": knob.declared.name in SWEPT,
+        "swept": knob.declared.name in SWEPT | RELATIVE,
         "since": about.since,
     }

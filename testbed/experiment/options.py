@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
-from testbed.experiment.knobs import SWEPT, FileKnob, paths
+from testbed.experiment.knobs import RELATIVE, SWEPT, FileKnob, paths
 from testbed.experiment.label import knob_of, knob_text
+from testbed.experiment.saturation import multiply_rate
 from testbed.experiment.toml_lines import parse_toml
-from testbed.model import Experiment
+from testbed.model import Experiment, Spec
 
 KeyPath = tuple[str, ...]
+_RATE = tuple((table, "rate_per_s") for table in ("arrivals", "sweep"))
+_RELATIVE_RATE = tuple((table, "rate_of_saturation") for table in ("arrivals", "sweep"))
 _RIVALS: dict[KeyPath, tuple[KeyPath, ...]] = {
+    **dict.fromkeys(_RATE, _RELATIVE_RATE),
+    **dict.fromkeys(_RELATIVE_RATE, _RATE),
     ("kernel", "version"): (("kernel", "versions"),),
     ("kernel", "versions"): (("kernel", "version"),),
 }
@@ -87,7 +92,8 @@ def apply_overrides(
             problems += [f"{override.option}: {problem}" for problem in error.problems]
             continue
         value = parse_value(override.value, knob)
-        target = ("sweep", path[-1]) if isinstance(value, list) and path[-1] in SWEPT else path
+        swept = isinstance(value, list) and path[-1] in SWEPT | RELATIVE
+        target = ("sweep", path[-1]) if swept else path
         other = path if target[0] == "sweep" else ("sweep", path[-1])
         for rival in (other, *_RIVALS.get(target, ())):
             _remove(document, rival)
@@ -115,36 +121,73 @@ def select(experiment: Experiment, only: str) -> Experiment:
     Raises:
         ConfigurationError: an unknown key, or nothing matches (with the values there are).
     """
-    wanted, problems = _parse(only, experiment)
+    wanted, problems = _parse(only, "--only", experiment.saturation_per_s)
+    for clause, key, value in wanted:
+        there = dict.fromkeys(knob_text(knob_of(c, key)) for c in experiment.conditions)
+        if value not in there:
+            problems.append(f"--only {clause}: no condition has this value; "
+                            f"{key} is one of {', '.join(there)}")  # fmt: skip
     if problems:
         raise ConfigurationError(problems)
-    kept = tuple(
-        condition
-        for condition in experiment.conditions
-        if all(knob_text(knob_of(condition, key)) in values for key, values in wanted.items())
-    )
+    kept = tuple(c for c in experiment.conditions if _matches(c, wanted))
     if not kept:
         raise ConfigurationError([f"--only {only}: no condition has all of these values at once"])
     return replace(experiment, conditions=kept)
 
 
-def _parse(only: str, experiment: Experiment) -> tuple[dict[str, set[str]], list[str]]:
-    wanted: dict[str, set[str]] = {}
+def leave_out(experiment: Experiment, place: str) -> Experiment:
+    """Take the conditions away that match one of the texts of ``experiment.leave_out``.
+
+    A text that matches none is no error: another sweep of the same file may not have its values.
+
+    Raises:
+        ConfigurationError: an unknown key, by its ``place``, or no condition is left.
+    """
+    kept, problems = experiment.conditions, []
+    for text in experiment.leave_out:
+        wanted, wrong = _parse(text, place, experiment.saturation_per_s)
+        problems += wrong
+        kept = tuple(c for c in kept if not _matches(c, wanted))
+    if not problems and not kept:
+        problems = [f"{place}: no condition is left; take a text away"]
+    if problems:
+        raise ConfigurationError(problems)
+    return replace(experiment, conditions=kept)
+
+
+_Wanted = tuple[str, str, str]
+"""A clause as it was typed, its knob, and the value as people type it."""
+
+
+def _matches(condition: Spec, wanted: Sequence[_Wanted]) -> bool:
+    values: dict[str, set[str]] = {}
+    for _, key, value in wanted:
+        values.setdefault(key, set()).add(value)
+    return all(knob_text(knob_of(condition, key)) in either for key, either in values.items())
+
+
+def _parse(
+    clauses: str, place: str, saturation_per_s: int | None
+) -> tuple[list[_Wanted], list[str]]:
+    """Return what ``clauses`` ask for, and a sentence that begins with ``place`` for each error."""
+    wanted: list[_Wanted] = []
     problems: list[str] = []
-    for clause in only.split(","):
+    for clause in clauses.split(","):
         dotted, equals, text = (part.strip() for part in clause.partition("="))
         key = dotted.rpartition(".")[2]
         if not equals or not key:
-            problems.append(f"--only {clause}: write it as key=value, such as page=amazon")
+            problems.append(f"{place} {clause}: write it as key=value, such as page=amazon")
+        elif key in RELATIVE and saturation_per_s is not None:
+            multiple = parse_value(text, RELATIVE[key])
+            if isinstance(multiple, int | float):
+                rate = str(multiply_rate(multiple, saturation_per_s))
+                wanted.append((clause, "rate_per_s", rate))
+            else:
+                problems.append(f"{place} {clause}: not {RELATIVE[key].allowed}")
         elif key not in SWEPT:
             hint = did_you_mean(key, SWEPT)
-            problems.append(f"--only {clause}: no knob is named {dotted!r}{hint}; "
+            problems.append(f"{place} {clause}: no knob is named {dotted!r}{hint}; "
                             f"knobs: {', '.join(SWEPT)}")  # fmt: skip
         else:
-            value = knob_text(parse_value(text, SWEPT[key]))
-            there = dict.fromkeys(knob_text(knob_of(c, key)) for c in experiment.conditions)
-            if value not in there:
-                problems.append(f"--only {clause}: no condition has this value; "
-                                f"{key} is one of {', '.join(there)}")  # fmt: skip
-            wanted.setdefault(key, set()).add(value)
+            wanted.append((clause, key, knob_text(parse_value(text, SWEPT[key]))))
     return wanted, problems

@@ -14,13 +14,15 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from testbed.base.suggest import did_you_mean, nearest
-from testbed.experiment.knobs import FIXED, KERNEL, SWEPT, FileKnob, paths, unique
+from testbed.experiment.knobs import FIXED, KERNEL, RELATIVE, SWEPT, FileKnob, paths, unique
 
 _CONFIG = ConfigDict(extra="forbid", strict=True)
 
 KeyPath = tuple[str, ...]
 Where = Callable[[KeyPath], str]
 _MOST_PROBLEMS = 100
+_WRITTEN = SWEPT | RELATIVE
+"""The knobs of [sweep], and of the tables of trials."""
 
 
 def _swept(kind: Any) -> Any:
@@ -38,16 +40,16 @@ def _kinds(knobs: Mapping[str, FileKnob]) -> dict[str, Any]:
 
 
 def _of(table: tuple[str, ...]) -> dict[str, Any]:
-    return _kinds({name: knob for name, knob in SWEPT.items() if knob.table == table})
+    return _kinds({name: knob for name, knob in _WRITTEN.items() if knob.table == table})
 
 
 TABLES: dict[str, type[BaseModel]] = {
     **{
         table: _model(table.capitalize(), _of((table,)))
-        for table in dict.fromkeys(knob.table[0] for knob in SWEPT.values() if knob.table)
+        for table in dict.fromkeys(knob.table[0] for knob in _WRITTEN.values() if knob.table)
     },
     "kernel": _model("Kernel", _kinds(KERNEL)),
-    "sweep": _model("Sweep", {name: _swept(knob.kind) for name, knob in SWEPT.items()}),
+    "sweep": _model("Sweep", {name: _swept(knob.kind) for name, knob in _WRITTEN.items()}),
 }
 
 _File = _model("File", _of(()) | _kinds(FIXED) | TABLES)
@@ -126,7 +128,7 @@ def _sentence(error: ErrorDetails, key: KeyPath, spot: tuple[str | int, ...]) ->
     if len(key) == 1 and key[0] in TABLES:
         return f"{toml_text(error['input'])} is not a table; write it as [{key[0]}]"
     swept = key[0] == "sweep"
-    knob = SWEPT[key[1]] if swept else paths()[key]
+    knob = _WRITTEN[key[1]] if swept else paths()[key]
     if swept and len(spot) == 2:
         given = toml_text(error["input"])
         return f"{given} is not a list of one or more values; each: {knob.allowed}"

@@ -47,6 +47,7 @@ from testbed.model.planned import (
 from testbed.model.record import (
     CAPTURE_FILE,
     HAR_FILE,
+    HISTOGRAMS_FILE,
     OBSERVATION_FILE,
     SCHEMA_VERSION,
     TRIAL_FILE,
@@ -65,6 +66,7 @@ __all__ = [
     "CAPTURE_FILE",
     "FIRST_LOOK",
     "HAR_FILE",
+    "HISTOGRAMS_FILE",
     "KINDS",
     "MAX_REPETITIONS",
     "OBSERVATION_FILE",

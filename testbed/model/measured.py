@@ -229,6 +229,9 @@ class Proof:
     """Segments that the server's kernel sent again; null in older records."""
     first_flight_segments: int | None = None
     """The largest of the server's first flights."""
+    handshake_acks: int | None = None
+    """Of a load on a server, whose capture is whole: the clients' ACKs of SYN-ACKs, those of
+    SYN-ACKs that were sent again included."""
 
     @property
     def proven(self) -> bool:

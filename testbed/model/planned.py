@@ -165,6 +165,17 @@ class Experiment:
         label="Kernel versions", low=2, high=2,
         allowed="a list of two versions of that kernel, as text", key="kernel.versions",
     )] = ()  # fmt: skip
+    leave_out: Annotated[tuple[str, ...], Knob(
+        "Conditions that a sweep would have and that are not loaded: each as --only has it, such "
+        "as \"mechanism=abort,retries_refused=0\".",
+        label="Left out", low=1, high=100, since=3,
+        allowed="a list of texts such as \"mechanism=abort,retries_refused=0\"",
+    )] = ()  # fmt: skip
+    saturation_per_s: Annotated[int | None, Knob(
+        "Of a server: the greatest rate that it keeps up with, which rate_of_saturation "
+        "multiplies; ./run.sh saturation finds it.",
+        label="Saturation", unit="1/s", low=1, high=1_000_000, since=3,
+    )] = None  # fmt: skip
     kind: Annotated[Kind, Knob(
         "What a trial is: a page that is loaded, or a server that is put under load.",
         label="Kind", since=3,

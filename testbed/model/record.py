@@ -19,6 +19,7 @@ TRIAL_FILE = "trial.json"
 OBSERVATION_FILE = "observation.json"
 CAPTURE_FILE = "client.pcap"
 HAR_FILE = "load.har"
+HISTOGRAMS_FILE = "response-times.hlog"
 
 Outcome = Literal["ok", "failed", "timeout", "unsupported", "lab_mismatch", "unproven"]
 

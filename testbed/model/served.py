@@ -115,9 +115,14 @@ class ArrivalSpec:
         label="Retries", low=0, high=10, since=SINCE,
     )] = 0  # fmt: skip
     syn_retries: Annotated[int, Knob(
-        "How often a client's kernel sends a SYN again.",
+        "How often a client's kernel sends a SYN again, each time after twice as long.",
         label="SYN retries", low=1, high=127, since=SINCE,
     )] = 6  # fmt: skip
+    syn_linear_timeouts: Annotated[int, Knob(
+        "How often it does so before that, a second apart: kernels since 6.5 four times, older "
+        "ones never.",
+        label="Linear SYN retries", low=0, high=127, since=SINCE,
+    )] = 4  # fmt: skip
     patience_s: Annotated[float, Knob(
         "After how long a client gives a connection up.",
         label="Patience", unit="s", above=0, high=600, since=SINCE,
@@ -130,6 +135,21 @@ class ArrivalSpec:
         "How long it is measured.",
         label="Duration", unit="s", low=1, high=3600, since=SINCE,
     )] = 10  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeRate:
+    """Rate of a load as an experiment file may give it, in the place of ``rate_per_s``.
+
+    Trials hold the product alone: equal loads have one name, however their file said it.
+    """
+
+    rate_of_saturation: Annotated[float, Knob(
+        "Open loop: new connections a second, as a multiple of saturation_per_s; trials have "
+        "rate_per_s.",
+        label="Rate, multiple of the saturation", above=0, high=100, since=SINCE,
+        key="arrivals.rate_of_saturation",
+    )]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from socket import inet_aton
 
 import pytest
 
 from testbed.base.errors import EXIT_OK
-from testbed.model import Record, ServedLoad
+from testbed.base.places import CONFIGS
+from testbed.lab.topology import CLIENT_ADDRESS
+from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Record, ServedLoad
 from testbed.results.store import read_records
+from testbed.wire.flows import read_flows
+from testbed.wire.packets import read_capture
 from tests.acceptance.house import House
 
 pytestmark = pytest.mark.guest
@@ -135,3 +141,58 @@ def test_nginx_serves_there_where_its_work_is_free(house: House) -> None:
     found = one(house, "nginx", "program=nginx", "price=0", "rate_per_s=200")
     assert found.answered == found.started == found.server["responses"] - 200
     assert (found.failed_pct, found.prices_ns) == (0.0, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "only", "metric"),
+    [
+        ("overload-establishment", "mechanism=default", "response_p50_ms"),
+        ("overload-windows-clients", "mechanism=no-syn-drop", "response_p50_ms"),
+        ("overload-termination", "mechanism=default,ending=rst", "response_p50_ms"),
+        ("overload-segments", "mechanism=default", "response_p50_ms"),
+    ],
+)
+def test_a_halved_backlog_is_found_in_every_overload_experiment(
+    house: House, name: str, only: str, metric: str
+) -> None:
+    short = ("warm_up_s=1", "duration_s=1", "patience_s=2", "rate_of_saturation=1.5")
+    words = [word for given in short for word in ("--set", given)]
+    base, new = (house.folder / "results" / f"{name}-{end}" for end in ("base", "halved"))
+    for folder, backlog in ((base, 128), (new, 64)):
+        code, said = house.command(
+            "run", str(CONFIGS / f"{name}.toml"), *words, "--only", only, "-n", "1",
+            "--set", f"listen_backlog={backlog}", "-o", str(folder),
+        )  # fmt: skip
+        assert code == EXIT_OK, said
+    asked = ("compare", str(base), str(new), "--across", "listen_backlog", "--metric", metric)
+    code, said = house.command(*asked)
+    assert code == 1, said
+    assert "faster" in said
+
+
+def test_clients_send_as_many_syns_as_they_are_asked_to(house: House) -> None:
+    """Kernels since 6.5 send four more, which is another knob."""
+    rate = f"rate_per_s={round(CAPACITY * 1.5)}"
+    sets = (rate, "syn_retries=1", "syn_linear_timeouts=0", "duration_s=4")
+    folder, (record,) = run(house, "syns", *sets)
+    pcap = folder / "trials" / record.trial_id / CAPTURE_FILE
+    flows = read_flows(read_capture(pcap), inet_aton(CLIENT_ADDRESS)).flows
+    assert max(sum(c and p.opens for c, p in flow.packets) for flow in flows) == 2
+
+
+def test_response_times_are_kept_as_a_histogram_s_log(house: House) -> None:
+    folder, (record,) = run(house, "histograms", "rate_per_s=500")
+    assert set(record.artefacts) == {CAPTURE_FILE, HISTOGRAMS_FILE}
+    log = (folder / "trials" / record.trial_id / HISTOGRAMS_FILE).read_text()
+    assert log.startswith("#[") and "Tag=response," in log
+
+
+def test_a_saturation_is_found_where_the_prices_put_it(house: House) -> None:
+    config = house.folder / "load.toml"
+    config.write_text(LOAD)
+    folder = house.folder / "results" / "saturation"
+    sets = ("--set", f"saturation_per_s={round(CAPACITY * 1.06)}", "--json", "-o", str(folder))
+    code, said = house.command("saturation", str(config), *sets)
+    assert code == EXIT_OK, said
+    # 98 % answered as they come is kept up with.
+    assert json.loads(said)["kept"] == pytest.approx(CAPACITY, rel=0.03)

@@ -140,3 +140,34 @@ def test_nginx_serves_in_real_time_and_for_nothing(tmp_path: Path) -> None:
     path.write_text(KIND + server + '[kernel]\nname = "host"\n')
     assert load_experiment(path, both).conditions
     assert load(tmp_path, server + "price = 0\n").conditions
+
+
+def test_conditions_are_left_out_of_a_sweep(tmp_path: Path) -> None:
+    text = (
+        'leave_out = ["mechanism=abort,retries_refused=2", "mechanism=no-syn-drop"]\n'
+        '[sweep]\nmechanism = ["abort", "abort rst-syn", "no-syn-drop"]\n'
+        "retries_refused = [2, 0]\n"
+    )
+    experiment = load(tmp_path, text)
+    names = varying(experiment.conditions)
+    assert [label(trial, names) for trial in plan_trials(experiment)] == [
+        "mechanism=abort retries_refused=0",
+        "mechanism=abort rst-syn retries_refused=2",
+        "mechanism=abort rst-syn retries_refused=0",
+    ]
+    # Another sweep of the same file may have none of them.
+    assert len(load(tmp_path, text, "mechanism=default").conditions) == 2
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        ("mechansim=abort", "trial.toml:2: leave_out mechansim=abort: no knob is named 'mechansim'"
+         " (did you mean 'mechanism'?)"),
+        ("abort", "trial.toml:2: leave_out abort: write it as key=value, such as page=amazon"),
+        ("mechanism=default", "trial.toml:2: leave_out: no condition is left; take a text away"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_left_out_is_named(tmp_path: Path, left: str, said: str) -> None:
+    (problem,) = problems(tmp_path, f'{KIND}leave_out = ["{left}"]\n')
+    assert f"/{said}" in problem

@@ -9,7 +9,7 @@ import pytest
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
 from testbed.experiment.label import knob_of
-from testbed.model import Condition, Experiment
+from testbed.model import Condition, Experiment, ServerLoad
 from testbed.prepare import read_catalogue
 
 RECORDED = {"amazon", "nytimes", "wsj", "wikipedia"}
@@ -84,3 +84,50 @@ def test_repetitions_of_table_1_differ_by_what_is_asked_for() -> None:
     conditions = asked("paper-table1").page_loads
     assert values(conditions, "start_spread_ms") == {100.0}
     assert values(conditions, "think_spread_pct") == {20.0}
+
+
+OVERLOADS = {
+    "overload-establishment": [
+        ("default", "fin", 0), ("abort", "fin", 0), ("reserv", "fin", 0),
+        ("abort rst-syn", "fin", 0), ("reserv rst-syn", "fin", 0),
+    ],
+    "overload-windows-clients": [
+        ("abort", "fin", 2), ("abort rst-syn", "fin", 2), ("abort rst-syn", "fin", 0),
+        ("no-syn-drop", "fin", 2),
+    ],
+    "overload-termination": [
+        ("default", "fin", 0), ("default", "rst", 0), ("default rst-fin", "fin", 0),
+        ("abort rst-syn", "rst", 0), ("abort rst-syn rst-fin", "fin", 0),
+    ],
+    "overload-segments": [("default", "fin", 0)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OVERLOADS)
+def test_an_overload_has_the_published_combinations(name: str) -> None:
+    experiment = asked(name)
+    loads = [c for c in experiment.conditions if isinstance(c, ServerLoad)]
+    arms = [(c.server.mechanism, c.arrivals.ending, c.arrivals.retries_refused) for c in loads]
+    assert list(dict.fromkeys(arms)) == OVERLOADS[name]
+    assert (
+        len(loads)
+        == len(set(loads))
+        == len(set(arms)) * len({c.arrivals.rate_per_s for c in loads})
+    )
+    assert experiment.reference == name
+    for load in loads:
+        server, arrivals = load.server, load.arrivals
+        # The source's queues, patience and SYNs (sections V and VI).
+        assert (server.syn_backlog, server.listen_backlog, server.admission) == (
+            1024, 128, "linux-2.4",
+        )  # fmt: skip
+        assert (arrivals.patience_s, arrivals.syn_retries, arrivals.syn_linear_timeouts) == (
+            10, 2, 0,
+        )  # fmt: skip
+
+
+def test_all_overloads_have_one_server_and_one_saturation() -> None:
+    found = [asked(name) for name in OVERLOADS]
+    assert len({experiment.saturation_per_s for experiment in found}) == 1
+    firsts = [e.conditions[0] for e in found if isinstance(e.conditions[0], ServerLoad)]
+    assert len({(c.link, c.tcp, c.server.price, c.server.response_bytes) for c in firsts}) == 1

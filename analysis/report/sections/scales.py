@@ -36,10 +36,14 @@ SAVED = "Time saved (%)"
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What a figure shows of each row: values under ``heading``, each of its arm if it has one."""
+    """What a figure shows of each row: values under ``heading``, each of its arm if it has one.
+
+    ``log``: their axis is logarithmic, if there is one.
+    """
 
     heading: str
     of: Callable[[SweepRow], Iterator[tuple[bool | None, float]]]
+    log: bool = False
 
 
 def map_axes(rows: Sequence[SweepRow]) -> tuple[str, str] | None:
@@ -143,7 +147,8 @@ def _draw_lines(
     ]
     arms = PAIR_AXIS if found[0][PAIR_AXIS] is not None else None
     color = lines[0] if len(lines) == 1 else CONDITION if lines else arms
-    chart = plot.lines(found, axis, shown.heading, color=color, dash=arms if lines else None)
+    dash = arms if lines else None
+    chart = plot.lines(found, axis, shown.heading, color=color, dash=dash, log=shown.log)
     return chart.sized(*PLOT_PX)
 
 

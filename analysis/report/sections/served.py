@@ -16,7 +16,11 @@ def _lines_of(metric: Metric) -> Kind:
         f"{metric.name.replace('_', '-')}-lines",
         lambda _rows: capitalised(metric.label),
         "Proven loads; a line for each mechanism.",
-        partial(plan_lines, shown=Quantity(metric.name, partial(_values, metric=metric))),
+        partial(
+            plan_lines,
+            # Without a queue and with one, response times differ by orders of magnitude.
+            shown=Quantity(metric.name, partial(_values, metric=metric), log=metric.is_time),
+        ),
     )
 
 

@@ -16,8 +16,8 @@ from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, Proof, ServedLoad, ServerLoad, Trial
 from testbed.model.served import CAPTURED_MOST
 from testbed.wire.both_ways import check_both_ways, check_whole
-from testbed.wire.flows import read_flows
-from testbed.wire.packets import read_capture
+from testbed.wire.flows import Flows, read_flows
+from testbed.wire.packets import ACK, FIN, RST, SYN, read_capture
 from testbed.wire.proof import prove as prove_flows
 
 Counters = Mapping[str, int]
@@ -54,7 +54,21 @@ def prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
         *check_ledger(served, client, server, traffic),
         *check_mechanism(load, served, server),
     )
-    return replace(proof, problems=problems)
+    acks = count_handshake_acks(flows) if whole else None
+    return replace(proof, problems=problems, handshake_acks=acks)
+
+
+def count_handshake_acks(flows: Flows) -> int:
+    """Return how many ACKs of a SYN-ACK clients sent: without data, and of nothing but it."""
+    return sum(
+        by_client
+        and packet.flags & (SYN | FIN | RST | ACK) == ACK
+        and not packet.payload_bytes
+        and packet.ack == (flow.synack.seq + 1) % 2**32
+        for flow in flows.flows
+        if flow.synack is not None
+        for by_client, packet in flow.packets
+    )
 
 
 def check_generator(served: ServedLoad, client: Counters) -> Iterator[str]:

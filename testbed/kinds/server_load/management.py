@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.lab.laboratory import Lab
+from testbed.lab.sysctls import DEFAULTS, IPV4
 from testbed.model import ArrivalSpec, ServerSpec
 from testbed.server.mechanisms.apply import Applied, apply_management
 from testbed.server.mechanisms.mechanism import Queues, parse_management
 
 DEVICE = "s0"
+LINEAR = "net.ipv4.tcp_syn_linear_timeouts"
 
 
 def queues_of(server: ServerSpec) -> Queues:
@@ -45,7 +47,11 @@ def managing(lab: Lab, server: ServerSpec, port: int, program: Path | None) -> I
 
 def client_sysctls(arrivals: ArrivalSpec) -> dict[str, str]:
     """Return what the clients' namespace has beyond TCP's own knobs."""
+    linear = str(arrivals.syn_linear_timeouts)
+    # A kernel without this sysctl sends none of them: there is nothing to write.
+    known = (IPV4 / LINEAR.rpartition(".")[2]).exists()
     return {
+        **({LINEAR: linear} if known and linear != DEFAULTS[LINEAR] else {}),
         # As many connections as one address can have, and a port is free again a second after its
         # connection has ended.
         "net.ipv4.ip_local_port_range": "1024 65535",

@@ -34,7 +34,7 @@ from testbed.kinds.site import Site, link_numbers, open_lab_of
 from testbed.lab.alignment import begin_stage, draw_secrets
 from testbed.lab.laboratory import Lab
 from testbed.lab.topology import origin_address
-from testbed.model import CAPTURE_FILE, Trial
+from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Trial
 from testbed.model.served import CAPTURED_MOST
 from testbed.server.mechanisms.apply import Applied
 from testbed.wire.capture import capture
@@ -151,11 +151,13 @@ def _generate(
     the last time: until then it may have work, and so may the link.
     """
     ends = {"client": lab.topology.client, "server": lab.topology.server}
-    pcap = site.scratch / CAPTURE_FILE
+    kept = (CAPTURE_FILE, HISTOGRAMS_FILE)
+    pcap, histograms = (site.scratch / name for name in kept)
     try:
         with capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log", CAPTURED_MOST):
             before = {end: read_all_counters(there) for end, there in ends.items()}
-            report = generate(ends["client"], argv, trial)
+            log = ("--histograms", str(histograms))
+            report = generate(ends["client"], (*argv, *log), trial)
             # The last FINs and ACKs belong to the load.
             time.sleep(lab.settle_s)
             settled = read_all_counters(ends["server"])
@@ -164,8 +166,9 @@ def _generate(
             after = {end: read_all_counters(there) for end, there in ends.items()}
     finally:
         # Of a failed load, too: its packets are what explains it.
-        if pcap.exists():
-            shutil.copyfile(pcap, site.out / CAPTURE_FILE)
+        for path in (pcap, histograms):
+            if path.exists():
+                shutil.copyfile(path, site.out / path.name)
     observation["counters"] = {end: grown(before[end], after[end]) for end in ends}
     segments = sum(settled[name] - before["server"][name] for name in ("TcpInSegs", "TcpOutSegs"))
     return report, replace(account, counts=account.counts | {"settled_segments": segments})

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from analysis.notebooks.predictions import fetches, link_times
+from analysis.notebooks.predictions import capacities, fetches, link_times, refusals
 from analysis.shortflow import predict_fetch_ms
 from testbed.base.errors import ConfigurationError
 from testbed.model import LinkSpec, TcpSpec
@@ -55,3 +55,22 @@ def test_where_the_buffer_overflows_there_is_no_time() -> None:
 def test_what_is_no_knob_is_named() -> None:
     with pytest.raises(ConfigurationError, match="page is no knob of a link or of TCP"):
         fetches(LinkSpec(), TcpSpec(), request_bytes=1, response_bytes=[1], page=["amazon"])
+
+
+PRICES = {"syn": 5_000, "segment": 2_500, "accept": 5_000, "request": 10_000, "close": 5_000}
+
+
+def test_a_server_s_capacity_is_the_inverse_of_a_connection_s_price() -> None:
+    frame = capacities(PRICES).set_index("ending")
+    assert list(frame["connection_us"]) == [47.5, 45.0, 42.5]
+    assert frame.at["rst-fin", "capacity_per_s"] == pytest.approx(22_222.22)
+    assert frame.at["FINs in both directions", "capacity_per_s"] == pytest.approx(21_052.63)
+
+
+def test_refusals_leave_less_and_a_full_queue_is_waited_in() -> None:
+    frame = refusals(PRICES, [20_000, 30_000, 200_000], backlog=128).set_index("rate_per_s")
+    assert list(frame.loc[20_000]) == [20_000, 0.0]
+    # 19,375 that are served and 10,625 that are refused: 920 + 80 ms.
+    assert frame.at[30_000, "replies_per_s"] == pytest.approx(19_375)
+    assert frame.at[30_000, "wait_ms"] == pytest.approx(6.658, abs=0.001)
+    assert list(frame.loc[200_000]) == [0.0, math.inf]

@@ -200,3 +200,13 @@ def test_nothing_to_draw_is_told(draw: Callable[[pd.DataFrame], Plot]) -> None:
     empty = SAVED.assign(saved_pct=float("nan"))
     with pytest.raises(ConfigurationError, match="nothing to draw"):
         draw(empty)
+
+
+def test_a_logarithmic_axis_is_vega_s_and_has_no_place_for_zero() -> None:
+    rows = [{"rate": 1, "ms": 5.0}, {"rate": 2, "ms": 2000.0}]
+    chart = lines(rows, "rate", "ms", log=True)
+    encoding = chart.to_dict()["layer"][0]["encoding"]
+    assert encoding["y"]["scale"] == {"type": "log", "nice": True}
+    assert ">10,000</text>" in to_svg(chart)
+    with pytest.raises(ConfigurationError, match="ms is 0, which a logarithmic axis cannot show"):
+        lines([*rows, {"rate": 3, "ms": 0.0}], "rate", "ms", log=True)

@@ -52,3 +52,29 @@ def test_text_is_measured_wrapped_and_shortened() -> None:
     assert wrap_px("", 10.0) == []
     assert shorten_px("word", 100.0) == "word"
     assert text_px(shorten_px("a long word", 30.0)) <= 30.0
+
+
+@given(st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=9), st.integers(60, 600))
+def test_a_logarithmic_scale_ends_at_powers_of_ten(values: list[float], high: int) -> None:
+    scale = make_scale({"type": "log"}, values, float(high), 0.0)
+    assert all(-0.01 <= scale.at(value) <= high + 0.01 for value in values)
+    ticks = [value for value, _ in scale.ticks()]
+    assert scale.at(ticks[0]) == pytest.approx(high, abs=0.01)
+    assert scale.at(ticks[-1]) == pytest.approx(0.0, abs=0.01)
+    # Equal ratios are equal distances.
+    middle = (scale.at(ticks[0]) + scale.at(ticks[-1])) / 2
+    assert scale.at((ticks[0] * ticks[-1]) ** 0.5) == pytest.approx(middle)
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ((3.0, 2500.0), ["1", "10", "100", "1,000", "10,000"]),
+        ((0.02, 0.9), ["0.01", "0.1", "1"]),
+        ((2.0, 9.0), ["1", "2", "5", "10"]),
+        ((10.0,), ["10", "20", "50", "100"]),
+    ],
+)
+def test_texts_of_a_logarithmic_scale(values: tuple[float, ...], texts: list[str]) -> None:
+    scale = make_scale({"type": "log"}, values, 200.0, 0.0)
+    assert [text for _, text in scale.ticks()] == texts

@@ -19,6 +19,7 @@ from analysis.regression.compare.folders import compare_results
 from analysis.report.document import write_reports
 from analysis.report.terminal import render_table
 from testbed.base.errors import ConfigurationError
+from tests.analysis.rebuilt.overloads import load_at, point, rebuilt
 from tests.analysis.served import RATES, loads, served_record, write_served
 
 
@@ -78,6 +79,22 @@ def test_the_report_draws_each_metric_and_speaks_of_no_page(folder: Path) -> Non
     assert "In virtual time computing takes no time" in page
     for absent in ('id="waterfall"', 'id="replay"', "page load time", "Page load time"):
         assert absent not in page.replace("reproducible page-load testbed", "")
+
+
+def test_the_report_of_a_publication_begins_with_its_story(tmp_path: Path) -> None:
+    records = [
+        point(load_at("default", multiple), replies, response_ms)
+        for multiple, replies, response_ms in ((0.7, 700.0, 5.0), (1.0, 999.0, 20.0),
+                                               (1.5, 700.0, 900.0))
+    ]  # fmt: skip
+    made = tmp_path / "run"
+    rebuilt(made, "overload-establishment", records)
+    write_reports(made)
+    page = (made / "report.html").read_text()
+    story, _, rest = page.partition('<p class="story">')[2].partition("</p>")
+    assert story.startswith("The server keeps up with 1,000 connections a second")
+    assert page.index('class="story"') < page.index('class="findings"')
+    assert "with another kernel and another server" in rest and "another browser" not in rest
 
 
 def test_a_smaller_throughput_is_a_difference_and_a_larger_one_may_be_allowed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,11 +15,13 @@ from testbed.kinds.server_load.judgement import (
     check_link,
     check_mechanism,
     check_server,
+    count_handshake_acks,
     is_measured,
 )
 from testbed.model import ServedLoad, ServerSpec
 from testbed.model.served import Mechanism
 from tests.kinds.server_load.loads import COUNTERS, LOAD, TRAFFIC, served, server_counts
+from tests.wire.packets import ACK, Capture, Visit
 
 CLIENT, SERVER = COUNTERS["client"], COUNTERS["server"]
 
@@ -142,3 +145,20 @@ def test_what_finds_no_room_at_its_syn_is_refused() -> None:
     assert mechanism("reserv rst-syn", served(), TcpExtListenOverflows=4) == [
         "the server's queues were full 4 times, and it sent no reset"
     ]
+
+
+def test_acks_of_syn_acks_are_told_from_all_others(tmp_path: Path) -> None:
+    capture = Capture()
+    served_one, dropped, refused = (Visit(capture, port) for port in (2000, 2001, 2002))
+    served_one.open()
+    served_one.send(0, b"GET / HTTP/1.1")
+    served_one.answer(b"response")
+    served_one.capture.add(("10.0.0.1", 2000), ("10.1.0.1", 80), ACK, 1, 5009)
+    served_one.leave(14)
+    # Its ACK finds no room: the SYN-ACK comes again, and is acknowledged again.
+    dropped.open()
+    dropped.send(0, b"GET / HTTP/1.1")
+    dropped.synack(0)
+    dropped.send(14, b"")
+    refused.syn()
+    assert count_handshake_acks(capture.flows(tmp_path)) == 3

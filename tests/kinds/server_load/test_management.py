@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import get_args
 
-from testbed.kinds.server_load.management import client_sysctls, queues_of
+import pytest
+
+from testbed.kinds.server_load import management
+from testbed.kinds.server_load.management import LINEAR, client_sysctls, queues_of
 from testbed.model import ArrivalSpec, ServerSpec
 from testbed.model.served import Mechanism
 from testbed.server.mechanisms.mechanism import PUBLISHED, Queues, parse_management
@@ -30,3 +34,16 @@ def test_clients() -> None:
         "net.ipv4.tcp_syn_retries": "2",
         "net.ipv4.tcp_tw_reuse": "1",
     }
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_linear_retries_are_written_where_a_kernel_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    monkeypatch.setattr(management, "IPV4", tmp_path)
+    if known:
+        (tmp_path / "tcp_syn_linear_timeouts").touch()
+    asked = client_sysctls(ArrivalSpec(syn_linear_timeouts=0))
+    assert asked.get(LINEAR) == ("0" if known else None)
+    # Today's number is every kernel's own, and read back with the others.
+    assert LINEAR not in client_sysctls(ArrivalSpec())

@@ -1,0 +1,68 @@
+"""The verb ``saturation``: the rate that a server keeps up with, found by bisection."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from firstflight.cli.choice import Choice, choice_options
+from firstflight.cli.doors import Doors, pass_doors
+from testbed.base import log, places
+from testbed.base.errors import EXIT_OK, ConfigurationError, TrialError
+from testbed.experiment.options import Override
+from testbed.experiment.saturation import RATE
+from testbed.launch import open_lanes
+from testbed.results.progress import open_display
+from testbed.search import BEGIN, plan_search, search_saturation
+
+_log = log.logger(__name__)
+
+
+@click.command()
+@choice_options
+@click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
+              help="The new folder; default: results/<UTC>-<experiment>-saturation.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Write the bounds as JSON.")
+@pass_doors
+def saturation(doors: Doors, /, output: Path | None, as_json: bool, **chosen: Any) -> int:
+    """Find the greatest rate that the server in CONFIG keeps up with.
+
+    By bisection, with the first condition of the sweep: default, where mechanisms are swept.  What
+    is found is to be the file's saturation_per_s, of which its rates are multiples.
+    """
+    # Whatever rates the file has, the search has its own.
+    rate = Override(RATE, str(BEGIN), "saturation")
+    asked = Choice(**chosen).load(doors.catalogue(), (rate,))
+    if asked.kernel_versions:
+        raise ConfigurationError(
+            [f"{asked.name}: a search has one kernel; name it with --kernel-version"]
+        )
+    experiment = plan_search(asked)
+    with places.using_cache(doors.cache()):
+        folder, (lane,) = open_lanes(
+            doors.prepare, (experiment,), 1, doors.results, output, doors.now
+        )
+        display = open_display(partial(doors.reports.draw_table, experiment))
+        found = None
+        for found in search_saturation(lane, display, doors.now):
+            _log.info("between %d and %d connections a second", found.kept, found.lost)
+    doors.reports.write(folder)
+    _log.info("results in %s", folder)
+    if found is None:
+        raise TrialError(
+            f"{asked.name}: the server keeps up with every possible rate, or with none; set price, "
+            "or the cost of a request"
+        )
+    if as_json:
+        click.echo(json.dumps({"results": str(folder), "kept": found.kept, "lost": found.lost}))
+        return EXIT_OK
+    click.echo(
+        f"kept up with {found.kept} connections a second, not with {found.lost}: set "
+        f"saturation_per_s = {found.kept} at the top of the file, or --set "
+        f"saturation_per_s={found.kept}"
+    )
+    return EXIT_OK
