@@ -47,7 +47,7 @@ def _go_on(stage: str) -> None:
     if stage == "imports":
         return
     if stage == "lab":
-        with open_lab(asked.condition, len(read_archive(BUNDLE.parent / "page").hosts)):
+        with open_lab(asked.linked, len(read_archive(BUNDLE.parent / "page").hosts)):
             return
     # The registry that the trial looks its client up in.
     vars(performance)["CLIENTS"] = {asked.page_load.client: Stopping()}

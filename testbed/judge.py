@@ -14,6 +14,7 @@ from testbed.kernel.interface import RawResult
 from testbed.kinds.observation import Observation
 from testbed.kinds.page_load import judgement as page_load
 from testbed.kinds.page_load.performance import SERVER_LOG_FILE
+from testbed.kinds.scenario import judgement as scenario
 from testbed.kinds.server_load import judgement as server_load
 from testbed.model import (
     CAPTURE_FILE,
@@ -23,6 +24,7 @@ from testbed.model import (
     Outcome,
     Proof,
     Record,
+    ScenarioResult,
     Trial,
 )
 
@@ -30,10 +32,12 @@ ARTEFACTS = (CAPTURE_FILE, HAR_FILE, HISTOGRAMS_FILE, SERVER_LOG_FILE)
 _MEASURED: dict[Kind, Callable[[Observation], bool]] = {
     "page_load": page_load.is_measured,
     "server_load": server_load.is_measured,
+    "scenario": scenario.is_measured,
 }
 _PROVE: dict[Kind, Callable[[Trial, Observation, Path], Proof | None]] = {
     "page_load": page_load.prove,
     "server_load": server_load.prove,
+    "scenario": scenario.prove,
 }
 _OBSERVATION = TypeAdapter(Observation)
 
@@ -42,6 +46,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
     """Decide the outcome of ``trial`` and gather its Record; never raises for a bad trial."""
     observed = Observation()
     proof: Proof | None = None
+    result: ScenarioResult | None = None
     outcome: Outcome
     reason: str | None
     if raw.status != "ended" or raw.observation is None:
@@ -51,8 +56,9 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         try:
             observed = _OBSERVATION.validate_python(json.loads(raw.observation.read_text()))
             proof = _PROVE[trial.kind](trial, observed, out)
+            result = scenario.judge(trial, observed, out)
             outcome, reason = _judge(observed, _MEASURED[trial.kind](observed), proof)
-        except (OSError, ValueError, KeyError, ValidationError) as error:
+        except (OSError, ValueError, LookupError, ValidationError) as error:
             outcome, reason = "failed", f"the observation cannot be read: {error}"
     return Record(
         trial_id=trial.id,
@@ -64,6 +70,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         load=observed.load,
         replay=observed.replay,
         served=observed.served,
+        scenario=result,
         proof=proof,
         cost=raw.cost,
         artefacts=_hash_artefacts(out),
@@ -82,7 +89,7 @@ def _judge(
         return "lab_mismatch", "; ".join(disturbed)
     if observed.error is not None:
         return observed.outcome, observed.error
-    if observed.lab is None or not measured:
+    if not measured:
         return "failed", "the trial left no measurement"
     if proof is None:
         return "unproven", "there is no capture, or there are no counters"
@@ -92,8 +99,9 @@ def _judge(
 
 
 def _hash_artefacts(out: Path) -> dict[str, str]:
+    others = sorted({path.name for path in out.glob("*.pcap")} - {*ARTEFACTS})
     return {
         name: hashlib.sha256((out / name).read_bytes()).hexdigest()
-        for name in ARTEFACTS
+        for name in (*ARTEFACTS, *others)
         if (out / name).exists()
     }

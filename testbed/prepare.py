@@ -39,7 +39,13 @@ def read_catalogue() -> Catalogue:
         clients=frozenset(CLIENTS),
         references=frozenset(path.stem for path in places.REFERENCES.glob("*.csv")),
         kernels={name: kernel_versions(name) for name in KERNELS},
+        scenarios=read_scenarios(places.SCENARIOS),
     )
+
+
+def read_scenarios(folder: Path) -> dict[str, str]:
+    """Return the texts of the scenarios in ``folder`` by name, in the order of their names."""
+    return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.toml"))}
 
 
 def prepare(experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:

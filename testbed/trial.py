@@ -18,6 +18,7 @@ from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Kind, Outcome, Trial
 _PERFORMERS: dict[Kind, str] = {
     "page_load": "testbed.kinds.page_load.performance",
     "server_load": "testbed.kinds.server_load.performance",
+    "scenario": "testbed.kinds.scenario.performance",
 }
 
 

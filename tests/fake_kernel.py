@@ -81,7 +81,7 @@ def observe(trial: Trial, outcome: Outcome = "ok") -> dict[str, Any]:
     """What a guest would have seen of ``trial``: a pure function of it and of ``outcome``."""
     if outcome == "unsupported":
         return {"unsupported": "this kernel lacks the mechanism"}
-    link, tcp = trial.condition.link, trial.condition.tcp
+    link, tcp = trial.linked.link, trial.linked.tcp
     # Of page and seed alone: both arms load the same page, so Fast Open gains.
     chance = random.Random(f"{trial.page_load.page} {trial.seed}")  # noqa: S311  not secret
     requests = chance.randint(5, 40)

@@ -18,6 +18,7 @@ from testbed.base.errors import MissingError, StorageError
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
 PAGES = ROOT / "pages"
+SCENARIOS = ROOT / "scenarios"
 REFERENCES = ROOT / "analysis" / "publications" / "reference"
 RESULTS = ROOT / "results"
 DEFAULT_CONFIG = CONFIGS / "paper-table1.toml"

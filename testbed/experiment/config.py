@@ -25,11 +25,13 @@ from testbed.model import (
     Experiment,
     Kind,
     LinkSpec,
+    Scenario,
     ServerSpec,
     Spec,
     in_real_time,
 )
 from testbed.model.knob import build
+from testbed.scenario.promise import PromiseError, read_promise
 
 LARGEST_FILE = 1 << 17
 MOST_TRIALS = 100_000
@@ -37,6 +39,8 @@ KeyPath = tuple[str, ...]
 _SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _LOOPS = {"rate_per_s": "open", "spacing": "open", "clients": "closed"}
 """The loop that a knob of arrivals belongs to."""
+_NEEDED = {"page_load": ("page", "client"), "scenario": ("scenario",)}
+"""The knobs without a default, by the kind of trial."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -44,13 +48,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class Catalogue:
     """The names that exist here: pages, clients, references, and each kernel's versions.
 
-    The first version of a kernel is its default.
+    The first version of a kernel is its default.  ``scenarios`` are the texts of scenarios by name.
     """
 
     pages: frozenset[str]
     clients: frozenset[str]
     references: frozenset[str]
     kernels: Mapping[str, tuple[str, ...]]
+    scenarios: Mapping[str, str] = field(default_factory=dict)
 
     def names(self) -> dict[str, frozenset[str]]:
         """Return the valid names by what they name."""
@@ -59,6 +64,7 @@ class Catalogue:
             "client": self.clients,
             "reference": self.references,
             "kernel": frozenset(self.kernels),
+            "scenario": frozenset(self.scenarios),
         }
 
 
@@ -107,6 +113,7 @@ def load_experiment(
             *_buffer_below_mtu(source, values),
             *_stopping(source, values),
             *_too_many(source, values),
+            *_scenarios(source, values, catalogue),
         ]
     if problems:
         raise ConfigurationError(problems)
@@ -143,10 +150,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
 
 
 def _missing(source: _Source) -> Iterator[str]:
-    if source.document.get("kind", "page_load") != "page_load":
-        return
     sweep = source.document.get("sweep")
-    for name in ("page", "client"):
+    for name in _NEEDED.get(source.document.get("kind", "page_load"), ()):
         if name not in source.document and not (isinstance(sweep, dict) and name in sweep):
             yield (
                 f"{source.path}: {name}: missing; set it at the top of the file "
@@ -219,6 +224,18 @@ def _without_a_price(
             f'so no load is too much for it there; set kernel.name = "host", or program = '
             f'"{spec.program}", or price = 0 for a server whose work is free'
         )
+
+
+def _scenarios(source: _Source, values: Mapping[str, Any], catalogue: Catalogue) -> Iterator[str]:
+    """What is wrong in the files of the scenarios that are asked for."""
+    if _kind(values) != "scenario":
+        return
+    swept = "scenario" in values.get("sweep", {})
+    for name in values["sweep"]["scenario"] if swept else [values.get("scenario", "")]:
+        try:
+            read_promise(catalogue.scenarios.get(name, ""))
+        except PromiseError as error:
+            yield from (f"scenario {name}: {problem}" for problem in error.problems)
 
 
 def _kind(values: Mapping[str, Any]) -> Kind:
@@ -310,7 +327,7 @@ def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Expe
     kernel, versions = _kernel(values, catalogue)
     axes: dict[str, list[Any]] = values.get("sweep", {})
     conditions = tuple(
-        _condition(values, dict(zip(axes, point, strict=True)))
+        _condition(values, dict(zip(axes, point, strict=True)), catalogue)
         for point in itertools.product(*axes.values())
     )
     own: dict[str, Any] = {
@@ -329,11 +346,14 @@ def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Expe
     )
 
 
-def _condition(values: Mapping[str, Any], point: Mapping[str, Any]) -> Spec:
+def _condition(values: Mapping[str, Any], point: Mapping[str, Any], catalogue: Catalogue) -> Spec:
     kind = _kind(values)
     chosen = {
         name: point.get(name, _at(values, (*SWEPT[name].table, name))) for name in OF_KIND[kind]
     }
+    if kind == "scenario":
+        name = str(chosen["scenario"])
+        return Scenario(name, catalogue.scenarios[name])
     condition: Spec = build(KINDS[kind], {
         name: None if value == (SWEPT[name].declared.knob.absent or None) else value
         for name, value in chosen.items()

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from testbed.model import LabReading, PageLoad, Replay, ServedConnection, ServedLoad
+from testbed.model import (
+    LabReading,
+    PageLoad,
+    Performance,
+    Replay,
+    ServedConnection,
+    ServedLoad,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +28,7 @@ class Observation:
     load: PageLoad | None = None
     replay: Replay | None = None
     served: ServedLoad | None = None
+    performed: Performance | None = None
     counters: dict[str, dict[str, int]] | None = None
     hosts: dict[str, str] = field(default_factory=dict)
     connections: tuple[ServedConnection, ...] = ()

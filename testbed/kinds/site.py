@@ -40,7 +40,7 @@ def open_lab_of(
 
     ``own`` has sysctls of one end only, by its role.
     """
-    condition, tag = trial.condition, site.tag
+    condition, tag = trial.linked, site.tag
     if site.aligned:
         return open_lab(condition, origins, tag, own=own)
     return open_lab(condition, origins, tag, HOST, choose_backend(), trial.seed, own=own)

@@ -40,10 +40,12 @@ _UP = 0x1
 _OPERATIONAL = 6  # IF_OPER_UP
 _INET = socket.AF_INET
 _PERMANENT = 0x80
+_LINK_SCOPE = 253  # RT_SCOPE_LINK
 _BY_HAND, _MAIN, _UNICAST = 3, 254, 1  # RTPROT_BOOT, RT_TABLE_MAIN, RTN_UNICAST
-_DESTINATION, _GATEWAY, _METRICS = 1, 5, 8
+_DESTINATION, _DEVICE, _GATEWAY, _SOURCE, _METRICS = 1, 4, 5, 7, 8
 _WINDOW, _CONGESTION = 11, 16  # RTAX_INITCWND, RTAX_CC_ALGO
-_TUNSETIFF, _TUNSETPERSIST, _IFF_TAP, _IFF_NO_PI = 0x400454CA, 0x400454CB, 0x0002, 0x1000
+_TUNSETIFF, _TUNSETPERSIST = 0x400454CA, 0x400454CB
+_IFF_TUN, _IFF_TAP, _IFF_NO_PI = 0x0001, 0x0002, 0x1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,22 @@ def add_tap(
     order(control, NEWLINK, body + attribute(_QUEUE, struct.pack("=I", queue_frames)))
 
 
+def open_tun(device: str) -> int:
+    """Make a TUN in this thread's network namespace and return its descriptor, which never blocks.
+
+    Each read takes an IP packet that the namespace sends, each write is one that it receives.  The
+    device ends with the descriptor.
+    """
+    opened = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        request = struct.pack("@16sH22x", device.encode(), _IFF_TUN | _IFF_NO_PI)
+        fcntl.ioctl(opened, _TUNSETIFF, request)
+    except OSError:
+        os.close(opened)
+        raise
+    return opened
+
+
 def set_up(control: socket.socket, device: str) -> None:
     """Switch ``device`` on."""
     order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), _UP, _UP))
@@ -157,14 +175,23 @@ def set_route(
     destination: str,
     gateway: str,
     *,
+    device: str | None = None,
     initcwnd_segments: int | None = None,
     congestion_control: str | None = None,
 ) -> None:
-    """Set the route to ``destination``: a network, or ``default`` (ip-route(8))."""
+    """Set the route to ``destination``: a network, or ``default`` (ip-route(8)).
+
+    With ``device`` it goes out there, and ``gateway`` is the address to send from.
+    """
+    scope = 0 if device is None else _LINK_SCOPE
     network, _, length = ("", "", "0") if destination == "default" else destination.partition("/")
-    head = struct.pack("=BBBBBBBBI", _INET, int(length), 0, 0, _MAIN, _BY_HAND, 0, _UNICAST, 0)
+    head = struct.pack("=BBBBBBBBI", _INET, int(length), 0, 0, _MAIN, _BY_HAND, scope, _UNICAST, 0)
     body = head + (attribute(_DESTINATION, socket.inet_aton(network)) if network else b"")
-    body += attribute(_GATEWAY, socket.inet_aton(gateway))
+    if device is None:
+        body += attribute(_GATEWAY, socket.inet_aton(gateway))
+    else:
+        body += attribute(_DEVICE, struct.pack("=I", index_of(device)))
+        body += attribute(_SOURCE, socket.inet_aton(gateway))
     metrics = b""
     if initcwnd_segments is not None:
         metrics += attribute(_WINDOW, struct.pack("=I", initcwnd_segments))

@@ -34,7 +34,7 @@ from testbed.lab.readback import (
 from testbed.lab.topology import SENDERS, Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
-from testbed.model import LabReading, Spec
+from testbed.model import LabReading, Linked
 
 __all__ = ["HOST", "VIRTUAL", "Lab", "open_lab"]
 
@@ -54,7 +54,7 @@ class Lab:
 
     topology: Topology
     reading: LabReading
-    condition: Spec
+    condition: Linked
     link: Link
     state: State
     exactness: Exactness = VIRTUAL
@@ -133,7 +133,7 @@ class Lab:
 
 @contextmanager
 def open_lab(
-    condition: Spec,
+    condition: Linked,
     origins: int,
     tag: str = "",
     exactness: Exactness = VIRTUAL,

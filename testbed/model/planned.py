@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from testbed.model.asked import Condition, LinkSpec, TcpSpec
 from testbed.model.canonical import digest
 from testbed.model.knob import Knob, identity
+from testbed.model.scenario import Scenario
 from testbed.model.served import ArrivalSpec, ServerLoad, ServerSpec
 
 MAX_REPETITIONS = 100
@@ -16,13 +17,19 @@ FIRST_LOOK = 10
 """The fewest repetitions after which a run with ``until_ci_pct`` may end."""
 _LARGEST = 2**31 - 1
 
-Kind = Literal["page_load", "server_load"]
-Spec = Condition | ServerLoad
+Kind = Literal["page_load", "server_load", "scenario"]
+Linked = Condition | ServerLoad
+"""A trial over the emulated access link."""
+Spec = Linked | Scenario
 """What a trial is about: a point of a sweep, of one of the kinds of trial."""
-KINDS: dict[Kind, type] = {"page_load": Condition, "server_load": ServerLoad}
+KINDS: dict[Kind, type] = {
+    "page_load": Condition,
+    "server_load": ServerLoad,
+    "scenario": Scenario,
+}
 """The kinds of trial, by the name that an experiment file has for them."""
 _PARTS = {"link": LinkSpec, "tcp": TcpSpec, "server": ServerSpec, "arrivals": ArrivalSpec}
-_S = TypeVar("_S", Condition, ServerLoad)
+_S = TypeVar("_S", Condition, ServerLoad, Scenario)
 
 
 def in_real_time(kernel: str) -> bool:
@@ -79,6 +86,15 @@ class Trial:
         return _only(Condition, self.condition)
 
     @property
+    def linked(self) -> Linked:
+        """The spec of a trial over the access link.
+
+        Raises:
+            TypeError: the trial has a network of its own.
+        """
+        return self.condition if isinstance(self.condition, ServerLoad) else self.page_load
+
+    @property
     def server_load(self) -> ServerLoad:
         """The spec of a load on a server.
 
@@ -86,6 +102,15 @@ class Trial:
             TypeError: the trial is of another kind.
         """
         return _only(ServerLoad, self.condition)
+
+    @property
+    def of_scenario(self) -> Scenario:
+        """The scenario that is performed.
+
+        Raises:
+            TypeError: the trial is of another kind.
+        """
+        return _only(Scenario, self.condition)
 
     @property
     def id(self) -> str:
@@ -177,7 +202,8 @@ class Experiment:
         label="Saturation", unit="1/s", low=1, high=1_000_000, since=3,
     )] = None  # fmt: skip
     kind: Annotated[Kind, Knob(
-        "What a trial is: a page that is loaded, or a server that is put under load.",
+        "What a trial is: a page that is loaded, a server that is put under load, or a promise of "
+        "the protocol that is performed.",
         label="Kind", since=3,
     )] = "page_load"  # fmt: skip
 

@@ -7,11 +7,12 @@ from typing import Literal
 
 from testbed.model.measured import Cost, LabReading, PageLoad, Proof, Replay
 from testbed.model.planned import Trial
+from testbed.model.scenario import ScenarioResult
 from testbed.model.served import ServedLoad
 
 SCHEMA_VERSION = 3
 
-Measured = PageLoad | ServedLoad
+Measured = PageLoad | ServedLoad | ScenarioResult
 """What a trial measured, by its kind."""
 
 # The files of a trial's folder, between the two halves of the harness: asked, seen, kept.
@@ -47,7 +48,9 @@ class Record:
     replay: Replay | None = None
     """How the server answered; null where it was never asked."""
     served: ServedLoad | None = None
-    """What became of the connections of a load on a server; null of page loads."""
+    """What became of the connections of a load on a server; null of others."""
+    scenario: ScenarioResult | None = None
+    """How a scenario came out, and what happened; null of others."""
     proof: Proof | None = None
     """What the packet capture proves; null without a capture."""
     cost: Cost | None = None
@@ -74,4 +77,4 @@ class Record:
     @property
     def measured(self) -> Measured | None:
         """What the trial measured, whatever its kind; ``None`` where it came to no end."""
-        return self.load if self.load is not None else self.served
+        return next((m for m in (self.load, self.served, self.scenario) if m is not None), None)

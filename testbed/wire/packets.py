@@ -106,11 +106,12 @@ def read_capture(pcap: Path) -> Capture:
         if position > len(content):
             raise ValueError(f"{pcap}: the capture is cut off")
         at_ns = seconds * 1_000_000_000 + nanoseconds
-        packets.append(_parse(at_ns, content[start:position], size))
+        packets.append(read_frame(at_ns, content[start:position], size))
     return Capture(pcap, tuple(packets))
 
 
-def _parse(at_ns: int, frame: bytes, frame_bytes: int) -> Packet:
+def read_frame(at_ns: int, frame: bytes, frame_bytes: int) -> Packet:
+    """Return the headers of a frame, of which ``frame`` was captured."""
     if frame[12:14] != _IPV4 or len(frame) < ETHERNET_BYTES + _IP.size:
         return Packet(at_ns, frame, frame_bytes, _OTHERS.get(frame[12:14], "frame"))
     head, traffic_class, ip_bytes, fragment, carried, source, target = _IP.unpack_from(

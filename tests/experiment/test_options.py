@@ -22,7 +22,7 @@ def test_clauses_narrow_and_equal_keys_widen(experiment: Experiment) -> None:
 
 def test_order_is_kept(experiment: Experiment) -> None:
     chosen = select(experiment, "tfo=true").conditions
-    assert list(chosen) == [c for c in experiment.conditions if c.tcp.tfo]
+    assert list(chosen) == [c for c in experiment.page_loads if c.tcp.tfo]
 
 
 @pytest.mark.parametrize(

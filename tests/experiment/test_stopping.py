@@ -123,7 +123,7 @@ def test_two_loads_may_be_equal_by_chance_where_a_draw_was_asked_for(results: Pa
     """A lossy link may lose nothing twice."""
     experiment = sampling()
     lossy = tuple(
-        replace(one, link=replace(one.link, loss_pct=0.1)) for one in experiment.conditions
+        replace(one, link=replace(one.link, loss_pct=0.1)) for one in experiment.page_loads
     )
     looks = Looks(10)
     go(results, replace(experiment, conditions=lossy), looks, Copying())

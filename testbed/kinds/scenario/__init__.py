@@ -1,0 +1,1 @@
+"""Scenario: a promise of the protocol, performed call by call and judged packet by packet."""

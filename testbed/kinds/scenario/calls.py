@@ -1,0 +1,306 @@
+"""Calls of a scenario's hosts: each of a script's verbs, as the system call that it names.
+
+Sockets never block: while a call waits, the network goes on (``Network.run``).  Results are as
+scripts have them: ``ok``, a number, data, ``eof``, ``nothing``, or the name of an error.
+Standard library only: this is what a guest executes.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import struct
+from collections.abc import Callable
+from functools import partial
+from socket import inet_aton
+
+from testbed.base.errors import MissingError
+from testbed.kinds.scenario.network import DEVICE, Host, Network
+from testbed.lab.interfaces import set_route
+from testbed.lab.rtnetlink import open_control
+from testbed.scenario.script import Action
+from testbed.scenario.words import (
+    ADDRESSES,
+    ATTACKER,
+    FLAG_BITS,
+    MIDDLEBOX,
+    OPTION_KINDS,
+    TARGETS,
+    WAIT,
+    describe_data,
+    parse_data,
+    parse_flags,
+    parse_size,
+    parse_time,
+)
+from testbed.wire.counters import read_all_counters
+from testbed.wire.segments import make_segment
+
+OK, EOF, NOTHING = "ok", "eof", "nothing"
+_PATIENCE = "10s"
+_ROOM = 65_536
+# linux/tcp.h; what Python's socket module lacks.
+_MD5SIG, _FASTOPEN_CONNECT, _FASTOPEN_NO_COOKIE = 14, 30, 34
+_OPTIONS = {"fastopen_no_cookie": _FASTOPEN_NO_COOKIE, "mss": socket.TCP_MAXSEG}
+_MD5_KEY = struct.Struct("@HH4s120xBBHi80s")
+# struct tcp_info: its length, and where a field is, as bytes and a mask or an unsigned number.
+_INFO_BYTES = 104
+_SYN_DATA, _OPTIONS_BYTE = 0x20, 5
+_NUMBERS = {"mss": 16, "cwnd": 80, "retransmissions": 100}
+_FORGED_MSS = struct.pack("!H", 1460)
+_FORGED_SEQUENCE, _FORGED_STEP = 0x10000000, 0x10000
+_LACKING = (errno.ENOPROTOOPT, errno.ENOENT, errno.EAFNOSUPPORT)
+
+
+def perform_call(network: Network, action: Action) -> str:
+    """Perform one line of a script and return its result.
+
+    Raises:
+        MissingError: this kernel lacks what the line needs.
+    """
+    if action.actor == WAIT:
+        network.run(parse_time(action.words[0]) or 0.0)
+        return OK
+    if action.actor == MIDDLEBOX:
+        network.middlebox.obey(action.verb, action.words, action.options)
+        return OK
+    if action.actor == ATTACKER:
+        return _attack(network, action)
+    host = network.hosts[action.actor]
+    try:
+        return _CALLS[action.verb](network, host, action)
+    except OSError as error:
+        name = _name_of(error.errno or errno.EIO)
+        if error.errno in _LACKING and action.expected != name:
+            raise MissingError(
+                f"line {action.line}: {action.text}: this kernel lacks it ({name}); "
+                "use one that has it"
+            ) from error
+        return name
+
+
+def _listen(network: Network, host: Host, action: Action) -> str:
+    made = _socket_of(host, action.words[0])
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind(("0.0.0.0", _port(action)))  # noqa: S104  all addresses of its own namespace
+    if "fastopen" in action.options:
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, int(action.options["fastopen"]))
+    made.listen(int(action.options.get("backlog", "128")))
+    return OK
+
+
+def _accept(network: Network, host: Host, action: Action) -> str:
+    listener, name = _opened(host, action.words[0]), action.words[1]
+    if not network.run(_patience(action), partial(_is_readable, listener), [listener]):
+        return NOTHING
+    made, _ = listener.accept()
+    made.setblocking(False)
+    host.sockets[name] = made
+    return OK
+
+
+def _connect(network: Network, host: Host, action: Action) -> str:
+    made = _socket_of(host, action.words[0])
+    if "fastopen" in action.words:
+        made.setsockopt(socket.IPPROTO_TCP, _FASTOPEN_CONNECT, 1)
+    result = made.connect_ex(_target(action))
+    if result != errno.EINPROGRESS or "nowait" in action.words:
+        return _name_of(result) if result else OK
+    return _finish_connecting(network, made, action) or OK
+
+
+def _sendto(network: Network, host: Host, action: Action) -> str:
+    """Connect and send at once; without a cookie the data follow when the handshake is over."""
+    made = _socket_of(host, action.words[0])
+    data = parse_data(action.words[2]) or b""
+    try:
+        sent = made.sendto(data, socket.MSG_FASTOPEN, _target(action))
+    except BlockingIOError as error:
+        if "nowait" in action.words:
+            return _name_of(error.errno or errno.EIO)
+        sent = 0
+    if sent == len(data) or "nowait" in action.words:
+        return str(sent)
+    return _finish_connecting(network, made, action) or str(sent + made.send(data[sent:]))
+
+
+def _finish_connecting(network: Network, made: socket.socket, action: Action) -> str:
+    """Wait for the handshake's end and return the error's name, ``nothing``, or no text."""
+    done = partial(_is_writable, made)
+    if not network.run(_patience(action), done, [], [made]):
+        return NOTHING
+    error = made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    return _name_of(error) if error else ""
+
+
+def _send(network: Network, host: Host, action: Action) -> str:
+    return str(_opened(host, action.words[0]).send(parse_data(action.words[1]) or b""))
+
+
+def _recv(network: Network, host: Host, action: Action) -> str:
+    opened = _opened(host, action.words[0])
+    wanted = parse_size(action.words[1]) or 1 if len(action.words) > 1 else 1
+    received = b""
+    while len(received) < wanted:
+        if not network.run(_patience(action), partial(_is_readable, opened), [opened]):
+            return describe_data(received) if received else NOTHING
+        part = opened.recv(_ROOM)
+        if not part:
+            return describe_data(received) if received else EOF
+        received += part
+    return describe_data(received)
+
+
+def _shutdown(network: Network, host: Host, action: Action) -> str:
+    _opened(host, action.words[0]).shutdown(socket.SHUT_WR)
+    return OK
+
+
+def _close(network: Network, host: Host, action: Action) -> str:
+    _opened(host, action.words[0]).close()
+    del host.sockets[action.words[0]]
+    return OK
+
+
+def _abort(network: Network, host: Host, action: Action) -> str:
+    opened = _opened(host, action.words[0])
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("@ii", 1, 0))
+    opened.close()
+    del host.sockets[action.words[0]]
+    return OK
+
+
+def _set(network: Network, host: Host, action: Action) -> str:
+    name, setting = action.words[0], action.words[1]
+    opened = _socket_of(host, name)
+    option, _, value = setting.partition("=")
+    if option == "md5":
+        for address in TARGETS.values():
+            key = value.encode()
+            entry = _MD5_KEY.pack(socket.AF_INET, 0, inet_aton(address), 0, 0, len(key), 0, key)
+            opened.setsockopt(socket.IPPROTO_TCP, _MD5SIG, entry)
+    else:
+        opened.setsockopt(socket.IPPROTO_TCP, _OPTIONS[option], int(value))
+    return OK
+
+
+def _info(network: Network, host: Host, action: Action) -> str:
+    opened, field = _opened(host, action.words[0]), action.words[1]
+    told = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
+    if field == "syn_data":
+        return "yes" if told[_OPTIONS_BYTE] & _SYN_DATA else "no"
+    return str(struct.unpack_from("=I", told, _NUMBERS[field])[0])
+
+
+def _count(network: Network, host: Host, action: Action) -> str:
+    name = action.words[0]
+    now = read_all_counters(host.namespace)
+    if name not in now:
+        raise MissingError(f"line {action.line}: {action.text}: this kernel has no such counter")
+    return str(now[name] - host.counted.get(name, 0))
+
+
+def _sysctl(network: Network, host: Host, action: Action) -> str:
+    for setting in action.words:
+        name, _, value = setting.partition("=")
+        host.namespace.write_sysctls({f"net.ipv4.{name}": value.replace(",", " ")})
+    return OK
+
+
+def _key(network: Network, host: Host, action: Action) -> str:
+    keys = ("-".join(key[at : at + 8] for at in range(0, 32, 8)) for key in action.words)
+    host.namespace.write_sysctls({"net.ipv4.tcp_fastopen_key": ",".join(keys)})
+    return OK
+
+
+def _window(network: Network, host: Host, action: Action) -> str:
+    with host.namespace.entered(), open_control() as control:
+        set_route(
+            control, "default", ADDRESSES[host.name], device=DEVICE,
+            initcwnd_segments=int(action.words[0]),
+        )  # fmt: skip
+    return OK
+
+
+_CALLS: dict[str, Callable[[Network, Host, Action], str]] = {
+    "listen": _listen, "accept": _accept, "connect": _connect, "sendto": _sendto, "send": _send,
+    "recv": _recv, "shutdown": _shutdown, "close": _close, "abort": _abort, "set": _set,
+    "info": _info, "count": _count, "sysctl": _sysctl, "key": _key, "window": _window,
+}  # fmt: skip
+
+
+def _attack(network: Network, action: Action) -> str:
+    """Send forged segments, each from the next port and with the next sequence number."""
+    at = action.words.index(">")
+    behind = action.words[at + 2 :]
+    flags = next((bits for word in behind if (bits := parse_flags(word))), FLAG_BITS["S"])
+    payload = next((data for word in behind if (data := parse_data(word)) is not None), b"")
+    options = [(OPTION_KINDS["mss"], _FORGED_MSS)] if flags & FLAG_BITS["S"] else []
+    cookie = action.options.get("cookie")
+    if cookie is not None:
+        known = network.granted.get(cookie) if cookie in ADDRESSES else bytes.fromhex(cookie)
+        if known is None:
+            return NOTHING
+        options.append((OPTION_KINDS["fastopen"], known))
+    first = int(action.options.get("port", "40000"))
+    target = (inet_aton(TARGETS[action.words[at + 1]]), 80)
+    for number in range(int(action.options.get("times", "1"))):
+        network.attack(make_segment(
+            (inet_aton(TARGETS[action.words[at - 1]]), first + number), target, flags,
+            seq=_FORGED_SEQUENCE + number * _FORGED_STEP, options=options, payload=payload,
+        ))  # fmt: skip
+    return OK
+
+
+def _opened(host: Host, name: str) -> socket.socket:
+    """Return the host's socket of that name.
+
+    Raises:
+        OSError: there is none, since the call that was to make it failed.
+    """
+    if name not in host.sockets:
+        raise OSError(errno.EBADF, f"{host.name} has no socket {name}")
+    return host.sockets[name]
+
+
+def _socket_of(host: Host, name: str) -> socket.socket:
+    """Return the host's socket of that name, made now unless there is one."""
+    if name in host.sockets:
+        return host.sockets[name]
+    with host.namespace.entered():
+        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.setblocking(False)
+    host.sockets[name] = made
+    return made
+
+
+def _name_of(number: int) -> str:
+    """Return the name of an error as man pages of sockets have it."""
+    return "EOPNOTSUPP" if number == errno.EOPNOTSUPP else errno.errorcode[number]
+
+
+def _port(action: Action) -> int:
+    return int(action.options.get("port", "80"))
+
+
+def _target(action: Action) -> tuple[str, int]:
+    return TARGETS[action.words[1]], _port(action)
+
+
+def _patience(action: Action) -> float:
+    return parse_time(action.options.get("within", _PATIENCE)) or 0.0
+
+
+def _is_readable(opened: socket.socket) -> bool:
+    return _is_ready(opened, reading=True)
+
+
+def _is_writable(opened: socket.socket) -> bool:
+    return _is_ready(opened, reading=False)
+
+
+def _is_ready(opened: socket.socket, *, reading: bool) -> bool:
+    from select import select
+
+    found = select([opened], [], [], 0)[0] if reading else select([], [opened], [], 0)[1]
+    return bool(found)

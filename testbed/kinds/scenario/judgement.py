@@ -1,0 +1,98 @@
+"""Judgement of a scenario: was the promise kept, by the captures of all hosts and their calls?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from socket import inet_aton
+
+from testbed.kinds.observation import Observation
+from testbed.kinds.scenario.matching import match_calls, match_packets, see
+from testbed.model import CAPTURE_FILE, Performance, Proof, ScenarioResult, TcpSpec, Trial
+from testbed.scenario.promise import Promise, read_promise
+from testbed.scenario.script import Script
+from testbed.scenario.words import ADDRESSES, ATTACKER
+from testbed.wire.flows import read_flows
+from testbed.wire.packets import Packet, read_capture
+from testbed.wire.proof import prove as prove_flows
+
+
+def is_measured(observed: Observation) -> bool:
+    """Return whether the script was performed to its end."""
+    return observed.performed is not None
+
+
+def judge(trial: Trial, observed: Observation, out: Path) -> ScenarioResult | None:
+    """Return whether the promise was kept; ``None`` where it was not performed to its end.
+
+    Raises:
+        OSError, ValueError, LookupError: the captures are not whole.
+    """
+    if trial.kind != "scenario" or observed.performed is None:
+        return None
+    promise = read_promise(trial.of_scenario.text)
+    captures = _read_captures(promise, out)
+    differences = _compare(promise.script, observed.performed, captures)
+    if not differences:
+        return ScenarioResult("kept", performance=observed.performed)
+    changed = promise.changed
+    if changed is not None and not _compare(changed.script, observed.performed, captures):
+        return ScenarioResult("changed", differences, 0, observed.performed)
+    return ScenarioResult("broken", differences, len(differences), observed.performed)
+
+
+def prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
+    """Return what the captures in ``out`` prove; ``None`` without them, or without counters."""
+    pcap, performed = out / CAPTURE_FILE, observed.performed
+    if observed.counters is None or performed is None or not pcap.exists():
+        return None
+    promise = read_promise(trial.of_scenario.text)
+    captures = _read_captures(promise, out)
+    flows = read_flows(read_capture(pcap), inet_aton(ADDRESSES["client"]))
+    counters = {end: observed.counters.get(end, {}) for end in ("client", "server")}
+    problems = (
+        *observed.problems,
+        *check_whole(performed, captures),
+        *check_counters(captures, observed.counters),
+    )
+    return replace(prove_flows(flows, counters, TcpSpec(), whole=False), problems=problems)
+
+
+def check_whole(performed: Performance, captures: Mapping[str, Sequence[Packet]]) -> Iterator[str]:
+    """Yield a sentence for each capture that has other packets than went through the network."""
+    for name, packets in captures.items():
+        carried = sum(one.sender == name for one in performed.passages) + sum(
+            arrival.host == name for one in performed.passages for arrival in one.arrivals
+        )
+        if carried > len(packets):
+            yield f"{name}.pcap has {len(packets)} packets, the network carried {carried}"
+
+
+def check_counters(
+    captures: Mapping[str, Sequence[Packet]], counters: Mapping[str, Mapping[str, int]]
+) -> Iterator[str]:
+    """Yield a sentence where a host's kernel counted other segments than its capture has."""
+    for name, counted in counters.items():
+        own = captures[name]
+        sent = sum(p.protocol == "TCP" and p.frame[11] != 0 for p in own)
+        taken = sum(p.protocol == "TCP" for p in own) - sent
+        took, least = counted.get("TcpInSegs", 0), counted.get("TcpOutSegs", 0)
+        if took != taken:
+            yield f"the {name}'s kernel took {took} segments, captured: {taken}"
+        # What is sent again may be in both counts, or in one (tcp_output.c).
+        most = least + counted.get("TcpRetransSegs", 0)
+        if not least <= sent <= most:
+            yield f"the {name}'s kernel sent up to {most} segments, captured: {sent}"
+
+
+def _read_captures(promise: Promise, out: Path) -> dict[str, tuple[Packet, ...]]:
+    names = (*promise.script.hosts, ATTACKER)
+    return {name: read_capture(out / f"{name}.pcap").packets for name in names}
+
+
+def _compare(
+    script: Script, performed: Performance, captures: Mapping[str, Sequence[Packet]]
+) -> tuple[str, ...]:
+    sights = see(performed, captures)
+    return (*match_calls(script, performed.calls), *match_packets(script, sights))

@@ -1,0 +1,1 @@
+"""Scenarios: a promise of the protocol as a file, its script, and the words that scripts have."""

@@ -1,0 +1,170 @@
+"""Words of a scenario's script: hosts, their calls, the middlebox's rules, and sizes and times.
+
+Standard library only: a guest performs scripts, the host checks them and judges what came of them.
+Addresses are those kept for documentation (RFC 5737).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+ADDRESSES = {
+    "client": "192.0.2.1",
+    "client2": "192.0.2.2",
+    "server": "198.51.100.1",
+    "server2": "198.51.100.2",
+}
+"""The hosts that a scenario may have, and their addresses."""
+FARM_ADDRESS = "198.51.100.100"
+"""The address that the servers of a farm share."""
+NAT_ADDRESS = "203.0.113.1"
+"""What clients behind a NAT have outside."""
+TARGETS = ADDRESSES | {"farm": FARM_ADDRESS}
+"""Whom a call may name."""
+MIDDLEBOX, ATTACKER, WAIT = "middlebox", "attacker", "wait"
+ACTORS = (*ADDRESSES, MIDDLEBOX, ATTACKER, WAIT)
+OPTION_KINDS = {
+    "mss": 2, "scale": 3, "sack": 4, "timestamps": 8, "md5": 19, "fastopen": 34,
+    "experimental": 254,
+}  # fmt: skip
+"""The TCP options that a script names, by their kinds (IANA, TCP Parameters)."""
+FLAG_BITS = {"F": 0x01, "S": 0x02, "R": 0x04, "P": 0x08, ".": 0x10}
+"""The flags of a segment as tcpdump(8) prints them."""
+_ALPHABET = b"abcdefghijklmnopqrstuvwxyz"
+_TIME = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s)")
+_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_BYTES = re.compile(r"(\d{1,6})B")
+_TEXT = re.compile(r'"((?:[^"\\]|\\["\\])*)"')
+_SHOWN_BYTES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A verb of a script: how it is used, and what it does.
+
+    ``usage`` has capital words for what is filled in, ``[...]`` around what may be left out.
+    ``result`` says whether a result may be expected of it (``-> RESULT``).
+    """
+
+    usage: str
+    help: str
+    result: bool = False
+
+    @property
+    def words(self) -> tuple[int, int]:
+        """The fewest and the most words without ``=`` that it takes."""
+        plain = [word for word in self.usage.split() if "=" not in word]
+        needed = sum(not word.startswith("[") for word in plain)
+        return needed, 99 if any("..." in word for word in plain) else len(plain)
+
+    @property
+    def options(self) -> frozenset[str]:
+        """The names of the options that it takes as ``name=value``."""
+        named = (word.strip("[]").partition("=") for word in self.usage.split())
+        return frozenset(name for name, equals, _ in named if equals)
+
+
+CALLS = {
+    "listen": Verb("SOCKET [port=80] [backlog=128] [fastopen=QUEUE]",
+        "listen(2); with fastopen=, at most QUEUE connections that wait for their handshake's "
+        "end (TCP_FASTOPEN)."),
+    "accept": Verb("LISTENER SOCKET [within=10s]",
+        "accept(2), as soon as there is a connection.", result=True),
+    "connect": Verb("SOCKET HOST [fastopen] [nowait] [port=80] [within=10s]",
+        "connect(2); with fastopen the SYN waits for the first data (TCP_FASTOPEN_CONNECT).",
+        result=True),
+    "sendto": Verb("SOCKET HOST DATA [nowait] [port=80] [within=10s]",
+        "sendto(2) with MSG_FASTOPEN: connect, and send at once.", result=True),
+    "send": Verb("SOCKET DATA", "send(2).", result=True),
+    "recv": Verb("SOCKET [SIZE] [within=10s]",
+        "recv(2), as soon as there is anything; with SIZE, until so much has come. The result is "
+        "the data, eof, nothing, or an error.", result=True),
+    "shutdown": Verb("SOCKET", "shutdown(2) of the sending half.", result=True),
+    "close": Verb("SOCKET", "close(2)."),
+    "abort": Verb("SOCKET", "close(2) with a RST (SO_LINGER 0)."),
+    "set": Verb("SOCKET OPTION=VALUE",
+        "setsockopt(2): fastopen_no_cookie=1, md5=KEY, mss=BYTES.", result=True),
+    "info": Verb("SOCKET FIELD",
+        "A field of TCP_INFO: syn_data (the peer took the SYN's data), cwnd, mss, "
+        "retransmissions.", result=True),
+    "count": Verb("COUNTER", "By how much a counter of nstat(8) grew, such as TcpExtTCPTimeouts.",
+        result=True),
+    "sysctl": Verb("NAME=VALUE", "A sysctl below net.ipv4 of this host.", result=True),
+    "key": Verb("KEY [KEY]", "The Fast Open key, and a backup key (32 hexadecimal digits each)."),
+    "window": Verb("SEGMENTS", "The initial congestion window of its connections from now on."),
+}  # fmt: skip
+"""What a host can do."""
+RULES = {
+    "drop": Verb(
+        "FROM > TO [FLAGS] [data] [option=NAME] [times=N]", "Lose what matches; data: with payload."
+    ),
+    "strip": Verb("OPTION FROM > TO [FLAGS] [times=N]", "Take a TCP option out."),
+    "cookie": Verb("HEX FROM > TO [FLAGS] [times=N]", "Put another cookie into the option."),
+    "repeat": Verb(
+        "FROM > TO [FLAGS] [data] [times=N] [after=10ms]",
+        "Deliver twice, the second time so much later.",
+    ),
+    "delay": Verb("FROM > TO [FLAGS] [data] [times=N] by=TIME", "Deliver so much later."),
+    "nat": Verb(
+        "HOST... [address=ADDRESS]",
+        "Translate the addresses of these clients to one, with a mapping for each connection.",
+    ),
+    "forget": Verb("[nat]", "Lose the NAT's mappings: what comes by them is dropped."),
+    "farm": Verb("HOST...", "Spread new connections to the farm's address over these servers."),
+    "clear": Verb("", "Take all rules back but NAT and farm."),
+}
+"""What the middlebox can do, from then on; the last rule that matches counts first."""
+ATTACKS = {
+    "send": Verb("FROM > TO FLAGS [DATA] [port=PORT] [times=N] [cookie=HEX|HOST]",
+        "Send segments with a forged sender; cookie=HOST is the one that HOST was given last. "
+        "Each has the next source port."),
+}  # fmt: skip
+"""What somebody without a TCP of his own can do."""
+WAITS = {"": Verb("TIME", "Let time pass.")}
+VERBS: dict[str, dict[str, Verb]] = {
+    **dict.fromkeys(ADDRESSES, CALLS), MIDDLEBOX: RULES, ATTACKER: ATTACKS,
+}  # fmt: skip
+"""The verbs of each actor."""
+
+
+def parse_time(word: str) -> float | None:
+    """Return seconds of ``250ms``, ``3s`` or ``10us``; ``None`` if it is no time."""
+    found = _TIME.fullmatch(word)
+    return float(found[1]) * _UNITS_S[found[2]] if found else None
+
+
+def parse_size(word: str) -> int | None:
+    """Return the number of ``1000B``; ``None`` if it is no size."""
+    found = _BYTES.fullmatch(word)
+    return int(found[1]) if found else None
+
+
+def parse_data(word: str) -> bytes | None:
+    """Return the bytes of ``"text"`` or of ``1000B`` (the alphabet, over and over)."""
+    text, size = _TEXT.fullmatch(word), parse_size(word)
+    if text is not None:
+        return text[1].replace('\\"', '"').replace("\\\\", "\\").encode()
+    return None if size is None else bytes(islice(cycle(_ALPHABET), size))
+
+
+def describe_data(data: bytes) -> str:
+    """Return ``data`` as a script has it: short text as text, else its size."""
+    printable = 0 < len(data) <= _SHOWN_BYTES and all(32 <= byte < 127 for byte in data)
+    if printable and data != parse_data(f"{len(data)}B"):
+        return '"' + data.decode().replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f"{len(data)}B"
+
+
+def parse_flags(word: str) -> int | None:
+    """Return the flags of ``[S.]`` as bits; ``None`` if it has no such form."""
+    inner = word[1:-1]
+    if word[:1] + word[-1:] != "[]" or not inner or not set(inner) <= FLAG_BITS.keys():
+        return None
+    return sum(FLAG_BITS[letter] for letter in set(inner))
+
+
+def describe_flags(flags: int) -> str:
+    """Return ``flags`` as tcpdump(8) prints them."""
+    return f"[{''.join(letter for letter in 'SFRP.' if flags & FLAG_BITS[letter])}]"

@@ -1,0 +1,123 @@
+"""TCP segments over IPv4, made and changed as a middlebox or an attacker does (RFC 791, RFC 9293).
+
+Each function returns a whole packet with its length and checksums right.  By ``struct``: a library
+that could do as much takes a guest longer to import than a scenario takes to run.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from testbed.wire.packets import read_options
+
+_IP = struct.Struct("!BBHHHBBH4s4s")
+_TCP = struct.Struct("!HHIIHHHH")
+_TTL, _PROTOCOL = 64, 6
+_DO_NOT_FRAGMENT = 0x4000
+_IP_SUM, _TCP_SUM = 10, 16
+_LONGEST_OPTIONS = 40
+
+Option = tuple[int, bytes]
+"""Kind and data of a TCP option."""
+
+
+def make_segment(
+    source: tuple[bytes, int],
+    target: tuple[bytes, int],
+    flags: int,
+    *,
+    seq: int,
+    ack: int = 0,
+    window: int = 65_535,
+    options: Iterable[Option] = (),
+    payload: bytes = b"",
+) -> bytes:
+    """Return an IPv4 packet with one segment; ends are addresses of 4 bytes and ports."""
+    packed = pack_options(options)
+    offset = (_TCP.size + len(packed)) // 4
+    segment = _TCP.pack(
+        source[1], target[1], seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, offset << 12 | flags, window, 0, 0
+    )
+    segment += packed + payload
+    total = _IP.size + len(segment)
+    head = _IP.pack(
+        0x45, 0, total, 0, _DO_NOT_FRAGMENT, _TTL, _PROTOCOL, 0, source[0], target[0]
+    )  # fmt: skip
+    return _with_sums(head, segment)
+
+
+def with_ends(
+    packet: bytes,
+    *,
+    source: tuple[bytes, int] | None = None,
+    target: tuple[bytes, int] | None = None,
+) -> bytes:
+    """Return ``packet`` with other ends, as a NAT makes it."""
+    head, segment = _split(packet)
+    fields = list(_IP.unpack_from(head))
+    ports = list(struct.unpack_from("!HH", segment))
+    for place, end in ((0, source), (1, target)):
+        if end is not None:
+            fields[8 + place], ports[place] = end
+    return _with_sums(
+        _IP.pack(*fields) + head[_IP.size :], struct.pack("!HH", *ports) + segment[4:]
+    )
+
+
+def with_options(packet: bytes, options: Iterable[Option]) -> bytes:
+    """Return ``packet`` with other TCP options.
+
+    Raises:
+        ValueError: they are too long.
+    """
+    head, segment = _split(packet)
+    fields = list(_TCP.unpack_from(segment))
+    packed = pack_options(options)
+    payload = segment[(fields[4] >> 12) * 4 :]
+    fields[4] = (_TCP.size + len(packed)) // 4 << 12 | fields[4] & 0x1FF
+    segment = _TCP.pack(*fields) + packed + payload
+    ip = list(_IP.unpack_from(head))
+    ip[2] = len(head) + len(segment)
+    return _with_sums(_IP.pack(*ip) + head[_IP.size :], segment)
+
+
+def options_of(packet: bytes) -> list[Option]:
+    """Return the TCP options of ``packet`` but padding."""
+    _, segment = _split(packet)
+    end = (_TCP.unpack_from(segment)[4] >> 12) * 4
+    return [(kind, data) for kind, data in read_options(segment[_TCP.size : end]) if kind]
+
+
+def pack_options(options: Iterable[Option]) -> bytes:
+    """Return ``options`` as a header has them, padded to four bytes.
+
+    Raises:
+        ValueError: they are longer than a header can be.
+    """
+    packed = b"".join(bytes((kind, len(data) + 2)) + data for kind, data in options)
+    packed += bytes(-len(packed) % 4)  # end of the list (kind 0), as often as it takes
+    if len(packed) > _LONGEST_OPTIONS:
+        raise ValueError(f"TCP options of {len(packed)} bytes; a header has room for 40")
+    return packed
+
+
+def _split(packet: bytes) -> tuple[bytes, bytes]:
+    size = (packet[0] & 0xF) * 4
+    return packet[:size], packet[size:]
+
+
+def _with_sums(head: bytes, segment: bytes) -> bytes:
+    head = _filled(head, _IP_SUM, b"")
+    pseudo = head[12:20] + struct.pack("!HH", _PROTOCOL, len(segment))
+    return head + _filled(segment, _TCP_SUM, pseudo)
+
+
+def _filled(data: bytes, place: int, before: bytes) -> bytes:
+    """Return ``data`` with the sum over it and what is ``before`` it (RFC 1071) at ``place``."""
+    zeroed = data[:place] + b"\0\0" + data[place + 2 :]
+    summed = before + zeroed + b"\0" * (len(zeroed) % 2)
+    total = sum(struct.unpack(f"!{len(summed) // 2}H", summed))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return data[:place] + struct.pack("!H", ~total & 0xFFFF) + data[place + 2 :]
