@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -12,6 +13,8 @@ from testbed.model.served import RelativeRate
 
 MISSING = "\u2013"
 MINUS = "\u2212"
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML 1.0 document may hold, not even escaped (section 2.2)."""
 KNOBS: dict[str, Knob] = {
     each.name: each.knob for spec in (*KINDS.values(), RelativeRate) for each in declared(spec)
 }
@@ -130,3 +133,8 @@ def clean(text: str) -> str:
     if spaced.isprintable():
         return spaced
     return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cf", "Cs") else c for c in spaced)
+
+
+def xml_text(text: str) -> str:
+    """Return ``text`` without characters that XML cannot hold."""
+    return NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -31,6 +31,7 @@ from analysis.tables.rows import (
     CELL_MILESTONES,
     PAIR_COLUMNS,
     PAIR_MILESTONES,
+    SCENARIO_COLUMNS,
     SERVED_COLUMNS,
 )
 from analysis.tables.summary import Summary
@@ -82,6 +83,8 @@ TRIAL_FILES = {
     HAR_FILE: "The load as a HAR 1.2 file.",
     HISTOGRAMS_FILE: "Of a load on a server: response times, and times to establish a connection, "
     "of each second, as HdrHistogram's log (V2, in ns).",
+    "HOST.pcap": "Of a scenario: every packet that a host sent and was delivered (pcap); those of "
+    "`attacker` are forged.",
     "client.log": "Standard output and error of the client.",
     "console.log": "The console of the trial's kernel, or of its enclosure on the host kernel.",
     SERVER_LOG_FILE: "nginx's error log, if it complained.",
@@ -287,7 +290,8 @@ def _generic_words(hint: Any) -> str:
 def _table_csv() -> str:
     introduction = (
         "The first columns are the knobs on which conditions differ, by name ([knobs](knobs.md)); "
-        "`page` and `rtt_ms` are always there, of loads on a server `mechanism`. "
+        "`page` and `rtt_ms` are always there, of loads on a server `mechanism`, of scenarios "
+        "`scenario`. "
         "Times are rounded to the nanosecond, percentages to "
         "four places. The last columns, from the first byte on, are what a visitor sees; each is "
         "there only if a browser gave it."
@@ -297,6 +301,7 @@ def _table_csv() -> str:
         ("With Fast Open off and on: a row for each pair", PAIR_COLUMNS | PAIR_MILESTONES),
         ("Otherwise: a row for each condition", CELL_COLUMNS | CELL_MILESTONES),
         ("Of loads on a server: a row for each condition", SERVED_COLUMNS),
+        ("Of scenarios: a row for each", SCENARIO_COLUMNS),
     ):
         rows = ((f"`{name}`", unit_of(name), meaning) for name, meaning in columns.items())
         parts.append(f"### {title}\n\n{_rows(('column', 'unit', 'meaning'), rows)}\n")

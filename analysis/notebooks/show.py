@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ import pandas as pd
 from pandas.io.formats.style import Styler
 
 from analysis import plot
+from analysis.plot.ladder import Ladder
+from analysis.promises.ladder import draw_ladder
+from analysis.promises.table import make_promises
 from analysis.rebuilt import rebuild
 from analysis.rebuilt.rebuilt import Grid, Rebuilt
 from analysis.records.cells import (
@@ -33,6 +37,7 @@ from analysis.words import MISSING, count, significant
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import read_lanes
+from testbed.model import Record
 from testbed.results.manifest import MANIFEST_FILE
 from testbed.results.store import LATEST, read_manifest
 
@@ -69,6 +74,13 @@ def describe_results(results: Results, why: str) -> str:
     clients = ", ".join(f"{name} {version}" for name, version in identity.clients.items())
     planned = sum(cell.planned for cell in cells)
     experiment = experiment_of(results.manifest)
+    if cells and cells[0].kind == "scenario":
+        return (
+            f"{experiment.get('name')}: {_shown(results.folder)} ({why})\n"
+            f"{identity.kernel} kernel {identity.kernel_version}, "
+            f"of {results.manifest.get('created_utc', 'an unknown time')}\n"
+            f"{sum(proven)} of {count(planned, 'scenario')} proven"
+        )
     loads_pages = experiment.get("kind", "page_load") == "page_load"
     client = f"client {clients or 'unknown'}, " if loads_pages else ""
     return (
@@ -223,6 +235,67 @@ def calibration(results: Results) -> pd.DataFrame:
         for one in calibrations(results.records)
     ]
     return pd.DataFrame(rows)
+
+
+def promises(results: Results) -> Styler:
+    """Return the table of promises: what became of each, and why it is not kept if it is not."""
+    table = make_promises([results])
+    rows = [
+        [row.name, row.promise.title, row.promise.source, finding.words, row.says(finding)]
+        for row in table.rows
+        for finding in row.findings
+    ]
+    names = ("Scenario", "Promise", "Source", "Verdict", "Why")
+    return _styled(pd.DataFrame(rows, columns=list(names)), table.title)
+
+
+def scenario(results: Results, name: str) -> Ladder:
+    """Return the ladder diagram of the scenario ``name``.
+
+    Raises:
+        ConfigurationError: the results hold none of that name (the message lists those that they
+            hold), or it was not performed.
+    """
+    return draw_ladder(results.folder, _performed(results, name))
+
+
+def script(results: Results, name: str) -> None:
+    """Print the script of the scenario ``name``: what is done, and which packets are expected.
+
+    Raises:
+        ConfigurationError: the results hold none of that name.
+    """
+    print(tomllib.loads(_performed(results, name).trial.of_scenario.text)["steps"].strip())
+
+
+def packets(results: Results, name: str) -> pd.DataFrame:
+    """Return the packets of the scenario ``name`` as rows, in the order of sending.
+
+    Columns: ``sent_ms`` since the first packet, ``sender``, ``label`` as in the ladder,
+    ``connection``, and ``arrived_ms``, NaN if it was lost.
+
+    Raises:
+        ConfigurationError: as ``scenario``.
+    """
+    rows = [
+        {
+            "sent_ms": rung.sent_ms,
+            "sender": rung.sender,
+            "label": rung.label,
+            "connection": rung.connection,
+            "arrived_ms": rung.landings[0].at_ms if rung.landings else math.nan,
+        }
+        for rung in scenario(results, name).exchange.rungs
+    ]
+    return pd.DataFrame(rows)
+
+
+def _performed(results: Results, name: str) -> Record:
+    records = {r.trial.of_scenario.scenario: r for r in results.records}
+    if name not in records:
+        known = ", ".join(records) or "none"
+        raise ConfigurationError([f"no scenario {name!r} in {results.folder}; it holds: {known}"])
+    return records[name]
 
 
 def _median(spread: Spread | None, divisor: float = 1.0) -> float:

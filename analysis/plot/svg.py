@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from analysis.plot.chart import Plot, Spec
+from analysis.plot.marks import as_document, as_element, line, px, rectangle, write
 from analysis.plot.rows import Row
 from analysis.plot.scales import (
     BandScale,
@@ -26,18 +27,14 @@ from analysis.plot.scales import (
     wrap_px,
 )
 from analysis.plot.theme import (
-    COLOURS,
     FONTS,
     INK,
-    LEAST_SCALE,
     LINE,
     PANEL_HEIGHT,
     PANEL_WIDTH,
-    PAPER,
     SOFT,
     TEXT_PX,
     TITLE_PX,
-    VERDICTS,
 )
 
 PAD_PX = 14
@@ -92,9 +89,7 @@ class Box:
 
 def draw(chart: Plot) -> str:
     """Return ``chart`` as an SVG document with fixed colours, as large as it is drawn."""
-    width, height, inner = _drawing(chart)
-    inner = _rectangle(0, 0, width, height, f'fill="{PAPER.light}"') + inner
-    return _element(chart, width, height, f'width="{_px(width)}" height="{_px(height)}"', inner)
+    return as_document(*_drawing(chart), *_said(chart))
 
 
 def to_svg(chart: Plot) -> str:
@@ -104,24 +99,11 @@ def to_svg(chart: Plot) -> str:
     it was drawn.  Its colours are the custom properties of `analysis.plot.theme.style_sheet`, with
     the light ones to fall back on.  Its title and description are read aloud.
     """
-    width, height, inner = _drawing(chart)
-    for colour in (*COLOURS, *VERDICTS):
-        inner = inner.replace(f'"{colour.light}"', f'"var(--{colour.name}, {colour.light})"')
-    style = (
-        f"width: 100%; height: auto; max-width: {width:.0f}px; "
-        f"min-width: {width * LEAST_SCALE:.0f}px"
-    )
-    return _element(chart, width, height, f'style="{style}"', inner)
+    return as_element(*_drawing(chart), *_said(chart))
 
 
-def _element(chart: Plot, width: float, height: float, attributes: str, inner: str) -> str:
-    title = str(chart.properties.get("title", {}).get("text", ""))
-    label = ". ".join(part for part in (title, chart.properties["description"]) if part)
-    named = f"<title>{escape(title, quote=False)}</title>" if title else ""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_px(width)} {_px(height)}" '
-        f'{attributes} role="img" aria-label="{escape(label)}">{named}{inner}</svg>'
-    )
+def _said(chart: Plot) -> tuple[str, str]:
+    return str(chart.properties.get("title", {}).get("text", "")), chart.properties["description"]
 
 
 def _drawing(chart: Plot) -> tuple[float, float, str]:
@@ -143,9 +125,9 @@ def _drawing(chart: Plot) -> tuple[float, float, str]:
         column, row = place % columns, place // columns
         x, y = PAD_PX + left + column * across, top + row * down
         if panel:
-            parts.append(_text(PAD_PX + left + column * across, y + 12, panel, weight="bold"))
+            parts.append(write(PAD_PX + left + column * across, y + 12, panel, weight="bold"))
         marks = "".join(_panel(layers, box, panel, outer=column == 0, left=left))
-        parts.append(f'<g transform="translate({_px(x)},{_px(y + header)})">{marks}</g>')
+        parts.append(f'<g transform="translate({px(x)},{px(y + header)})">{marks}</g>')
     rows = math.ceil(len(panels) / columns)
     height = top + rows * down - (GAP_PX if rows > 1 else 0) + 4
     shared = f'font-family="{FONTS}" font-size="{TEXT_PX}" fill="{INK.light}"'
@@ -254,33 +236,33 @@ def _grid(box: Box) -> Iterator[str]:
             places = [place for place, _ in _labels(box, name)]
         for place in places:
             ends = (place, 0, place, box.height) if name == "x" else (0, place, box.width, place)
-            yield _line(ends, look)
+            yield line(ends, look)
 
 
 def _axes(box: Box, outer: bool, left: float) -> Iterator[str]:
     below, axis = box.axes["x"], box.axes["x"]["axis"] or {}
     if axis.get("domain", True):
-        yield _line((0, box.height, box.width, box.height), f'stroke="{SOFT.light}"')
+        yield line((0, box.height, box.width, box.height), f'stroke="{SOFT.light}"')
     for place, text in _labels(box, "x"):
         if axis.get("ticks", True):
-            yield _line((place, box.height, place, box.height + 5), f'stroke="{SOFT.light}"')
+            yield line((place, box.height, place, box.height + 5), f'stroke="{SOFT.light}"')
         y = box.height + LINE_PX
         if _tilted(box):
-            turned = f' transform="rotate({axis["labelAngle"]},{_px(place)},{_px(y - 3)})"'
-            yield _text(place, y, text, anchor="end", more=turned)
+            turned = f' transform="rotate({axis["labelAngle"]},{px(place)},{px(y - 3)})"'
+            yield write(place, y, text, anchor="end", more=turned)
         else:
-            yield _text(place, y, text, anchor="middle")
+            yield write(place, y, text, anchor="middle")
     if below.get("title"):
         y = box.height + _below_px(box) - 6
-        yield _text(box.width / 2, y, below["title"], anchor="middle", fill=SOFT.light)
+        yield write(box.width / 2, y, below["title"], anchor="middle", fill=SOFT.light)
     if outer:
         for place, text in _labels(box, "y"):
-            yield _text(-6, place + 4, text, anchor="end")
+            yield write(-6, place + 4, text, anchor="end")
         if box.axes["y"].get("title") and box.axes["y"]["axis"] is not None:
             x, y = -left + 10, box.height / 2
-            turned = f' transform="rotate(-90,{_px(x)},{_px(y)})"'
+            turned = f' transform="rotate(-90,{px(x)},{px(y)})"'
             title = box.axes["y"]["title"]
-            yield _text(x, y, title, anchor="middle", fill=SOFT.light, more=turned)
+            yield write(x, y, title, anchor="middle", fill=SOFT.light, more=turned)
 
 
 def _marks(layer: Layer, rows: Sequence[Row], box: Box) -> Iterator[str]:
@@ -307,10 +289,10 @@ def _lines(layer: Layer, rows: Sequence[Row], box: Box) -> Iterator[str]:
         points = [(_x(layer, row, box), _y(layer, row, box)) for row in parts]
         if layer.style.get("interpolate") == "step-after":
             (x, y), *rest = points
-            path = f"M{_px(x)},{_px(y)}" + "".join(f"H{_px(x)}V{_px(y)}" for x, y in rest)
+            path = f"M{px(x)},{px(y)}" + "".join(f"H{px(x)}V{px(y)}" for x, y in rest)
         else:
             ordered = sorted(points, key=lambda point: point[0])
-            path = "M" + "L".join(f"{_px(x)},{_px(y)}" for x, y in ordered)
+            path = "M" + "L".join(f"{px(x)},{px(y)}" for x, y in ordered)
         dashed = _dashed(_look(encoding.get("strokeDash"), parts[0]))
         yield (
             f'<path d="{path}" fill="none" stroke="{_look(encoding["color"], parts[0])}" '
@@ -325,7 +307,7 @@ def _band(layer: Layer, rows: Sequence[Row], box: Box) -> str:
     ends = [(_x(layer, row, box), _y(layer, row, box)) for row in ordered]
     other = layer.encoding["y2"]["field"]
     ends += [(_x(layer, row, box), box.y.at(row[other])) for row in reversed(ordered)]
-    path = "L".join(f"{_px(x)},{_px(y)}" for x, y in ends)
+    path = "L".join(f"{px(x)},{px(y)}" for x, y in ends)
     look = f'fill="{_look(layer.encoding["color"], rows[0])}"'
     return f'<path d="M{path}Z" {look} fill-opacity="{layer.style.get("opacity", 1)}"/>'
 
@@ -346,15 +328,15 @@ def _symbol(
     radius = round(math.sqrt(style["size"] / math.pi), 2) if "size" in style else POINT_PX
     if shape == "circle":
         tag, scale = "circle", 1.0
-        place = f'cx="{_px(x)}" cy="{_px(y)}" r="{radius}"'
+        place = f'cx="{px(x)}" cy="{px(y)}" r="{radius}"'
     else:
         tag, scale = "polygon", radius
         turned = f" rotate({style['angle']})" if "angle" in style else ""
-        moved = f"translate({_px(x)},{_px(y)}){turned} scale({radius})"
+        moved = f"translate({px(x)},{px(y)}){turned} scale({radius})"
         place = f'points="{SHAPES[shape]}" transform="{moved}"'
     outline = ""
     if "stroke" in style:
-        outline = f' stroke="{style["stroke"]}" stroke-width="{_px(style["strokeWidth"] / scale)}"'
+        outline = f' stroke="{style["stroke"]}" stroke-width="{px(style["strokeWidth"] / scale)}"'
     start = f'<{tag} {place} fill="{colour}"{outline}'
     return f"{start}><title>{escape(title, quote=False)}</title></{tag}>" if title else f"{start}/>"
 
@@ -366,13 +348,13 @@ def _rule(layer: Layer, row: Row, box: Box) -> str:
     look = f'stroke="{colour}" stroke-width="{layer.style.get("strokeWidth", 1.5)}"{dashed}'
     x = _x(layer, row, box)
     if "y" not in encoding:
-        return _line((x, 0, x, box.height), look)
+        return line((x, 0, x, box.height), look)
     y = _y(layer, row, box)
     if "x2" in encoding:
         assert isinstance(box.x, LinearScale | LogScale)  # noqa: S101 - both ends are numbers
-        return _line((x, y, box.x.at(row[encoding["x2"]["field"]]), y), look)
+        return line((x, y, box.x.at(row[encoding["x2"]["field"]]), y), look)
     assert isinstance(box.y, LinearScale | LogScale)  # noqa: S101 - as above
-    return _line((x, y, x, box.y.at(row[encoding["y2"]["field"]])), look)
+    return line((x, y, x, box.y.at(row[encoding["y2"]["field"]])), look)
 
 
 def _bar(layer: Layer, row: Row, box: Box) -> str:
@@ -382,7 +364,7 @@ def _bar(layer: Layer, row: Row, box: Box) -> str:
     high = layer.style.get("height") or _lane_px(layer, box) - 3
     y = _y(layer, row, box) - high / 2
     colour = _look(layer.encoding["color"], row)
-    return _rectangle(ends[0], y, ends[1] - ends[0], high, f'fill="{colour}"')
+    return rectangle(ends[0], y, ends[1] - ends[0], high, f'fill="{colour}"')
 
 
 def _rect(layer: Layer, row: Row, box: Box) -> str:
@@ -390,7 +372,7 @@ def _rect(layer: Layer, row: Row, box: Box) -> str:
     look = f'fill="{row["hue"]}" fill-opacity="{row["strength"]}"'
     wide, high = box.x.step - 2, box.y.step - 2
     x, y = _x(layer, row, box) - wide / 2, _y(layer, row, box) - high / 2
-    return _rectangle(x, y, wide, high, look)
+    return rectangle(x, y, wide, high, look)
 
 
 def _words(layer: Layer, row: Row, box: Box) -> str:
@@ -398,7 +380,7 @@ def _words(layer: Layer, row: Row, box: Box) -> str:
     x = _x(layer, row, box) + layer.style.get("dx", 0)
     slanted = ' font-style="italic"' if "fontStyle" in layer.style else ""
     text = str(row[layer.encoding["text"]["field"]])
-    return _text(x, _y(layer, row, box) + 4, text, anchor=anchor, more=slanted)
+    return write(x, _y(layer, row, box) + 4, text, anchor=anchor, more=slanted)
 
 
 def _x(layer: Layer, row: Row, box: Box) -> float:
@@ -436,12 +418,12 @@ def _head(title: Spec, layers: Sequence[Layer], room: float) -> tuple[list[str],
     """Return title, subtitle and legends, and where the first panel begins."""
     parts: list[str] = []
     y = 8.0
-    for line in wrap_px(title.get("text", ""), room, TITLE_PX, bold=True):
+    for part in wrap_px(title.get("text", ""), room, TITLE_PX, bold=True):
         y += LINE_PX
-        parts.append(_text(PAD_PX, y - 2, line, weight="bold", size=TITLE_PX))
-    for line in wrap_px(title.get("subtitle", ""), room):
+        parts.append(write(PAD_PX, y - 2, part, weight="bold", size=TITLE_PX))
+    for part in wrap_px(title.get("subtitle", ""), room):
         y += LINE_PX
-        parts.append(_text(PAD_PX, y - 2, line, fill=SOFT.light))
+        parts.append(write(PAD_PX, y - 2, part, fill=SOFT.light))
     y += 6 if parts else 0
     x = 0.0
     for said, items in _legends(layers):
@@ -452,9 +434,9 @@ def _head(title: Spec, layers: Sequence[Layer], room: float) -> tuple[list[str],
                 x, y = 0.0, y + LINE_PX + 2
             start = PAD_PX + x
             if kind:
-                parts.append(symbol.replace("@x", _px(start)).replace("@y", _px(y + 8)))
+                parts.append(symbol.replace("@x", px(start)).replace("@y", px(y + 8)))
             fill = INK.light if kind else SOFT.light
-            parts.append(_text(PAD_PX + x + wide - text_px(text), y + 12, text, fill=fill))
+            parts.append(write(PAD_PX + x + wide - text_px(text), y + 12, text, fill=fill))
             x += wide + 14
         x += 10
     return parts, y + (LINE_PX + 10 if x else 4)
@@ -491,27 +473,3 @@ def _legends(layers: Sequence[Layer]) -> Iterator[tuple[str, list[tuple[str, str
 def _dashed(pattern: list[int] | None) -> str:
     whole = pattern is None or pattern == [1, 0]
     return "" if whole else f' stroke-dasharray="{",".join(map(str, pattern or ()))}"'
-
-
-def _rectangle(x: float, y: float, width: float, height: float, look: str) -> str:
-    return f'<rect x="{_px(x)}" y="{_px(y)}" width="{_px(width)}" height="{_px(height)}" {look}/>'
-
-
-def _line(ends: tuple[float, float, float, float], look: str) -> str:
-    x1, y1, x2, y2 = map(_px, ends)
-    return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" {look}/>'
-
-
-def _text(
-    x: float, y: float, text: str, *, anchor: str = "", fill: str = "", weight: str = "",
-    size: int = 0, more: str = "",
-) -> str:  # fmt: skip
-    given = {"text-anchor": anchor, "fill": fill, "font-weight": weight, "font-size": size}
-    looks = "".join(f' {name}="{value}"' for name, value in given.items() if value)
-    return f'<text x="{_px(x)}" y="{_px(y)}"{looks}{more}>{escape(text, quote=False)}</text>'
-
-
-def _px(value: float) -> str:
-    """Return px with two decimals at most."""
-    text = f"{value:.2f}".rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text

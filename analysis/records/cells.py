@@ -15,11 +15,15 @@ from analysis.stats.estimates import SampleStatistics, describe_sample, without_
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.stopping import seeds_differ
-from testbed.model import Condition, Kind, Record, ServerLoad, Spec
+from testbed.model import Condition, Kind, Record, Scenario, ServerLoad, Spec, Verdict
 
 Axes = dict[str, Any]
 Key = tuple[tuple[str, Any], ...]
 NOT_RUN = "not run"
+SCRIPT = "text"
+"""The field of a scenario that is no axis: its file."""
+GRAVITY: tuple[Verdict, ...] = ("broken", "changed", "kept")
+"""Verdicts, the gravest first."""
 DEFAULTS = {spec.name: spec.default for spec in fields(Condition)}
 
 
@@ -72,6 +76,12 @@ class Cell:
     def spread(self) -> Spread | None:
         """Spread of the metric over the proven trials; ``None`` when none has it."""
         return spread_of(self.by_seed.values())
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The gravest verdict of its scenario; ``None`` where none is proven, or of other kinds."""
+        found = {record.scenario.verdict for record in self.proven if record.scenario is not None}
+        return next((verdict for verdict in GRAVITY if verdict in found), None)
 
     @cached_property
     def varies(self) -> bool | None:
@@ -156,7 +166,7 @@ def spread_of(values: Iterable[float]) -> Spread | None:
 
 def flatten(condition: Spec | Mapping[str, Any]) -> Axes:
     """Return a condition's axes by leaf name (``rtt_ms``, ``tfo``, ...), in declared order."""
-    if isinstance(condition, Condition | ServerLoad):
+    if isinstance(condition, Condition | ServerLoad | Scenario):
         return dict(_axes_of(condition))
     return _leaves(condition)
 
@@ -171,7 +181,7 @@ def _leaves(tree: Mapping[str, Any]) -> Axes:
     for name, value in tree.items():
         for leaf, inner in _leaves(value).items() if isinstance(value, Mapping) else ():
             axes[leaf] = inner
-        if not isinstance(value, Mapping):
+        if not isinstance(value, Mapping) and name != SCRIPT:
             axes[name] = value
     return axes
 

@@ -18,8 +18,10 @@ from analysis.records.results import Results, judge
 from testbed.model import (
     ArrivalSpec,
     Condition,
+    Kind,
     Record,
     RequestTiming,
+    ScenarioResult,
     ServerLoad,
     ServerSpec,
 )
@@ -35,6 +37,14 @@ _SERVED_COUNTS = ("started", "answered", "refused", "reset", "timed_out", "syn_r
 SERVED_MEASURED = (*(metric.name for metric in SERVED), *COUNTED, *_SERVED_COUNTS)
 SERVED_COLUMNS = ("trial_id", *_SERVED_KNOBS, *_KNOWN, *SERVED_MEASURED)
 """Of loads on a server."""
+SCENARIO_MEASURED = ("failed_checks", "calls", "packets", "lost", "connections", "retransmits")
+SCENARIO_COLUMNS = ("trial_id", "kind", "scenario", *_KNOWN, "verdict", *SCENARIO_MEASURED)
+"""Of scenarios."""
+_COLUMNS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "page_load": (TRIAL_COLUMNS, MEASURED),
+    "server_load": (SERVED_COLUMNS, SERVED_MEASURED),
+    "scenario": (SCENARIO_COLUMNS, SCENARIO_MEASURED),
+}
 REQUEST_COLUMNS = (
     "trial_id",
     *KNOBS,
@@ -57,11 +67,11 @@ def trial_frame(results: Results) -> pd.DataFrame:
     ``kernel``, ``kernel_version``, ``seed``, ``repetition``, ``position``, ``outcome`` (as judged
     by ``records.results.judge``), and MEASURED: every metric and what is counted.  They are NaN
     unless the outcome is ``ok``, and so is a metric that the load does not have.  Loads on a server
-    have SERVED_MEASURED instead.
+    have SERVED_MEASURED instead; scenarios have SCENARIO_MEASURED, and before it their ``verdict``,
+    NA unless the outcome is ``ok``: ``packets`` are those sent, ``lost`` those that never arrived.
     """
-    of_servers = experiment_of(results.manifest).get("kind") == "server_load"
-    columns = SERVED_COLUMNS if of_servers else TRIAL_COLUMNS
-    measured = SERVED_MEASURED if of_servers else MEASURED
+    kind: Kind = experiment_of(results.manifest).get("kind", "page_load")
+    columns, measured = _COLUMNS[kind]
     rows = [_trial_row(record, measured) for record in results.records]
     frame = pd.DataFrame(rows, columns=list(columns))
     return frame.astype(dict.fromkeys(measured, "float64"))
@@ -105,6 +115,8 @@ def _trial_row(record: Record, names: Sequence[str]) -> dict[str, Any]:
         known |= {name: getattr(record.measured, name, None) for name in names if name not in known}
         if load is not None:
             known["requests"] = len(load.requests)
+        if record.scenario is not None:
+            known |= _performed(record.scenario)
         measured |= {name: value for name, value in known.items() if value is not None}
     return {
         "trial_id": record.trial_id,
@@ -115,7 +127,17 @@ def _trial_row(record: Record, names: Sequence[str]) -> dict[str, Any]:
         "repetition": trial.repetition,
         "position": record.position,
         "outcome": outcome,
+        **({"verdict": record.scenario.verdict} if record.scenario and outcome == "ok" else {}),
         **measured,
+    }
+
+
+def _performed(result: ScenarioResult) -> dict[str, float]:
+    passages = result.performance.passages
+    return {
+        "calls": len(result.performance.calls),
+        "packets": len(passages),
+        "lost": sum(not passage.arrivals for passage in passages),
     }
 
 

@@ -188,9 +188,22 @@ SERVED = (
     ),
 )
 """Of a load on a server."""
+PROMISES = (
+    Metric(
+        "failed_checks",
+        "number of failed checks",
+        "failed checks",
+        0.0,
+        places=0,
+        labels="numbers of failed checks",
+        better="smaller",
+    ),
+)
+"""Of a scenario: calls and packets that are not as promised."""
 METRICS_OF: dict[Kind, tuple[Metric, ...]] = {
     "page_load": (PLT, *MILESTONES),
     "server_load": SERVED,
+    "scenario": PROMISES,
 }
 """The metrics of each kind of trial; the first is meant where none is named."""
 METRICS = {metric.name: metric for metrics in METRICS_OF.values() for metric in metrics}

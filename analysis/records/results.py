@@ -140,9 +140,14 @@ def _lack_of_server_load(record: Record) -> str | None:
     return "holds no counts of connections" if record.served is None else None
 
 
+def _lack_of_scenario(record: Record) -> str | None:
+    return "holds no verdict" if record.scenario is None else None
+
+
 _LACKS: dict[Kind, Callable[[Record], str | None]] = {
     "page_load": _lack_of_page_load,
     "server_load": _lack_of_server_load,
+    "scenario": _lack_of_scenario,
 }
 
 

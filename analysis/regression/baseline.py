@@ -1,4 +1,6 @@
-"""Baselines: results folders that are committed, without packets and without the machine's facts.
+"""Baselines: results folders that are committed, without the machine's facts.
+
+Packets of scenarios are kept, since all that is shown of one is drawn from them; of loads none are.
 
 ``compare`` reads them as any results folder.
 """
@@ -7,15 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from analysis.records.cells import Cell, cells_of, experiment_of, key_of, varying_axes
+from analysis.records.kept import find_kept
 from analysis.records.results import Results, read_results
 from analysis.regression.compare.comparison import EVERYTHING, VIRTUAL, CompareOptions
 from analysis.regression.compare.folders import compare_results
 from analysis.regression.compare.text import render_text
+from analysis.tables.summary import captures_of
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.label import label_axes
@@ -36,12 +40,14 @@ WIDTH = 100
 class Draft:
     """A baseline that may be written: its files by name, what it would change, and its origin.
 
-    ``changes`` is for people; ``origin`` names the results, in one line for the log of reasons.
+    ``captures`` are those of scenarios, by their places in the folder.  ``changes`` is for people;
+    ``origin`` names the results, in one line for the log of reasons.
     """
 
     files: dict[str, str]
     changes: str
     origin: str
+    captures: dict[str, bytes] = field(default_factory=dict)
 
 
 def draft_baseline(results: Path, target: Path, *, drop_cells: bool = False) -> Draft:
@@ -73,7 +79,23 @@ def draft_baseline(results: Path, target: Path, *, drop_cells: bool = False) -> 
         + "\n",
         RECORDS_FILE: "".join(canonical(asdict(trim_record(r))) + "\n" for r in found.records),
     }
-    return Draft(files, changes.rstrip("\n"), _origin(found, cells))
+    return Draft(files, changes.rstrip("\n"), _origin(found, cells), _read_captures(found))
+
+
+def _read_captures(found: Results) -> dict[str, bytes]:
+    """Return the captures of all scenarios.
+
+    Raises:
+        ConfigurationError: one is missing, or not what it was.
+    """
+    captures = {}
+    for record in found.records:
+        for name in captures_of(record) if record.trial.kind == "scenario" else ():
+            path, problem = find_kept(found.folder, record, name)
+            if path is None:
+                raise ConfigurationError([problem])
+            captures[f"trials/{record.trial_id}/{name}"] = path.read_bytes()
+    return captures
 
 
 def trim_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,13 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from analysis import plot, words
+from analysis.promises.table import PromiseTable, make_promises
 from analysis.publications.reference import Reference, read_reference
 from analysis.rebuilt import rebuild
 from analysis.rebuilt.rebuilt import Rebuilt
 from analysis.records.cells import NOT_RUN, cells_of, experiment_of
 from analysis.records.coverage import describe, list_not_exact
 from analysis.records.results import Results, read_results
-from analysis.report.evidence import TrialLine, calibrations, cost_lines, hello_lines, trial_lines
+from analysis.report.evidence import (
+    TrialLine,
+    calibrations,
+    cost_lines,
+    hello_lines,
+    trial_lines,
+    worst_delay_us,
+)
+from analysis.report.promised import BAD, BADGES, make_entries
 from analysis.report.provenance import command_of, manifest_sections
 from analysis.report.rendering import TEMPLATES, open_templates
 from analysis.report.sections import Drawing, make_sections
@@ -107,6 +116,7 @@ def render_html(
         for figure in (rebuilt.figures if rebuilt else ())
     ]
     sections = make_sections(table)
+    promised = make_promises([results]) if table.kind == "scenario" else None
     script = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
     return (
         open_templates()
@@ -126,6 +136,7 @@ def render_html(
             not_counted=[line for line in lines if line.outcome != "ok"],
             not_run=sum(cell.outcomes.get(NOT_RUN, 0) for cell in table.cells),
             **_evidence(results, table),
+            **_promises(promised),
             visitor=describe_visitor(table.cells),
             unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
             waterfalls=falls,
@@ -157,6 +168,17 @@ def _evidence(results: Results, table: ResultTable) -> dict[str, Any]:
         "hellos": hello_lines(table.cells),
         "costs": cost_lines(table.cells),
         "warm_ups": results.warm_ups,
+        "worst_delay_us": worst_delay_us(results.records),
+    }
+
+
+def _promises(table: PromiseTable | None) -> dict[str, Any]:
+    """Return what a report of scenarios has; other kinds have no table of promises."""
+    return {
+        "promised": table,
+        "entries": make_entries(table) if table else (),
+        "badges": BADGES,
+        "bad": BAD,
     }
 
 

@@ -11,7 +11,7 @@ from analysis.records.results import judge
 from analysis.tables.summary import captures_of
 from analysis.tables.table import PAIR_AXIS, ResultTable
 from analysis.words import axis_value, clean, lines
-from testbed.model import Cost, LinkSpec, Measurement, Proof, Record
+from testbed.model import Cost, LinkSpec, Measurement, Proof, Record, Scenario
 
 GENERATOR = "load-generator"
 """The client of all trials that load a server."""
@@ -82,13 +82,27 @@ def calibrations(records: Iterable[Record]) -> list[Calibration]:
     """Return the measurements of ``records`` by link, property and unit, in order of RTT."""
     groups: dict[tuple[LinkSpec, str, str], list[Measurement]] = {}
     for record in records:
-        for measurement in record.lab.measurements if record.lab is not None else ():
-            key = (record.trial.condition.link, measurement.name, measurement.unit)
+        condition = record.trial.condition
+        if isinstance(condition, Scenario) or record.lab is None:
+            continue
+        for measurement in record.lab.measurements:
+            key = (condition.link, measurement.name, measurement.unit)
             groups.setdefault(key, []).append(measurement)
     return [
         _gather(link, name, unit, groups[link, name, unit])
         for link, name, unit in sorted(groups, key=lambda k: (k[0].rtt_ms, repr(k[0]), k[1:]))
     ]
+
+
+def worst_delay_us(records: Iterable[Record]) -> float | None:
+    """Return how late a scenario's packet was at the most; ``None`` without scenarios."""
+    late = (
+        (measurement.measured - measurement.theory) * 1000
+        for record in records
+        if record.trial.kind == "scenario" and record.lab is not None
+        for measurement in record.lab.measurements
+    )
+    return max(late, default=None)
 
 
 def hello_lines(cells: Sequence[Cell]) -> list[HelloLine]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from analysis.promises.table import make_promises
+from analysis.promises.text import render_promises
 from analysis.records.cells import Spread, cells_of, describe_absence
 from analysis.records.metric import PLT, Metric
 from analysis.records.results import Identity, Results, gather_results, read_results
@@ -50,6 +52,9 @@ def render_table(
     results = read or read_results(results_dir)
     table = _make_table(results, metric)
     room = max(width, MIN_WIDTH)
+    if table.kind == "scenario":
+        identity = _wrap(_identity(results.identity, table.kind), room)
+        return "\n".join([render_promises(make_promises([results]), room).rstrip(), *identity, ""])
     columns = table_columns(table)
     rows = max(len(column.cells) for column in columns)
     notes = [

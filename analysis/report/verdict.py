@@ -18,6 +18,8 @@ SEEDS = 5
 
 def findings(table: ResultTable) -> list[str]:
     """Return short sentences about ``table``; none is said that its numbers do not bear."""
+    if table.kind == "scenario":
+        return [_proven(table), *_promised(table)]
     said = [_proven(table), *_replayed(table)]
     if table.paired and table.metric.unit:  # of what is almost nothing a share says nothing
         measured = [pair for pair in table.pairs if pair.improvement_pct is not None]
@@ -44,13 +46,30 @@ def _alike_seeds(table: ResultTable) -> list[str]:
 def _proven(table: ResultTable) -> str:
     planned = sum(cell.planned for cell in table.cells)
     proven = sum(len(cell.proven) for cell in table.cells)
+    load = "scenario" if table.kind == "scenario" else "load"
     if planned and proven == planned:
-        return f"All {count(planned, 'load is', 'loads are')} verified by packet capture."
+        return f"All {count(planned, f'{load} is', f'{load}s are')} verified by packet capture."
+    none = "verdict" if table.kind == "scenario" else "number"
     return (
-        f"{proven:,} of {count(planned, 'load')} are verified by packet capture; "
-        f"the other {planned - proven:,} give{'s' * (planned - proven == 1)} no number and "
+        f"{proven:,} of {count(planned, load)} are verified by packet capture; "
+        f"the other {planned - proven:,} give{'s' * (planned - proven == 1)} no {none} and "
         f"say{'s' * (planned - proven == 1)} why below."
     )
+
+
+def _promised(table: ResultTable) -> list[str]:
+    """Say how many promises came to what."""
+    verdicts = [cell.verdict for cell in table.cells]
+    said = {
+        "kept": "{} kept.",
+        "changed": "{} kept no longer: kernels do something else since, which these do, too.",
+        "broken": "{} broken.",
+    }
+    return [
+        words.format(count(verdicts.count(verdict), "promise is", "promises are"))
+        for verdict, words in said.items()
+        if verdict in verdicts
+    ]
 
 
 def _replayed(table: ResultTable) -> list[str]:

@@ -87,6 +87,14 @@ SERVED_COLUMNS: dict[str, str] = {
     **{name: CELL_COLUMNS[name] for name in ("planned", "proven", "status", "problems")},
 }
 """What each column of a row for one load on a server holds, after those of its knobs."""
+SCENARIO_COLUMNS: dict[str, str] = {
+    "verdict": "What became of the promise: `kept`, `broken`, or `changed`: what kernels are known "
+    "to do today; empty without a proven trial. Of several trials the gravest.",
+    "failed_checks": "Calls and packets that are not as promised: the median of the proven trials.",
+    "first_difference": "The first sentence of what is not as promised.",
+    **{name: CELL_COLUMNS[name] for name in ("planned", "proven", "status", "problems")},
+}
+"""What each column of a row for one scenario holds, after its name."""
 CELL_MILESTONES: dict[str, str] = {
     metric.name: f"Median {metric.label} of the proven trials that have one."
     for metric in MILESTONES
@@ -115,6 +123,8 @@ def table_rows(table: ResultTable) -> list[dict[str, Any]]:
     """Return the rows of ``table.csv`` with exact numbers; a missing value is ``None``."""
     if table.kind == "server_load":
         return [_served_row(cell, table.axes) for cell in table.cells]
+    if table.kind == "scenario":
+        return [_scenario_row(cell, table.axes) for cell in table.cells]
     seen = further_metrics(table.cells)
     if table.paired:
         return [_pair_row(pair, table.axes) | _pair_milestones(pair, seen) for pair in table.pairs]
@@ -188,6 +198,21 @@ def _served_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
         **{name: _median(spread) for name, spread in spreads.items()},
         **{f"least_{name}": one.low if one else None for name, one in spreads.items()},
         **{f"greatest_{name}": one.high if one else None for name, one in spreads.items()},
+        "planned": cell.planned,
+        "proven": len(cell.proven),
+        "status": cell.status,
+        "problems": " | ".join(cell.problems),
+    }
+
+
+def _scenario_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
+    found = [record.scenario for record in cell.proven if record.scenario is not None]
+    gravest = next((one for one in found if one.verdict == cell.verdict), None)
+    return {
+        **{name: cell.axes.get(name) for name in axes},
+        "verdict": cell.verdict,
+        "failed_checks": _median(cell.spread),
+        "first_difference": next(iter(gravest.differences), None) if gravest else None,
         "planned": cell.planned,
         "proven": len(cell.proven),
         "status": cell.status,

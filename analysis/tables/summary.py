@@ -19,7 +19,16 @@ from analysis.records.results import Identity, Results, judge
 from analysis.stats.estimates import SampleStatistics
 from analysis.tables.rows import table_rows
 from analysis.tables.table import ResultTable
-from testbed.model import Experiment, LabReading, Outcome, Proof, Record, Replay, ServedLoad
+from testbed.model import (
+    Experiment,
+    LabReading,
+    Outcome,
+    Proof,
+    Record,
+    Replay,
+    ServedLoad,
+    Verdict,
+)
 from testbed.results.environment import Environment
 
 SCHEMA_VERSION = 2
@@ -51,6 +60,18 @@ class MeasurementSummary(TypedDict):
     """Whether the error is within its tolerance."""
 
 
+class PromiseSummary(TypedDict):
+    """What a scenario came to."""
+
+    verdict: Verdict
+    """`kept`; `broken`; or `changed`: as kernels are known to do it today."""
+    differences: list[str]
+    """A sentence for each call and packet that is not as promised."""
+    failed_checks: int
+    """How many calls and packets are not as promised, where the promise is not known to have
+    changed."""
+
+
 class TrialSummary(TypedDict):
     """One trial: its last `ok` attempt, else its last."""
 
@@ -70,6 +91,8 @@ class TrialSummary(TypedDict):
     """What a visitor sees, by the name of the metric; only where a browser gave it."""
     served: NotRequired[Annotated[_Fields, ServedLoad]]
     """What became of the connections of a load on a server; only of such trials."""
+    scenario: NotRequired[Annotated[_Fields, PromiseSummary]]
+    """What became of the promise; only of scenarios."""
     requests: int | None
     """How many requests the client made."""
     missing: list[str] | None
@@ -113,6 +136,8 @@ class CellSummary(TypedDict):
     gave it."""
     served: NotRequired[dict[str, Annotated[_Fields, Spread]]]
     """The metrics of the proven loads on a server, by name; only of such trials."""
+    verdict: NotRequired[Verdict | None]
+    """What became of the promise, the gravest of all proven trials; only of scenarios."""
     coverage: Annotated[_Fields, ReplayCoverage]
     """How the server answered, over all trials."""
     trials: list[TrialSummary]
@@ -201,6 +226,8 @@ def _cell(cell: Cell) -> CellSummary:
     }
     if cell.kind == "server_load":
         summary["served"] = _spreads(cell, SERVED)
+    elif cell.kind == "scenario":
+        summary["verdict"] = cell.verdict
     elif milestones := _spreads(cell, further_metrics([cell])):
         summary["milestones"] = milestones
     return summary
@@ -244,6 +271,12 @@ def _trial(record: Record) -> TrialSummary:
             summary["milestones"] = known
     if record.served is not None and outcome == "ok":
         summary["served"] = asdict(record.served)
+    if record.scenario is not None and outcome == "ok":
+        summary["scenario"] = {
+            "verdict": record.scenario.verdict,
+            "differences": list(record.scenario.differences),
+            "failed_checks": record.scenario.failed_checks,
+        }
     return summary
 
 

@@ -33,6 +33,7 @@ PAIR_AXIS = "tfo"
 ALWAYS_SHOWN: dict[Kind, tuple[str, ...]] = {
     "page_load": ("page", "rtt_ms"),
     "server_load": ("mechanism",),
+    "scenario": ("scenario",),
 }
 """The axes that tables of each kind of trial begin with."""
 SHOWN_UNLESS_DEFAULT = ("protocol", "tls_version", "randomness", "allow_misses", "server_think_ms")

@@ -35,6 +35,7 @@ NEEDS = {
     "report": "python",
     "run": "kernel",
     "saturation": "kernel",
+    "scenario": "kernel",
     "serve": "programs",
 }
 """What each verb needs of the machine, as ``bootstrap/main.sh`` knows it; ``run.sh`` reads it from
@@ -56,6 +57,7 @@ VERBS = {
     "report": "run",
     "run": "run",
     "saturation": "saturation",
+    "scenario": "scenario",
     "serve": "serve",
 }
 """The module of each verb."""

@@ -233,6 +233,9 @@ def _write(target: Path, draft: Draft, entry: str) -> None:
         with new_folder(target, replace=True) as scratch:
             for name, text in draft.files.items():
                 (scratch / name).write_text(text, encoding="utf-8")
+            for name, capture in draft.captures.items():
+                (scratch / name).parent.mkdir(parents=True, exist_ok=True)
+                (scratch / name).write_bytes(capture)
             (scratch / REASONS_FILE).write_text(f"{before}\n{entry}", encoding="utf-8")
     except OSError as error:
         raise StorageError(

@@ -19,8 +19,20 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 """Columns of a table where standard output is no terminal."""
+REPORT_FILE = "report.html"
 COMPARE_PAGE = "compare.html"
 COMPARE_DOCUMENT = "compare.json"
+PROMISES_PAGE = "promises.html"
+STYLES = ("table", "markdown", "ktap")
+"""How the table of promises may be printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """The table of promises for a terminal, and the exit code that follows from it."""
+
+    text: str
+    exit_code: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,36 @@ class Reports:
         code = EXIT_OK if complete else EXIT_INCOMPLETE
         shown = found if metric == PLT else compare_results(*sides, replace(options, metric=metric))
         return Presented(render_text(shown, read_width()), document, code)
+
+    def present_promises(
+        self, folder: Path, lanes: Sequence[Path], style: str, junit: Path | None
+    ) -> Promises:
+        """Judge the scenarios of a run on one kernel or several, in ``style``: a key of STYLES.
+
+        Of several, a page with all of them goes into the run's folder.
+
+        Raises:
+            StorageError: a file cannot be written.
+        """
+        from analysis.promises.suite import render_junit, render_ktap
+        from analysis.promises.table import read_promises
+        from analysis.promises.text import render_markdown, render_promises
+        from analysis.report.promised import render_promises_page
+
+        for lane in lanes:
+            self.write(lane)
+        table = read_promises(lanes)
+        if len(lanes) > 1:
+            remedy = f"make room or check the permissions of {folder}, then run it again"
+            write_whole(folder / PROMISES_PAGE, render_promises_page(table), remedy)
+        if junit is not None:
+            write_whole(junit, render_junit(table), f"check that {junit.parent} can be written")
+        written = {
+            "table": lambda: render_promises(table, read_width()),
+            "markdown": lambda: render_markdown(table),
+            "ktap": lambda: render_ktap(table),
+        }
+        return Promises(written[style]().rstrip("\n"), table.exit_code)
 
     def draw_table(
         self, experiment: Experiment, records: Sequence[Record], metric: Metric = PLT

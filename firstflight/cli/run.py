@@ -16,7 +16,7 @@ from analysis.records.metric import Metric
 from firstflight.cli.choice import Choice, choice_options
 from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.metric import metric_option
-from firstflight.cli.reports import COMPARE_PAGE, Presented
+from firstflight.cli.reports import COMPARE_PAGE, REPORT_FILE, Presented
 from testbed.base import log, places
 from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK, ConfigurationError, worst_exit
 from testbed.experiment.label import label, varying
@@ -26,7 +26,6 @@ from testbed.launch import RunLane, find_lanes, open_lanes, resume_lanes, run_la
 from testbed.model import Experiment
 from testbed.results.tally import Tally
 
-REPORT_FILE = "report.html"
 _log = log.logger(__name__)
 
 

@@ -295,8 +295,9 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["--help"], make_doors(tmp_path)) == 0
     out = capsys.readouterr().out
     verbs = {line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line}
-    ours = {"run", "plan", "report", "pages", "serve", "clean", "doctor"}
-    assert verbs == ours | {"compare", "baseline", "history", "kernel", "knobs", "saturation"}
+    ours = {"run", "plan", "report", "pages", "serve", "scenario", "clean", "doctor"}
+    others = {"compare", "baseline", "history", "kernel", "knobs", "saturation"}
+    assert verbs == ours | others
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])

@@ -1,10 +1,10 @@
-"""The capture file of a record, found in its results folder and checked by its digest."""
+"""The captures of one trial in two results folders, and the first packet that differs."""
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
+from analysis.records.kept import find_kept
 from testbed.model import CAPTURE_FILE, Record
 from testbed.wire.difference import PacketDifference, first_difference
 from testbed.wire.packets import Capture, read_capture
@@ -13,37 +13,16 @@ Pair = tuple[Capture, Capture]
 """Captures of one trial in the base and in the new results."""
 
 
-def capture_hash(record: Record) -> str | None:
-    """SHA-256 of the record's capture; ``None`` where it has none."""
-    return record.artefacts.get(CAPTURE_FILE)
-
-
-def find_capture(results_dir: Path, record: Record) -> tuple[Path | None, str]:
-    """Return the capture of ``record``, or ``None`` and why there is none to read.
-
-    An attempt that was repeated is kept beside the trial's folder.
-    """
-    wanted = capture_hash(record)
-    if wanted is None:
-        return None, f"trial {record.trial_id} made no capture"
-    trial = results_dir / "trials" / record.trial_id
-    places = (trial, trial.with_name(f"{record.trial_id}.attempt{record.attempt}"))
-    files = [place / CAPTURE_FILE for place in places]
-    present = [file for file in files if file.is_file()]
-    for file in present:
-        with file.open("rb") as stream:
-            if hashlib.file_digest(stream, "sha256").hexdigest() == wanted:
-                return file, ""
-    if present:
-        return None, f"{present[0]} is not the file that its record names"
-    return None, f"{results_dir} holds no capture of trial {record.trial_id}"
+def capture_hash(record: Record, name: str = CAPTURE_FILE) -> str | None:
+    """SHA-256 of one of the record's captures; ``None`` where it has none."""
+    return record.artefacts.get(name)
 
 
 def read_captures(
-    folders: tuple[Path, Path], records: tuple[Record, Record]
+    folders: tuple[Path, Path], records: tuple[Record, Record], name: str = CAPTURE_FILE
 ) -> tuple[Pair | None, str | None]:
-    """Return the captures of one trial in both folders, or ``None`` and why they cannot be read."""
-    found = [find_capture(*each) for each in zip(folders, records, strict=True)]
+    """Return the captures ``name`` of one trial in both folders, or ``None`` and why not."""
+    found = [find_kept(*each, name) for each in zip(folders, records, strict=True)]
     (base, _), (new, _) = found
     if base is None or new is None:
         return None, "; ".join(problem for _, problem in found if problem)
@@ -54,13 +33,16 @@ def read_captures(
 
 
 def differ_on_the_wire(
-    records: tuple[Record, Record], captures: Pair | None, problem: str | None
+    records: tuple[Record, Record],
+    captures: Pair | None,
+    problem: str | None,
+    name: str = CAPTURE_FILE,
 ) -> tuple[PacketDifference | None, str | None]:
     """Return the first packet that differs, or ``None`` and why none can be shown.
 
     ``captures`` and ``problem`` are from ``read_captures`` of the same ``records``.
     """
-    base, new = map(capture_hash, records)
+    base, new = (capture_hash(record, name) for record in records)
     if base == new and base is not None:
         return None, "the captures are the same to the bit"
     if captures is None:

@@ -36,14 +36,12 @@ from analysis.regression.compare.text import (
     size_of,
     verdict_words,
 )
-from analysis.words import capitalised, clean, count, name_axes
+from analysis.words import capitalised, clean, count, name_axes, xml_text
 from testbed.base.whole_file import write_whole
 from testbed.wire.difference import describe_difference
 
 SCHEMA_VERSION = 1
 JUNIT_CLASS = "firstflight.compare"
-FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML 1.0 document may hold, not even escaped (section 2.2)."""
 SIGNS: dict[Verdict, str] = {
     "different": ":x:",
     "inconclusive": ":grey_question:",
@@ -181,11 +179,6 @@ def render_page(comparison: Comparison) -> str:
 def escape(text: str) -> str:
     """Return ``text`` so that Markdown shows it as it is: no markup, no HTML, no mention."""
     return SPECIAL.sub(r"\\\1", _html(text))
-
-
-def xml_text(text: str) -> str:
-    """Return ``text`` without characters that XML cannot hold."""
-    return FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _kernels(comparison: Comparison, kernels: Kernels) -> KernelsDocument:

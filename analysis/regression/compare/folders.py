@@ -29,10 +29,11 @@ from analysis.regression.compare.estimated import judge_by_chance
 from analysis.regression.compare.exact import first_unequal, judge_exactly
 from analysis.regression.compare.kernels import Kernels, change_of, savings_of
 from analysis.regression.compare.matching import Match, match_cells, values_of
+from analysis.regression.compare.promised import differing_captures, judge_promise
 from analysis.tables.table import ALWAYS_SHOWN
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
-from testbed.model import Record
+from testbed.model import CAPTURE_FILE, Record
 
 
 def compare_results(base: Path, new: Path, options: CompareOptions | None = None) -> Comparison:
@@ -66,10 +67,16 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
     least = options.min_effect_pct
     least = MIN_EFFECT_PCT.get(kernel, max(MIN_EFFECT_PCT.values())) if least is None else least
     both = [m for m in matches if m.base is not None and (m.new is not None or not kernels)]
-    if kernel_of(one) != kernel_of(other):
+    equal = not parts and all(a == b for a, b in tested.values())
+    if any(cell.kind == "scenario" for cell in ours):
+        exact = kernel_of(one) == kernel_of(other) == VIRTUAL
+        cells = [
+            _with_packets(judge_promise(m, exact=exact, equal=equal), m, one, other, kernels)
+            for m in both
+        ]
+    elif kernel_of(one) != kernel_of(other):
         cells = [judge_by_tolerance(match, least) for match in both]
     elif kernel == VIRTUAL:
-        equal = not parts and all(a == b for a, b in tested.values())
         cells = [
             _with_packets(judge_exactly(m, equal, least), m, one, other, kernels) for m in both
         ]
@@ -150,8 +157,10 @@ def _with_packets(
     block = pair.seed, pair.repetition
     cells, folders = (match.base, match.new), (base.folder, new.folder)
     records = _record(cells[0], block), _record(cells[1], block)
-    captures, problem = read_captures(folders, records)
-    found, note = differ_on_the_wire(records, captures, problem)
+    several = match.base.kind == "scenario"
+    name = next(iter(differing_captures(*records)) if several else iter(()), CAPTURE_FILE)
+    captures, problem = read_captures(folders, records, name)
+    found, note = differ_on_the_wire(records, captures, problem, name)
     change = change_of(cells, records, captures, found) if kernels and cell.has_numbers else None
     return replace(
         cell, packets=found, packets_seed=pair.seed, packets_note=note, change=change

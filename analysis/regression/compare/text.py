@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from analysis.records.metric import PROMISES
 from analysis.records.results import Identity
 from analysis.regression.compare.clocks import REASONS
 from analysis.regression.compare.comparison import (
@@ -171,14 +172,18 @@ def judged_by(comparison: Comparison) -> list[str]:
 def rule(comparison: Comparison) -> str:
     """Return what decided."""
     least = f"{comparison.min_effect_pct:g} %"
+    bits = "Virtual kernel, equal environments: every bit must be the same."
+    exact = comparison.kernel == VIRTUAL and not comparison.parts and not comparison.knobs
+    if comparison.metric in PROMISES:
+        return bits if exact else "Scenarios: same is what became of the same promise."
     if comparison.clocks_differ:
         return (
             f"Virtual against real time: same needs the whole interval of the difference within "
             f"{least} (agrees), or within that and the browser's busy main thread (explained)."
         )
     if comparison.kernel == VIRTUAL:
-        if not comparison.parts and not comparison.knobs:
-            return "Virtual kernel, equal environments: every bit must be the same."
+        if exact:
+            return bits
         return (
             f"Virtual kernel: exact; a {comparison.metric.word} that moved by {least} or more is "
             "different."

@@ -33,6 +33,7 @@ KINDS: dict[TrialKind, tuple[Kind, ...]] = {
         conditions.REQUESTS,
     ),
     "server_load": served.LINES,
+    "scenario": (),
 }
 
 

@@ -12,6 +12,7 @@ from analysis.notebooks import show
 from analysis.rebuilt.rebuilt import Check, Grid, Rebuilt
 from analysis.records.results import Results, gather_results, read_results
 from testbed.base.errors import ConfigurationError
+from tests.analysis.promised import write_promises
 from tests.analysis.sample import conditions, record, with_milestones
 
 
@@ -113,3 +114,27 @@ def test_checks_say_what_was_stated_and_what_we_have() -> None:
     check = Check("Table 1", "improvement", "10 %", "8 %", "differs", "Because.")
     html = show.checks(Rebuilt("Title", checks=(check,))).to_html()
     assert all(f">{text}<" in html for text in ("Table 1", "10 %", "8 %", "differs", "Because."))
+
+
+def test_a_scenario_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    results = read_results(write_promises(tmp_path))
+    with pytest.raises(ConfigurationError, match=r"no scenario 'other' in .*; it holds: .*kept"):
+        show.scenario(results, "other")
+
+
+def test_a_scenario_s_script_and_packets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = read_results(write_promises(tmp_path))
+    show.script(results, "kept")
+    assert capsys.readouterr().out.splitlines()[0] == "server listen s fastopen=16"
+    packets = show.packets(results, "kept")
+    assert packets["label"].tolist() == ["SYN, cookie 0123…, data 5", "SYN-ACK 6", "ACK 1"]
+    assert packets["arrived_ms"].tolist() == [50.0, 100.0, 150.0]
+
+
+def test_the_table_of_promises_says_why_one_is_not_kept(tmp_path: Path) -> None:
+    shown = show.promises(read_results(write_promises(tmp_path))).to_html()
+    assert "A promise &amp; a &lt;title&gt;" in shown
+    assert "since Linux 4.1: It does something else." in shown
+    assert all(f">{word}</td>" in shown for word in ("kept", "broken", "changed", "timeout"))

@@ -69,7 +69,7 @@ def test_a_missing_load_leaves_its_fields_empty(tmp_path: Path) -> None:
 
 
 def test_one_arm_alone_still_has_its_map(tmp_path: Path) -> None:
-    found = rebuilt(tmp_path, [one for one in loads() if not one.trial.condition.tcp.tfo])
+    found = rebuilt(tmp_path, [one for one in loads() if not one.trial.linked.tcp.tfo])
     assert [figure.name for figure in found.figures] == ["reuse-plt-amazon"]
 
 

@@ -83,7 +83,7 @@ def test_every_row_has_its_first_before_any_has_its_second(sample: Path) -> None
 
 def test_both_arms_of_a_block_follow_each_other(sample: Path) -> None:
     first, second, *_ = (r.trial for r in choose(sample_table(sample)))
-    assert (first.condition.tcp.tfo, second.condition.tcp.tfo) == (False, True)
+    assert (first.linked.tcp.tfo, second.linked.tcp.tfo) == (False, True)
     assert (first.page, first.seed) == (second.page, second.seed)
 
 
@@ -102,7 +102,7 @@ def test_of_many_rows_some_at_even_distances(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(waterfall, "MAX_LOADS", 6)
     asked = conditions(["amazon"], [float(rtt) for rtt in range(1, 12)])
     table = table_of(*(Cell(flatten(c), (record(c),), 1) for c in asked))
-    rtts = [r.trial.condition.link.rtt_ms for r in choose(table)]
+    rtts = [r.trial.linked.link.rtt_ms for r in choose(table)]
     assert rtts == [1, 1, 6, 6, 11, 11]
 
 

@@ -169,7 +169,7 @@ def assert_predicted(ran: Ran, record: Record) -> None:
     assert_ok(record)
     assert record.load is not None
     (request,), (entry,) = record.load.requests, ran.har(record)
-    condition = record.trial.condition
+    condition = record.trial.linked
     assert request.transfer_bytes is not None
     asked_bytes = entry["request"]["headersSize"]
     due_ms = predict_fetch_ms(condition.link, condition.tcp, asked_bytes, request.transfer_bytes)
@@ -210,7 +210,7 @@ def test_the_buffer_overflows_where_the_model_says(house: House) -> None:
         page=page, client="graph", dns="hosts", rtt_ms=200.0, down_kbit=10_000, up_kbit=10_000,
         buffer_bytes=[needed + 3_000, needed - 3_000],
     )  # fmt: skip
-    enough, less = sorted(ran.records, key=lambda r: -r.trial.condition.link.buffer_bytes)
+    enough, less = sorted(ran.records, key=lambda r: -r.trial.linked.link.buffer_bytes)
     assert_predicted(ran, enough)
     assert (sent_again(enough), sent_again(less) > 0) == (0, True)
 

@@ -1,0 +1,1 @@
+"""Promises of the protocol: what scenarios came to, as tables, documents and ladder diagrams."""

@@ -1,0 +1,188 @@
+"""The table of promises: what each kernel made of every scenario, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from analysis.records.cells import experiment_of
+from analysis.records.results import Identity, Results, judge, read_results
+from analysis.words import clean, lines
+from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
+from testbed.experiment.lanes import read_lanes
+from testbed.model import Outcome, Record, Verdict
+from testbed.scenario.promise import Promise, PromiseError, read_promise
+
+State = Verdict | Outcome | Literal["not run"]
+"""What became of a promise: its verdict where the scenario was performed and proven."""
+GRAVITY: tuple[State, ...] = (
+    "broken", "failed", "timeout", "unproven", "lab_mismatch", "not run", "unsupported", "changed",
+    "kept",
+)  # fmt: skip
+"""The gravest first: of several repetitions it counts."""
+SETTLED: tuple[State, ...] = ("kept", "changed", "unsupported", "broken")
+"""What is an answer; all else is none, and to be run again."""
+
+Key = tuple[str, str]
+"""A scenario's name and its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one kernel made of a promise: the state, why, and the record that it is from.
+
+    ``evidence`` has a sentence for each call and packet that is not as promised, or the reason why
+    there is no verdict.
+    """
+
+    state: State
+    evidence: tuple[str, ...] = ()
+    record: Record | None = None
+
+    @property
+    def words(self) -> str:
+        """The state in words."""
+        return self.state.replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseRow:
+    """A promise, the scenario that shows it, and what each lane's kernel made of it."""
+
+    name: str
+    text: str
+    promise: Promise
+    findings: tuple[Finding, ...]
+
+    def says(self, finding: Finding) -> str:
+        """Return the sentence on a finding: the packet that breaks it, or what is done instead."""
+        if finding.state == "changed" and self.promise.changed is not None:
+            change = self.promise.changed
+            return clean(f"since {change.since}: {change.says}")
+        return clean(finding.evidence[0]) if finding.evidence else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A results folder, and the kernel that it is of."""
+
+    results: Results
+
+    @property
+    def identity(self) -> Identity:
+        """What its records share."""
+        return self.results.identity
+
+    @property
+    def name(self) -> str:
+        """The kernel: its version where time is virtual, else the machine's own."""
+        version = self.identity.kernel_version or "none"
+        return f"{self.identity.kernel} {version}" if self.identity.kernel else version
+
+
+@dataclass(frozen=True)  # no slots: its counts are worked out once
+class PromiseTable:
+    """All promises of one or several results folders, in the order asked."""
+
+    title: str
+    lanes: tuple[Lane, ...]
+    rows: tuple[PromiseRow, ...]
+
+    @cached_property
+    def counts(self) -> tuple[dict[State, int], ...]:
+        """How many promises came to what, for each lane, the gravest first."""
+        found = []
+        for place in range(len(self.lanes)):
+            states = [row.findings[place].state for row in self.rows]
+            found.append({state: states.count(state) for state in GRAVITY if state in states})
+        return tuple(found)
+
+    @property
+    def exit_code(self) -> int:
+        """1 if a promise that is to be kept is broken, 4 if one has no answer, else 0."""
+        states = {state for counts in self.counts for state in counts}
+        if "broken" in states:
+            return EXIT_OUT_OF_TOLERANCE
+        return EXIT_OK if states <= set(SETTLED) else EXIT_INCOMPLETE
+
+
+def read_promises(folders: Sequence[Path]) -> PromiseTable:
+    """Return the table of results folders; of a run on several kernels, of each.
+
+    Raises:
+        ConfigurationError: a folder holds no scenarios, or its records must not be pooled.
+        StorageError: a folder cannot be read.
+    """
+    found = [folder / name for folder in folders for name in read_lanes(folder)]
+    found += [folder for folder in folders if not read_lanes(folder)]
+    return make_promises([read_results(folder) for folder in found])
+
+
+def make_promises(results: Sequence[Results]) -> PromiseTable:
+    """Return the table of results that were read already.
+
+    Raises:
+        ConfigurationError: they are not of scenarios.
+    """
+    problems = [
+        f"{one.folder} holds no scenarios, but trials of the kind {kind}"
+        for one in results
+        if (kind := experiment_of(one.manifest).get("kind", "page_load")) != "scenario"
+    ]
+    if problems:
+        raise ConfigurationError(problems)
+    asked = [dict.fromkeys(_keys(one)) for one in results]
+    texts: dict[Key, None] = {}
+    for keys in asked:
+        texts |= keys
+    rows = (
+        PromiseRow(
+            clean(key[0]),
+            key[1],
+            _read(key),
+            tuple(_find(one.records, key) for one in results),
+        )
+        for key in texts
+    )
+    title = next((str(experiment_of(one.manifest).get("title") or "") for one in results), "")
+    return PromiseTable(clean(title) or "Promises", tuple(map(Lane, results)), tuple(rows))
+
+
+def _keys(results: Results) -> Iterable[Key]:
+    """Yield the scenarios of a folder, planned ones first and in their order."""
+    for condition in experiment_of(results.manifest).get("conditions", ()):
+        if isinstance(condition, Mapping) and condition.get("kind") == "scenario":
+            yield str(condition["scenario"]), str(condition["text"])
+    for record in results.records:
+        scenario = record.trial.of_scenario
+        yield scenario.scenario, scenario.text
+
+
+def _read(key: Key) -> Promise:
+    try:
+        return read_promise(key[1])
+    except PromiseError as error:
+        problems = [f"scenario {key[0]}: {problem}" for problem in error.problems]
+        raise ConfigurationError(
+            [*problems, "its results are of another revision of the testbed: run it again"]
+        ) from error
+
+
+def _find(records: Iterable[Record], key: Key) -> Finding:
+    """Return the gravest of what all repetitions came to."""
+    own = (
+        _judge(record)
+        for record in records
+        if (record.trial.of_scenario.scenario, record.trial.of_scenario.text) == key
+    )
+    return min(own, key=lambda one: GRAVITY.index(one.state), default=Finding("not run"))
+
+
+def _judge(record: Record) -> Finding:
+    outcome, reason = judge(record)
+    if outcome != "ok" or record.scenario is None:
+        return Finding(outcome, (lines(reason),) if reason else (), record)
+    return Finding(record.scenario.verdict, record.scenario.differences, record)

@@ -1,0 +1,78 @@
+"""Scenarios on the virtual kernel: each is kept or known to have changed, and its fault is seen."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from testbed.base.places import SCENARIOS
+from testbed.model import Record
+from testbed.results.store import read_records
+from tests.acceptance.house import House
+
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
+
+FILES = tuple(sorted(SCENARIOS.glob("*.toml")))
+STARTS = ('steps = """\n', "steps = '''\n")
+LACKING = {"options-full"}
+"""What the virtual kernel lacks an option for: MD5 signatures."""
+
+
+def perform(house: House, name: str, *words: str) -> tuple[int, str, dict[str, Record]]:
+    """Perform scenarios; return the exit code, what was printed, and the records by scenario."""
+    folder = house.folder / "results" / name
+    code, said = house.command("scenario", *words, "-o", str(folder))
+    return code, said, {r.trial.of_scenario.scenario: r for r in read_records(folder)}
+
+
+def with_fault(text: str) -> str:
+    """The file of a scenario whose script begins with its fault, in all its forms."""
+    fault = tomllib.loads(text)["fault"].strip()
+    for start in STARTS:
+        text = text.replace(start, f"{start}{fault}\n")
+    return text
+
+
+def test_every_promise_has_its_answer_and_every_run_the_same_bits(house: House) -> None:
+    words = ("all", "--kernel-version", "7.3")
+    code, said, found = perform(house, "all", *words)
+    assert code == EXIT_OK, said
+    verdicts = {name: r.scenario.verdict for name, r in found.items() if r.scenario is not None}
+    assert verdicts.keys() == {path.stem for path in FILES} - LACKING
+    for name, verdict in verdicts.items():
+        changed = "changed" in tomllib.loads((SCENARIOS / f"{name}.toml").read_text())
+        assert verdict == ("changed" if changed else "kept"), found[name].scenario
+    assert {found[name].outcome for name in LACKING} == {"unsupported"}
+    _, _, again = perform(house, "again", *words)
+    assert {name: r.artefacts for name, r in again.items()} == {
+        name: r.artefacts for name, r in found.items()
+    }
+
+
+def test_each_scenario_fails_with_its_fault(house: House, tmp_path: Path) -> None:
+    for path in FILES:
+        if path.stem not in LACKING:
+            (tmp_path / path.name).write_text(with_fault(path.read_text()))
+    files = [str(path) for path in sorted(tmp_path.glob("*.toml"))]
+    code, said, found = perform(house, "faults", *files)
+    assert code == EXIT_OUT_OF_TOLERANCE, said
+    verdicts = {name: r.scenario and r.scenario.verdict for name, r in found.items()}
+    assert verdicts == dict.fromkeys(verdicts, "broken")
+    assert len(verdicts) == len(files)
+
+
+def test_a_file_that_is_no_scenario_is_refused(house: House, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text('title = "x"\nsteps = """\nclient sned a "x"\n"""\n')
+    code, said = house.command("scenario", str(wrong), "cached-cooky")
+    assert code == EXIT_CONFIGURATION
+    assert "did you mean 'cached-cookie'?" in said
+    assert "promise: missing" in said
+    good = (SCENARIOS / "cached-cookie.toml").read_text()
+    wrong.write_text(good.replace("client  recv c", "client  receive c"))
+    code, said = house.command("scenario", str(wrong))
+    assert code == EXIT_CONFIGURATION
+    assert "'receive' is nothing that client can do (did you mean 'recv'?); allowed: listen" in said
