@@ -56,12 +56,13 @@ measure_samples = $(call measure,paper-table1,$(TABLE1),samples) && \
 	$(call measure,overload-establishment,-n 1,samples) && \
 	$(call measure,overload-windows-clients,-n 1,samples) && \
 	$(call measure,overload-termination,-n 1,samples) && \
-	$(call measure,overload-segments,-n 1,samples)
+	$(call measure,overload-segments,-n 1,samples) && \
+	$(call measure,scenarios,-n 1,samples)
 keep_samples = $(call keep,paper-table1,samples) && $(call keep,paper-handshake-share,samples) && \
 	$(call keep,cs244-reuse,samples) && $(call keep,tum-initcwnd,samples) && \
 	$(call keep,tum-website,samples) && $(call keep,overload-establishment,samples) && \
 	$(call keep,overload-windows-clients,samples) && $(call keep,overload-termination,samples) && \
-	$(call keep,overload-segments,samples)
+	$(call keep,overload-segments,samples) && $(call keep,scenarios,samples)
 
 write_readme = $(DEVELOP) --without-kernel python -P -m analysis.readme
 # All is measured before any of it is kept: what is kept changes the work tree, which results name.

@@ -66,8 +66,10 @@ def test_no_registry_host() -> None:
     assert lines_like("|".join(hosts)) == []
 
 
-def test_nothing_but_pictures_for_documents_is_binary() -> None:
-    allowed = re.compile(r"docs/images/[a-z-]+\.png|\.hypothesis/.*")
+def test_nothing_but_pictures_for_documents_and_captures_is_binary() -> None:
+    allowed = re.compile(
+        r"docs/images/[a-z-]+\.png|\.hypothesis/.*|analysis/samples/scenarios/trials/\w+/\w+\.pcap"
+    )
     assert [name for name in binaries() if not allowed.fullmatch(name)] == []
 
 

@@ -55,7 +55,7 @@ def load(house: House, client: str) -> dict[str, tuple[bytes, bytes]]:
         assert_ok(record)
         folder = ran.folder / "trials" / record.trial_id
         files = (folder / CAPTURE_FILE).read_bytes(), (folder / HAR_FILE).read_bytes()
-        found[f"Fast Open {record.trial.condition.tcp.tfo}"] = files
+        found[f"Fast Open {record.trial.linked.tcp.tfo}"] = files
     assert len(found) == 2
     return found
 
