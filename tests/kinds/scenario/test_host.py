@@ -1,0 +1,67 @@
+"""Scenarios on the machine's own kernel, in its enclosure: performed, judged, and nothing left."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from testbed.base.errors import MissingError
+from testbed.base.places import SCENARIOS, built_part
+from testbed.judge import conclude
+from testbed.kernel import host
+from testbed.kernel.host import HostKernel, open_host
+from testbed.model import Record, Scenario, Trial
+from testbed.setup.bundle import make_bundle
+from tests.kernel.host_state import read_host_state
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root"),
+]
+# No time-out decides what is on the wire in these: a busy machine changes only when.
+UNHURRIED = ("cached-cookie", "rotated-key", "backup-key", "farm-shared-key", "plain-connect")
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> HostKernel:
+    """This machine's kernel."""
+    try:
+        native = built_part("native")
+    except MissingError as error:
+        pytest.skip(str(error))
+    bundle = make_bundle(tmp_path_factory.mktemp("cache"), native)
+    return open_host(os.uname().release, bundle.path)
+
+
+def perform(kernel: HostKernel, name: str, out: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
+    monkeypatch.setattr(host, "await_idle", lambda cancel: not cancel.is_set())
+    out.mkdir()
+    asked = Trial(
+        Scenario(name, (SCENARIOS / f"{name}.toml").read_text()), 0, 0, "host", os.uname().release
+    )
+    return conclude(asked, kernel.run(asked, None, out, 0, threading.Event()), out, "e", 1)
+
+
+@pytest.mark.parametrize("name", UNHURRIED)
+def test_promises_of_this_machine_s_kernel(
+    kernel: HostKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    before = read_host_state()
+    record = perform(kernel, name, tmp_path / "out", monkeypatch)
+    assert read_host_state() == before
+    # How late packets were is the machine's; all else is judged.
+    assert record.outcome in ("ok", "lab_mismatch"), record.reason
+    assert record.proof is not None and record.scenario is not None
+    assert record.proof.problems == ()
+    assert record.scenario.verdict == "kept", record.scenario.differences
+
+
+def test_an_hour_is_too_long_in_real_time(
+    kernel: HostKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = perform(kernel, "blackhole", tmp_path / "out", monkeypatch)
+    assert record.outcome == "unsupported"
+    assert "use the virtual kernel" in str(record.reason)
