@@ -1,4 +1,4 @@
-"""Tables of the README, written from the committed results that they show.
+"""Tables of the README, and a ladder of the documents, made of the committed results they show.
 
 A table is between ``<!-- table: NAME -->`` and ``<!-- end -->``; ``make readme`` writes all of them
 anew, each with the revision and the environment that gave it.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.promises.ladder import draw_ladder
 from analysis.rebuilt.cs244_reuse import average_pairs
 from analysis.rebuilt.sweep import plain, proven_loads
 from analysis.rebuilt.tum_website import MECHANISMS, NEITHER, medians, with_savings
@@ -29,6 +30,8 @@ from testbed.base.whole_file import write_whole
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+LADDER = ROOT / "docs" / "images" / "cached-cookie.svg"
+"""The ladder of the scenario of that name."""
 WIDTH = 100
 """Characters of a table that a page shows without scrolling."""
 _BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -144,6 +147,16 @@ TABLES: dict[str, Shown] = {
 }
 
 
+def draw_committed_ladder(root: Path = ROOT) -> str:
+    """Return the ladder of the documents as the committed results below ``root`` give it."""
+    results = read_results(root / "analysis" / "samples" / "scenarios")
+    record = next(
+        one for one in results.records if one.trial.of_scenario.scenario == LADDER.stem
+    )  # fmt: skip
+    return draw_ladder(results.folder, record).draw() + "\n"
+
+
 if __name__ == "__main__":
+    write_whole(LADDER, draw_committed_ladder(), f"{LADDER.name} is as it was")
     written = render_readme(README.read_text(encoding="utf-8"))
     write_whole(README, written, "README.md is as it was")

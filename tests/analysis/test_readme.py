@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.readme import README, ROOT, TABLES, render_readme
+from analysis.readme import LADDER, README, ROOT, TABLES, draw_committed_ladder, render_readme
 from analysis.records.results import read_results
 from testbed.base import proc
 from testbed.base.errors import ConfigurationError
@@ -96,10 +96,20 @@ def test_all_is_measured_before_any_of_it_is_kept() -> None:
     runs = [place for place, step in enumerate(steps) if step.startswith("./run.sh run ")]
     kept = [place for place, step in enumerate(steps) if "baseline update " in step]
     folders = re.findall(r"--to (\S+)", printed)
-    assert len(runs) == len(kept) == len(set(folders)) == 7
+    committed = [
+        f"analysis/{kind}/{manifest.parent.name}"
+        for kind in ("baselines", "samples")
+        for manifest in (ROOT / "analysis" / kind).glob("*/manifest.json")
+    ]
+    assert sorted(folders) == sorted(committed)
+    assert len(runs) == len(kept) == len(folders)
     assert max(runs) < min(kept)
     assert "analysis.readme" in steps[-1]
     assert {shown.folder for shown in TABLES.values()} <= set(folders)
     refused = proc.run((*make, "results"), timeout_s=20, check=False)
     assert refused.returncode != 0
     assert "REASON=" in refused.stderr
+
+
+def test_the_ladder_of_the_documents_is_that_of_the_sample() -> None:
+    assert LADDER.read_text("utf-8") == draw_committed_ladder(), "run `make readme`"
