@@ -16,6 +16,8 @@ from analysis.plot.scales import shorten_px, text_px
 from analysis.plot.sequence import Exchange, Rung, fold_alike, moments
 
 PAD_PX = 14.0
+WIDER = 1.15
+"""How much wider than Arial the fonts are that a machine without it takes (DejaVu Sans)."""
 HEAD_PX = 40.0
 TIME_PX = 46.0
 LANE_PX = 100.0
@@ -370,7 +372,7 @@ def _place_lanes(exchange: Exchange) -> tuple[dict[str, float], tuple[float, flo
     for remark in exchange.remarks:
         side = remark.host in exchange.left
         text = remark_text(exchange, remark.host, remark.text)
-        beside[side] = max(beside[side], text_px(text) + NEAR_PX)
+        beside[side] = max(beside[side], WIDER * text_px(text) + NEAR_PX)
     x = PAD_PX + TIME_PX + 22 + beside[True]
     lanes = {}
     for host in exchange.left:
