@@ -89,7 +89,7 @@ def _judge(
         return "lab_mismatch", "; ".join(disturbed)
     if observed.error is not None:
         return observed.outcome, observed.error
-    if not measured:
+    if observed.lab is None or not measured:
         return "failed", "the trial left no measurement"
     if proof is None:
         return "unproven", "there is no capture, or there are no counters"

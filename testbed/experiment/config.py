@@ -151,7 +151,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
 
 def _missing(source: _Source) -> Iterator[str]:
     sweep = source.document.get("sweep")
-    for name in _NEEDED.get(source.document.get("kind", "page_load"), ()):
+    kind = source.document.get("kind", "page_load")
+    for name in _NEEDED.get(kind, ()) if isinstance(kind, str) else ():
         if name not in source.document and not (isinstance(sweep, dict) and name in sweep):
             yield (
                 f"{source.path}: {name}: missing; set it at the top of the file "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.base.places import SCENARIOS
 from testbed.model import Record
 from testbed.results.store import read_records
@@ -62,17 +62,3 @@ def test_each_scenario_fails_with_its_fault(house: House, tmp_path: Path) -> Non
     verdicts = {name: r.scenario and r.scenario.verdict for name, r in found.items()}
     assert verdicts == dict.fromkeys(verdicts, "broken")
     assert len(verdicts) == len(files)
-
-
-def test_a_file_that_is_no_scenario_is_refused(house: House, tmp_path: Path) -> None:
-    wrong = tmp_path / "wrong.toml"
-    wrong.write_text('title = "x"\nsteps = """\nclient sned a "x"\n"""\n')
-    code, said = house.command("scenario", str(wrong), "cached-cooky")
-    assert code == EXIT_CONFIGURATION
-    assert "did you mean 'cached-cookie'?" in said
-    assert "promise: missing" in said
-    good = (SCENARIOS / "cached-cookie.toml").read_text()
-    wrong.write_text(good.replace("client  recv c", "client  receive c"))
-    code, said = house.command("scenario", str(wrong))
-    assert code == EXIT_CONFIGURATION
-    assert "'receive' is nothing that client can do (did you mean 'recv'?); allowed: listen" in said

@@ -47,6 +47,12 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     assert problems[0].startswith("no scenario is named 'cached-cooky' (did you mean 'cached-coo")
     assert problems[1] == f"cannot read {gone}: No such file or directory"
     assert "wrong: steps: missing, or no text" in problems
+    file.write_text(
+        CATALOGUE.scenarios["cached-cookie"].replace("client  recv c", "client receive c")
+    )
+    assert "'receive' is nothing that client can do (did you mean 'recv'?); allowed: listen" in str(
+        refused(str(file))
+    )
 
 
 def test_each_kernel_is_a_lane() -> None:

@@ -21,7 +21,7 @@ from testbed.wire.reuse import check_reuse
 
 def is_measured(observed: Observation) -> bool:
     """Return whether the page was loaded, and its server's log read."""
-    return None not in (observed.lab, observed.load, observed.replay)
+    return observed.load is not None and observed.replay is not None
 
 
 def prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
