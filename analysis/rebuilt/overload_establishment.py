@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from analysis.publications.reference import Reference
-from analysis.rebuilt.agreement import check_claims
 from analysis.rebuilt.overload_curves import (
     ARM,
-    AXES,
     RATE,
     ArmPair,
-    beginning,
-    check_saturation,
-    curves_of,
-    draw_failures,
-    draw_response,
-    draw_throughput,
     gains_of,
-    grid_of_curves,
     in_words,
-    note_of,
     peaks_of,
-    served_loads,
 )
-from analysis.rebuilt.rebuilt import Check, Figure, Grid, Rebuilt
-from analysis.rebuilt.sweep import split_loads, titled
+from analysis.rebuilt.overload_figure import Frames, OverloadFigure
+from analysis.rebuilt.rebuilt import Rebuilt
+from analysis.rebuilt.sweep import titled
 from analysis.records.results import Results
 from analysis.words import number
 
@@ -41,29 +29,10 @@ PAIRS = (
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """Return both panels of the figure, the failures, and the checks of what the text states."""
-    tables: list[Grid] = []
-    figures: list[Figure] = []
-    checks: list[Check] = []
-    story: list[str] = []
-    note = note_of(results)
-    for part, loads in split_loads(served_loads(results), AXES):
-        if loads.empty:
-            continue
-        curves = curves_of(loads)
-        tables.append(grid_of_curves(curves, titled("Figure 3 in numbers", part)))
-        figures += [
-            draw_throughput(loads, "Figure 3(a)", part, note),
-            draw_response(loads, "Figure 3(b)", part, note),
-            draw_failures(loads, "Beside Figure 3", part, note),
-        ]
-        story += [titled(one, part) for one in (beginning(results, curves), *_tell(curves))]
-        checks.append(check_saturation(results, curves))
-        checks += check_claims(reference, _measure(loads, curves), part)
-    title = "Ways to establish connections under overload"
-    return Rebuilt(title, tuple(tables), tuple(figures), tuple(checks), story=tuple(story))
+    return FIGURE.rebuild(results, reference)
 
 
-def _measure(loads: pd.DataFrame, curves: pd.DataFrame) -> Mapping[str, pd.DataFrame]:
+def _measure(loads: pd.DataFrame, curves: pd.DataFrame) -> Frames:
     """Return the frames that claims are about; see the publication's file."""
     known = loads.dropna(subset=[RATE])
     pairs = gains_of(known, PAIRS)
@@ -91,7 +60,7 @@ def spikes_of(curves: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*ARM, "rise"])
 
 
-def _tell(curves: pd.DataFrame) -> list[str]:
+def _tell(curves: pd.DataFrame, _measured: Frames, part: str) -> list[str]:
     """Return the story of the curves, in sentences that are true of any numbers."""
     known = curves.dropna(subset=[RATE])
     rates = known[RATE].unique()
@@ -111,4 +80,7 @@ def _tell(curves: pd.DataFrame) -> list[str]:
         "dropped in silence (default, abort, reserv) is sent again and has to be paid for again; "
         "what is refused by a reset (rst-syn) is not."
     )
-    return told
+    return [titled(one, part) for one in told]
+
+
+FIGURE = OverloadFigure("Figure 3", "Ways to establish connections under overload", _tell, _measure)

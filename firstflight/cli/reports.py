@@ -98,7 +98,7 @@ class Reports:
     def present_promises(
         self, folder: Path, lanes: Sequence[Path], style: str, junit: Path | None
     ) -> Promises:
-        """Judge the scenarios of a run on one kernel or several, in ``style``: a key of STYLES.
+        """Judge the scenarios of a run on one kernel or several, in ``style``: one of STYLES.
 
         Of several, a page with all of them goes into the run's folder.
 
@@ -106,13 +106,13 @@ class Reports:
             StorageError: a file cannot be written.
         """
         from analysis.promises.suite import render_junit, render_ktap
-        from analysis.promises.table import read_promises
+        from analysis.promises.table import make_promises
         from analysis.promises.text import render_markdown, render_promises
         from analysis.report.promised import render_promises_page
 
         for lane in lanes:
             self.write(lane)
-        table = read_promises(lanes)
+        table = make_promises([self._written.pop(lane) for lane in lanes])
         if len(lanes) > 1:
             remedy = f"make room or check the permissions of {folder}, then run it again"
             write_whole(folder / PROMISES_PAGE, render_promises_page(table), remedy)

@@ -14,7 +14,7 @@ from firstflight.cli.reports import PROMISES_PAGE, REPORT_FILE, STYLES
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, worst_exit
 from testbed.base.suggest import did_you_mean
-from testbed.experiment.config import Catalogue
+from testbed.experiment.config import Catalogue, describe_no_version
 from testbed.launch import open_lanes, run_lanes
 from testbed.model import Experiment, Scenario
 from testbed.scenario.promise import PromiseError, read_promise
@@ -131,8 +131,7 @@ def plan_lanes(
         allowed = ", ".join(sorted(catalogue.kernels))
         raise ConfigurationError([f"--kernel {kernel}: no such kernel{near}; allowed: {allowed}"])
     problems = [
-        f"--kernel-version {one}: the {kernel} kernel has no version {one!r}"
-        f"{did_you_mean(one, known)}; allowed: {', '.join(known)}"
+        f"--kernel-version {one}: {describe_no_version(kernel, one, known)}"
         for one in versions
         if one not in known
     ]

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -276,10 +276,14 @@ def _kernel_versions(
     valid = catalogue.kernels.get(name, ())
     for version in versions:
         if version not in valid:
-            yield (
-                f"{place}: the {name} kernel has no version {version!r}"
-                f"{did_you_mean(version, valid)}; allowed: {', '.join(valid) or 'none'}"
-            )
+            yield f"{place}: {describe_no_version(name, version, valid)}"
+
+
+def describe_no_version(kernel: str, version: str, valid: Sequence[str]) -> str:
+    """Return a sentence on a version that ``kernel`` does not have, with those that it has."""
+    near = did_you_mean(version, valid)
+    allowed = ", ".join(valid) or "none"
+    return f"the {kernel} kernel has no version {version!r}{near}; allowed: {allowed}"
 
 
 def _buffer_below_mtu(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
