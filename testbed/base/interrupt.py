@@ -10,14 +10,20 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from testbed.base.errors import EXIT_INTERRUPTED
 
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+AGAIN_S = 0.01
 _holding: list[bool] = []
 """For each block that holds signals back whether one came; empty where none does."""
 
@@ -61,20 +67,47 @@ def raising() -> Iterator[None]:
     """
     came = threading.Event()
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
+    def interrupt(number: int, _frame: FrameType | None) -> None:
         came.set()
         if _holding:
             _holding[-1] = True
         else:
-            raise SignalInterrupt
+            raise SignalInterrupt(number)
 
-    with _handling(interrupt):
+    with _handling(interrupt), _unswallowed():
         try:
             yield
         except Exception as error:
             if came.is_set():
                 raise SignalInterrupt from error
             raise
+
+
+@contextmanager
+def _unswallowed() -> Iterator[None]:
+    """Send a signal once more where its exception can go nowhere.
+
+    In a callback of the interpreter's own, as importlib has them for weak references, CPython
+    prints an exception and goes on (sys.unraisablehook).
+    """
+    usual = sys.unraisablehook
+    main = threading.main_thread().ident
+
+    def send_again(unraisable: UnraisableHookArgs) -> None:
+        if not isinstance(unraisable.exc_value, SignalInterrupt) or main is None:
+            usual(unraisable)
+            return
+        # From another thread, later: here it would come in the same callback.
+        timer = threading.Timer(AGAIN_S, signal.pthread_kill, (main, *unraisable.exc_value.args))
+        undo.callback(timer.cancel)
+        timer.start()
+
+    with ExitStack() as undo:
+        sys.unraisablehook = send_again
+        try:
+            yield
+        finally:
+            sys.unraisablehook = usual
 
 
 @contextmanager

@@ -35,6 +35,13 @@ MOST_BYTES = 4 << 30
 MOST_FILES = 4096
 """Bounds of what a trial may leave: a capture, a HAR and a few logs are some dozens of MiB."""
 BLOCK_BYTES = 512  # of st_blocks, whatever the file system (stat(3type))
+ORPHANED = 137
+"""Exit status of a command whose harness was gone before it began."""
+_UNLESS_ORPHANED = (
+    f'read -t 0 -u "$0" && exit {ORPHANED}; harness=$0; exec {{harness}}<&-; '
+    'exec env --unset=SHLVL "$@"'  # bash(1) exports it
+)
+"""Of an open pipe without data ``read -t 0`` says no, at the end of one yes (bash(1))."""
 
 
 @contextmanager
@@ -49,32 +56,49 @@ def confined(
 
     To end bubblewrap would end the processes inside, too, but a moment later.  Their first one is
     ended instead: bubblewrap waits for that, and that one for all others (pid_namespaces(7)).
+
+    If this process is killed, bubblewrap is, and with it what is inside: each asks for it by
+    PR_SET_PDEATHSIG.  Until the inner one has asked, that reaches nothing; so it then looks whether
+    this process still holds the other end of a pipe.
     """
+    with _open_pipe() as (info, told), _open_pipe() as (alive, _held), ExitStack() as undo:
+        command = confined_argv(argv, told.fileno(), alive.fileno())
+        passed = (told.fileno(), alive.fileno(), *pass_fds)
+        with told:
+            starting = proc.started(command, env=env, stdout=output, stderr=output, pass_fds=passed)
+            child = undo.enter_context(starting)
+        try:
+            yield child
+        finally:
+            _end_inside(child, info)
+
+
+def confined_argv(argv: Sequence[str], told: int, alive: int) -> tuple[str, ...]:
+    """Return ``argv``, a bubblewrap command, with these two descriptors in their places.
+
+    Args:
+        argv: the command; its first ``--`` ends the options.
+        told: where bubblewrap writes who is the first process inside.
+        alive: an end of a pipe; what follows ``--`` is not begun where nobody holds the other end.
+    """
+    end = argv.index("--") + 1
+    return (
+        *(argv[0], "--info-fd", str(told), *argv[1:end]),
+        *("/usr/bin/bash", "-c", _UNLESS_ORPHANED, str(alive), *argv[end:]),
+    )
+
+
+@contextmanager
+def _open_pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     reader, writer = os.pipe()
-    try:
-        # The option's place is after the name of the program.
-        command = (argv[0], "--info-fd", str(writer), *argv[1:])
-        with ExitStack() as undo:
-            try:
-                starting = proc.started(
-                    command, env=env, stdout=output, stderr=output, pass_fds=(writer, *pass_fds)
-                )
-                child = undo.enter_context(starting)
-            finally:
-                os.close(writer)
-            try:
-                yield child
-            finally:
-                _end_inside(child, reader)
-    finally:
-        os.close(reader)
+    with open(reader, "rb") as read, open(writer, "wb") as written:
+        yield read, written
 
 
-def _end_inside(child: proc.Process, reader: int) -> None:
+def _end_inside(child: proc.Process, info: IO[bytes]) -> None:
     if child.poll() is not None:
         return
-    with open(reader, closefd=False) as stream:
-        text = stream.read()
+    text = info.read()
     if text:  # else it did not come to a first process
         with suppress(ProcessLookupError):
             os.kill(json.loads(text)["child-pid"], signal.SIGKILL)

@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,41 @@ def test_what_a_library_makes_of_an_interrupt_is_one_all_the_same() -> None:
         build()
     with pytest.raises(ValueError, match="another"), raising():
         raise ValueError("another")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_an_interrupt_that_the_interpreter_swallows_comes_again(
+    capsys: pytest.CaptureFixture[str], number: signal.Signals
+) -> None:
+    class Watched:
+        pass
+
+    def callback(_reference: object) -> None:
+        os.kill(os.getpid(), number)
+        sum(range(100))
+
+    watched = Watched()
+    reference = weakref.ref(watched, callback)
+    with pytest.raises(SignalInterrupt), raising():
+        del watched
+        assert reference() is None
+        time.sleep(60)
+    assert capsys.readouterr().err == ""
+
+
+def test_what_else_the_interpreter_swallows_is_still_printed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    printed = []
+    monkeypatch.setattr("sys.unraisablehook", printed.append)
+
+    class Watched:
+        def __del__(self) -> None:
+            raise ValueError("another")
+
+    with raising():
+        Watched()
+    assert [type(each.exc_value) for each in printed] == [ValueError]
 
 
 def test_nohup_is_respected() -> None:

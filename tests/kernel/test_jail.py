@@ -27,6 +27,7 @@ from testbed.kernel.jail import (
     open_stage,
     read_jail_problem,
 )
+from testbed.kernel.sandbox import ORPHANED, confined, confined_argv
 
 DEADLINE_S = 60.0
 PARENT = """\
@@ -242,6 +243,27 @@ def test_a_machine_that_refuses_the_jail(monkeypatch: pytest.MonkeyPatch, tmp_pa
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert read_jail_problem() == "bwrap: No permissions to create new namespace"
+
+
+@pytest.mark.usefixtures("jail")
+def test_nothing_begins_in_a_jail_whose_harness_is_gone(contents: GuestFiles) -> None:
+    def run(harness_lives: bool) -> tuple[int, str]:
+        told, alive, held = os.open("/dev/null", os.O_WRONLY), *os.pipe()
+        try:
+            if not harness_lives:
+                os.close(held)
+            with open_stage(contents, jailed=True) as stage:
+                command = (*stage.prefix, stage.kernel, "-c", "echo begun")
+                argv = confined_argv(command, told, alive)
+                passed = (told, alive, *stage.descriptors)
+                done = proc.run(argv, check=False, pass_fds=passed)
+            return done.returncode, done.stdout
+        finally:
+            for descriptor in (told, alive, *((held,) if harness_lives else ())):
+                os.close(descriptor)
+
+    assert run(harness_lives=True) == (0, "begun\n")
+    assert run(harness_lives=False) == (ORPHANED, "")
 
 
 def sleeping(mark: str) -> list[int]:
