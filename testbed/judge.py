@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from testbed.base.machine import judge_machine
 from testbed.kernel.interface import RawResult
+from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.kinds.page_load import judgement as page_load
 from testbed.kinds.page_load.performance import SERVER_LOG_FILE
@@ -22,22 +23,15 @@ from testbed.model import (
     HISTOGRAMS_FILE,
     Kind,
     Outcome,
-    Proof,
     Record,
-    ScenarioResult,
     Trial,
 )
 
 ARTEFACTS = (CAPTURE_FILE, HAR_FILE, HISTOGRAMS_FILE, SERVER_LOG_FILE)
-_MEASURED: dict[Kind, Callable[[Observation], bool]] = {
-    "page_load": page_load.is_measured,
-    "server_load": server_load.is_measured,
-    "scenario": scenario.is_measured,
-}
-_PROVE: dict[Kind, Callable[[Trial, Observation, Path], Proof | None]] = {
-    "page_load": page_load.prove,
-    "server_load": server_load.prove,
-    "scenario": scenario.prove,
+_JUDGE: dict[Kind, Callable[[Trial, Observation, Path], Judgement]] = {
+    "page_load": page_load.judge,
+    "server_load": server_load.judge,
+    "scenario": scenario.judge,
 }
 _OBSERVATION = TypeAdapter(Observation)
 
@@ -45,8 +39,7 @@ _OBSERVATION = TypeAdapter(Observation)
 def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt: int) -> Record:
     """Decide the outcome of ``trial`` and gather its Record; never raises for a bad trial."""
     observed = Observation()
-    proof: Proof | None = None
-    result: ScenarioResult | None = None
+    judgement = Judgement(measured=False, proof=None)
     outcome: Outcome
     reason: str | None
     if raw.status != "ended" or raw.observation is None:
@@ -55,9 +48,8 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
     else:
         try:
             observed = _OBSERVATION.validate_python(json.loads(raw.observation.read_text()))
-            proof = _PROVE[trial.kind](trial, observed, out)
-            result = scenario.judge(trial, observed, out)
-            outcome, reason = _judge(observed, _MEASURED[trial.kind](observed), proof)
+            judgement = _JUDGE[trial.kind](trial, observed, out)
+            outcome, reason = _decide(observed, judgement)
         except (OSError, ValueError, LookupError, ValidationError) as error:
             outcome, reason = "failed", f"the observation cannot be read: {error}"
     return Record(
@@ -70,8 +62,8 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         load=observed.load,
         replay=observed.replay,
         served=observed.served,
-        scenario=result,
-        proof=proof,
+        scenario=judgement.scenario,
+        proof=judgement.proof,
         cost=raw.cost,
         artefacts=_hash_artefacts(out),
         attempt=attempt,
@@ -79,9 +71,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
     )
 
 
-def _judge(
-    observed: Observation, measured: bool, proof: Proof | None
-) -> tuple[Outcome, str | None]:
+def _decide(observed: Observation, judgement: Judgement) -> tuple[Outcome, str | None]:
     if observed.lab is not None and observed.lab.problems:
         return "lab_mismatch", "; ".join(observed.lab.problems)
     disturbed = judge_machine(observed.machine)
@@ -89,12 +79,12 @@ def _judge(
         return "lab_mismatch", "; ".join(disturbed)
     if observed.error is not None:
         return observed.outcome, observed.error
-    if observed.lab is None or not measured:
+    if observed.lab is None or not judgement.measured:
         return "failed", "the trial left no measurement"
-    if proof is None:
+    if judgement.proof is None:
         return "unproven", "there is no capture, or there are no counters"
-    if not proof.proven:
-        return "unproven", "; ".join(proof.problems)
+    if not judgement.proof.proven:
+        return "unproven", "; ".join(judgement.proof.problems)
     return "ok", None
 
 

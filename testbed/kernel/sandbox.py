@@ -91,7 +91,7 @@ def confined_argv(argv: Sequence[str], told: int, alive: int) -> tuple[str, ...]
 @contextmanager
 def _open_pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     reader, writer = os.pipe()
-    with open(reader, "rb") as read, open(writer, "wb") as written:
+    with os.fdopen(reader, "rb") as read, os.fdopen(writer, "wb") as written:
         yield read, written
 
 

@@ -122,7 +122,6 @@ ATTACKS = {
         "Each has the next source port."),
 }  # fmt: skip
 """What somebody without a TCP of his own can do."""
-WAITS = {"": Verb("TIME", "Let time pass.")}
 VERBS: dict[str, dict[str, Verb]] = {
     **dict.fromkeys(ADDRESSES, CALLS), MIDDLEBOX: RULES, ATTACKER: ATTACKS,
 }  # fmt: skip

@@ -17,8 +17,6 @@ pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 FILES = tuple(sorted(SCENARIOS.glob("*.toml")))
 STARTS = ('steps = """\n', "steps = '''\n")
-LACKING = {"options-full"}
-"""What the virtual kernel lacks an option for: MD5 signatures."""
 
 
 def perform(house: House, name: str, *words: str) -> tuple[int, str, dict[str, Record]]:
@@ -41,11 +39,10 @@ def test_every_promise_has_its_answer_and_every_run_the_same_bits(house: House) 
     code, said, found = perform(house, "all", *words)
     assert code == EXIT_OK, said
     verdicts = {name: r.scenario.verdict for name, r in found.items() if r.scenario is not None}
-    assert verdicts.keys() == {path.stem for path in FILES} - LACKING
+    assert verdicts.keys() == {path.stem for path in FILES}
     for name, verdict in verdicts.items():
         changed = "changed" in tomllib.loads((SCENARIOS / f"{name}.toml").read_text())
         assert verdict == ("changed" if changed else "kept"), found[name].scenario
-    assert {found[name].outcome for name in LACKING} == {"unsupported"}
     _, _, again = perform(house, "again", *words)
     assert {name: r.artefacts for name, r in again.items()} == {
         name: r.artefacts for name, r in found.items()
@@ -54,8 +51,7 @@ def test_every_promise_has_its_answer_and_every_run_the_same_bits(house: House) 
 
 def test_each_scenario_fails_with_its_fault(house: House, tmp_path: Path) -> None:
     for path in FILES:
-        if path.stem not in LACKING:
-            (tmp_path / path.name).write_text(with_fault(path.read_text()))
+        (tmp_path / path.name).write_text(with_fault(path.read_text()))
     files = [str(path) for path in sorted(tmp_path.glob("*.toml"))]
     code, said, found = perform(house, "faults", *files)
     assert code == EXIT_OUT_OF_TOLERANCE, said

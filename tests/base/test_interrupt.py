@@ -118,7 +118,7 @@ def test_an_interrupt_that_the_interpreter_swallows_comes_again(
 def test_what_else_the_interpreter_swallows_is_still_printed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    printed = []
+    printed: list[Any] = []
     monkeypatch.setattr("sys.unraisablehook", printed.append)
 
     class Watched:

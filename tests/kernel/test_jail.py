@@ -27,7 +27,7 @@ from testbed.kernel.jail import (
     open_stage,
     read_jail_problem,
 )
-from testbed.kernel.sandbox import ORPHANED, confined, confined_argv
+from testbed.kernel.sandbox import ORPHANED, confined_argv
 
 DEADLINE_S = 60.0
 PARENT = """\

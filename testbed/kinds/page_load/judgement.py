@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from socket import inet_aton
 
+from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, Proof, Trial
@@ -19,13 +20,17 @@ from testbed.wire.proof import prove as prove_flows
 from testbed.wire.reuse import check_reuse
 
 
-def is_measured(observed: Observation) -> bool:
-    """Return whether the page was loaded, and its server's log read."""
-    return observed.load is not None and observed.replay is not None
+def judge(trial: Trial, observed: Observation, out: Path) -> Judgement:
+    """Return whether the page was loaded and its server's log read, and what the capture proves.
+
+    Raises:
+        OSError, ValueError, LookupError: the capture cannot be read.
+    """
+    measured = observed.load is not None and observed.replay is not None
+    return Judgement(measured, _prove(trial, observed, out))
 
 
-def prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
-    """Return what the capture in ``out`` proves; ``None`` without one, or without counters."""
+def _prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
     pcap, condition = out / CAPTURE_FILE, trial.page_load
     if observed.counters is None or observed.replay is None or not pcap.exists():
         return None

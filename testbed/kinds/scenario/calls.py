@@ -8,6 +8,7 @@ Standard library only: this is what a guest executes.
 from __future__ import annotations
 
 import errno
+import select
 import socket
 import struct
 from collections.abc import Callable
@@ -300,7 +301,6 @@ def _is_writable(opened: socket.socket) -> bool:
 
 
 def _is_ready(opened: socket.socket, *, reading: bool) -> bool:
-    from select import select
-
-    found = select([opened], [], [], 0)[0] if reading else select([], [opened], [], 0)[1]
-    return bool(found)
+    wanted = ([opened], []) if reading else ([], [opened])
+    readable, writable, _ = select.select(*wanted, [], 0)
+    return bool(readable or writable)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from socket import inet_aton
 
+from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.kinds.scenario.matching import match_calls, match_packets, see
 from testbed.model import CAPTURE_FILE, Performance, Proof, ScenarioResult, TcpSpec, Trial
@@ -17,38 +18,41 @@ from testbed.wire.flows import read_flows
 from testbed.wire.packets import Packet, read_capture
 from testbed.wire.proof import prove as prove_flows
 
-
-def is_measured(observed: Observation) -> bool:
-    """Return whether the script was performed to its end."""
-    return observed.performed is not None
+Captures = Mapping[str, Sequence[Packet]]
+"""The packets of each host."""
 
 
-def judge(trial: Trial, observed: Observation, out: Path) -> ScenarioResult | None:
-    """Return whether the promise was kept; ``None`` where it was not performed to its end.
+def judge(trial: Trial, observed: Observation, out: Path) -> Judgement:
+    """Return whether the script was performed to its end, the promise kept, and what is proven.
 
     Raises:
         OSError, ValueError, LookupError: the captures are not whole.
     """
-    if trial.kind != "scenario" or observed.performed is None:
-        return None
+    performed = observed.performed
+    if performed is None:
+        return Judgement(measured=False, proof=None)
     promise = read_promise(trial.of_scenario.text)
     captures = _read_captures(promise, out)
-    differences = _compare(promise.script, observed.performed, captures)
+    proof = _prove(performed, observed, captures, out)
+    return Judgement(measured=True, proof=proof, scenario=_judge(promise, performed, captures))
+
+
+def _judge(promise: Promise, performed: Performance, captures: Captures) -> ScenarioResult:
+    differences = _compare(promise.script, performed, captures)
     if not differences:
-        return ScenarioResult("kept", performance=observed.performed)
+        return ScenarioResult("kept", performance=performed)
     changed = promise.changed
-    if changed is not None and not _compare(changed.script, observed.performed, captures):
-        return ScenarioResult("changed", differences, 0, observed.performed)
-    return ScenarioResult("broken", differences, len(differences), observed.performed)
+    if changed is not None and not _compare(changed.script, performed, captures):
+        return ScenarioResult("changed", differences, 0, performed)
+    return ScenarioResult("broken", differences, len(differences), performed)
 
 
-def prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
-    """Return what the captures in ``out`` prove; ``None`` without them, or without counters."""
-    pcap, performed = out / CAPTURE_FILE, observed.performed
-    if observed.counters is None or performed is None or not pcap.exists():
+def _prove(
+    performed: Performance, observed: Observation, captures: Captures, out: Path
+) -> Proof | None:
+    pcap = out / CAPTURE_FILE
+    if observed.counters is None or not pcap.exists():
         return None
-    promise = read_promise(trial.of_scenario.text)
-    captures = _read_captures(promise, out)
     flows = read_flows(read_capture(pcap), inet_aton(ADDRESSES["client"]))
     counters = {end: observed.counters.get(end, {}) for end in ("client", "server")}
     problems = (
@@ -59,7 +63,7 @@ def prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
     return replace(prove_flows(flows, counters, TcpSpec(), whole=False), problems=problems)
 
 
-def check_whole(performed: Performance, captures: Mapping[str, Sequence[Packet]]) -> Iterator[str]:
+def check_whole(performed: Performance, captures: Captures) -> Iterator[str]:
     """Yield a sentence for each capture that has other packets than went through the network."""
     for name, packets in captures.items():
         carried = sum(one.sender == name for one in performed.passages) + sum(
@@ -70,7 +74,7 @@ def check_whole(performed: Performance, captures: Mapping[str, Sequence[Packet]]
 
 
 def check_counters(
-    captures: Mapping[str, Sequence[Packet]], counters: Mapping[str, Mapping[str, int]]
+    captures: Captures, counters: Mapping[str, Mapping[str, int]]
 ) -> Iterator[str]:
     """Yield a sentence where a host's kernel counted other segments than its capture has."""
     for name, counted in counters.items():
@@ -92,7 +96,7 @@ def _read_captures(promise: Promise, out: Path) -> dict[str, tuple[Packet, ...]]
 
 
 def _compare(
-    script: Script, performed: Performance, captures: Mapping[str, Sequence[Packet]]
+    script: Script, performed: Performance, captures: Captures
 ) -> tuple[str, ...]:
     sights = see(performed, captures)
     return (*match_calls(script, performed.calls), *match_packets(script, sights))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from socket import inet_aton
 
+from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, Proof, ServedLoad, ServerLoad, Trial
@@ -23,17 +24,19 @@ from testbed.wire.proof import prove as prove_flows
 Counters = Mapping[str, int]
 
 
-def is_measured(observed: Observation) -> bool:
-    """Return whether the load came to its end, and both programs told of it."""
-    return observed.served is not None
-
-
-def prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
-    """Return what the capture in ``out`` and the counters prove; ``None`` without them.
+def judge(trial: Trial, observed: Observation, out: Path) -> Judgement:
+    """Return whether the load came to its end and both programs told of it, and what is proven.
 
     The capture is bounded: where a load had more packets, its connections are those of the
     beginning, and only the counters tell of all.
+
+    Raises:
+        OSError, ValueError, LookupError: the capture cannot be read.
     """
+    return Judgement(observed.served is not None, _prove(trial, observed, out))
+
+
+def _prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
     pcap, load, served = out / CAPTURE_FILE, trial.server_load, observed.served
     if observed.counters is None or served is None or not pcap.exists():
         return None
