@@ -19,7 +19,7 @@ from analysis.rebuilt.sweep import (
     split_loads,
     titled,
 )
-from analysis.rebuilt.view import Quantity, View
+from analysis.rebuilt.view import MeasuredColumn, View
 from analysis.records.results import Results
 
 ARM, RATE = "Fast Open", "transactions_per_s"
@@ -78,8 +78,8 @@ VIEW = View(
     ARM,
     (),
     (
-        (Quantity(RATE, "Transactions (1/s)"),),
-        (Quantity("server_cpu_pct", "Server's processor (%)", "points", relative=False),),
+        (MeasuredColumn(RATE, "Transactions (1/s)"),),
+        (MeasuredColumn("server_cpu_pct", "Server's processor (%)", "points", relative=False),),
     ),
     ("tfo",),
 )

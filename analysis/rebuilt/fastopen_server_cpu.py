@@ -22,7 +22,7 @@ from analysis.rebuilt.sweep import (
     split_loads,
     titled,
 )
-from analysis.rebuilt.view import Quantity, View
+from analysis.rebuilt.view import MeasuredColumn, View
 from analysis.records.results import Results
 
 RATE, CPU = "rate_per_s", "server_cpu_pct"
@@ -99,6 +99,6 @@ VIEW = View(
     _read,
     ARM,
     (RATE,),
-    ((Quantity(CPU, "Server's processor (%)", "points", 2, relative=False),),),
+    ((MeasuredColumn(CPU, "Server's processor (%)", "points", 2, relative=False),),),
     AXES,
 )

@@ -21,7 +21,7 @@ from analysis.rebuilt.overload_curves import VIEW_OF_LOADS
 from analysis.rebuilt.prices import note_prices
 from analysis.rebuilt.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.rebuilt.sweep import SERVED_KNOBS, named, plain, rounded, split_loads, titled
-from analysis.rebuilt.view import Quantity, View
+from analysis.rebuilt.view import MeasuredColumn, View
 from analysis.records.cells import experiment_of
 from analysis.records.results import Results
 from analysis.words import axis_value, axis_word, capitalised, clean, count, lowered, signed
@@ -32,14 +32,14 @@ FindReference = Callable[[Results], Reference | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class KernelLane:
     """Results of one kernel, and what they are called beside others: ``host 6.18.44``."""
 
     name: str
     results: Results
 
 
-def name_lanes(every: Sequence[Results]) -> tuple[Lane, ...]:
+def name_lanes(every: Sequence[Results]) -> tuple[KernelLane, ...]:
     """Name each results folder by its kernel; two of one kernel by their folders as well.
 
     Raises:
@@ -62,7 +62,7 @@ def name_lanes(every: Sequence[Results]) -> tuple[Lane, ...]:
         for one, results in zip(experiments, every, strict=True)
     ]
     return tuple(
-        Lane(
+        KernelLane(
             kernel if kernels.count(kernel) == 1 else f"{kernel}, {clean(results.folder.name)}",
             results,
         )
@@ -70,7 +70,7 @@ def name_lanes(every: Sequence[Results]) -> tuple[Lane, ...]:
     )
 
 
-def draw_lanes(lanes: Sequence[Lane], find_reference: FindReference) -> Rebuilt:
+def draw_lanes(lanes: Sequence[KernelLane], find_reference: FindReference) -> Rebuilt:
     """Return the figure of an experiment with all ``lanes``, each judged by itself.
 
     Raises:
@@ -108,7 +108,7 @@ def _view_of(results: Results, reference: Reference | None) -> View:
     return found if isinstance(found, View) else VIEW_OF_LOADS
 
 
-def _side_by_side(lanes: Sequence[Lane], made: Sequence[Rebuilt | None]) -> Iterator[Check]:
+def _side_by_side(lanes: Sequence[KernelLane], made: Sequence[Rebuilt | None]) -> Iterator[Check]:
     """Yield the checks of all lanes, those of one claim one below the other."""
     claims: dict[tuple[str, str], list[Check]] = {}
     for lane, one in zip(lanes, made, strict=True):
@@ -117,7 +117,7 @@ def _side_by_side(lanes: Sequence[Lane], made: Sequence[Rebuilt | None]) -> Iter
     yield from chain.from_iterable(claims.values())
 
 
-def _parts(lanes: Sequence[Lane], view: View) -> Iterator[tuple[str, pd.DataFrame]]:
+def _parts(lanes: Sequence[KernelLane], view: View) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield what goes into one figure: the loads of all lanes that differ in no other knob."""
     found: dict[str, list[pd.DataFrame]] = {}
     for lane in lanes:
@@ -128,7 +128,7 @@ def _parts(lanes: Sequence[Lane], view: View) -> Iterator[tuple[str, pd.DataFram
         yield part, pd.concat(each, ignore_index=True)
 
 
-def _choose(ways: Sequence[Quantity], loads: pd.DataFrame) -> Quantity | None:
+def _choose(ways: Sequence[MeasuredColumn], loads: pd.DataFrame) -> MeasuredColumn | None:
     """Return the first way to say a quantity of which every lane has values."""
     for one in ways:
         if loads.groupby(LANE)[one.name].count().min() > 0:
@@ -137,7 +137,7 @@ def _choose(ways: Sequence[Quantity], loads: pd.DataFrame) -> Quantity | None:
 
 
 def _draw(
-    view: View, shown: Quantity, loads: pd.DataFrame, over: str, part: str, note: str
+    view: View, shown: MeasuredColumn, loads: pd.DataFrame, over: str, part: str, note: str
 ) -> Figure:
     known = loads.dropna(subset=[shown.name]).sort_values(over, kind="stable")
     chart = plot.lines(
@@ -153,7 +153,7 @@ def _draw(
 
 
 def _medians(
-    loads: pd.DataFrame, view: View, over: str | None, shown: Sequence[Quantity]
+    loads: pd.DataFrame, view: View, over: str | None, shown: Sequence[MeasuredColumn]
 ) -> pd.DataFrame:
     """Return a row for each arm and point, and of each quantity a column for each lane."""
     by = [view.arm, *([over] if over else [])]
@@ -163,15 +163,15 @@ def _medians(
     return wide.reindex([tuple(row) if over else row[0] for row in order.to_numpy(dtype=object)])
 
 
-def _distance(cells: pd.DataFrame, one: Quantity, first: str, other: str) -> pd.Series[Any]:
+def _distance(cells: pd.DataFrame, one: MeasuredColumn, first: str, other: str) -> pd.Series[Any]:
     """Return how far ``other`` is from ``first``: in percent of it, or in the quantity's unit."""
     base, beside = cells[one.name, first], cells[one.name, other]
     return (beside / base - 1) * 100 if one.relative else beside - base
 
 
 def _grid(
-    lanes: Sequence[Lane], cells: pd.DataFrame, view: View, over: str | None,
-    shown: Sequence[Quantity], part: str,
+    lanes: Sequence[KernelLane], cells: pd.DataFrame, view: View, over: str | None,
+    shown: Sequence[MeasuredColumn], part: str,
 ) -> Grid:  # fmt: skip
     present = [lane.name for lane in lanes if lane.name in cells.columns.get_level_values(LANE)]
     columns = [view.arm, *([capitalised(axis_word(over))] if over else [])]
@@ -195,7 +195,9 @@ def _grid(
     )
 
 
-def _tell(lanes: Sequence[Lane], cells: pd.DataFrame, shown: Sequence[Quantity]) -> Iterator[str]:
+def _tell(
+    lanes: Sequence[KernelLane], cells: pd.DataFrame, shown: Sequence[MeasuredColumn]
+) -> Iterator[str]:
     """Yield a sentence for each further lane: how far it is from the first."""
     first, *others = (lane.name for lane in lanes)
     known = set(cells.columns.get_level_values(LANE))
@@ -219,7 +221,7 @@ def _tell(lanes: Sequence[Lane], cells: pd.DataFrame, shown: Sequence[Quantity])
         )
 
 
-def _differing(lanes: Sequence[Lane], loads: pd.DataFrame, view: View) -> str:
+def _differing(lanes: Sequence[KernelLane], loads: pd.DataFrame, view: View) -> str:
     """Return a sentence on the knobs in which the lanes differ as a whole; empty if in none."""
     grouped = loads.groupby(LANE, sort=False)
     words = []
@@ -233,7 +235,7 @@ def _differing(lanes: Sequence[Lane], loads: pd.DataFrame, view: View) -> str:
     return f"They differ in {'; '.join(words)}." if words else ""
 
 
-def _notes(lanes: Sequence[Lane]) -> str:
+def _notes(lanes: Sequence[KernelLane]) -> str:
     """Return what the lanes' numbers rest on: their saturations, and prices in virtual time."""
     found = []
     for lane in lanes:

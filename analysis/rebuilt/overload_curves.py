@@ -25,7 +25,7 @@ from analysis.rebuilt.sweep import (
     proven_records,
     titled,
 )
-from analysis.rebuilt.view import Quantity, View
+from analysis.rebuilt.view import MeasuredColumn, View
 from analysis.records.cells import experiment_of, flatten
 from analysis.records.results import Results
 from analysis.words import number
@@ -57,12 +57,12 @@ class ArmPair:
 def view_of(place: str, *, responses: bool = True) -> View:
     """Return the view of a figure of these curves, with response times and failures or without."""
     throughput = (
-        Quantity(SHARE, "Replies, multiple of the saturation", places=3),
-        Quantity("throughput", "Replies (1/s)"),
+        MeasuredColumn(SHARE, "Replies, multiple of the saturation", places=3),
+        MeasuredColumn("throughput", "Replies (1/s)"),
     )
     further = (
-        (Quantity("response_ms", "Mean response (ms)", log=True),),
-        (Quantity("failed_pct", "Failed (%)", "points", relative=False),),
+        (MeasuredColumn("response_ms", "Mean response (ms)", log=True),),
+        (MeasuredColumn("failed_pct", "Failed (%)", "points", relative=False),),
     )
     return View(
         place,

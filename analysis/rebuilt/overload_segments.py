@@ -26,7 +26,7 @@ from analysis.rebuilt.sweep import (
     split_loads,
     titled,
 )
-from analysis.rebuilt.view import Quantity, View
+from analysis.rebuilt.view import MeasuredColumn, View
 from analysis.records.results import Results
 from analysis.words import number
 
@@ -159,7 +159,11 @@ VIEW = View(
     _read_for_view,
     MECHANISM,
     (RATE, "rate_per_s"),
-    tuple((Quantity(name, words, places=3),) for name, words in WORDS.items() if name != EXPECTED),
+    tuple(
+        (MeasuredColumn(name, words, places=3),)
+        for name, words in WORDS.items()
+        if name != EXPECTED
+    ),
     AXES,
     drawn=False,
 )

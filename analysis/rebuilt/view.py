@@ -11,7 +11,7 @@ from analysis.records.results import Results
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class MeasuredColumn:
     """A measured column: its title with the unit, and how two of its values are held together.
 
     ``relative`` is in percent of the one, else the difference in ``unit``.
@@ -43,6 +43,6 @@ class View:
     read: Callable[[Results], pd.DataFrame]
     arm: str
     over: tuple[str, ...]
-    quantities: tuple[tuple[Quantity, ...], ...]
+    quantities: tuple[tuple[MeasuredColumn, ...], ...]
     axes: tuple[str, ...]
     drawn: bool = True
