@@ -94,6 +94,21 @@ def test_each_kernel_has_its_own_verdicts_one_below_the_other(tmp_path: Path) ->
     assert any(sentence.startswith("Host 6.18: ") for sentence in found.story)
 
 
+def test_reasons_of_the_model_are_given_in_virtual_time_only(tmp_path: Path) -> None:
+    cpu = [
+        at_rate(rate, on, rate / 50 - 10.0 * on) for rate in (2000, 4000) for on in (False, True)
+    ]
+    name = "fastopen-server-cpu"
+    found = drawn(
+        lane(tmp_path / "v", cpu, "virtual", "7.3", name, name),
+        lane(tmp_path / "h", cpu, "host", "6.18", name, name),
+    )
+    virtual, host = found.checks[:2]
+    assert (virtual.agreement, host.agreement) == ("differs", "differs")
+    assert "price list" in virtual.why and "each has its price" in virtual.why
+    assert "price" not in host.why and "model" not in host.why
+
+
 def test_servers_of_different_speed_meet_at_multiples_of_their_saturations(tmp_path: Path) -> None:
     found = drawn(
         lane(tmp_path / "v", overload(), "virtual", "7.3"),
