@@ -55,6 +55,11 @@ def axis_word(name: str) -> str:
     return heading if heading[:2].isupper() else heading.lower()
 
 
+def lowered(heading: str) -> str:
+    """Return a heading for the middle of a sentence: a small first letter, but for acronyms."""
+    return heading if heading[:2].isupper() else heading[:1].lower() + heading[1:]
+
+
 def axis_value(name: str, value: Any) -> str:
     """Return an axis value with its unit, as ``20 ms`` or ``on``."""
     knob = KNOBS.get(name)

@@ -57,6 +57,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "host-load": host_load.measure,
     "generator": generator.measure,
     "server-price": server_price.measure,
+    "nginx-price": server_price.measure_nginx,
     "report": reporting.measure,
     "sweeps": sweeps.measure,
     "notebooks": sweeps.measure_notebooks,
@@ -110,8 +111,8 @@ def bench(
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     console.print(table(results, machine))
     path = output or places.RESULTS / f"bench-{now:%Y%m%dT%H%M%SZ}.json"
-    write_json(path, results, machine, now, quick)
-    _log.info("written: %s", path)
+    written = write_json(path, results, machine, now, quick)
+    _log.info("written: %s", ", ".join(map(str, written)))
     return EXIT_OK if all_met(results) else EXIT_OUT_OF_TOLERANCE
 
 

@@ -36,7 +36,7 @@ def measure(work: Work) -> Result:
     """Measure rising rates until two in a row are not held."""
     seconds = QUICK_SECONDS if work.quick else SECONDS
     found: list[Held] = []
-    with open_pair(TAG) as pair:
+    with open_pair(TAG, card=True) as pair:
         for rate in RATES:
             found.append(_measure(pair, work, rate, seconds))
             if len(found) > 1 and not any(one.is_held for one in found[-2:]):
@@ -46,7 +46,7 @@ def measure(work: Work) -> Result:
 
 def _measure(pair: LoadPair, work: Work, rate: int, seconds: float) -> Held:
     log = work.scratch / f"generator-{rate}.json"
-    with pair.serving(log, response_bytes=900):
+    with pair.serving(log, "event-server", 900):
         # A limit of its own would end it with another status, and say no more.
         report = pair.generate(seconds, rate=rate, warm_up_ms=500, close="rst")
     return Held(
@@ -70,7 +70,7 @@ def judge_rates(found: list[Held], *, in_full: bool) -> Result:
         measured=words if held else f"not even {found[0].rate:,}/s held: {words}",
         verdict=judge(bool(held) and best.rate >= ASKED_PER_S, in_full=in_full),
         n=len(found),
-        how="veth, a processor each, received packets steered to their end's; rising rates, the "
+        how="veth, a processor each, a kernel thread takes the server's packets; rising rates, the "
         f"highest that was held; {best.us_per_connection:.1f} us of the generator's processor time "
         "for each connection",
         real_time=True,

@@ -6,18 +6,21 @@ What comes in at an end is taken by that end's processor, as by a network card's
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from testbed.base import places, proc
+from testbed.base.errors import MissingError
 from testbed.base.namespace import Namespace, new_namespace
 from testbed.kinds.server_load.account import ServerAccount
+from testbed.kinds.server_load.nginx import serving_nginx
 from testbed.kinds.server_load.processors import choose_processors, read_ticks, receiving
-from testbed.kinds.server_load.programs import serving
+from testbed.kinds.server_load.programs import server_argv, serving
 from testbed.lab.interfaces import (
     End,
     add_address,
@@ -26,14 +29,17 @@ from testbed.lab.interfaces import (
     set_up,
     wait_until_running,
 )
-from testbed.lab.offloads import clear_offloads
+from testbed.lab.offloads import clear_offloads, switch_offload
 from testbed.lab.rtnetlink import open_control
+from testbed.model import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model.served import Program
 from testbed.wire.counters import read_all_counters
 
 MTU_BYTES = 1500
 NETWORK = "10.77.0"
 SERVER_ADDRESS = f"{NETWORK}.1"
 PORT = 80
+BACKLOG = 65_535
 CLIENTS = 16
 """Addresses of clients: each has all ports."""
 SYSCTLS = {
@@ -53,14 +59,25 @@ class LoadPair:
     client_processor: int
 
     @contextmanager
-    def serving(self, log: Path, **options: int) -> Iterator[Callable[[], ServerAccount]]:
-        """Run the event server on its processor; what is yielded ends it."""
-        given: dict[str, int | str] = {
-            "listen": f"{SERVER_ADDRESS}:{PORT}", "backlog": 65535, "accepts-at-once": 1,
-            "processors": self.server_processor,
-        }  # fmt: skip
-        given |= {name.replace("_", "-"): value for name, value in options.items()}
-        with serving(self.server, _argv("event-server", given), log) as end:
+    def serving(
+        self, scratch: Path, program: Program, response_bytes: int
+    ) -> Iterator[Callable[[], ServerAccount]]:
+        """Run the server ``program`` on its processor; what is yielded ends it.
+
+        ``scratch`` is made, or a file: it holds what the server writes.
+        """
+        on = (self.server_processor,)
+        load = ServerLoad(
+            ServerSpec(program=program, response_bytes=response_bytes, price=0.0), ArrivalSpec()
+        )
+        address = f"{SERVER_ADDRESS}:{PORT}"
+        if program == "nginx":
+            running = serving_nginx(self.server, address, load, BACKLOG, on, scratch)
+        else:
+            path = places.built_part("native") / "event-server"
+            argv = server_argv(path, address, load, BACKLOG, {}, on)
+            running = serving(self.server, argv, scratch)
+        with running as end:
             yield end
 
     def generate(self, seconds: float, **options: int | str) -> dict[str, Any]:
@@ -94,8 +111,12 @@ def _argv(program: str, given: Mapping[str, int | str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def open_pair(tag: str) -> Iterator[LoadPair]:
+def open_pair(tag: str, *, card: bool = False) -> Iterator[LoadPair]:
     """Make both ends; the undo removes them.
+
+    With ``card`` a thread of the kernel on the server's processor takes what comes in there, as
+    from a network card, and the sender pays for no interrupt of another processor; but that thread
+    shares the processor with the server as any does, instead of going before it.
 
     Raises:
         MissingError: there is only one processor, or packets cannot be steered.
@@ -106,12 +127,13 @@ def open_pair(tag: str) -> Iterator[LoadPair]:
         server, client = (
             undo.enter_context(new_namespace(f"{tag}{role}")) for role in ("server", "client")
         )
+        taken = f"s{os.getpid()}"  # its threads have its name, whatever namespace it is in
         with server.opened() as here, client.opened() as there, open_control() as control:
-            ends = End("s0", _mac(1), here), End("c0", _mac(2), there)
+            ends = End(taken, _mac(1), here), End("c0", _mac(2), there)
             add_wire(control, *ends, MTU_BYTES)
         clients = [f"{NETWORK}.{number}" for number in range(2, 2 + CLIENTS)]
         for namespace, device, own, others, mac in (
-            (server, "s0", [SERVER_ADDRESS], clients, _mac(2)),
+            (server, taken, [SERVER_ADDRESS], clients, _mac(2)),
             (client, "c0", clients, [SERVER_ADDRESS], _mac(1)),
         ):
             with namespace.entered(), open_control() as control:
@@ -122,12 +144,45 @@ def open_pair(tag: str) -> Iterator[LoadPair]:
                 for address in others:
                     add_neighbour(control, device, address, mac)
             clear_offloads(namespace, device)
-        wait_until_running(server, "s0")
+        wait_until_running(server, taken)
         server.write_sysctls(SYSCTLS["server"])
         client.write_sysctls(SYSCTLS["client"])
-        undo.enter_context(receiving(server, "s0", on.server))
+        if card:
+            _take_by_thread(server, taken, on.server[0])
+        else:
+            undo.enter_context(receiving(server, taken, on.server))
         undo.enter_context(receiving(client, "c0", [on.generator]))
         yield LoadPair(server, client, on.server[0], on.generator)
+
+
+def _take_by_thread(namespace: Namespace, device: str, processor: int) -> None:
+    """Have a thread of the kernel take what comes in by ``device``; it ends with the device.
+
+    Source: Documentation/networking/napi.rst, threaded NAPI; a veth has one where it merges.
+
+    Raises:
+        MissingError: this kernel has no such threads.
+    """
+    switch_offload(namespace, device, "gro", on=True)
+    words = ("sh", "-c", f"echo 1 > /sys/class/net/{device}/threaded")
+    done = proc.run((*namespace.prefix, *words), check=False)
+    threads = _find_threads(f"napi/{device}-")
+    if done.returncode != 0 or not threads:
+        raise MissingError(
+            f"this kernel has no threads that take packets ({done.stderr.strip()}); Linux 5.12 has"
+        )
+    for thread in threads:
+        os.sched_setaffinity(thread, {processor})
+
+
+def _find_threads(begin: str) -> list[int]:
+    """Return the numbers of the kernel's threads whose names begin so."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        with suppress(OSError):  # it has ended
+            if path.read_text().startswith(begin):
+                found.append(int(path.parent.name))
+    return found
 
 
 def _mac(side: int) -> str:

@@ -26,7 +26,8 @@ class Result:
     """One asked number beside the measured one.
 
     ``n`` counts the repetitions behind ``measured``; ``how`` is one sentence.  ``real_time`` says
-    that the number depends on the machine and on what else runs.  ``details`` goes to the JSON.
+    that the number depends on the machine and on what else runs.  ``details`` goes to the JSON, and
+    ``files``, texts by their names, beside it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Result:
     how: str
     real_time: bool = False
     details: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
 
 def judge(within: bool, *, in_full: bool = True) -> Verdict:
@@ -77,8 +79,8 @@ def caption(results: Sequence[Result], machine: Machine) -> str:
 
 def write_json(
     path: Path, results: Sequence[Result], machine: Machine, now: datetime, quick: bool
-) -> None:
-    """Write everything, unrounded.
+) -> tuple[Path, ...]:
+    """Write everything, unrounded, and the files of results beside it; returns all that it wrote.
 
     Raises:
         StorageError: the file cannot be written.
@@ -89,10 +91,17 @@ def write_json(
         "quick": quick,
         "results": [asdict(one) for one in results],
     }
+    texts = {path: json.dumps(document, indent=2) + "\n"} | {
+        path.with_name(f"{path.stem}-{name}"): text
+        for one in results
+        for name, text in one.files.items()
+    }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        for each, text in texts.items():
+            each.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StorageError(
             f"cannot write {path}: {error.strerror}; choose another file with -o FILE"
         ) from error
+    return tuple(texts)

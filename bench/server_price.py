@@ -3,17 +3,20 @@
 Loads below saturation differ in what a connection consists of: SYNs, other segments, requests.  How
 much longer the server's processor is busy with one than with another is the price of what it has
 more (least squares over the loads of a round).  An accept comes with a close in every load, so only
-their sum is measured; the list has a half of it for each.
+their sum is measured; the list has a half of it for each.  The result is a part of an experiment
+file, which lies beside the bench's JSON.
 """
 
 from __future__ import annotations
 
+import json
 import platform
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
@@ -21,17 +24,28 @@ from analysis.stats.estimates import SampleStatistics, describe_sample
 from bench.pair import LoadPair, open_pair
 from bench.result import Result
 from bench.work import Machine, Work
+from testbed.base import log
 from testbed.base.errors import TrialError
 from testbed.kernel.hardware import read_hardware
-from testbed.kinds.server_load.price_list import LIST
+from testbed.model import ServerSpec
+from testbed.model.served import Program
 from testbed.wire.counters import grown
+
+_log = log.logger("testbed.bench")
 
 TAG = "ffb-price-"
 TICK_US = 10_000
 """Of /proc/stat (USER_HZ)."""
 RATE = 4_000
-SECONDS, QUICK_SECONDS = 10.0, 3.0
-ROUNDS, QUICK_ROUNDS = 12, 6
+SECONDS, QUICK_SECONDS = 4.0, 2.0
+IDLE_S = 1.0
+"""Before each round: what the processor does without a load."""
+ROUNDS, QUICK_ROUNDS = 8, 6
+LEAST_ROUNDS = 3
+MOST_BUSY_PCT = 10.0
+"""Of the server's processor without a load: with more, others take what a load would be seen by."""
+LIMIT_S = 300.0
+"""After it no round begins: on a busy machine loads are disturbed, and taken again."""
 PARTS = ("syn", "segment", "accept_and_close", "request")
 MOST_FAILED_PCT = 1.0
 
@@ -66,42 +80,69 @@ class SpentTime:
     parts: dict[str, float]
 
 
-def measure(work: Work) -> Result:
-    """Measure all loads, round by round, and fit a list to each round."""
-    seconds = QUICK_SECONDS if work.quick else SECONDS
-    rounds = QUICK_ROUNDS if work.quick else ROUNDS
-    with open_pair(TAG) as pair:
-        found = [
-            [_spend(pair, work, load, seconds, number) for load in _turned(number)]
-            for number in range(rounds)
-        ]
-    return judge_prices(found, work.machine)
+def measure(work: Work, program: Program = "event-server") -> Result:
+    """Measure all loads, round by round, and fit a list to each round.
 
-
-def _turned(number: int) -> Sequence[PricedLoad]:
-    """Return the loads in an order that begins with another one each round."""
-    first = number % len(LOADS)
-    return (*LOADS[first:], *LOADS[:first])
-
-
-def _spend(pair: LoadPair, work: Work, load: PricedLoad, seconds: float, number: int) -> SpentTime:
-    """Return what the server's processor spent on ``load``, its idle time before taken off.
+    It ends after LIMIT_S and a round, whatever the machine does.
 
     Raises:
-        TrialError: connections failed that should not, so that its numbers are of something else.
+        TrialError: too few rounds were as they should be.
     """
-    asked: dict[str, int | str] = {"rate": RATE, "lateness_limit_us": 3_600_000_000, **load.asked}
-    log = work.scratch / f"price-{number}-{load.name.replace(' ', '-')}.json"
-    if not load.served:
-        return _read(pair, load, seconds, asked)
-    with pair.serving(log, response_bytes=load.response_bytes):
-        return _read(pair, load, seconds, asked)
+    seconds = QUICK_SECONDS if work.quick else SECONDS
+    wanted = QUICK_ROUNDS if work.quick else ROUNDS
+    found: list[list[SpentTime]] = []
+    disturbed = ""
+    until = time.monotonic() + LIMIT_S
+    with open_pair(TAG) as pair:
+        number = 0
+        while len(found) < wanted and number < 2 * wanted and time.monotonic() < until:
+            try:
+                found.append(_measure_round(pair, work, program, seconds, number))
+            except TrialError as error:
+                disturbed = str(error)
+                _log.info("a round does not count: %s", disturbed)
+            number += 1
+    if len(found) < LEAST_ROUNDS:
+        raise TrialError(
+            f"only {len(found)} of {number} rounds count ({disturbed or 'they took too long'}): "
+            "the machine is too busy; measure again when it is idle"
+        )
+    return judge_prices(found, work.machine, program)
+
+
+measure_nginx = partial(measure, program="nginx")
+
+
+def _measure_round(
+    pair: LoadPair, work: Work, program: Program, seconds: float, number: int
+) -> list[SpentTime]:
+    """Return all loads of a round, in an order that begins with another one each round.
+
+    Raises:
+        TrialError: connections failed that should not, or others used the processor: a number would
+            be of something else.
+    """
+    idle = pair.idle_ticks(IDLE_S)
+    busy_pct = idle * TICK_US / 1e4
+    if busy_pct > MOST_BUSY_PCT:
+        raise TrialError(f"without a load the server's processor was busy for {busy_pct:.0f} %")
+    first = number % len(LOADS)
+    found = []
+    for load in (*LOADS[first:], *LOADS[:first]):
+        scratch = work.folder(f"price-{program}-{number}-{load.name.replace(' ', '-')}")
+        asked = {"rate": RATE, "lateness_limit_us": 3_600_000_000, **load.asked}
+        if load.served:
+            with pair.serving(scratch / "server", program, load.response_bytes):
+                found.append(_read(pair, load, seconds, asked, idle))
+        else:
+            found.append(_read(pair, load, seconds, asked, idle))
+    return found
 
 
 def _read(
-    pair: LoadPair, load: PricedLoad, seconds: float, asked: dict[str, int | str]
+    pair: LoadPair, load: PricedLoad, seconds: float, asked: Mapping[str, int | str], idle: float
 ) -> SpentTime:
-    idle = pair.idle_ticks(seconds / 4)
+    """Return what the server's processor spent on ``load``, ``idle`` ticks a second taken off."""
     before = pair.read_server()
     report = pair.generate(seconds, **asked)
     after = pair.read_server()
@@ -142,67 +183,111 @@ def fit_prices(loads: Sequence[SpentTime]) -> dict[str, float]:
         kept.remove(min(prices, key=lambda part: prices[part]))
 
 
-def judge_prices(rounds: Sequence[Sequence[SpentTime]], machine: Machine) -> Result:
+def judge_prices(
+    rounds: Sequence[Sequence[SpentTime]], machine: Machine, program: Program = "event-server"
+) -> Result:
     """Return the list of all rounds beside the one that is charged; there is no target."""
     fits = [fit_prices(loads) for loads in rounds]
-    samples = {part: describe_sample(fit[part] for fit in fits) for part in PARTS}
-    medians = {part: sample.median.value for part, sample in samples.items() if sample}
+    samples = {
+        part: sample
+        for part in PARTS
+        if (sample := describe_sample(fit[part] for fit in fits)) is not None
+    }
+    medians = {part: sample.median.value for part, sample in samples.items()}
     return Result(
-        name="server-price",
+        name="server-price" if program == "event-server" else f"{program}-price",
         asked="the list: " + _in_words(chosen_prices()),
         measured=_in_words(medians),
         verdict="reported",
         n=len(rounds),
-        how=f"{len(LOADS)} loads of {RATE:,} connections/s that differ in their parts, busy time of"
-        " the server's processor by /proc/stat; medians of a fit for each round, in us",
+        how=f"{len(LOADS)} loads of {program}, {RATE:,} connections/s, that differ in their parts; "
+        "busy time of the server's processor by /proc/stat; medians of a fit for each round, in us",
         real_time=True,
         details={
-            "prices": price_file(samples, machine),
+            "prices_us": {
+                part: {
+                    "median": sample.median.value,
+                    "interval": asdict(sample.median.interval) if sample.median.interval else None,
+                    "least": min(fit[part] for fit in fits),
+                    "greatest": max(fit[part] for fit in fits),
+                    "n": sample.n,
+                }
+                for part, sample in samples.items()
+            },
+            "hardware": read_hardware(),
+            "kernel": platform.release(),
             "connection_us": {
                 name: fmean(spent.us for one in rounds for spent in one if spent.name == name)
                 for name in dict.fromkeys(spent.name for one in rounds for spent in one)
             },
             "rounds": [[asdict(spent) for spent in loads] for loads in rounds],
         },
+        files={f"{program}-prices.toml": price_file(samples, fits, machine, program)},
     )  # fmt: skip
 
 
 def chosen_prices() -> dict[str, float]:
     """Return the list that virtual time charges, in microseconds, by the parts measured here."""
+    server = ServerSpec()
     return {
-        "syn": LIST.syn / 1000,
-        "segment": LIST.segment / 1000,
-        "accept_and_close": (LIST.accept + LIST.close) / 1000,
-        "request": LIST.request / 1000,
+        "syn": server.price_syn_us,
+        "segment": server.price_segment_us,
+        "accept_and_close": server.price_accept_us + server.price_close_us,
+        "request": server.price_request_us,
     }
 
 
-def price_file(samples: dict[str, SampleStatistics | None], machine: Machine) -> dict[str, Any]:
-    """Return what ``testbed/kinds/server_load/prices.json`` holds, of this measurement."""
-    found = {part: sample.median for part, sample in samples.items() if sample is not None}
-    ns = {part: round(one.value * 1000) for part, one in found.items()}
-    half = ns["accept_and_close"] / 2
-    return {
-        "prices_ns": {
-            "syn": ns["syn"], "segment": ns["segment"], "accept": round(half),
-            "request": ns["request"], "close": round(half),
-        },
-        "provenance": {
-            "how": "make bench BENCH_ARGS='--only server-price'",
-            "date": f"{datetime.now(UTC):%Y-%m-%d}",
-            "kernel": platform.release(),
-            "machine": read_hardware(),
-            "idle": machine.idle,
-            "n": max((sample.n for sample in samples.values() if sample), default=0),
-            "intervals_us": {
-                part: None if one.interval is None else [one.interval.low, one.interval.high]
-                for part, one in found.items()
-            },
-        },
+def price_file(
+    samples: Mapping[str, SampleStatistics],
+    fits: Sequence[Mapping[str, float]],
+    machine: Machine,
+    program: Program,
+) -> str:
+    """Return the list as a part of an experiment file, with where it is from."""
+    hardware = read_hardware()
+    known = {part: round(sample.median.value, 3) for part, sample in samples.items()}
+    half = round(known["accept_and_close"] / 2, 3)
+    prices = {
+        "syn": known["syn"], "segment": known["segment"], "accept": half,
+        "request": known["request"], "close": half,
     }  # fmt: skip
+    origin = (
+        f"measured: {program} on {hardware['processor'].removeprefix('model name ')}, "
+        f"Linux {platform.release()}, "
+        f"{datetime.now(UTC):%Y-%m-%d}, n = {len(fits)}"
+        f"{'' if machine.idle else ', on a machine that was not idle'}"
+    )
+    knobs = [("price", 1.0), *((f"price_{name}_us", price) for name, price in prices.items())]
+    spreads = [
+        f"#   {part.replace('_', ' ')}: {known[part]:.3f}{_interval(sample)}, "
+        f"rounds {min(fit[part] for fit in fits):.3f} to {max(fit[part] for fit in fits):.3f}"
+        for part, sample in samples.items()
+    ]
+    sets = " ".join(f"--set {name}={value:g}" for name, value in knobs)
+    return "\n".join(
+        [
+            "# Price list of a server's work in virtual time, by the bench's server-price: a part",
+            f"# of an experiment file.  In us, over {len(fits)} rounds: medians with intervals of",
+            "# 95 %, and the range:",
+            *spreads,
+            "# Only the sum of accept and close is known; each has a half of it.  A greater price",
+            "# keeps the proportions, and trials short.  The same as options:",
+            f"#   {sets}",
+            f"prices_from = {json.dumps(origin)}",
+            "",
+            "[server]",
+            *(f"{name} = {value:g}" for name, value in knobs),
+            "",
+        ]
+    )
 
 
-def _in_words(prices: dict[str, float]) -> str:
+def _interval(sample: SampleStatistics) -> str:
+    found = sample.median.interval
+    return "" if found is None else f" ({found.low:.3f} to {found.high:.3f})"
+
+
+def _in_words(prices: Mapping[str, float]) -> str:
     return ", ".join(
         f"{part.replace('_', ' ')} {prices[part]:.1f}" for part in PARTS if part in prices
     )

@@ -81,6 +81,10 @@ class FakeReports(Reports):
         text = f"{lanes[0]} and {lanes[-1]} in {folder.name}"
         return Presented(text, {"cells": []}, self._crossed)
 
+    def draw_lanes(self, page: Path, folders: Sequence[Path]) -> str:
+        page.touch()
+        return f"{len(folders)} in {page.name}"
+
     def list_unsettled(self, experiment: Experiment, records: Sequence[Record]) -> tuple[str, ...]:
         return self._list_unsettled(experiment, records)
 

@@ -19,6 +19,7 @@ from analysis.plot.ladder import Ladder
 from analysis.promises.ladder import draw_ladder
 from analysis.promises.table import make_promises
 from analysis.rebuilt import rebuild
+from analysis.rebuilt.lanes import draw_lanes, name_lanes
 from analysis.rebuilt.rebuilt import Grid, Rebuilt
 from analysis.records.cells import (
     Spread,
@@ -104,6 +105,19 @@ def rebuilt(results: Results) -> Rebuilt:
     return found
 
 
+def side_by_side(results: Results, *others: str | Path) -> Rebuilt:
+    """Return the figure of loads on a server with the same of other kernels in it.
+
+    ``others`` are results folders, from the repository's own if they are relative.
+
+    Raises:
+        ConfigurationError: one is of another experiment, or of no loads on a server.
+        StorageError: one cannot be read.
+    """
+    every = [results, *(read_results(places.ROOT / folder) for folder in others)]
+    return draw_lanes(name_lanes(every), find_reference)
+
+
 def figure(found: Rebuilt, name: str) -> plot.Plot:
     """Return the chart of the figure ``name``.
 
@@ -124,7 +138,8 @@ def grid(table: Grid) -> Styler:
 
 def checks(found: Rebuilt) -> Styler:
     """Return what the publication states beside ours, and why they differ where they do."""
-    names = ("where", "what", "stated", "ours", "agreement", "why")
+    lane = ["lane"] if any(check.lane for check in found.checks) else []
+    names = ["where", "what", "stated", *lane, "ours", "agreement", "why"]
     rows = [[getattr(check, name) for name in names] for check in found.checks]
     return _styled(pd.DataFrame(rows, columns=[name.capitalize() for name in names]), found.title)
 

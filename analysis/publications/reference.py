@@ -36,10 +36,14 @@ class _Strict(BaseModel):
 
 
 class Difference(_Strict):
-    """One thing that differs from the publication, and why."""
+    """One thing that differs from the publication, and why.
+
+    ``of_model`` is what differs in virtual time only, where a server's work is priced by a model.
+    """
 
     what: _Text
     why: _Text
+    of_model: bool = False
 
 
 class Sentence(_Strict):
@@ -75,7 +79,7 @@ class PublishedClaim(_Strict):
     ``says``, ``place``, ``row`` (names a cell or group), ``step`` (a cell within its group),
     ``stated``, ``ours`` and ``why`` are templates: ``{rtt_ms}`` is a knob or word,
     ``{saved_s:2}`` a number with two decimals, ``{gap:+1}`` with its sign, ``{pages:page}`` a
-    count.  Several cells give a range.
+    count.  Several cells give a range.  ``why_of_model`` says that ``why`` is one of virtual time.
     """
 
     says: _Text
@@ -97,6 +101,7 @@ class PublishedClaim(_Strict):
     stated: str = "yes"
     ours: str = ""
     why: str = ""
+    why_of_model: bool = False
     see: list[Pointer] = Field(default_factory=list)
 
     @model_validator(mode="after")
@@ -145,6 +150,21 @@ class Reference(_Strict):
             return None
         page = str(axes.get("page"))
         return self.rows.get((self.variants.get(page, page), float(axes.get("rtt_ms", -1))))
+
+    def in_real_time(self) -> Self:
+        """Return the same for what was measured in real time: without reasons of a model."""
+        of_model = {one.what for one in self.differences if one.of_model}
+        claims = [
+            claim.model_copy(
+                update={
+                    "why": "" if claim.why_of_model else claim.why,
+                    "see": [one for one in claim.see if one.what not in of_model],
+                }
+            )
+            for claim in self.claims
+        ]
+        kept = [one for one in self.differences if not one.of_model]
+        return self.model_copy(update={"claims": claims, "differences": kept})
 
     def select(self, quantity: str) -> tuple[Stated, ...]:
         """Return what is stated of ``quantity``, in the order of the source."""

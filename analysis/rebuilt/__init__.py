@@ -32,16 +32,28 @@ def rebuild(results: Results, reference: Reference | None) -> Rebuilt | None:
     Raises:
         ConfigurationError: the manifest is not a run's.
     """
+    module = name_module(results, reference)
+    if module is None:
+        return None
+    # Imported here: each brings pandas, which a report without them need not load.
+    build: Callable[[Results, Reference | None], Rebuilt] | None
+    build = getattr(import_module(module), "rebuild", None)
+    return build(results, reference).with_note(name_absent(results)) if build else None
+
+
+def name_module(results: Results, reference: Reference | None) -> str | None:
+    """Return the name of the module that rebuilds it, if there is one.
+
+    Raises:
+        ConfigurationError: the manifest is not a run's.
+    """
     name = reference.name if reference else str(experiment_of(results.manifest).get("name"))
     module = f"{__name__}.{name.replace('-', '_')}"
     if not name.replace("-", "").isalnum() or find_spec(module) is None:
         return None
     if reference is None and (FOLDER / f"{name}.csv").is_file():
         return None  # the module compares with the publication, which the experiment leaves out
-    # Imported here: each brings pandas, which a report without them need not load.
-    build: Callable[[Results, Reference | None], Rebuilt] | None
-    build = getattr(import_module(module), "rebuild", None)
-    return build(results, reference).with_note(name_absent(results)) if build else None
+    return module
 
 
 def name_absent(results: Results) -> str:

@@ -19,6 +19,7 @@ from analysis.rebuilt.sweep import (
     split_loads,
     titled,
 )
+from analysis.rebuilt.view import MeasuredColumn, View
 from analysis.records.results import Results
 
 ARM, RATE = "Fast Open", "transactions_per_s"
@@ -64,3 +65,21 @@ def _grid(cells: pd.DataFrame, part: str) -> Grid:
             "server_cpu_pct": "Server's processor (%)|1",
         },
     )
+
+
+def _read(results: Results) -> pd.DataFrame:
+    loads = proven_served(results).rename(columns={"replies_per_s": RATE})
+    return loads.assign(**{ARM: loads["tfo"].map({True: "on", False: "off"})})
+
+
+VIEW = View(
+    "Section 6.2",
+    _read,
+    ARM,
+    (),
+    (
+        (MeasuredColumn(RATE, "Transactions (1/s)"),),
+        (MeasuredColumn("server_cpu_pct", "Server's processor (%)", "points", relative=False),),
+    ),
+    ("tfo",),
+)

@@ -10,6 +10,7 @@ import pandas as pd
 from analysis import plot
 from analysis.publications.reference import Reference
 from analysis.rebuilt.agreement import check_claims
+from analysis.rebuilt.prices import note_prices
 from analysis.rebuilt.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.rebuilt.sweep import (
     RUN,
@@ -21,14 +22,12 @@ from analysis.rebuilt.sweep import (
     split_loads,
     titled,
 )
+from analysis.rebuilt.view import MeasuredColumn, View
 from analysis.records.results import Results
 
 RATE, CPU = "rate_per_s", "server_cpu_pct"
 AXES = (RATE, "tfo")
-MODEL_NOTE = (
-    "In virtual time the processor is a model: each segment and each piece of the program's work "
-    "has a chosen price."
-)
+ARM = "Fast Open"
 
 
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
@@ -36,11 +35,12 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     tables: list[Grid] = []
     figures: list[Figure] = []
     checks: list[Check] = []
-    for part, loads in split_loads(proven_served(results), AXES):
+    note = note_prices(results)
+    for part, loads in split_loads(_read(results), AXES):
         cells = medians(published_for(loads, reference))
         if not cells.empty:
-            tables.append(_grid(cells, part))
-            figures.append(_figure(loads, part))
+            tables.append(_grid(cells, part, note))
+            figures.append(_figure(loads, part, note))
         checks += check_claims(reference, {"cells": cells}, part)
     title = "The server's processor with and without Fast Open"
     return Rebuilt(title, tuple(tables), tuple(figures), tuple(checks))
@@ -63,7 +63,12 @@ def medians(loads: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(figure="Figure 6")
 
 
-def _grid(cells: pd.DataFrame, part: str) -> Grid:
+def _read(results: Results) -> pd.DataFrame:
+    loads = proven_served(results)
+    return loads.assign(**{ARM: loads["tfo"].map({True: "on", False: "off"})})
+
+
+def _grid(cells: pd.DataFrame, part: str, note: str) -> Grid:
     share = cells["more_points"] / cells["off_pct"] * 100.0
     return grid_of(
         cells.assign(share=share),
@@ -75,18 +80,25 @@ def _grid(cells: pd.DataFrame, part: str) -> Grid:
             "more_points": "Difference (points)|2",
             "share": "Difference (%)|1",
         },
-        MODEL_NOTE,
+        note,
     )
 
 
-def _figure(loads: pd.DataFrame, part: str) -> Figure:
-    arms = loads["tfo"].map({True: "on", False: "off"})
+def _figure(loads: pd.DataFrame, part: str, note: str) -> Figure:
     return Figure(
         named("server-cpu", part),
         titled("Figure 6: load of the server's processor", part),
-        plot.lines(
-            loads.assign(**{"Fast Open": arms}).sort_values(RATE), x=RATE, y=CPU, color="Fast Open"
-        ),
+        plot.lines(loads.sort_values(RATE), x=RATE, y=CPU, color=ARM),
         "How busy the server's processor is at constant rates of requests for a page of 5 KB, "
-        f"each on a connection of its own. {MODEL_NOTE}",
+        f"each on a connection of its own. {note}".strip(),
     )
+
+
+VIEW = View(
+    "Figure 6",
+    _read,
+    ARM,
+    (RATE,),
+    ((MeasuredColumn(CPU, "Server's processor (%)", "points", 2, relative=False),),),
+    AXES,
+)

@@ -25,10 +25,11 @@ from analysis.rebuilt.sweep import (
     proven_records,
     titled,
 )
+from analysis.rebuilt.view import MeasuredColumn, View
 from analysis.records.cells import experiment_of, flatten
 from analysis.records.results import Results
 from analysis.words import number
-from testbed.model import Record, ServedLoad, in_real_time
+from testbed.model import Record, ServedLoad
 
 RATE = "rate_of_saturation"
 ARM = ["arm", "mechanism", "ending", "retries_refused"]
@@ -36,10 +37,7 @@ AXES = (*ARM[1:], "rate_per_s")
 MECHANISM = "Mechanism"
 """An arm, in the key of a figure."""
 MEASURED = ("throughput", "response_ms", "failed_pct", "answered_pct")
-PRICED = (
-    "In virtual time computing is priced by a model: its proportions are chosen, not measured "
-    "(docs/server-load.md)."
-)
+SHARE = "replies_of_saturation"
 KEPT_UP_PCT = 95.0
 """Of a saturation: the least share of connections answered as fast as they come.  A search asks for
 more, and for longer: in four seconds a queue that fills meanwhile is 3 %."""
@@ -54,6 +52,32 @@ class ArmPair:
 
     arm: str
     base: str
+
+
+def view_of(place: str, *, responses: bool = True) -> View:
+    """Return the view of a figure of these curves, with response times and failures or without."""
+    throughput = (
+        MeasuredColumn(SHARE, "Replies, multiple of the saturation", places=3),
+        MeasuredColumn("throughput", "Replies (1/s)"),
+    )
+    further = (
+        (MeasuredColumn("response_ms", "Mean response (ms)", log=True),),
+        (MeasuredColumn("failed_pct", "Failed (%)", "points", relative=False),),
+    )
+    return View(
+        place,
+        _read_for_view,
+        MECHANISM,
+        (RATE, "rate_per_s"),
+        (throughput, *(further if responses else ())),
+        AXES,
+    )
+
+
+def _read_for_view(results: Results) -> pd.DataFrame:
+    loads = served_loads(results)
+    share = loads["throughput"] * loads[RATE] / loads["rate_per_s"]
+    return loads.assign(**{MECHANISM: loads["arm"], SHARE: share})
 
 
 def name_arm(mechanism: str, ending: str, retries_refused: int) -> str:
@@ -218,12 +242,6 @@ def draw_failures(loads: pd.DataFrame, place: str, part: str, note: str) -> Figu
     return Figure(named("failures", part), title, chart, caption.strip())
 
 
-def note_of(results: Results) -> str:
-    """Return what every figure says of where computing took its time from."""
-    real = in_real_time(str(experiment_of(results.manifest).get("kernel")))
-    return "" if real else PRICED
-
-
 def check_saturation(results: Results, curves: pd.DataFrame) -> Check:
     """Hold the stated saturation against the arm that was planned first."""
     stated = experiment_of(results.manifest).get("saturation_per_s")
@@ -305,6 +323,10 @@ def _ideal(loads: pd.DataFrame, x: str) -> pd.DataFrame | None:
         bend = pd.DataFrame([{"rate_per_s": capacity, x: capacity / unit}])
         rates = pd.concat([rates, bend]).sort_values(x)
     return rates.assign(replies_per_s=rates["rate_per_s"].clip(upper=capacity))
+
+
+VIEW_OF_LOADS = view_of("Load on a server")
+"""Of experiments that rebuild no figure."""
 
 
 def _log10(ratio: Any) -> float:

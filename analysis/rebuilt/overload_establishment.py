@@ -84,3 +84,4 @@ def _tell(curves: pd.DataFrame, _measured: Frames, part: str) -> list[str]:
 
 
 FIGURE = OverloadFigure("Figure 3", "Ways to establish connections under overload", _tell, _measure)
+VIEW = FIGURE.view

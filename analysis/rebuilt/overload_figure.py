@@ -18,11 +18,13 @@ from analysis.rebuilt.overload_curves import (
     draw_response,
     draw_throughput,
     grid_of_curves,
-    note_of,
     served_loads,
+    view_of,
 )
+from analysis.rebuilt.prices import note_prices
 from analysis.rebuilt.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.rebuilt.sweep import split_loads, titled
+from analysis.rebuilt.view import View
 from analysis.records.results import Results
 
 Frames = Mapping[str, pd.DataFrame]
@@ -44,13 +46,18 @@ class OverloadFigure:
     measure: Callable[[pd.DataFrame, pd.DataFrame], Frames]
     responses: bool = True
 
+    @property
+    def view(self) -> View:
+        """What several kernels show of it side by side."""
+        return view_of(self.place, responses=self.responses)
+
     def rebuild(self, results: Results, reference: Reference) -> Rebuilt:
         """Return the figure's panels, and the checks of what the publication states."""
         tables: list[Grid] = []
         figures: list[Figure] = []
         checks: list[Check] = []
         story: list[str] = []
-        note = note_of(results)
+        note = note_prices(results)
         for part, loads in split_loads(served_loads(results), AXES):
             if loads.empty:
                 continue

@@ -9,6 +9,7 @@ from analysis.rebuilt.agreement import check_claims
 from analysis.rebuilt.overload_curves import (
     ARM,
     AXES,
+    MECHANISM,
     RATE,
     beginning,
     check_saturation,
@@ -25,6 +26,7 @@ from analysis.rebuilt.sweep import (
     split_loads,
     titled,
 )
+from analysis.rebuilt.view import MeasuredColumn, View
 from analysis.records.results import Results
 from analysis.words import number
 
@@ -46,14 +48,7 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     tables: list[Grid] = []
     checks: list[Check] = []
     story: list[str] = []
-    found = {
-        record.trial_id: segments_of(record, record.served)
-        for record in proven_records(results)
-        if record.served is not None
-    }
-    loads = served_loads(results)
-    counts = pd.DataFrame(list(found.values()), columns=list(WORDS), index=loads.index)
-    for part, one in split_loads(loads.join(counts), AXES):
+    for part, one in split_loads(_read(results), AXES):
         if one.empty:
             continue
         for arm, same in one.groupby("arm", sort=False):
@@ -69,16 +64,34 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     return Rebuilt("What the server receives", tuple(tables), (), tuple(checks), story=tuple(story))
 
 
+def _read(results: Results) -> pd.DataFrame:
+    """Return the loads with a column for each of WORDS."""
+    found = {
+        record.trial_id: segments_of(record, record.served)
+        for record in proven_records(results)
+        if record.served is not None
+    }
+    loads = served_loads(results)
+    counts = pd.DataFrame(list(found.values()), columns=list(WORDS), index=loads.index)
+    return loads.join(counts)
+
+
 def per_connection(loads: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each rate: the medians of Table II's rows for each expected SYN.
 
     Each has the ends of its interval beside it.
     """
     names = [name for name in WORDS if name != EXPECTED]
-    each = loads.assign(**{
-        name: loads[name] / loads[EXPECTED] for name in names if name not in SHARES
+    return median_columns(_divided(loads), [*ARM, RATE, "rate_per_s"], names)
+
+
+def _divided(loads: pd.DataFrame) -> pd.DataFrame:
+    """Return the loads with all counts for each expected SYN."""
+    return loads.assign(**{
+        name: loads[name] / loads[EXPECTED]
+        for name in WORDS
+        if name != EXPECTED and name not in SHARES
     })  # fmt: skip
-    return median_columns(each, [*ARM, RATE, "rate_per_s"], names)
 
 
 def growth_of(loads: pd.DataFrame) -> pd.DataFrame:
@@ -134,3 +147,23 @@ def _tell(each: pd.DataFrame) -> list[str]:
         f"{number(last['actual_syns'], 2)} SYNs instead of one, and of a hundred that clients "
         f"begin {number(100 * last['established'], 0)} are established."
     ]
+
+
+def _read_for_view(results: Results) -> pd.DataFrame:
+    loads = _divided(_read(results))
+    return loads.assign(**{MECHANISM: loads["arm"]})
+
+
+VIEW = View(
+    "Table II, for each connection that clients began",
+    _read_for_view,
+    MECHANISM,
+    (RATE, "rate_per_s"),
+    tuple(
+        (MeasuredColumn(name, words, places=3),)
+        for name, words in WORDS.items()
+        if name != EXPECTED
+    ),
+    AXES,
+    drawn=False,
+)

@@ -50,3 +50,4 @@ def _tell(_curves: pd.DataFrame, measured: Frames, _part: str) -> list[str]:
 FIGURE = OverloadFigure(
     "Figure 5", "Ways to end connections under overload", _tell, _measure, responses=False
 )
+VIEW = FIGURE.view

@@ -49,3 +49,4 @@ def _tell(curves: pd.DataFrame, _measured: Frames, _part: str) -> list[str]:
 
 
 FIGURE = OverloadFigure("Figure 4", "Clients that connect again at once", _tell, _measure)
+VIEW = FIGURE.view

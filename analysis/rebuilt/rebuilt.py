@@ -35,7 +35,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One stated value of the publication beside ours, in words, and why they differ if so."""
+    """One stated value of the publication beside ours, in words, and why they differ if so.
+
+    ``lane`` is which kernel ours is of, where results of several are side by side.
+    """
 
     where: str
     what: str
@@ -43,6 +46,7 @@ class Check:
     ours: str
     agreement: Agreement
     why: str = ""
+    lane: str = ""
 
 
 @dataclass(frozen=True, slots=True)

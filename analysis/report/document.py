@@ -38,6 +38,7 @@ from analysis.tables.rows import render_csv
 from analysis.tables.summary import render_summary, summarise
 from analysis.tables.table import ResultTable, make_table
 from testbed.base.whole_file import write_whole
+from testbed.model import in_real_time
 
 SCRIPTS = ("waterfall.js", "tables.js")
 ARMS = {None: "", "off": "without Fast Open", "on": "with Fast Open"}
@@ -93,11 +94,17 @@ def _no_collection() -> Iterator[None]:
 def find_reference(results: Results) -> Reference | None:
     """Return the published table that the experiment names, if it names one.
 
+    Of results in real time it has no reasons that are of a model's making.
+
     Raises:
         ConfigurationError: it names one that does not exist.
     """
-    name = experiment_of(results.manifest).get("reference")
-    return read_reference(str(name)) if name else None
+    experiment = experiment_of(results.manifest)
+    name = experiment.get("reference")
+    reference = read_reference(str(name)) if name else None
+    if reference is None or not in_real_time(str(experiment.get("kernel"))):
+        return reference
+    return reference.in_real_time()
 
 
 def render_html(

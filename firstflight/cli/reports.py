@@ -22,6 +22,7 @@ WIDTH = 100
 REPORT_FILE = "report.html"
 COMPARE_PAGE = "compare.html"
 COMPARE_DOCUMENT = "compare.json"
+LANES_PAGE = "lanes.html"
 PROMISES_PAGE = "promises.html"
 STYLES = ("table", "markdown", "ktap")
 """How the table of promises may be printed."""
@@ -94,6 +95,19 @@ class Reports:
         code = EXIT_OK if complete else EXIT_INCOMPLETE
         shown = found if metric == PLT else compare_results(*sides, replace(options, metric=metric))
         return Presented(render_text(shown, read_width()), document, code)
+
+    def draw_lanes(self, page: Path, folders: Sequence[Path]) -> str:
+        """Write a page with the loads of all ``folders`` in one figure; return what it says.
+
+        Raises:
+            ConfigurationError: they are not the loads of one experiment on servers.
+            StorageError: a folder cannot be read, or the page not be written.
+        """
+        from analysis.records.results import read_results
+        from analysis.report.lanes import write_lanes_page
+
+        found = write_lanes_page(page, [read_results(folder) for folder in folders])
+        return "\n".join(found.story)
 
     def present_promises(
         self, folder: Path, lanes: Sequence[Path], style: str, junit: Path | None

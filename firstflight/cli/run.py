@@ -16,7 +16,7 @@ from analysis.records.metric import Metric
 from firstflight.cli.choice import Choice, choice_options
 from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.metric import metric_option
-from firstflight.cli.reports import COMPARE_PAGE, REPORT_FILE, Presented
+from firstflight.cli.reports import COMPARE_PAGE, LANES_PAGE, REPORT_FILE, Presented
 from testbed.base import log, places
 from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK, ConfigurationError, worst_exit
 from testbed.experiment.label import label, varying
@@ -24,6 +24,7 @@ from testbed.experiment.lanes import read_lanes, split
 from testbed.experiment.plan import plan_trials
 from testbed.launch import RunLane, find_lanes, open_lanes, resume_lanes, run_lanes
 from testbed.model import Experiment
+from testbed.results.manifest import load_manifest
 from testbed.results.tally import Tally
 
 _log = log.logger(__name__)
@@ -89,17 +90,30 @@ def plan(doors: Doors, /, as_json: bool, **chosen: Any) -> int:
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("directories", metavar="DIR...", nargs=-1, required=True,
+                type=click.Path(path_type=Path))  # fmt: skip
 @metric_option
 @pass_doors
-def report(doors: Doors, /, directory: Path, metric: Metric) -> int:
+def report(doors: Doors, /, directories: tuple[Path, ...], metric: Metric) -> int:
     """Write table.csv, summary.json and report.html of the results in DIR anew.
 
     Of a run on two kernels: those of each, and compare.json and compare.html.  The table is printed
     as well, by --metric; no file depends on that.
+
+    Of several folders, loads of one experiment on servers: those of each, and lanes.html in the
+    first, with all of them in one figure.
     """
-    compared = _write_reports(doors, directory, metric)
-    click.echo(_render(doors, directory, compared, metric))
+    for directory in directories:
+        compared = _write_reports(doors, directory, metric)
+        if len(directories) > 1:
+            click.echo(f"{directory}:")
+        click.echo(_render(doors, directory, compared, metric))
+    if len(directories) > 1:
+        folders = [directory / lane for directory in directories
+                   for lane in read_lanes(directory) or (".",)]  # fmt: skip
+        page = directories[0] / LANES_PAGE
+        click.echo(doors.reports.draw_lanes(page, folders))
+        _log.info("side by side: %s", page)
     return EXIT_OK
 
 
@@ -149,13 +163,19 @@ def _write_reports(doors: Doors, folder: Path, metric: Metric) -> Presented | No
         doors.reports.write(lane)
     if not names:
         return None
+    first = load_manifest(folder / names[0]).experiment
+    if first.kind == "server_load":
+        doors.reports.draw_lanes(folder / LANES_PAGE, [folder / name for name in names])
     return doors.reports.compare_lanes(folder, names, metric)
 
 
 def _reports(folder: Path, lanes: Sequence[RunLane]) -> list[Path]:
     """Return the pages to look at: a run's report, or those of its lanes and what they came to."""
     found = [lane.folder / REPORT_FILE for lane in lanes]
-    return found if len(found) == 1 else [*found, folder / COMPARE_PAGE]
+    if len(found) == 1:
+        return found
+    joint = [folder / LANES_PAGE] if lanes[0].manifest.experiment.kind == "server_load" else []
+    return [*found, folder / COMPARE_PAGE, *joint]
 
 
 def _render(doors: Doors, folder: Path, compared: Presented | None, metric: Metric) -> str:

@@ -32,9 +32,19 @@ def clear_offloads(namespace: Namespace, device: str) -> None:
     Raises:
         OSError: the device does not let one be changed.
     """
+    for name in OFFLOADS:
+        switch_offload(namespace, device, name, on=False)
+
+
+def switch_offload(namespace: Namespace, device: str, name: str, *, on: bool) -> None:
+    """Switch one of ``OFFLOADS`` on or off.
+
+    Raises:
+        OSError: the device does not let it be changed.
+    """
+    _, change = OFFLOADS[name]
     with namespace.entered():
-        for _, change in OFFLOADS.values():
-            _ask(device, change, 0)
+        _ask(device, change, int(on))
 
 
 def read_features(device: str) -> str:

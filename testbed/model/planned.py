@@ -201,6 +201,12 @@ class Experiment:
         "multiplies; ./run.sh saturation finds it.",
         label="Saturation", unit="1/s", low=1, high=1_000_000, since=3,
     )] = None  # fmt: skip
+    prices_from: Annotated[str | None, Knob(
+        "Of a server in virtual time: where its price list is from, for the report; without it the "
+        "prices are chosen.",
+        label="Prices from", low=1, since=3,
+        allowed="a line of text, such as what bench's server-price writes beside its list",
+    )] = None  # fmt: skip
     kind: Annotated[Kind, Knob(
         "What a trial is: a page that is loaded, a server that is put under load, or a promise of "
         "the protocol that is performed.",

@@ -15,6 +15,7 @@ from testbed.model.asked import LinkSpec, TcpSpec
 from testbed.model.knob import Knob
 
 SINCE = 3
+_DEAREST_US = 1_000_000
 CAPTURED_MOST = 250_000
 """Packets: of a load with more of them the capture has the first."""
 
@@ -77,6 +78,26 @@ class ServerSpec:
         "list; 0 is nothing.",
         label="Price of kernel work", low=0, high=10_000, since=SINCE,
     )] = 1.0  # fmt: skip
+    price_syn_us: Annotated[float, Knob(
+        "Price list: of the kernel, a SYN that arrives, whatever becomes of it.",
+        label="Price of a SYN", unit="µs", low=0, high=_DEAREST_US, since=SINCE,
+    )] = 5.0  # fmt: skip
+    price_segment_us: Annotated[float, Knob(
+        "Price list: of the kernel, any other segment that arrives or leaves, SYN-ACKs among them.",
+        label="Price of a segment", unit="µs", low=0, high=_DEAREST_US, since=SINCE,
+    )] = 2.5  # fmt: skip
+    price_accept_us: Annotated[float, Knob(
+        "Price list: of program and kernel together, accept() and what a new connection needs.",
+        label="Price of an accept", unit="µs", low=0, high=_DEAREST_US, since=SINCE,
+    )] = 5.0  # fmt: skip
+    price_request_us: Annotated[float, Knob(
+        "Price list: of both, to receive a request and to send its response.",
+        label="Price of a request", unit="µs", low=0, high=_DEAREST_US, since=SINCE,
+    )] = 10.0  # fmt: skip
+    price_close_us: Annotated[float, Knob(
+        "Price list: of both, to end a connection.",
+        label="Price of a close", unit="µs", low=0, high=_DEAREST_US, since=SINCE,
+    )] = 5.0  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

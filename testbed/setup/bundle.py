@@ -23,7 +23,7 @@ _log = log.logger(__name__)
 # What runs in a guest or an enclosure; the bundle has what they import, and nothing else of ours,
 # but for what they read.
 PROGRAMS = ("testbed.guest", "testbed.hosted", "testbed.client.walk.main")
-DATA = ("client/chromium/pinned.js", "kinds/server_load/prices.json")
+DATA = ("client/chromium/pinned.js",)
 NATIVE = ("event-server", "init", "link", "load-generator", "start", "tfo.so")
 _BESIDE = (".new-", ".old-")
 FONTS_CONF = """\

@@ -86,6 +86,13 @@ def test_the_json_has_everything(tmp_path: Path) -> None:
     assert document["results"][0]["measured"] == "1.5 s"
 
 
+def test_files_of_a_result_lie_beside_the_json(tmp_path: Path) -> None:
+    found = replace(MET, files={"list.toml": "price = 1"})
+    written = write_json(tmp_path / "b.json", [found], IDLE, datetime.now(UTC), quick=True)
+    assert written == (tmp_path / "b.json", tmp_path / "b-list.toml")
+    assert written[1].read_text() == "price = 1"
+
+
 def test_json_that_cannot_be_written_names_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="-o FILE"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import tomllib
 
 import pytest
 
@@ -14,7 +14,8 @@ from bench.server_price import (
     judge_prices,
 )
 from bench.work import Machine
-from testbed.kinds.server_load.price_list import FILE, LIST, PriceList
+from testbed.kinds.server_load.price_list import price_work
+from testbed.model import ServerSpec
 
 PRICES = {"syn": 4.0, "segment": 2.0, "accept_and_close": 9.0, "request": 7.5}
 # SYN, segments, accept and close, requests: of each load, a connection.
@@ -41,20 +42,28 @@ def test_no_price_is_negative() -> None:
     assert all(price >= 0 for price in found.values())
 
 
-def test_the_list_of_all_rounds_has_intervals_and_is_a_file_of_the_list() -> None:
+def test_the_list_of_all_rounds_has_intervals_and_is_a_part_of_an_experiment_file() -> None:
     rounds = [loads(PRICES, more_us) for more_us in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)]
     result = judge_prices(rounds, Machine(2, 0.1))
     assert (result.verdict, result.n) == ("reported", 6)
-    file = json.loads(json.dumps(result.details["prices"]))
-    assert file.keys() == json.loads(FILE.read_text()).keys()
-    made = PriceList(**file["prices_ns"])
-    assert made.segment == pytest.approx(2000, abs=20)
-    assert made.accept == made.close
-    low, high = file["provenance"]["intervals_us"]["segment"]
-    assert low <= made.segment / 1000 <= high
-    assert (file["provenance"]["n"], file["provenance"]["idle"]) == (6, True)
+    segment = result.details["prices_us"]["segment"]
+    assert segment["interval"]["low"] <= segment["median"] <= segment["interval"]["high"]
+    assert segment["least"] <= segment["median"] <= segment["greatest"]
+    ((name, text),) = result.files.items()
+    assert name == "event-server-prices.toml"
+    document = tomllib.loads(text)
+    prices = price_work(ServerSpec(**document["server"]))
+    assert prices["segment"] == pytest.approx(segment["median"] * 1000, abs=1)
+    assert prices["accept"] == prices["close"]
+    assert document["prices_from"].startswith("measured: event-server on ")
+    assert document["prices_from"].endswith(", n = 6")
+
+
+def test_a_list_of_a_busy_machine_says_so() -> None:
+    (text,) = judge_prices([loads(PRICES)], Machine(2, 5.0), "nginx").files.values()
+    assert tomllib.loads(text)["prices_from"].endswith(", n = 1, on a machine that was not idle")
 
 
 def test_the_list_that_is_charged_is_beside_it() -> None:
-    assert chosen_prices()["segment"] * 1000 == LIST.segment
+    assert chosen_prices()["segment"] == ServerSpec().price_segment_us
     assert "segment 2.5" in judge_prices([loads(PRICES)], Machine(2, 0.1)).asked

@@ -188,6 +188,25 @@ def test_report_writes_the_report_anew(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out == "table of 2 records by plt_ms\n"
 
 
+def test_several_folders_are_reported_side_by_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [str(tmp_path / name) for name in ("one", "other")]
+    for folder in folders:
+        assert main(["run", QUICK, "-o", folder], make_doors(tmp_path)) == 0
+    capsys.readouterr()
+    assert main(["report", *folders], make_doors(tmp_path)) == 0
+    out, err = capsys.readouterr()
+    page = Path(folders[0]) / "lanes.html"
+    assert page.exists()
+    assert out.splitlines() == [
+        f"{folders[0]}:", "table of 2 records by plt_ms",
+        f"{folders[1]}:", "table of 2 records by plt_ms",
+        "2 in lanes.html",
+    ]  # fmt: skip
+    assert err.splitlines()[-1] == f"side by side: {page}"
+
+
 @pytest.mark.parametrize("verb", ["run", "report", "compare"])
 def test_a_metric_that_is_none_is_refused_before_anything_is_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str

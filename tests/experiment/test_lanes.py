@@ -18,7 +18,7 @@ from firstflight.cli.main import main
 from testbed.base.errors import ConfigurationError, StorageError, worst_exit
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
-from testbed.experiment.lanes import read_lanes, split
+from testbed.experiment.lanes import read_lanes, split, write_lanes
 from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
 from testbed.kernel.interface import RawResult
@@ -26,6 +26,7 @@ from testbed.model import Outcome, Trial
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest
 from testbed.results.records import read_records
+from tests.analysis.rebuilt.test_lanes import lane, overload
 from tests.fake_kernel import FakeKernel
 from tests.hallway import CATALOGUE, ENVIRONMENT, make_doors, make_means
 
@@ -65,6 +66,17 @@ def test_each_kernel_has_a_folder_of_its_own_and_the_two_are_compared(
     assert out == f"6.1 and 7.3 in {folder.name}\n"
     assert "kernel virtual 6.1" in err
     assert f"kernel 7.3: 2 ok; results in {folder / '7.3'}" in err
+
+
+def test_loads_on_a_server_are_drawn_in_one_figure_as_well(tmp_path: Path) -> None:
+    versions = ("6.1", "7.3")
+    for version in versions:
+        lane(tmp_path / version, overload(), "virtual", version)
+    write_lanes(tmp_path, versions)
+    assert main(["report", str(tmp_path)], make_doors(tmp_path)) == 0
+    assert {p.name for p in tmp_path.iterdir()} == {
+        *versions, "lanes.json", "compare.html", "lanes.html"
+    }  # fmt: skip
 
 
 def test_they_are_never_read_as_one_result(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
 from testbed.experiment.label import knob_of
+from testbed.experiment.options import parse_override
 from testbed.model import Condition, Experiment, ServerLoad
 from testbed.prepare import read_catalogue
 
@@ -124,6 +125,17 @@ def test_an_overload_has_the_published_combinations(name: str) -> None:
         assert (arrivals.patience_s, arrivals.syn_retries, arrivals.syn_linear_timeouts) == (
             10, 2, 0,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OVERLOADS)
+def test_an_overload_has_the_published_length_where_it_is_asked_for(name: str) -> None:
+    words = ("duration_s=120", "timeout_s=7200")
+    overrides = [parse_override(text) for text in words]
+    long = load_experiment(CONFIGS / f"{name}.toml", read_catalogue(), overrides)
+    loads = [c for c in long.conditions if isinstance(c, ServerLoad)]
+    assert {load.arrivals.duration_s for load in loads} == {120}
+    assert len(loads) == len(asked(name).conditions)
+    assert long.timeout_s == 7200
 
 
 def test_all_overloads_have_one_server_and_one_saturation() -> None:

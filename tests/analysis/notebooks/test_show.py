@@ -116,6 +116,18 @@ def test_checks_say_what_was_stated_and_what_we_have() -> None:
     assert all(f">{text}<" in html for text in ("Table 1", "10 %", "8 %", "differs", "Because."))
 
 
+def test_results_of_another_kernel_stand_beside_those_of_one() -> None:
+    name = "overload-establishment"
+    one = read_results(show.SAMPLES / name)
+    alone = show.side_by_side(one)
+    assert [len(alone.figures), len(alone.tables)] == [3, 1]
+    both = show.side_by_side(one, show.SAMPLES / name)
+    assert len(both.checks) == 2 * len(alone.checks)
+    assert "Lane" in show.checks(both).to_html()
+    with pytest.raises(ConfigurationError, match="several experiments"):
+        show.side_by_side(one, show.SAMPLES / "overload-termination")
+
+
 def test_a_scenario_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
     results = read_results(write_promises(tmp_path))
     with pytest.raises(ConfigurationError, match=r"no scenario 'other' in .*; it holds: .*kept"):

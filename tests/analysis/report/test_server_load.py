@@ -81,6 +81,20 @@ def test_the_report_draws_each_metric_and_speaks_of_no_page(folder: Path) -> Non
         assert absent not in page.replace("reproducible page-load testbed", "")
 
 
+def test_the_report_says_where_prices_are_from(folder: Path) -> None:
+    assert "a price of 1 is about 20,000 connections a second" in _page(folder)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["experiment"]["prices_from"] = "measured: on a <machine>, n = 8"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    write_reports(folder)
+    assert "whose prices are measured: on a &lt;machine&gt;, n = 8" in _page(folder)
+    assert "a price of 1" not in _page(folder)
+
+
+def _page(folder: Path) -> str:
+    return (folder / "report.html").read_text(encoding="utf-8")
+
+
 def test_the_report_of_a_publication_begins_with_its_story(tmp_path: Path) -> None:
     records = [
         point(load_at("default", multiple), replies, response_ms)
