@@ -11,6 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from testbed.base.machine import judge_machine
 from testbed.kernel.interface import RawResult
+from testbed.kinds.command import judgement as command
+from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
 from testbed.kinds.observation import Observation
 from testbed.kinds.page_load import judgement as page_load
 from testbed.kinds.page_load.performance import SERVER_LOG_FILE
@@ -28,16 +30,21 @@ from testbed.model import (
     Trial,
 )
 
-ARTEFACTS = (CAPTURE_FILE, HAR_FILE, HISTOGRAMS_FILE, SERVER_LOG_FILE)
+ARTEFACTS = (
+    *(CAPTURE_FILE, HAR_FILE, HISTOGRAMS_FILE, SERVER_LOG_FILE),
+    *(OUTPUT_FILE, ERROR_FILE),
+)
 _MEASURED: dict[Kind, Callable[[Observation], bool]] = {
     "page_load": page_load.is_measured,
     "server_load": server_load.is_measured,
     "scenario": scenario.is_measured,
+    "command": command.is_measured,
 }
 _PROVE: dict[Kind, Callable[[Trial, Observation, Path], Proof | None]] = {
     "page_load": page_load.prove,
     "server_load": server_load.prove,
     "scenario": scenario.prove,
+    "command": command.prove,
 }
 _OBSERVATION = TypeAdapter(Observation)
 
@@ -71,6 +78,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         replay=observed.replay,
         served=observed.served,
         scenario=result,
+        executed=observed.executed,
         proof=proof,
         cost=raw.cost,
         artefacts=_hash_artefacts(out),
