@@ -29,6 +29,7 @@ from analysis.regression.compare.schema import ComparisonDocument
 from analysis.tables.rows import (
     CELL_COLUMNS,
     CELL_MILESTONES,
+    COMMAND_COLUMNS,
     PAIR_COLUMNS,
     PAIR_MILESTONES,
     SCENARIO_COLUMNS,
@@ -37,6 +38,9 @@ from analysis.tables.rows import (
 from analysis.tables.summary import Summary
 from testbed.base import errors
 from testbed.base.places import ROOT
+from testbed.client.command import KEPT
+from testbed.client.command import OUTPUT_FILE as CLIENT_OUTPUT
+from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE, PEER_FILE
 from testbed.kinds.page_load.performance import SERVER_LOG_FILE
 from testbed.model import (
     CAPTURE_FILE,
@@ -46,6 +50,7 @@ from testbed.model import (
     TRIAL_FILE,
     ArrivalSpec,
     Condition,
+    LabCommand,
     LinkSpec,
     Record,
     ServerLoad,
@@ -71,6 +76,7 @@ KNOBS = {
     Condition: "[knobs](knobs.md)",
     LinkSpec: "[knobs](knobs.md#link)",
     TcpSpec: "[knobs](knobs.md#tcp)",
+    LabCommand: "[knobs](knobs.md)",
     ServerLoad: "[knobs](knobs.md)",
     ServerSpec: "[knobs](knobs.md#server)",
     ArrivalSpec: "[knobs](knobs.md#arrivals)",
@@ -85,7 +91,12 @@ TRIAL_FILES = {
     "of each second, as HdrHistogram's log (V2, in ns).",
     "HOST.pcap": "Of a scenario: every packet that a host sent and was delivered (pcap); those of "
     "`attacker` are forged.",
-    "client.log": "Standard output and error of the client.",
+    "client.log": "Standard output and error of the client; of `command` the latter alone.",
+    CLIENT_OUTPUT: "Standard output of the client `command`.",
+    f"{KEPT}NAME": "A file that a command left in `{{out}}`.",
+    OUTPUT_FILE: "Standard output of a command in the lab.",
+    ERROR_FILE: "Its standard error.",
+    PEER_FILE: "Standard output and error of what ran at the other end.",
     "console.log": "The console of the trial's kernel, or of its enclosure on the host kernel.",
     SERVER_LOG_FILE: "nginx's error log, if it complained.",
 }
@@ -291,7 +302,7 @@ def _table_csv() -> str:
     introduction = (
         "The first columns are the knobs on which conditions differ, by name ([knobs](knobs.md)); "
         "`page` and `rtt_ms` are always there, of loads on a server `mechanism`, of scenarios "
-        "`scenario`. "
+        "`scenario`, of commands `command` and `rtt_ms`. "
         "Times are rounded to the nanosecond, percentages to "
         "four places. The last columns, from the first byte on, are what a visitor sees; each is "
         "there only if a browser gave it."
@@ -302,6 +313,7 @@ def _table_csv() -> str:
         ("Otherwise: a row for each condition", CELL_COLUMNS | CELL_MILESTONES),
         ("Of loads on a server: a row for each condition", SERVED_COLUMNS),
         ("Of scenarios: a row for each", SCENARIO_COLUMNS),
+        ("Of commands in the lab: a row for each condition", COMMAND_COLUMNS),
     ):
         rows = ((f"`{name}`", unit_of(name), meaning) for name, meaning in columns.items())
         parts.append(f"### {title}\n\n{_rows(('column', 'unit', 'meaning'), rows)}\n")

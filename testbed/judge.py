@@ -11,6 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from testbed.base.machine import judge_machine
 from testbed.kernel.interface import RawResult
+from testbed.kinds.command import judgement as command
+from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.kinds.page_load import judgement as page_load
@@ -27,11 +29,15 @@ from testbed.model import (
     Trial,
 )
 
-ARTEFACTS = (CAPTURE_FILE, HAR_FILE, HISTOGRAMS_FILE, SERVER_LOG_FILE)
+ARTEFACTS = (
+    *(CAPTURE_FILE, HAR_FILE, HISTOGRAMS_FILE, SERVER_LOG_FILE),
+    *(OUTPUT_FILE, ERROR_FILE),
+)
 _JUDGE: dict[Kind, Callable[[Trial, Observation, Path], Judgement]] = {
     "page_load": page_load.judge,
     "server_load": server_load.judge,
     "scenario": scenario.judge,
+    "command": command.judge,
 }
 _OBSERVATION = TypeAdapter(Observation)
 
@@ -63,6 +69,7 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         replay=observed.replay,
         served=observed.served,
         scenario=judgement.scenario,
+        executed=observed.executed,
         proof=judgement.proof,
         cost=raw.cost,
         artefacts=_hash_artefacts(out),

@@ -19,7 +19,7 @@ from testbed.kernel.host import HostKernel
 from testbed.kernel.idle import require_idle
 from testbed.kernel.interface import Kernel
 from testbed.kernel.virtual import VirtualKernel
-from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
+from testbed.model import Condition, Experiment, LabCommand, LinkSpec, TcpSpec, in_real_time
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_kind
 from testbed.results.environment import Environment, hash_tree, read_environment
@@ -27,6 +27,7 @@ from testbed.run import RunSetup
 from testbed.server.mechanisms.program import build_program
 from testbed.setup.bundle import make_bundle
 from testbed.setup.determinism import check_determinism
+from testbed.setup.own import check_programs, list_own, programs_named, read_own
 from testbed.setup.programs import programs_of, read_elsewhere, read_files, read_versions
 
 _log = log.logger(__name__)
@@ -59,7 +60,12 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
     cache = places.cache()
     names = dict.fromkeys(condition.page for condition in experiment.page_loads)
     pages = {name: built_page(name, cache) for name in names}
-    bundle = make_bundle(cache, places.built_part("native"))
+    commands = _commands_of(experiment)
+    own = {} if experiment.command_folder is None else list_own(Path(experiment.command_folder))
+    problems = check_programs(commands, own)
+    if problems:
+        raise ConfigurationError(problems)
+    bundle = make_bundle(cache, places.built_part("native"), own)
     kernel = open_kernel(
         experiment.kernel, experiment.kernel_version, cache, bundle.path, _log.info
     )
@@ -69,10 +75,10 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
         kernel = replace(kernel, management=build_program(cache / "bpf"))
     clients = {condition.client for condition in experiment.page_loads}
     browser = kernel.browser if isinstance(kernel, HostKernel) else None
-    programs = programs_of(clients, browser)
+    programs = (*programs_of(clients, browser), *programs_named(commands))
     environment = read_environment(
         kernel=kernel.identity(),
-        programs=read_files(programs) | read_versions(programs),
+        programs=read_files(programs) | read_versions(programs) | read_own(own),
         code={"bundle": bundle.digest, "judge": _judge_digest()},
         pages={name: read_archive(folder).digest for name, folder in pages.items()},
         root=places.ROOT,
@@ -82,6 +88,13 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
     facts = environment.facts | facts | read_elsewhere(programs)
     setup = RunSetup(kernel, pages, conclude, fitting_jobs(kernel, jobs), (bundle.path,))
     return setup, replace(environment, facts=facts)
+
+
+def _commands_of(experiment: Experiment) -> tuple[str, ...]:
+    """Return the commands of a user's own that trials of ``experiment`` run, each once."""
+    commands = [condition.command for condition in experiment.page_loads]
+    commands += [one.peer for one in experiment.conditions if isinstance(one, LabCommand)]
+    return tuple(filter(None, dict.fromkeys(commands)))
 
 
 def fitting_jobs(kernel: Kernel, jobs: int) -> int:

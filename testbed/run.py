@@ -70,10 +70,12 @@ def run_experiment(
     display: Display,
     *,
     list_unsettled: Unsettled = all_settled,
+    attempts: int = ATTEMPTS,
 ) -> Tally:
     """Run what ``manifest`` plans and keep each record in ``results`` as its trial ends.
 
     Trials with an ``ok`` record there are skipped.
+    In real time a trial that the machine disturbed has so many ``attempts``.
     ``list_unsettled`` is asked at each look of an experiment that samples until it has settled.
 
     Raises:
@@ -90,7 +92,7 @@ def run_experiment(
     ):
         stop = interruption.stop
         attempt = _attempt(store, setup, manifest.environment.id, stop)
-        again = disturbed(ATTEMPTS if in_real_time(setup.kernel.name) else 1)
+        again = disturbed(attempts if in_real_time(setup.kernel.name) else 1)
         for repetitions in look_points(experiment, store.records):
             trials = plan_trials(experiment, repetitions)
             todo = [t for t in choose_trials(trials, store.done()) if t.id not in tried]

@@ -19,6 +19,7 @@ _PERFORMERS: dict[Kind, str] = {
     "page_load": "testbed.kinds.page_load.performance",
     "server_load": "testbed.kinds.server_load.performance",
     "scenario": "testbed.kinds.scenario.performance",
+    "command": "testbed.kinds.command.performance",
 }
 
 

@@ -29,7 +29,7 @@ from tests.fake_kernel import FakeKernel, conclude
 
 CATALOGUE = Catalogue(
     pages=frozenset({"amazon", "nytimes", "wikipedia", "wsj"}),
-    clients=frozenset({"chromium", "graph", "wget2"}),
+    clients=frozenset({"chromium", "command", "graph", "wget2"}),
     references=frozenset({"fastopen-table1"}),
     kernels={"virtual": ("7.3", "6.1")},
 )

@@ -19,6 +19,7 @@ from testbed.model import (
     ArrivalSpec,
     Condition,
     Kind,
+    LabCommand,
     Record,
     RequestTiming,
     ScenarioResult,
@@ -40,10 +41,16 @@ SERVED_COLUMNS = ("trial_id", *_SERVED_KNOBS, *_KNOWN, *SERVED_MEASURED)
 SCENARIO_MEASURED = ("failed_checks", "calls", "packets", "lost", "connections", "retransmits")
 SCENARIO_COLUMNS = ("trial_id", "kind", "scenario", *_KNOWN, "verdict", *SCENARIO_MEASURED)
 """Of scenarios."""
+COMMAND_MEASURED = (*(metric.name for metric in METRICS_OF["command"]), *COUNTED)
+COMMAND_COLUMNS = (
+    "trial_id", *flatten(LabCommand(page="", client="")), *_KNOWN, *COMMAND_MEASURED,
+)  # fmt: skip
+"""Of commands in the lab."""
 _COLUMNS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "page_load": (TRIAL_COLUMNS, MEASURED),
     "server_load": (SERVED_COLUMNS, SERVED_MEASURED),
     "scenario": (SCENARIO_COLUMNS, SCENARIO_MEASURED),
+    "command": (COMMAND_COLUMNS, COMMAND_MEASURED),
 }
 REQUEST_COLUMNS = (
     "trial_id",
@@ -68,7 +75,8 @@ def trial_frame(results: Results) -> pd.DataFrame:
     by ``records.results.judge``), and MEASURED: every metric and what is counted.  They are NaN
     unless the outcome is ``ok``, and so is a metric that the load does not have.  Loads on a server
     have SERVED_MEASURED instead; scenarios have SCENARIO_MEASURED, and before it their ``verdict``,
-    NA unless the outcome is ``ok``: ``packets`` are those sent, ``lost`` those that never arrived.
+    NA unless the outcome is ``ok``: ``packets`` are those sent, ``lost`` those that never arrived;
+    commands have COMMAND_MEASURED.
     """
     kind: Kind = experiment_of(results.manifest).get("kind", "page_load")
     columns, measured = _COLUMNS[kind]

@@ -200,10 +200,17 @@ PROMISES = (
     ),
 )
 """Of a scenario: calls and packets that are not as promised."""
+COMMANDS = (
+    Metric("duration_ms", "duration", "duration", RESOLUTION_MS),
+    Metric("exit_status", "exit status", "status", 0.0, places=0, labels="exit statuses",
+           better="smaller"),
+)  # fmt: skip
+"""Of a command in the lab."""
 METRICS_OF: dict[Kind, tuple[Metric, ...]] = {
     "page_load": (PLT, *MILESTONES),
     "server_load": SERVED,
     "scenario": PROMISES,
+    "command": COMMANDS,
 }
 """The metrics of each kind of trial; the first is meant where none is named."""
 METRICS = {metric.name: metric for metrics in METRICS_OF.values() for metric in metrics}

@@ -144,10 +144,15 @@ def _lack_of_scenario(record: Record) -> str | None:
     return "holds no verdict" if record.scenario is None else None
 
 
+def _lack_of_command(record: Record) -> str | None:
+    return "holds no end of its command" if record.executed is None else None
+
+
 _LACKS: dict[Kind, Callable[[Record], str | None]] = {
     "page_load": _lack_of_page_load,
     "server_load": _lack_of_server_load,
     "scenario": _lack_of_scenario,
+    "command": _lack_of_command,
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.records.cells import Cell, Spread, further_metrics
 from analysis.records.coverage import ReplayCoverage
-from analysis.records.metric import MILESTONES, SERVED, Metric
+from analysis.records.metric import COMMANDS, MILESTONES, SERVED, Metric
 from analysis.stats.estimates import Estimate, SampleStatistics
 from analysis.tables.table import Pair, ResultTable
 from analysis.words import capitalised
@@ -95,6 +95,14 @@ SCENARIO_COLUMNS: dict[str, str] = {
     **{name: CELL_COLUMNS[name] for name in ("planned", "proven", "status", "problems")},
 }
 """What each column of a row for one scenario holds, after its name."""
+COMMAND_COLUMNS: dict[str, str] = {
+    **{
+        metric.name: f"{capitalised(metric.label)}: the median of the proven trials."
+        for metric in COMMANDS
+    },
+    **{name: CELL_COLUMNS[name] for name in ("planned", "proven", "status", "problems")},
+}
+"""What each column of a row for one command holds, after those of its knobs."""
 CELL_MILESTONES: dict[str, str] = {
     metric.name: f"Median {metric.label} of the proven trials that have one."
     for metric in MILESTONES
@@ -125,6 +133,8 @@ def table_rows(table: ResultTable) -> list[dict[str, Any]]:
         return [_served_row(cell, table.axes) for cell in table.cells]
     if table.kind == "scenario":
         return [_scenario_row(cell, table.axes) for cell in table.cells]
+    if table.kind == "command":
+        return [_command_row(cell, table.axes) for cell in table.cells]
     seen = further_metrics(table.cells)
     if table.paired:
         return [_pair_row(pair, table.axes) | _pair_milestones(pair, seen) for pair in table.pairs]
@@ -213,6 +223,17 @@ def _scenario_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
         "verdict": cell.verdict,
         "failed_checks": _median(cell.spread),
         "first_difference": next(iter(gravest.differences), None) if gravest else None,
+        "planned": cell.planned,
+        "proven": len(cell.proven),
+        "status": cell.status,
+        "problems": " | ".join(cell.problems),
+    }
+
+
+def _command_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
+    return {
+        **{name: cell.axes.get(name) for name in axes},
+        **{metric.name: _median(cell.by(metric).spread) for metric in COMMANDS},
         "planned": cell.planned,
         "proven": len(cell.proven),
         "status": cell.status,

@@ -20,6 +20,7 @@ from analysis.stats.estimates import SampleStatistics
 from analysis.tables.rows import table_rows
 from analysis.tables.table import ResultTable
 from testbed.model import (
+    Executed,
     Experiment,
     LabReading,
     Outcome,
@@ -93,6 +94,8 @@ class TrialSummary(TypedDict):
     """What became of the connections of a load on a server; only of such trials."""
     scenario: NotRequired[Annotated[_Fields, PromiseSummary]]
     """What became of the promise; only of scenarios."""
+    executed: NotRequired[Annotated[_Fields, Executed]]
+    """What became of the command; only of such trials."""
     requests: int | None
     """How many requests the client made."""
     missing: list[str] | None
@@ -271,6 +274,8 @@ def _trial(record: Record) -> TrialSummary:
             summary["milestones"] = known
     if record.served is not None and outcome == "ok":
         summary["served"] = asdict(record.served)
+    if record.executed is not None and outcome == "ok":
+        summary["executed"] = asdict(record.executed)
     if record.scenario is not None and outcome == "ok":
         summary["scenario"] = {
             "verdict": record.scenario.verdict,

@@ -34,6 +34,7 @@ ALWAYS_SHOWN: dict[Kind, tuple[str, ...]] = {
     "page_load": ("page", "rtt_ms"),
     "server_load": ("mechanism",),
     "scenario": ("scenario",),
+    "command": ("command", "rtt_ms"),
 }
 """The axes that tables of each kind of trial begin with."""
 SHOWN_UNLESS_DEFAULT = ("protocol", "tls_version", "randomness", "allow_misses", "server_think_ms")

@@ -17,20 +17,25 @@ from testbed.model import FIRST_LOOK, Experiment
 
 Command = Callable[..., Any]
 
-_OPTIONS: tuple[Callable[[Command], Command], ...] = (
+_LAB_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.argument("config", required=False, type=click.Path(path_type=Path)),
     click.option("--kernel", metavar="NAME", help="Kind of kernel, such as virtual."),
     click.option("--kernel-version", metavar="V", help="Which pinned version of it."),
-    click.option("--client", metavar="NAME", help="Client that loads the pages."),
     click.option("--protocol", metavar="NAME", help="h1, h2 or as-recorded, for TLS origins."),
     click.option("--only", metavar="KEY=VALUE,...", help="Only the conditions that match."),
     click.option("--set", "sets", metavar="KEY=VALUE", multiple=True,
                  help="Set any knob, in TOML syntax; a list sweeps it.  Repeatable."),
+    click.option("--seed", metavar="N", help="The first seed."),
+)  # fmt: skip
+_LOAD_OPTIONS: tuple[Callable[[Command], Command], ...] = (
+    *_LAB_OPTIONS[:3],
+    click.option("--client", metavar="NAME", help="Client that loads the pages."),
+    *_LAB_OPTIONS[3:6],
     click.option("-n", "repetitions", metavar="N", help="Repetitions: seeds SEED..SEED+N-1."),
     click.option("--until-ci", metavar="PCT",
                  help="Instead of a fixed N: repeat until every 95 % interval is within +- PCT %."),
     click.option("--max-n", metavar="N", help="With --until-ci: at most N repetitions."),
-    click.option("--seed", metavar="N", help="The first seed."),
+    *_LAB_OPTIONS[6:],
 )  # fmt: skip
 
 _KNOBS = {
@@ -53,7 +58,7 @@ class Choice:
         self, config: Path | None, only: str | None, sets: tuple[str, ...], **typed: str | None
     ) -> None:
         self.config, self.only, self.sets = config, only, sets
-        self.max_n = typed["max_n"]
+        self.max_n = typed.get("max_n")
         self._typed = {name: value for name, value in typed.items() if value is not None}
         if self._typed.get("until_ci", "").endswith("%"):
             self._typed["until_ci"] = self._typed["until_ci"].removesuffix("%")
@@ -118,6 +123,15 @@ class Choice:
 
 def choice_options(command: Command) -> Command:
     """Give ``command`` the arguments that make a Choice."""
-    for option in reversed(_OPTIONS):
+    return _with(_LOAD_OPTIONS, command)
+
+
+def lab_options(command: Command) -> Command:
+    """Give ``command`` those of them that choose a lab, and not who loads what how often."""
+    return _with(_LAB_OPTIONS, command)
+
+
+def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+    for option in reversed(options):
         command = option(command)
     return command

@@ -18,6 +18,7 @@ NEEDS = {
     "clean": "python",
     "compare": "python",
     "doctor": "kernel",
+    "exec": "kernel",
     "history add": "python",
     "history list": "python",
     "history page": "python",
@@ -37,6 +38,7 @@ NEEDS = {
     "saturation": "kernel",
     "scenario": "kernel",
     "serve": "programs",
+    "shell": "kernel",
 }
 """What each verb needs of the machine, as ``bootstrap/main.sh`` knows it; ``run.sh`` reads it from
 ``docs/command-line.md``.  A page of any kind may be a recipe, which a browser builds; what
@@ -49,6 +51,7 @@ VERBS = {
     "clean": "machine",
     "compare": "compare",
     "doctor": "machine",
+    "exec": "exec",
     "history": "regression",
     "kernel": "kernel",
     "knobs": "knobs",
@@ -59,6 +62,7 @@ VERBS = {
     "saturation": "saturation",
     "scenario": "scenario",
     "serve": "serve",
+    "shell": "shell",
 }
 """The module of each verb."""
 

@@ -16,6 +16,7 @@ _FACTORIES = {
     "chromium": ("testbed.client.chromium", "Chromium"),
     "wget2": ("testbed.client.wget2", "Wget2"),
     "graph": ("testbed.client.graph", "Graph"),
+    "command": ("testbed.client.command", "Command"),
 }
 
 

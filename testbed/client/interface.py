@@ -40,6 +40,7 @@ class LoadOrder:
     ("as-recorded", "h1" or "h2") is what https origins are to speak.  ``pinned`` gives the page's
     scripts pinned clocks and random numbers, in clients that run scripts.  ``think_spread_pct``
     and ``seed`` vary recorded think times (graph client; see ``testbed.base.seeding``).
+    ``command`` is what the client of that name runs.
     """
 
     archive: Archive
@@ -58,6 +59,7 @@ class LoadOrder:
     pinned: bool = False
     think_spread_pct: float = 0.0
     seed: int = 0
+    command: str = ""
 
 
 class Client(Protocol):

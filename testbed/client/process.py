@@ -7,6 +7,7 @@ import os
 import select
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,18 +29,21 @@ def run_logged(
     timeout_s: float,
     good: Sequence[int] = (0,),
     begin: Callable[[proc.Process], None] | None = None,
+    output: Path | None = None,
 ) -> int:
     """Run ``argv`` to its end and return its exit status, which is one of ``good``.
 
     ``begin`` is called once the process has been started; ``timeout_s`` counts from its return.
+    Its standard output goes to the file ``output``, or to its log as well.
 
     Raises:
         LoadTimeoutError: it was still running after ``timeout_s``.
         LoadError: it ended with another status.
     """
     with (
-        log.open("wb") as output,
-        proc.started(argv, env=env, cwd=cwd, stdout=output, stderr=output) as child,
+        log.open("wb") as said,
+        nullcontext(said) if output is None else output.open("wb") as printed,
+        proc.started(argv, env=env, cwd=cwd, stdout=printed, stderr=said) as child,
     ):
         if begin is not None:
             begin(child)

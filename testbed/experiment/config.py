@@ -13,11 +13,12 @@ from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
+from testbed.experiment.commands import find_problems
 from testbed.experiment.knobs import FIXED, OF_KIND, SWEPT
 from testbed.experiment.options import Override, apply_overrides, leave_out
 from testbed.experiment.saturation import set_absolute_rates
 from testbed.experiment.toml_lines import find_lines, locate, parse_toml
-from testbed.experiment.validation import describe, validate
+from testbed.experiment.validation import describe, toml_text, validate
 from testbed.model import (
     KINDS,
     MAX_REPETITIONS,
@@ -30,6 +31,7 @@ from testbed.model import (
     Spec,
     in_real_time,
 )
+from testbed.model.command import CLIENT, LAB_PLACEHOLDERS, LOAD_PLACEHOLDERS
 from testbed.model.knob import build
 from testbed.scenario.promise import PromiseError, read_promise
 
@@ -39,7 +41,11 @@ KeyPath = tuple[str, ...]
 _SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _LOOPS = {"rate_per_s": "open", "spacing": "open", "clients": "closed"}
 """The loop that a knob of arrivals belongs to."""
-_NEEDED = {"page_load": ("page", "client"), "scenario": ("scenario",)}
+_NEEDED = {
+    "page_load": ("page", "client"),
+    "scenario": ("scenario",),
+    "command": ("page", "command"),
+}
 """The knobs without a default, by the kind of trial."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -114,9 +120,12 @@ def load_experiment(
             *_stopping(source, values),
             *_too_many(source, values),
             *_scenarios(source, values, catalogue),
+            *_commands(source, values),
         ]
     if problems:
         raise ConfigurationError(problems)
+    if "command_folder" in values:
+        values["command_folder"] = str(_folder_path(source, values["command_folder"]))
     experiment = _experiment(path.stem, values, catalogue)
     return leave_out(experiment, f"{source.where(('leave_out',))}: leave_out")
 
@@ -239,6 +248,37 @@ def _scenarios(source: _Source, values: Mapping[str, Any], catalogue: Catalogue)
             yield from (f"scenario {name}: {problem}" for problem in error.problems)
 
 
+def _commands(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong in commands: their words, placeholders, programs, and the folder of files."""
+    kind, swept = _kind(values), values.get("sweep", {})
+    folder = values.get("command_folder")
+    if folder is not None and not _folder_path(source, folder).is_dir():
+        yield (
+            f"{source.where(('command_folder',))}: command_folder: no folder "
+            f"{_folder_path(source, folder)}"
+        )
+    if kind == "page_load":
+        clients = swept.get("client", [values.get("client")])
+        asked = {"command": LOAD_PLACEHOLDERS} if CLIENT in clients else {}
+    else:
+        asked = dict.fromkeys(("command", "peer"), LAB_PLACEHOLDERS) if kind == "command" else {}
+    for name, placeholders in asked.items():
+        key = ("sweep", name) if name in swept else (name,)
+        place = f"{source.where(key)}: {'.'.join(key)}"
+        commands = swept.get(name, [values.get(name, "")])
+        if kind == "page_load" and not any(commands):
+            yield f'{place}: the client "{CLIENT}" has none to run; set {name} = "PROGRAM ..."'
+        for command in commands:
+            for problem in find_problems(command, placeholders, folder is not None):
+                yield f"{place}: {toml_text(command)}: {problem}"
+
+
+def _folder_path(source: _Source, folder: str) -> Path:
+    """Return the folder: beside the experiment file, or where the command line was typed."""
+    typed = ("command_folder",) in source.origins
+    return ((Path() if typed else source.path.parent) / folder).resolve()
+
+
 def _kind(values: Mapping[str, Any]) -> Kind:
     kind: Kind = values.get("kind", "page_load")
     return kind
@@ -331,10 +371,11 @@ def _too_many(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
 def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Experiment:
     kernel, versions = _kernel(values, catalogue)
     axes: dict[str, list[Any]] = values.get("sweep", {})
-    conditions = tuple(
+    # Each once: a sweep of commands leaves one of any other client.
+    conditions = tuple(dict.fromkeys(
         _condition(values, dict(zip(axes, point, strict=True)), catalogue)
         for point in itertools.product(*axes.values())
-    )
+    ))  # fmt: skip
     own: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in values.items()
@@ -359,6 +400,10 @@ def _condition(values: Mapping[str, Any], point: Mapping[str, Any], catalogue: C
     if kind == "scenario":
         name = str(chosen["scenario"])
         return Scenario(name, catalogue.scenarios[name])
+    if kind == "command":
+        chosen["client"] = CLIENT
+    elif kind == "page_load" and chosen["client"] != CLIENT:
+        chosen["command"] = None  # another client has nothing of it
     condition: Spec = build(KINDS[kind], {
         name: None if value == (SWEPT[name].declared.knob.absent or None) else value
         for name, value in chosen.items()

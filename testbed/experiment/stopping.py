@@ -31,6 +31,7 @@ DRAWS_REMEDY: dict[Kind, str] = {
     "alone: set one of them, or ask for one repetition",
     "server_load": 'a seed affects loss_pct and arrivals with spacing = "poisson" alone: set one '
     "of them, or ask for one repetition",
+    "command": "a seed affects loss_pct and what a command makes of {seed}: ask for one repetition",
     "scenario": "a scenario does not depend on its seed: ask for one repetition",
 }
 """What to do where nothing varies between seeds, by the kind of trial."""

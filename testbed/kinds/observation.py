@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from testbed.model import (
+    Executed,
     LabReading,
     PageLoad,
     Performance,
@@ -29,6 +30,7 @@ class Observation:
     replay: Replay | None = None
     served: ServedLoad | None = None
     performed: Performance | None = None
+    executed: Executed | None = None
     counters: dict[str, dict[str, int]] | None = None
     hosts: dict[str, str] = field(default_factory=dict)
     connections: tuple[ServedConnection, ...] = ()

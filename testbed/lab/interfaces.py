@@ -11,6 +11,7 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from testbed.base.errors import LabError
@@ -34,7 +35,7 @@ from testbed.lab.rtnetlink import (
 
 READY_S = 5.0
 _LINK = struct.Struct("=BxHiII")  # struct ifinfomsg
-_ADDRESS, _NAME, _MTU, _QUEUE, _STATE, _INFO, _NAMESPACE = 1, 3, 4, 13, 16, 18, 28
+_ADDRESS, _NAME, _MTU, _MASTER, _QUEUE, _STATE, _INFO, _NAMESPACE = 1, 3, 4, 10, 13, 16, 18, 28
 _INFO_KIND, _INFO_DATA, _PEER = 1, 2, 1
 _UP = 0x1
 _OPERATIONAL = 6  # IF_OPER_UP
@@ -103,6 +104,16 @@ def add_tap(
     body = _LINK.pack(0, 0, index_of(device), 0, 0)
     body += attribute(_ADDRESS, _hardware(mac)) + attribute(_MTU, struct.pack("=I", mtu_bytes))
     order(control, NEWLINK, body + attribute(_QUEUE, struct.pack("=I", queue_frames)))
+
+
+def add_bridge(control: socket.socket, bridge: str, ports: Sequence[str]) -> None:
+    """Make ``bridge`` of the devices ``ports``; without a spanning tree, frames pass at once."""
+    info = attribute(_INFO, attribute(_INFO_KIND, b"bridge\0"))
+    named = attribute(_NAME, bridge.encode() + b"\0")
+    order(control, NEWLINK, _LINK.pack(0, 0, 0, 0, 0) + named + info, CREATE)
+    master = attribute(_MASTER, struct.pack("=I", index_of(bridge)))
+    for port in ports:
+        order(control, NEWLINK, _LINK.pack(0, 0, index_of(port), 0, 0) + master)
 
 
 def open_tun(device: str) -> int:

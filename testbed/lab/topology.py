@@ -122,7 +122,7 @@ def open_topology(
         if IPV6_SYSCTLS.exists():
             for role in ROLES:
                 topology.role(role).write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
-        _connect(topology, mtu_bytes, middle)
+        connect_wires(topology, mtu_bytes, middle)
         for role in ROLES:
             with topology.role(role).entered(), open_control() as control:
                 _address(control, role, origins)
@@ -137,11 +137,11 @@ def open_topology(
         yield topology
 
 
-def _connect(topology: Topology, mtu_bytes: int, middle: MiddleWire) -> None:
+def connect_wires(topology: Topology, mtu_bytes: int, middle: MiddleWire) -> None:
     """Make the devices of all wires, switched off."""
     for number, wire in enumerate(WIRES):
         left, right = topology.role(wire.left), topology.role(wire.right)
-        left_mac, right_mac = _mac(number, 1), _mac(number, 2)
+        left_mac, right_mac = mac_of(number, 1), mac_of(number, 2)
         if number != MIDDLE or middle == "veth":
             with left.opened() as here, right.opened() as there, open_control() as control:
                 ends = (
@@ -159,7 +159,8 @@ def _connect(topology: Topology, mtu_bytes: int, middle: MiddleWire) -> None:
                 add_tap(control, device, mac, mtu_bytes, TAP_QUEUE_FRAMES)
 
 
-def _mac(wire: int, side: int) -> str:
+def mac_of(wire: int, side: int) -> str:
+    """Return the hardware address of the left (1) or right (2) device of a wire, by its number."""
     return f"02:00:00:00:{wire:02x}:{side:02x}"
 
 
@@ -175,7 +176,7 @@ def _address(control: socket.socket, role: str, origins: int) -> None:
             if owner == role:
                 add_address(control, device, address)
                 set_up(control, device)
-                add_neighbour(control, device, peer.partition("/")[0], _mac(number, peer_side))
+                add_neighbour(control, device, peer.partition("/")[0], mac_of(number, peer_side))
     for destination, gateway in ROUTES[role].items():
         set_route(control, destination, gateway)
     if role == "server":

@@ -21,6 +21,10 @@ from testbed.model.canonical import (
     canonical,
     digest,
 )
+from testbed.model.command import (
+    Executed,
+    LabCommand,
+)
 from testbed.model.measured import (
     Cost,
     LabReading,
@@ -89,8 +93,10 @@ __all__ = [
     "Cookies",
     "Cost",
     "Dns",
+    "Executed",
     "Experiment",
     "Kind",
+    "LabCommand",
     "LabReading",
     "LinkSpec",
     "Linked",

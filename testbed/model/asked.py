@@ -135,6 +135,12 @@ class Condition:
         label="Start spread", unit="ms", low=0, high=_LONGEST_MS, since=3,
     )] = 0.0  # fmt: skip
 
+    command: Annotated[str, Knob(
+        'The command that is the client "command", with placeholders for what it is told.',
+        label="Command", words=MappingProxyType({"": "none"}),
+        allowed="a command in words, as a shell splits them", since=3,
+    )] = ""  # fmt: skip
+
     @property
     def draws(self) -> bool:
         """Whether a load depends on its seed."""

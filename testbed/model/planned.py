@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from testbed.model.asked import Condition, LinkSpec, TcpSpec
 from testbed.model.canonical import digest
+from testbed.model.command import LabCommand
 from testbed.model.knob import Knob, identity
 from testbed.model.scenario import Scenario
 from testbed.model.served import ArrivalSpec, ServerLoad, ServerSpec
@@ -17,19 +18,20 @@ FIRST_LOOK = 10
 """The fewest repetitions after which a run with ``until_ci_pct`` may end."""
 _LARGEST = 2**31 - 1
 
-Kind = Literal["page_load", "server_load", "scenario"]
+Kind = Literal["page_load", "server_load", "scenario", "command"]
 Linked = Condition | ServerLoad
 """A trial over the emulated access link."""
-Spec = Linked | Scenario
+Spec = Linked | Scenario | LabCommand
 """What a trial is about: a point of a sweep, of one of the kinds of trial."""
 KINDS: dict[Kind, type] = {
     "page_load": Condition,
     "server_load": ServerLoad,
     "scenario": Scenario,
+    "command": LabCommand,
 }
 """The kinds of trial, by the name that an experiment file has for them."""
 _PARTS = {"link": LinkSpec, "tcp": TcpSpec, "server": ServerSpec, "arrivals": ArrivalSpec}
-_S = TypeVar("_S", Condition, ServerLoad, Scenario)
+_S = TypeVar("_S", Condition, ServerLoad, Scenario, LabCommand)
 
 
 def in_real_time(kernel: str) -> bool:
@@ -39,7 +41,7 @@ def in_real_time(kernel: str) -> bool:
 
 def kind_of(spec: Spec) -> Kind:
     """Return the name of a spec's kind."""
-    return next(name for name, kind in KINDS.items() if isinstance(spec, kind))
+    return next(name for name, kind in KINDS.items() if type(spec) is kind)
 
 
 def spec_type(plain: Mapping[str, Any]) -> type:
@@ -102,6 +104,15 @@ class Trial:
             TypeError: the trial is of another kind.
         """
         return _only(ServerLoad, self.condition)
+
+    @property
+    def of_command(self) -> LabCommand:
+        """The command that runs in the lab of a page load.
+
+        Raises:
+            TypeError: the trial is of another kind.
+        """
+        return _only(LabCommand, self.condition)
 
     @property
     def of_scenario(self) -> Scenario:
@@ -207,9 +218,14 @@ class Experiment:
         label="Prices from", low=1, since=3,
         allowed="a line of text, such as what bench's server-price writes beside its list",
     )] = None  # fmt: skip
+    command_folder: Annotated[str | None, Knob(
+        "A folder of yours, beside the file, that trials find as {folder}: programs and what they "
+        "read.",
+        label="Folder of the command", allowed="the path of a folder", since=3,
+    )] = None  # fmt: skip
     kind: Annotated[Kind, Knob(
-        "What a trial is: a page that is loaded, a server that is put under load, or a promise of "
-        "the protocol that is performed.",
+        "What a trial is: a page that is loaded, a server that is put under load, a promise of "
+        "the protocol that is performed, or a command of yours in the lab of a page load.",
         label="Kind", since=3,
     )] = "page_load"  # fmt: skip
 

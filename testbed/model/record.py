@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from testbed.model.command import Executed
 from testbed.model.measured import Cost, LabReading, PageLoad, Proof, Replay
 from testbed.model.planned import Trial
 from testbed.model.scenario import ScenarioResult
@@ -12,7 +13,7 @@ from testbed.model.served import ServedLoad
 
 SCHEMA_VERSION = 3
 
-Measured = PageLoad | ServedLoad | ScenarioResult
+Measured = PageLoad | ServedLoad | ScenarioResult | Executed
 """What a trial measured, by its kind."""
 
 # The files of a trial's folder, between the two halves of the harness: asked, seen, kept.
@@ -51,6 +52,8 @@ class Record:
     """What became of the connections of a load on a server; null of others."""
     scenario: ScenarioResult | None = None
     """How a scenario came out, and what happened; null of others."""
+    executed: Executed | None = None
+    """What became of a command in the lab; null of others."""
     proof: Proof | None = None
     """What the packet capture proves; null without a capture."""
     cost: Cost | None = None
@@ -77,4 +80,5 @@ class Record:
     @property
     def measured(self) -> Measured | None:
         """What the trial measured, whatever its kind; ``None`` where it came to no end."""
-        return next((m for m in (self.load, self.served, self.scenario) if m is not None), None)
+        found = (self.load, self.served, self.scenario, self.executed)
+        return next((one for one in found if one is not None), None)

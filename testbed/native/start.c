@@ -2,7 +2,7 @@
 /*
  * start - start a client: in its network, with a process table of its own, without privileges.
  *
- *   start namespace=NAME user=ID [at-ns=N] -- PROGRAM [ARG ...]
+ *   start namespace=NAME user=ID [at-ns=N] [began=FILE] -- PROGRAM [ARG ...]
  *
  * namespace is one of `ip netns`: as `ip netns exec` does, /sys is that of the network inside, and
  * the files in /etc/netns/NAME lie over those in /etc.  The program is process 2 of the new table;
@@ -13,6 +13,8 @@
  * a second later, to the nanosecond, with the guest's random numbers started anew from the seed
  * (RNDCLEARPOOL does both, by our patch of the kernel).  So nothing that ran before it can be seen
  * in the load: how long it took, how many processes it had, how many random numbers it drew.
+ *
+ * began is a file, which is written when the program starts: the CLOCK_REALTIME of that moment in ns.
  *
  * Sources: ip-netns(8), setns(2), pid_namespaces(7), random(4), clock_nanosleep(2), prctl(2).
  */
@@ -38,7 +40,7 @@
 #define FAILED 125 /* of this program itself, as env(1) and setpriv(1) have it */
 #define NANO 1000000000LL
 
-static const char *name;
+static const char *name, *began;
 static long user = -1;
 static long long at_ns = -1;
 
@@ -79,6 +81,8 @@ static char **read_arguments(char **argument)
 			user = number(*argument + 5);
 		else if (!strncmp(*argument, "at-ns=", 6))
 			at_ns = number(*argument + 6);
+		else if (!strncmp(*argument, "began=", 6))
+			began = *argument + 6;
 		else {
 			errno = EINVAL;
 			die("what is %s", *argument);
@@ -86,7 +90,7 @@ static char **read_arguments(char **argument)
 	}
 	if (!name || user < 0 || !*argument || !argument[1]) {
 		errno = EINVAL;
-		die("namespace=NAME user=ID [at-ns=N] -- PROGRAM [ARG ...]");
+		die("namespace=NAME user=ID [at-ns=N] [began=FILE] -- PROGRAM [ARG ...]");
 	}
 	return argument + 1;
 }
@@ -165,6 +169,17 @@ static void forget_what_was(void)
 	close(device);
 }
 
+static void note_start(void)
+{
+	struct timespec now;
+	int file = open(began, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	if (file < 0 || clock_gettime(CLOCK_REALTIME, &now) ||
+	    dprintf(file, "%lld\n", (long long) now.tv_sec * NANO + now.tv_nsec) < 0)
+		die("write %s", began);
+	close(file);
+}
+
 static void drop_privileges(void)
 {
 	if (setgroups(0, NULL) || setresgid(user, user, user) || setresuid(user, user, user))
@@ -206,6 +221,8 @@ static int be_first(char **program)
 	if (child < 0)
 		die("fork");
 	if (child == 0) {
+		if (began)
+			note_start();
 		drop_privileges();
 		execvp(program[0], program);
 		die("exec %s", program[0]);

@@ -48,7 +48,7 @@ class LoggedAnswer:
     ``entry`` is the recorded exchange that answered; ``None``: a miss.  ``complete`` says that all
     of the answer went to the kernel, ``asked_close`` that the client wanted no further request on
     the connection.  ``client`` and ``server`` are its ends (``address:port``), and ``connection``
-    is nginx's number of it.
+    is nginx's number of it; ``status`` is that of HTTP.
     """
 
     request: str
@@ -61,6 +61,7 @@ class LoggedAnswer:
     connection: str
     client: str
     server: str
+    status: int = 0
 
 
 def log_directives(buffered: bool) -> str:
@@ -117,6 +118,7 @@ def parse_answered(log: bytes, entries: Sequence[Entry]) -> tuple[LoggedAnswer, 
             connection=seen["connection"],
             client=seen["client"],
             server=seen["server"],
+            status=int(seen["status"]),
         )
         for line in log.splitlines(keepends=False)
         if (seen := _parse_line(line)) is not None and seen["request"]

@@ -11,6 +11,7 @@ import hashlib
 import py_compile
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -18,11 +19,15 @@ from tempfile import mkdtemp
 from testbed.base import log, sources
 from testbed.base.checksums import damaged_files, file_sha256, write_checksums
 from testbed.base.errors import MissingError
+from testbed.client.command import OWN_FOLDER
 
 _log = log.logger(__name__)
 # What runs in a guest or an enclosure; the bundle has what they import, and nothing else of ours,
 # but for what they read.
-PROGRAMS = ("testbed.guest", "testbed.hosted", "testbed.client.walk.main")
+PROGRAMS = (
+    *("testbed.guest", "testbed.hosted", "testbed.client.walk.main"),
+    "testbed.kinds.command.prompt",
+)
 DATA = ("client/chromium/pinned.js",)
 NATIVE = ("event-server", "init", "link", "load-generator", "start", "tfo.so")
 _BESIDE = (".new-", ".old-")
@@ -38,13 +43,13 @@ FONTS_CONF = """\
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A complete bundle and the SHA-256 of its content."""
+    """A complete bundle and the SHA-256 of what of its content is ours."""
 
     path: Path
     digest: str
 
 
-def make_bundle(cache: Path, native: Path) -> Bundle:
+def make_bundle(cache: Path, native: Path, own: Mapping[str, Path] | None = None) -> Bundle:
     """Assemble the bundle in ``cache/bundles``, or find the one that has the same content.
 
     One whose files are no longer those that were put there is assembled again.
@@ -52,6 +57,8 @@ def make_bundle(cache: Path, native: Path) -> Bundle:
     Args:
         cache: the cache folder.
         native: folder with the compiled programs of ``testbed/native``.
+        own: a user's files by their names, which come into a folder of their own.  They make it
+            another bundle, of the same digest.
 
     Raises:
         MissingError: a part has not been built.
@@ -65,7 +72,9 @@ def make_bundle(cache: Path, native: Path) -> Bundle:
         identity.update(f"{name}\0{file_sha256(path)}\n".encode())
     identity.update(FONTS_CONF.encode())
     digest = identity.hexdigest()
-    folder = cache / "bundles" / digest[:16]
+    for name, path in sorted((own or {}).items()):
+        identity.update(f"{name}\0{_mode(path)}\0{file_sha256(path)}\n".encode())
+    folder = cache / "bundles" / identity.hexdigest()[:16]
     damaged = damaged_files(folder) if folder.is_dir() else ()
     if damaged:
         _log.info("the bundle's %s in the cache is damaged; assembling it again", damaged[0])
@@ -73,7 +82,7 @@ def make_bundle(cache: Path, native: Path) -> Bundle:
         folder.parent.mkdir(parents=True, exist_ok=True)
         building, aside = (Path(mkdtemp(prefix=name, dir=folder.parent)) for name in _BESIDE)
         try:
-            _fill(building, contents)
+            _fill(building, contents, own or {})
             if damaged:
                 folder.rename(aside)  # onto an empty folder, which rename(2) allows
             building.rename(folder)
@@ -98,7 +107,12 @@ def _contents(native: Path) -> dict[str, Path]:
     return files
 
 
-def _fill(folder: Path, contents: dict[str, Path]) -> None:
+def _mode(path: Path) -> int:
+    """Return the mode that a user's file has in a bundle: whether it is a program is kept."""
+    return 0o755 if path.stat().st_mode & 0o111 else 0o644
+
+
+def _fill(folder: Path, contents: Mapping[str, Path], own: Mapping[str, Path]) -> None:
     for name, path in contents.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / name)
@@ -113,8 +127,14 @@ def _fill(folder: Path, contents: dict[str, Path]) -> None:
         prependdir="/ff/bundle",
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
     )
+    for name, path in own.items():
+        target = folder / OWN_FOLDER / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
     write_checksums(folder)
     # Whatever the caller's umask: clients in the guest are another user.
     for path in (folder, *folder.rglob("*")):
         program = path.parent.name == "native" and path.suffix == ""
         path.chmod(0o755 if path.is_dir() or program else 0o644)
+    for name, path in own.items():
+        (folder / OWN_FOLDER / name).chmod(_mode(path))

@@ -315,7 +315,7 @@ def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str
     out = capsys.readouterr().out
     verbs = {line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line}
     ours = {"run", "plan", "report", "pages", "serve", "scenario", "clean", "doctor"}
-    others = {"compare", "baseline", "history", "kernel", "knobs", "saturation"}
+    others = {"compare", "baseline", "history", "kernel", "knobs", "saturation", "exec", "shell"}
     assert verbs == ours | others
 
 

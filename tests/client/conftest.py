@@ -171,6 +171,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundle")
     (folder / "native").mkdir()
     compile_shim(folder / "native" / "tfo.so")
+    shutil.copytree(SOURCES.parent / "docs" / "own-client", folder / "own")
     return folder
 
 
@@ -200,6 +201,7 @@ def load(two_ends: TwoEnds, bundle: Path, tmp_path: Path) -> Callable[..., tuple
             scratch=scratch,
             out=out,
             timeout_s=timeout_s,
+            command="{folder}/load.py {urls} {ca}",  # of the client of that name
             **more,
         )
         loaded = CLIENTS[name].load(order)

@@ -173,3 +173,20 @@ def test_a_failure_leaves_nothing(parts: Parts, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(OSError, match="no space left"):
         parts.make()
     assert list((parts.cache / "bundles").iterdir()) == []
+
+
+def test_a_users_files_make_another_bundle_of_the_same_code(parts: Parts, tmp_path: Path) -> None:
+    program, data = tmp_path / "mine", tmp_path / "data"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+    data.write_text("x")
+    plain = parts.make()
+    files = {"mine": program, "lib/data": data}
+    made = make_bundle(parts.cache, parts.native, files)
+    assert (made.digest, made.path == plain.path) == (plain.digest, False)
+    assert not (plain.path / "own").exists()
+    modes = {name: stat.S_IMODE((made.path / "own" / name).stat().st_mode) for name in files}
+    assert modes == {"mine": 0o755, "lib/data": 0o644}
+    assert make_bundle(parts.cache, parts.native, files).path == made.path
+    data.write_text("y")
+    assert make_bundle(parts.cache, parts.native, files).path != made.path

@@ -34,6 +34,7 @@ KINDS: dict[TrialKind, tuple[Kind, ...]] = {
     ),
     "server_load": served.LINES,
     "scenario": (),
+    "command": (),
 }
 
 

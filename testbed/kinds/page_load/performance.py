@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -15,17 +16,17 @@ from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import LabError
 from testbed.base.machine import describe_machine, describe_queues, read_queued, read_sample
 from testbed.client import CLIENTS
-from testbed.client.coverage import check_protocols, judge_coverage, unreached
+from testbed.client.coverage import check_protocols, compare, judge_coverage, unreached
 from testbed.client.interface import LoadError, LoadOrder
 from testbed.kinds.site import Site, link_numbers, open_lab_of
 from testbed.lab.alignment import Moments, begin_stage, choose_moments, draw_secrets
 from testbed.lab.laboratory import Lab
 from testbed.lab.topology import RESOLVER_ADDRESS, origin_address
-from testbed.model import CAPTURE_FILE, PageLoad, Randomness, Trial
+from testbed.model import CAPTURE_FILE, PageLoad, Randomness, RequestTiming, Trial
 from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
-from testbed.server.replay_log import read_answered, read_replay
+from testbed.server.replay_log import LoggedAnswer, read_answered, read_replay
 from testbed.server.resolver import resolve
 from testbed.server.think import Think
 from testbed.wire.capture import capture
@@ -65,25 +66,11 @@ def _measure(
     lab: Lab,
     observation: dict[str, object],
 ) -> None:
-    condition, topology = trial.page_load, lab.topology
+    condition = trial.page_load
     listeners = lab_listeners(archive, addresses, condition.protocol)
-    requests = condition.tcp.requests_per_connection
-    terms = ServerOptions(
-        requests, condition.tls_version, _tls_of(site.page), think=_think_of(trial)
-    )
     nginx = site.scratch / "nginx"
     try:
-        with (
-            serve(topology.server, archive, listeners, nginx, terms) as server,
-            resolve(
-                topology.client,
-                topology.server,
-                addresses,
-                RESOLVER_ADDRESS,
-                condition.dns,
-                site.scratch,
-            ),
-        ):
+        with replayed(trial, site, archive, addresses, lab, nginx) as server:
             lab.prime_cookies(len(archive.hosts))
             with lab.watched() as read_again:
                 load, counters, machine = _load(trial, site, archive, lab, server)
@@ -92,11 +79,10 @@ def _measure(
         # What the server was asked explains a load that came to no end.
         observation["replay"] = asdict(read_replay(nginx, archive.entries))
         raise
-    finally:
-        _keep_complaints(nginx / ERROR_LOG, site.out / SERVER_LOG_FILE)
     # The server has ended: its log is complete.
     replay = read_replay(nginx, archive.entries)
     answered = read_answered(nginx, archive.entries)
+    load = load if load.requests else _with_coverage(load, archive, answered)
     served = {(listener.host, listener.port) for listener in listeners}
     replay = replace(replay, missed=(*replay.missed, *unreached(load.requests, served)))
     observation |= {"load": asdict(load), "replay": asdict(replay), "counters": counters}
@@ -109,6 +95,52 @@ def _measure(
         raise LabError(reason)
 
 
+@contextmanager
+def replayed(
+    trial: Trial,
+    site: Site,
+    archive: Archive,
+    addresses: dict[str, str],
+    lab: Lab,
+    nginx: Path,
+) -> Iterator[int]:
+    """Serve the page in the lab, names included; yield the process that serves.
+
+    ``nginx`` is the server's folder, which is made.  What it complained about is kept.
+    """
+    condition, topology = trial.page_load, lab.topology
+    listeners = lab_listeners(archive, addresses, condition.protocol)
+    requests = condition.tcp.requests_per_connection
+    terms = ServerOptions(
+        requests, condition.tls_version, _tls_of(site.page), think=_think_of(trial)
+    )
+    try:
+        with (
+            serve(topology.server, archive, listeners, nginx, terms) as server,
+            resolve(
+                topology.client,
+                topology.server,
+                addresses,
+                RESOLVER_ADDRESS,
+                condition.dns,
+                site.scratch,
+            ),
+        ):
+            yield server
+    finally:
+        _keep_complaints(nginx / ERROR_LOG, site.out / SERVER_LOG_FILE)
+
+
+def _with_coverage(load: PageLoad, archive: Archive, answered: Sequence[LoggedAnswer]) -> PageLoad:
+    """Return the load of a client that names no request, held against what its server was asked."""
+    asked = [
+        RequestTiming(one.request.partition(" ")[2], one.status if one.complete else 0, 0.0, 0.0)
+        for one in answered
+    ]
+    found = compare(archive, asked)
+    return replace(load, missing=found.missing, extra=found.extra, failed=found.failed)
+
+
 def _load(
     trial: Trial, site: Site, archive: Archive, lab: Lab, server: int
 ) -> tuple[PageLoad, dict[str, dict[str, int]], dict[str, float]]:
@@ -119,7 +151,7 @@ def _load(
     ends = {"client": lab.topology.client, "server": lab.topology.server}
     if site.aligned:
         begin_stage()
-    order = _order(trial, site, archive, lab)
+    order = order_of(trial, site, archive, lab.topology.client.name, CLIENT_USER)
     pcap = site.scratch / CAPTURE_FILE
     # In virtual time what the machine does has no effect, so it is not watched.
     began = None if site.aligned else (read_sample(), read_queued(server))
@@ -145,7 +177,8 @@ def _load(
     return load, {end: difference(before[end], after[end]) for end in ends}, machine
 
 
-def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:
+def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: int) -> LoadOrder:
+    """Return the order of what runs in ``namespace`` as ``user``; its folders are made."""
     scratch, out = site.scratch / "client", site.scratch / "client-out"
     for folder in (scratch, out):
         folder.mkdir()
@@ -154,14 +187,14 @@ def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:
     moments = choose_moments(trial) if site.aligned else None
     return LoadOrder(
         archive=archive,
-        prefix=start_argv(site.bundle, lab.topology.client.name, moments),
+        prefix=start_argv(site.bundle, namespace, user, moments),
         tfo=condition.tcp.tfo,
         think_time=condition.think_time,
         bundle=site.bundle,
         scratch=scratch,
         out=out,
         timeout_s=trial.timeout_s,
-        user=CLIENT_USER,
+        user=user,
         wait_until_ns=None if moments is None else moments.load_ns,
         tls=_tls_of(site.page),
         tls_version=condition.tls_version,
@@ -169,13 +202,14 @@ def _order(trial: Trial, site: Site, archive: Archive, lab: Lab) -> LoadOrder:
         pinned=_pins(condition.randomness, archive.pinned),
         think_spread_pct=condition.think_spread_pct,
         seed=trial.seed,
+        command=condition.command,
     )
 
 
-def start_argv(bundle: Path, namespace: str, moments: Moments | None) -> tuple[str, ...]:
-    """Return the command that starts the words after it as a client (native/start.c)."""
+def start_argv(bundle: Path, namespace: str, user: int, moments: Moments | None) -> tuple[str, ...]:
+    """Return the command that starts the words after it as ``user`` (native/start.c)."""
     at = () if moments is None else (f"at-ns={moments.launch_ns}",)
-    return (str(bundle / START), f"namespace={namespace}", f"user={CLIENT_USER}", *at, "--")
+    return (str(bundle / START), f"namespace={namespace}", f"user={user}", *at, "--")
 
 
 def _pins(randomness: Randomness, recorded: bool) -> bool:

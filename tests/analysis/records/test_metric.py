@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from analysis.records.metric import (
+    COMMANDS,
     METRICS,
     METRICS_OF,
     MILESTONES,
@@ -29,7 +30,7 @@ def test_each_number_of_a_load_is_a_metric_in_its_order() -> None:
 
 def test_metrics_of_a_load_on_a_server_are_fields_of_it() -> None:
     assert {metric.name for metric in SERVED} <= {each.name for each in fields(ServedLoad)}
-    assert list(METRICS.values()) == [PLT, *MILESTONES, *SERVED, *PROMISES]
+    assert list(METRICS.values()) == [PLT, *MILESTONES, *SERVED, *PROMISES, *COMMANDS]
 
 
 def test_each_kind_has_its_own_default() -> None:

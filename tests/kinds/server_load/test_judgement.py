@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kinds.observation import Observation
 from testbed.kinds.server_load.judgement import (
     check_generator,
     check_ledger,

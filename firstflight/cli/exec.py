@@ -1,0 +1,99 @@
+"""Verb ``exec``: one command in the lab of an experiment; its record keeps output and capture."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from firstflight.cli.choice import Choice, lab_options
+from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.in_lab import plan_command, read_text
+from testbed.base import log, places
+from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
+from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
+from testbed.launch import open_lanes, run_lanes
+from testbed.model import Record
+from testbed.model.command import End
+from testbed.results.records import read_records
+
+_log = log.logger(__name__)
+
+
+@click.command()
+@lab_options
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
+@click.option("--at", type=click.Choice(get_args(End)), default="client", show_default=True,
+              help="The end of the link that it runs at.")  # fmt: skip
+@click.option("--peer", metavar="COMMAND", default="",
+              help="What runs at the other end meanwhile, such as 'iperf3 -s'.")  # fmt: skip
+@click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
+              help="The new results folder; default: results/<UTC>-lab-<experiment>.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Write what became of it as JSON.")
+@pass_doors
+def exec(
+    doors: Doors,
+    /,
+    command: tuple[str, ...],
+    at: str,
+    peer: str,
+    output: Path | None,
+    as_json: bool,
+    **chosen: Any,
+) -> int:
+    """Run COMMAND in the lab of one condition of CONFIG, and print what it prints.
+
+    Words such as {url}, {server} or {ca} stand for what is there (docs/own-client.md).  Exit status
+    0: it ended with 0; 1: with another status, which is said and recorded.
+    """
+    if not command:
+        raise ConfigurationError(
+            ["there is no command; write it behind --, such as: exec configs/quick.toml --only "
+             "tfo=true -- ping -c 3 {server}"]
+        )  # fmt: skip
+    experiment = plan_command(
+        Choice(**chosen), doors.catalogue(), shlex.join(command), f"-- {shlex.join(command)}",
+        at=at, peer=peer,
+    )  # fmt: skip
+    with places.using_cache(doors.cache()):
+        folder, lanes = open_lanes(
+            doors.prepare, (experiment,), 1, doors.results, output, doors.now
+        )
+        (tally,) = run_lanes(lanes, doors.reports.list_unsettled, doors.reports.draw_table)
+    if tally.interrupted:
+        _log.error("interrupted; what there is of it is in %s", folder)
+        return tally.exit_code
+    return _show(folder, read_records(folder)[-1], tally.exit_code, as_json)
+
+
+def _show(folder: Path, record: Record, code: int, as_json: bool) -> int:
+    """Print what the command printed, and return the exit code of the verb."""
+    trial = folder / "trials" / record.trial_id
+    printed, said = (read_text(trial / name) for name in (OUTPUT_FILE, ERROR_FILE))
+    done = record.executed
+    if code == EXIT_OK and done is not None and done.exit_status:
+        code = EXIT_OUT_OF_TOLERANCE
+    if as_json:
+        click.echo(json.dumps({
+            "results": str(folder),
+            "exit_code": code,
+            "trial_id": record.trial_id,
+            "outcome": record.outcome,
+            "reason": record.reason,
+            "executed": None if done is None else asdict(done),
+            "output": printed,
+            "error": said,
+        }, indent=2))  # fmt: skip
+        return code
+    click.echo(printed, nl=False)
+    click.echo(said, nl=False, err=True)
+    if record.reason is not None:
+        _log.error("%s: %s", record.outcome, record.reason)
+    if done is not None:
+        _log.info("it ended with status %d after %.1f ms", done.exit_status, done.duration_ms)
+    _log.info("output and capture: %s", trial)
+    return code

@@ -1,0 +1,65 @@
+"""Commands in the lab: the experiment that runs one, in one condition and once."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from firstflight.cli.choice import Choice
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.config import Catalogue
+from testbed.experiment.label import knob_of, label_axes, varying
+from testbed.experiment.options import Override
+from testbed.model import Experiment
+from testbed.model.command import CLIENT
+
+
+def plan_command(
+    choice: Choice, catalogue: Catalogue, command: str, typed: str, **more: str
+) -> Experiment:
+    """Return the experiment that runs ``command`` once, in the one condition that is chosen.
+
+    ``typed`` is how the user gave the command, for messages; ``more`` are other knobs by name.
+
+    Raises:
+        ConfigurationError: the choice is of several conditions, or of none.
+    """
+    fixed = [
+        Override(knob, json.dumps(value, ensure_ascii=False), option)
+        for knob, value, option in (
+            ("kind", "command", "a command"),
+            ("client", CLIENT, "a command"),
+            ("command", command, typed),
+            *((knob, value, f"--{knob} {value}") for knob, value in more.items()),
+        )
+    ]
+    experiment = choice.load(catalogue, fixed)
+    if len(experiment.conditions) > 1:
+        names = varying(experiment.conditions)
+        shown = [
+            label_axes({name: knob_of(each, name) for name in names}).replace(" ", ",")
+            for each in experiment.conditions
+        ]
+        raise ConfigurationError(
+            [f"a command runs in one lab, and this is {len(shown)} conditions; choose one, such as "
+             f"--only {shlex.quote(shown[0])}"]
+        )  # fmt: skip
+    return replace(
+        experiment,
+        name=f"lab-{experiment.name}",
+        repetitions=1,
+        until_ci_pct=None,
+        warmup_blocks=0,
+        kernel_versions=(),
+        reference=None,
+    )
+
+
+def read_text(path: Path) -> str:
+    """Return what a command wrote; nothing where it did not begin."""
+    try:
+        return path.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,149 @@
+"""Mininet's door to the testbed's link: ``CalibratedLink``, for scripts of one's own.
+
+A Mininet ``Link`` with rates, delay and buffers as the testbed calibrates them.  It is measured
+before its hosts get it and refuses where it is not what was asked: Mininet's own ``TCLink`` prints
+an error and goes on without delay.  Runs in the system's Python, as Mininet does (mininet 2.3,
+``docs/shell.md``); of the testbed it needs the standard library and nothing else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+from contextlib import ExitStack
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import mininet.net
+from mininet.link import Link
+
+from testbed.base import places, proc
+from testbed.base.errors import ConfigurationError, MissingError
+from testbed.lab.bridged import open_wire
+from testbed.lab.link.backend import choose_backend
+from testbed.lab.link.protocol import LinkReport
+from testbed.model import LinkSpec, Measurement
+from testbed.model.knob import declared
+
+NATIVE_VARIABLE = "FIRSTFLIGHT_NATIVE"
+_numbers = itertools.count()
+
+
+def leave_limits_alone() -> None:
+    """Keep Mininet from rewriting the machine's sysctls, which all its other programs see."""
+    mininet.net.fixLimits = lambda: None
+
+
+class CalibratedLink(Link):  # type: ignore[misc]  # Mininet has no types
+    """A link from ``node1``, as the client, to ``node2``; the knobs are those of a LinkSpec.
+
+    ``net.addLink(h1, h2, cls=CalibratedLink, rtt_ms=100, down_kbit=4000)``; what is not named has
+    the testbed's default (docs/knobs.md#link).  ``measurements`` are what was measured.
+    """
+
+    def __init__(self, node1: Any, node2: Any, seed: int = 0, **params: Any) -> None:
+        """Make, measure and connect the link.
+
+        Raises:
+            ConfigurationError: a knob has a value that it cannot have.
+            LabError: the link is not what was asked.
+            MissingError: this kernel cannot emulate it, or the link's program is not built.
+        """
+        own = {each.name: params.pop(each.name) for each in fields(LinkSpec) if each.name in params}
+        self.spec = LinkSpec(**own)
+        check_spec(self.spec)
+        self.seed = seed
+        self.measurements: tuple[Measurement, ...] = ()
+        self._undo = ExitStack()
+        atexit.register(self._undo.close)  # of a script that does not stop its network
+        try:
+            super().__init__(node1, node2, **params)
+        except BaseException:
+            self._undo.close()
+            raise
+
+    def makeIntfPair(  # noqa: N802 - Mininet's name
+        self,
+        intfname1: str,
+        intfname2: str,
+        addr1: str | None = None,
+        addr2: str | None = None,
+        node1: Any = None,
+        node2: Any = None,
+        deleteIntfs: bool = True,  # noqa: N803 - Mininet's name
+    ) -> None:
+        """Open the link, and give each node its end under the name that Mininet wants."""
+        tag = f"ff{os.getpid()}l{next(_numbers)}-"
+        backend = choose_backend(find_program())
+        wire = self._undo.enter_context(open_wire(self.spec, tag, backend, self.seed))
+        self.measurements, self._link = wire.measurements, wire.link
+        for end, device, node, name, address in (
+            (wire.topology.client, "c0", node1, intfname1, addr1),
+            (wire.topology.server, "s0", node2, intfname2, addr2),
+        ):
+            inside = ("ip", "-n", end.name, "link", "set", "dev")
+            proc.run((*inside, device, "down"))
+            if address:
+                proc.run((*inside, device, "address", address))
+            proc.run((*inside, device, "name", name))
+            proc.run((*inside, name, "netns", str(node.pid)))
+
+    def read_report(self) -> LinkReport:
+        """Return what the link did so far: packets delivered, dropped, lost, and how late.
+
+        Raises:
+            LabError: it has ended.
+        """
+        return self._link.read_report()
+
+    def stop(self) -> None:
+        """Take the link down."""
+        self.delete()
+        self._undo.close()
+
+
+def check_spec(spec: LinkSpec) -> None:
+    """Refuse values that a knob of the link cannot have.
+
+    Raises:
+        ConfigurationError: with each of them.
+    """
+    problems = []
+    for each in declared(LinkSpec):
+        value, knob = getattr(spec, each.name), each.knob
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            problems.append(f"{each.name}: {value!r} is not a number")
+        elif (
+            (knob.low is not None and value < knob.low)
+            or (knob.above is not None and value <= knob.above)
+            or (knob.high is not None and value > knob.high)
+        ):
+            least = f"above {knob.above:g}" if knob.low is None else f"from {knob.low:g}"
+            problems.append(
+                f"{each.name}: {value:g} is not {least} to {knob.high:.10g} {knob.unit}"
+            )
+    if not problems and spec.buffer_bytes < spec.mtu_bytes + spec.framing_bytes:
+        problems.append(f"buffer_bytes: {spec.buffer_bytes} cannot hold one packet")
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def find_program() -> Path:
+    """Return the link's program: what ``run.sh`` named, or the newest that it has built.
+
+    Raises:
+        MissingError: none is built.
+    """
+    named = os.environ.get(NATIVE_VARIABLE)
+    if named:
+        return Path(named) / "link"
+    built = (places.cache() / "native").glob("*/link")
+    found = max(built, key=lambda path: path.stat().st_mtime_ns, default=None)
+    if found is None:
+        raise MissingError(
+            f"the link's program is not built for this user (in {places.cache()}); run "
+            "./run.sh doctor once"
+        )
+    return found

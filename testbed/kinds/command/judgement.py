@@ -1,0 +1,46 @@
+"""Judgement of a command in the lab: that it ran there, and that its capture is whole.
+
+What it was to show nobody here can know: its status and output are the answer, and the mechanisms
+are not looked for in its packets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from socket import inet_aton
+
+from testbed.kinds.judgement import Judgement
+from testbed.kinds.observation import Observation
+from testbed.lab.topology import CLIENT_ADDRESS
+from testbed.model import CAPTURE_FILE, Proof, Trial
+from testbed.model.served import CAPTURED_MOST
+from testbed.wire.both_ways import check_both_ways, check_whole
+from testbed.wire.flows import read_flows
+from testbed.wire.packets import read_capture
+from testbed.wire.proof import prove as prove_flows
+
+
+def judge(trial: Trial, observed: Observation, out: Path) -> Judgement:
+    """Return whether the command came to an end, whatever its status, and what is proven.
+
+    Problems are frames that are cut, and bytes that one end acknowledged and that are not in a
+    capture which was not bounded.
+
+    Raises:
+        OSError, ValueError, LookupError: the capture cannot be read.
+    """
+    return Judgement(observed.executed is not None, _prove(trial, observed, out))
+
+
+def _prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
+    pcap = out / CAPTURE_FILE
+    if observed.counters is None or not pcap.exists():
+        return None
+    capture = read_capture(pcap)
+    flows = read_flows(capture, inet_aton(CLIENT_ADDRESS))
+    whole = len(capture.packets) < CAPTURED_MOST
+    # The counters also count what a command said to itself, on loopback.
+    problems = (*check_whole(capture), *(check_both_ways(flows, {}) if whole else ()))
+    proof = prove_flows(flows, observed.counters, trial.of_command.tcp, whole=False)
+    return replace(proof, problems=problems)

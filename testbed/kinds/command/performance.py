@@ -1,0 +1,189 @@
+"""Command, performed where its kernel runs: in the lab of a page load, beside its servers.
+
+Standard library only: this is what a guest executes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+
+from testbed.archive.reading import Archive, read_archive
+from testbed.base import proc
+from testbed.base.errors import LabError
+from testbed.base.machine import describe_machine, read_sample
+from testbed.base.namespace import Namespace
+from testbed.client.command import keep_files, load_values
+from testbed.client.interface import LoadError, LoadOrder, client_environment
+from testbed.client.process import read_tail, run_logged
+from testbed.kinds.page_load.performance import order_of, replayed, start_argv
+from testbed.kinds.site import Site, link_numbers, open_lab_of
+from testbed.lab.alignment import begin_stage, choose_moments, draw_secrets
+from testbed.lab.laboratory import Lab
+from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS, origin_address
+from testbed.model import CAPTURE_FILE, Executed, Trial
+from testbed.model.command import fill_words, split_words
+from testbed.model.served import CAPTURED_MOST
+from testbed.server.replay_log import read_replay
+from testbed.wire.capture import capture
+from testbed.wire.counters import difference, read_counters
+
+OUTPUT_FILE, ERROR_FILE, PEER_FILE = "command.out", "command.err", "peer.log"
+ROOT = 0
+"""The user of commands: they are the user's own, and ping, tcpdump or ss need it."""
+PEER_READY_S = 5.0
+PEER_POLL_S = 0.01
+NOT_STARTED = 125  # the status of native/start.c, which says why
+LISTENING = ("07", "0A")
+"""States of a socket that waits for others, of UDP and of TCP (/proc/net/udp and tcp)."""
+
+
+def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
+    """Run the command and write down in ``observation`` what became of it, as far as it went.
+
+    Raises:
+        TestbedError, OSError: it could not be run, or took too long.
+    """
+    archive = read_archive(site.page)
+    addresses = {host: origin_address(i) for i, host in enumerate(archive.hosts)}
+    if site.aligned:
+        begin_stage()
+        draw_secrets()
+    observation["hosts"] = {address: host for host, address in addresses.items()}
+    with open_lab_of(trial, len(addresses), site) as lab:
+        observation["lab"] = asdict(lab.reading)
+        if lab.reading.problems:
+            return
+        nginx = site.scratch / "nginx"
+        with replayed(trial, site, archive, addresses, lab, nginx):
+            lab.prime_cookies(len(archive.hosts))
+            with lab.watched() as read_again:
+                _execute(trial, site, archive, lab, observation)
+                observation["lab"] = asdict(read_again())
+        # The server has ended: its log is complete.
+        observation["replay"] = asdict(read_replay(nginx, archive.entries))
+
+
+def _execute(
+    trial: Trial, site: Site, archive: Archive, lab: Lab, observation: dict[str, object]
+) -> None:
+    spec, topology = trial.of_command, lab.topology
+    ends = {"client": topology.client, "server": topology.server}
+    here, there = ends.get(spec.at), ends["client" if spec.at == "server" else "server"]
+    order = order_of(trial, site, archive, topology.client.name, ROOT)
+    kept = order.scratch / "out"
+    kept.mkdir()
+    values = load_values(order, kept)
+    values |= {"client": CLIENT_ADDRESS, "server": SERVER_ADDRESS, "tag": site.tag}
+    pcap = site.scratch / CAPTURE_FILE
+    peer_words = fill_words(split_words(spec.peer), values) if spec.peer else ()
+    began = None if site.aligned else read_sample()
+    try:
+        with (
+            capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log", CAPTURED_MOST),
+            _peer(site.bundle, there, order, peer_words) if peer_words else nullcontext() as peer,
+        ):
+            before = {end: read_counters(namespace) for end, namespace in ends.items()}
+            words = fill_words(split_words(spec.command), values)
+            status, duration_ms = _run(trial, site, here, order, words)
+            peer_status = None if peer is None else peer.poll()
+            # The last FINs and ACKs belong to the trial.
+            time.sleep(lab.settle_s)
+            after = {end: read_counters(namespace) for end, namespace in ends.items()}
+    finally:
+        keep_files(kept, order.out)
+        for file in (pcap, *sorted(order.out.iterdir())):
+            if file.is_file() and not file.is_symlink():
+                shutil.copyfile(file, site.out / file.name)
+    printed, said = ((order.out / name).stat().st_size for name in (OUTPUT_FILE, ERROR_FILE))
+    observation["executed"] = asdict(Executed(status, duration_ms, printed, said, peer_status))
+    observation["counters"] = {end: difference(before[end], after[end]) for end in ends}
+    if began is not None:
+        observation["machine"] = describe_machine(began, read_sample()) | link_numbers(lab)
+
+
+def _run(
+    trial: Trial, site: Site, namespace: Namespace | None, order: LoadOrder, words: tuple[str, ...]
+) -> tuple[int, float]:
+    """Run ``words`` and return their exit status, and how long they took in ms.
+
+    Without a ``namespace`` they run outside of the lab's hosts, and begin at once.
+
+    Raises:
+        LoadTimeoutError: they did not end in time.
+        LoadError: they could not be started.
+    """
+    moments = None
+    if site.aligned:
+        begin_stage()
+        moments = None if namespace is None else choose_moments(trial)
+    log, began = order.out / ERROR_FILE, site.scratch / "began"
+    start_ns = time.time_ns()
+    prefix: tuple[str, ...] = ()
+    if namespace is not None:
+        *words_of_start, end = start_argv(site.bundle, namespace.name, ROOT, moments)
+        prefix = (*words_of_start, f"began={began}", end)
+    status = run_logged(
+        (*prefix, *words),
+        log=log,
+        env=client_environment(order),
+        cwd=order.scratch,
+        timeout_s=order.timeout_s,
+        good=range(256),
+        output=order.out / OUTPUT_FILE,
+    )
+    end_ns = time.time_ns()
+    if began.exists():  # else it began at once, or not at all
+        start_ns = int(began.read_text())
+    duration_ms = (end_ns - start_ns) / 1e6
+    said = read_tail(log)
+    if status == NOT_STARTED and said.startswith("start: "):
+        raise LoadError(f"`{' '.join(words)}` could not be started: {said}")
+    return status, duration_ms
+
+
+@contextmanager
+def _peer(
+    bundle: Path, namespace: Namespace, order: LoadOrder, words: tuple[str, ...]
+) -> Iterator[proc.Process]:
+    """Run ``words`` in ``namespace`` for the time of the block, from when they listen there.
+
+    What listens on no socket is given ``PEER_READY_S``.
+
+    Raises:
+        LabError: they ended before that, with another status than 0.
+    """
+    log = order.out / PEER_FILE
+    argv = (*start_argv(bundle, namespace.name, ROOT, None), *words)
+    before = _listeners(namespace)
+    with (
+        log.open("wb") as output,
+        proc.started(
+            argv, env=client_environment(order), cwd=order.scratch, stdout=output, stderr=output
+        ) as child,
+    ):
+        deadline = time.monotonic() + PEER_READY_S
+        while _listeners(namespace) <= before and time.monotonic() < deadline:
+            if child.poll():
+                raise LabError(
+                    f"`{' '.join(words)}` ended with status {child.returncode} before the command "
+                    f"began: {read_tail(log)}"
+                )
+            time.sleep(PEER_POLL_S)
+        yield child
+
+
+def _listeners(namespace: Namespace) -> set[str]:
+    """Return the sockets of ``namespace`` that wait for others, as lines of /proc/net."""
+    found: set[str] = set()
+    with namespace.entered():
+        for name in ("tcp", "tcp6", "udp", "udp6"):
+            table = Path("/proc/thread-self/net") / name
+            lines = table.read_text().splitlines()[1:] if table.exists() else []
+            rows = (line.split() for line in lines)
+            found |= {f"{name} {row[1]} {row[9]}" for row in rows if row[3] in LISTENING}
+    return found

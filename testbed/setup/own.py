@@ -1,0 +1,115 @@
+"""Own files: the programs and folders that a user's commands name, given to trials on purpose.
+
+A guest and an enclosure see the machine's /usr and nothing of the user's, so a folder is copied
+beside the harness, and each of its files counts in the environment by its digest.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from testbed.base.checksums import file_sha256
+from testbed.base.errors import ConfigurationError, MissingError
+from testbed.base.units import format_bytes
+from testbed.client.program import Program
+from testbed.kernel.enclosure import PATH
+from testbed.model.command import FOLDER, split_words
+from testbed.setup.programs import (
+    ABSENT,
+    find,
+    read_libraries,
+    read_owners,
+    read_packages,
+)
+
+MOST_FILES = 2000
+MOST_BYTES = 512 << 20
+USR = Path("/usr")
+
+
+def list_own(folder: Path) -> dict[str, Path]:
+    """Return the files of a user's folder by their names in it; links are followed.
+
+    Raises:
+        ConfigurationError: it is too large, or holds what cannot be copied.
+    """
+    found: dict[str, Path] = {}
+    size = 0
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        try:
+            seen = path.stat()
+        except OSError as error:
+            raise ConfigurationError([f"{path}: {error.strerror}"]) from None
+        if stat.S_ISDIR(seen.st_mode):
+            if path.is_symlink():
+                raise ConfigurationError(
+                    [f"{path}: a link to a folder is not followed; copy what it leads to"]
+                )
+            continue
+        if not stat.S_ISREG(seen.st_mode) or not name.isprintable():
+            raise ConfigurationError([f"{path}: not a file that can be given to trials; remove it"])
+        found[name] = path
+        size += seen.st_size
+        if len(found) > MOST_FILES or size > MOST_BYTES:
+            raise ConfigurationError(
+                [f"{folder}: more than {MOST_FILES} files or {format_bytes(MOST_BYTES)}; name a "
+                 "folder that holds what the command needs and nothing else"]
+            )  # fmt: skip
+    return found
+
+
+def programs_named(commands: Iterable[str]) -> tuple[Program, ...]:
+    """Return the machine's programs that ``commands`` begin with, each once; all are there.
+
+    Those of the user's own folder are none of them.
+
+    Raises:
+        MissingError: one is not there, or not in /usr; with the remedy.
+    """
+    found: dict[str, Program] = {}
+    for command in commands:
+        name = split_words(command)[0]
+        if name.startswith(f"{{{FOLDER}}}/"):
+            continue
+        places = (Path(name),) if "/" in name else ()
+        program = Program(name, packages="", version="", places=places)
+        file = find(program)
+        if file is None or not file.is_relative_to(USR):
+            raise MissingError(
+                f"command {name!r}: trials find no such program ({PATH}); install its Debian "
+                f"package, or put it into a folder of yours and name that with command_folder"
+            )
+        found[name] = program
+    return tuple(found.values())
+
+
+def read_own(files: Mapping[str, Path]) -> dict[str, str]:
+    """Return a user's files, and the libraries that they load, as parts of an environment.
+
+    ``file.{folder}/NAME`` is the SHA-256 of a file; libraries are as ``read_files`` has them.
+
+    Raises:
+        MissingError: the loader cannot load one of them.
+    """
+    parts = {f"file.{{{FOLDER}}}/{name}": file_sha256(path) for name, path in files.items()}
+    loaded, missing = read_libraries(files.values())
+    loaded -= {path.resolve() for path in files.values()}
+    owners = read_owners(loaded)
+    packages = read_packages({package for names in owners.values() for package in names})
+    parts |= {f"package.{name}": version for name, version in packages.items()}
+    parts |= {f"file.{path}": file_sha256(path) for path in loaded if path not in owners}
+    return parts | {f"file.{name}": ABSENT for name in missing}
+
+
+def check_programs(commands: Iterable[str], files: Collection[str]) -> list[str]:
+    """Return a sentence for each program of ``commands`` that the user's folder does not hold."""
+    prefix = f"{{{FOLDER}}}/"
+    named = (split_words(command)[0] for command in commands)
+    return [
+        f"command {name}: command_folder has no file {name.removeprefix(prefix)!r}"
+        for name in dict.fromkeys(named)
+        if name.startswith(prefix) and name.removeprefix(prefix) not in files
+    ]

@@ -1,0 +1,155 @@
+"""A client of one's own, and a command in the lab: on the virtual kernel, proven by capture."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from testbed.base import places
+from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from testbed.results.manifest import load_manifest
+from testbed.results.store import read_records
+from tests.acceptance.house import House, assert_ok
+
+pytestmark = pytest.mark.guest
+
+EXAMPLE = places.ROOT / "docs" / "own-client" / "experiment.toml"
+QUICK = places.ROOT / "configs" / "quick.toml"
+MINE = ("--only", "client=command,rtt_ms=20")
+
+
+@pytest.fixture(autouse=True)
+def pages(house: House) -> None:
+    if not (house.pages / "wikipedia").exists():
+        shutil.copytree(places.ROOT / "pages" / "wikipedia", house.pages / "wikipedia")
+
+
+def test_the_example_is_proven_in_both_arms(house: House, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    code, said = house.command("run", str(EXAMPLE), *MINE, "-o", str(results))
+    assert code == EXIT_OK, said
+    records = read_records(results)
+    assert len(records) == 2
+    for record in records:
+        assert_ok(record)
+        assert record.load is not None and record.proof is not None and record.replay is not None
+        assert record.replay.exact == len(record.load.requests)
+        assert (record.proof.syns_with_payload > 0) == record.trial.linked.tcp.tfo
+    parts = load_manifest(results).environment.parts
+    assert "file.{folder}/load.py" in parts
+
+
+def test_equal_seeds_are_equal_loads(house: House, tmp_path: Path) -> None:
+    found = []
+    for name in ("a", "b"):
+        results = tmp_path / name
+        code, _ = house.command(
+            "run", str(EXAMPLE), "--only", "client=command,rtt_ms=20,tfo=true", "-o", str(results)
+        )
+        assert code == EXIT_OK
+        (record,) = read_records(results)
+        found.append((record.artefacts["client.pcap"], record.environment, record.load))
+    assert found[0] == found[1]
+
+
+def test_a_client_that_names_no_request_is_judged_by_the_server(
+    house: House, tmp_path: Path
+) -> None:
+    command = "curl -s -o /dev/null --cacert {ca} -w plt_s=%{time_total} {url}"
+    words = ("run", str(QUICK), "--only", "tfo=false", "--set", f"command={json.dumps(command)}",
+             "--client", "command")  # fmt: skip
+    strict, loose = tmp_path / "strict", tmp_path / "loose"
+    code, _ = house.command(*words, "-o", str(strict))
+    (record,) = read_records(strict)
+    assert (code, record.outcome) == (EXIT_INCOMPLETE, "failed")
+    assert "28 requests of the recording not made" in str(record.reason)
+    code, _ = house.command(*words, "--set", "allow_misses=true", "-o", str(loose))
+    (record,) = read_records(loose)
+    assert_ok(record)
+    assert record.load is not None and len(record.load.missing) == 28
+
+
+def test_output_that_is_none_of_the_contract_is_a_failure_with_its_reason(
+    house: House, tmp_path: Path
+) -> None:
+    words = ("run", str(QUICK), "--only", "tfo=false", "--client", "command")
+    results = tmp_path / "results"
+    code, _ = house.command(*words, "--set", 'command="echo loaded"', "-o", str(results))
+    (record,) = read_records(results)
+    assert (code, record.outcome) == (EXIT_INCOMPLETE, "failed")
+    assert "line 1 of its standard output, 'loaded': not plt_ms=" in str(record.reason)
+
+
+def test_one_command_in_the_lab_of_a_config(house: House, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    code, said = house.command(
+        "exec", str(QUICK), "--only", "tfo=true", "-o", str(results), "--",
+        "curl", "-s", "-o", "{out}/page.html", "-w", "%{http_code}", "{url}",
+    )  # fmt: skip
+    assert (code, said) == (EXIT_OK, "200")
+    (record,) = read_records(results)
+    assert_ok(record)
+    assert record.executed is not None and record.proof is not None
+    assert (record.executed.exit_status, record.executed.output_bytes) == (0, 3)
+    assert record.executed.duration_ms > 100  # a round trip
+    assert record.proof.connections == 1
+    assert {"client.pcap", "command.out", "command.err"} <= record.artefacts.keys()
+    assert (results / "trials" / record.trial_id / "command-page.html").stat().st_size > 1000
+
+
+def test_its_status_is_recorded_and_the_verb_says_that_it_is_not_0(
+    house: House, tmp_path: Path
+) -> None:
+    results = tmp_path / "results"
+    code, said = house.command(
+        "exec", str(QUICK), "--only", "tfo=false", "--json", "-o", str(results), "--",
+        "sh", "-c", "echo no >&2; exit 7",
+    )  # fmt: skip
+    assert code == EXIT_OUT_OF_TOLERANCE
+    told = json.loads(said)
+    assert (told["exit_code"], told["outcome"], told["error"]) == (1, "ok", "no\n")
+    assert told["executed"]["exit_status"] == 7
+
+
+def test_what_runs_at_the_other_end_listens_first(house: House, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    server = "import socket; s = socket.create_server(('{server}', 7)); c, _ = s.accept(); " \
+        "c.sendall(b'hello'); c.close(); print('served')"  # fmt: skip
+    client = "import socket; print(socket.create_connection(('{server}', 7)).recv(5).decode())"
+    code, said = house.command(
+        "exec", str(QUICK), "--only", "tfo=false", "-o", str(results),
+        "--peer", f'python3 -c "{server}"', "--", "python3", "-c", client,
+    )  # fmt: skip
+    assert (code, said) == (EXIT_OK, "hello\n")
+    (record,) = read_records(results)
+    assert record.executed is not None and record.executed.peer_status == 0
+    log = results / "trials" / record.trial_id / "peer.log"
+    assert log.read_text() == "served\n"
+
+
+def test_a_command_that_changes_the_lab_is_found_out(house: House, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    house.command(
+        "exec", str(QUICK), "--only", "tfo=false", "-o", str(results), "--",
+        "ip", "link", "set", "c0", "mtu", "1400",
+    )  # fmt: skip
+    (record,) = read_records(results)
+    assert record.outcome == "lab_mismatch"
+    assert "MTU" in str(record.reason)
+
+
+def test_a_program_that_cannot_be_started(house: House, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "x").write_text("not executable")
+    results = tmp_path / "results"
+    code, _ = house.command(
+        "exec", str(QUICK), "--only", "tfo=false", "--set", f"command_folder={mine}",
+        "-o", str(results), "--", "{folder}/x",
+    )  # fmt: skip
+    (record,) = read_records(results)
+    assert (code, record.outcome) == (EXIT_INCOMPLETE, "failed")
+    assert "Permission denied" in str(record.reason)

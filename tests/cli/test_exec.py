@@ -1,0 +1,57 @@
+"""What ``exec`` and ``shell`` plan and refuse, without a kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from firstflight.cli.choice import Choice
+from firstflight.cli.in_lab import plan_command
+from testbed.base.errors import ConfigurationError
+from testbed.model import Experiment, LabCommand
+from tests.hallway import CATALOGUE
+
+TEXT = """\
+page = "wsj"
+repetitions = 5
+until_ci_pct = 3
+[sweep]
+client = ["graph", "wget2"]
+tfo = [false, true]
+"""
+
+
+def plan(folder: Path, only: str | None, *sets: str, **more: str) -> Experiment:
+    config = folder / "sweep.toml"
+    config.write_text(TEXT)
+    choice = Choice(config, only, sets)
+    command = more.pop("command", "curl -w '%{http_code}' {url}")
+    return plan_command(choice, CATALOGUE, command, f"-- {command}", **more)
+
+
+def test_one_condition_once_whoever_would_load_it_how_often(tmp_path: Path) -> None:
+    experiment = plan(tmp_path, "tfo=true", at="server", peer='x "y z"')
+    (spec,) = experiment.conditions
+    assert isinstance(spec, LabCommand)
+    assert (spec.command, spec.at, spec.peer) == (
+        "curl -w '%{http_code}' {url}", "server", 'x "y z"',
+    )  # fmt: skip
+    assert spec.tcp.tfo
+    assert (experiment.name, experiment.repetitions) == ("lab-sweep", 1)
+    assert (experiment.until_ci_pct, experiment.warmup_blocks) == (None, 0)
+
+
+def test_a_command_that_looks_like_toml_is_one(tmp_path: Path) -> None:
+    (spec,) = plan(tmp_path, "tfo=true", command="[ 1 = 1 ]").conditions
+    assert isinstance(spec, LabCommand) and spec.command == "[ 1 = 1 ]"
+
+
+def test_several_conditions_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="this is 2 conditions; choose one, such as"):
+        plan(tmp_path, None)
+
+
+def test_a_config_of_another_kind_has_no_such_lab(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="trials of the kind command have no such knob"):
+        plan(tmp_path, "tfo=true", "listen_backlog=5")

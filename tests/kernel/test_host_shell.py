@@ -1,0 +1,139 @@
+"""Mininet on the host's kernel: the prompt of a lab, typed, and the lab's link in a script."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from testbed.base import places, proc
+from testbed.results.store import read_records
+from tests.kernel.host_state import read_host_state
+
+# The command line on a machine that need not be idle.
+PROGRAM = """\
+import sys
+from firstflight.cli.doors import open_doors
+from firstflight.cli.main import main
+from testbed import prepare
+from testbed.kernel import host
+prepare.require_idle = lambda: None
+host.await_idle = lambda cancel: not cancel.is_set()
+sys.exit(main(sys.argv[1:], open_doors()))
+"""
+QUICK = places.ROOT / "configs" / "quick.toml"
+TYPED_S = 120.0
+
+
+class Typist:
+    """Who sits at the terminal whose other end is given."""
+
+    def __init__(self, terminal: int) -> None:
+        self.terminal = terminal
+
+    def read_until(self, text: str) -> str:
+        """What it says until it says ``text``."""
+        said, deadline = "", time.monotonic() + TYPED_S
+        while text not in said and time.monotonic() < deadline:
+            if select.select([self.terminal], [], [], 1.0)[0]:
+                try:
+                    said += os.read(self.terminal, 65536).decode(errors="replace")
+                except OSError:  # nobody is there any more
+                    break
+        return said
+
+    def type(self, text: str) -> None:
+        """Type."""
+        os.write(self.terminal, text.encode())
+
+
+@pytest.mark.root
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root")
+def test_typed_on_the_host_kernel(tmp_path: Path) -> None:
+    before = read_host_state()
+    results = tmp_path / "results"
+    words = ("--kernel", "host", "--only", "tfo=false", "-o", str(results))
+    ours, theirs = pty.openpty()
+    argv = (sys.executable, "-c", PROGRAM, "shell", str(QUICK), *words)
+    with proc.started(argv, cwd=places.ROOT, stdin=theirs, stdout=theirs, stderr=theirs) as child:
+        os.close(theirs)
+        session(Typist(ours))
+        status = child.wait()
+    os.close(ours)
+    (record,) = read_records(results)
+    assert record.outcome in ("ok", "lab_mismatch"), record.reason  # whatever the machine did
+    assert record.executed is not None and record.executed.exit_status == 0
+    assert status in (0, 1)
+    assert read_host_state() == before
+
+
+def session(typist: Typist) -> None:
+    """Type, read, interrupt and leave."""
+    assert "lab> " in typist.read_until("lab> ")
+    typist.type("client echo here-$((40 + 2))\r")
+    assert "here-42" in typist.read_until("here-42")
+    typist.read_until("lab> ")
+    typist.type("server sleep 3600\r")
+    typist.read_until("sleep 3600")
+    time.sleep(1.0)
+    typist.type("\x03")  # Ctrl-C ends what runs there, and not the prompt
+    assert "lab> " in typist.read_until("lab> ")
+    typist.type("exit\r")
+    typist.read_until("output and capture")
+
+
+SCRIPT_OF_ONES_OWN = """\
+import json, sys
+from mininet.net import Mininet
+from testbed.base.errors import TestbedError
+from firstflight.mininet import CalibratedLink, leave_limits_alone
+leave_limits_alone()
+net = Mininet(controller=None)
+h1, h2 = net.addHost("h1"), net.addHost("h2")
+try:
+    link = net.addLink(h1, h2, cls=CalibratedLink, **json.loads(sys.argv[1]))
+except TestbedError as error:
+    net.stop()
+    sys.exit(f"refused: {error}")
+net.start()
+print(h1.cmd("ping -c 3 -i 0.3 10.0.0.2"))
+report = link.read_report()
+print(json.dumps({
+    "rtt_ms": [each.measured for each in link.measurements if each.name == "rtt"],
+    "delivered": [report.down.delivered, report.up.delivered],
+}))
+net.stop()
+"""
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
+@pytest.mark.parametrize(
+    ("knobs", "said"),
+    [
+        ('{"rtt_ms": 40}', '"rtt_ms": [4'),
+        ('{"rtt_ms": -1, "loss_pct": 101}', "rtt_ms: -1 is not above 0 to 60000 ms"),
+    ],
+)
+def test_a_link_of_a_script_of_ones_own(tmp_path: Path, knobs: str, said: str) -> None:
+    before = read_host_state()
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT_OF_ONES_OWN)
+    environment = {
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+        "PYTHONPATH": str(places.ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "FIRSTFLIGHT_NATIVE": str(places.built_part("native")),
+    }
+    done = proc.run(
+        ("/usr/bin/python3", str(script), knobs), env=environment, check=False, timeout_s=120
+    )
+    assert said in done.stdout + done.stderr
+    assert (done.returncode == 0) == ("-1" not in knobs), done.stderr
+    assert read_host_state() == before

@@ -1,0 +1,55 @@
+"""Judgement of a command in the lab: its end, and a capture that is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.kinds.command import judgement
+from testbed.kinds.command.judgement import judge
+from testbed.kinds.observation import Observation
+from testbed.model import Executed, LabCommand, TcpSpec, Trial
+from tests.wire.test_both_ways import exchange
+
+TRIAL = Trial(LabCommand("p", "command", tcp=TcpSpec(tfo=True)), 0, 0, "virtual", "7.3")
+SEEN = Observation(
+    executed=Executed(1, 5.0, 0, 0), counters={"client": {"TcpInSegs": 999}, "server": {}}
+)
+
+
+def capture(folder: Path, **missing: str) -> None:
+    """Leave a capture of one exchange."""
+    exchange(**missing).flows(folder)
+    (written,) = folder.glob("*.pcap")
+    written.rename(folder / "client.pcap")
+
+
+def test_a_status_is_no_failure(tmp_path: Path) -> None:
+    assert judge(TRIAL, SEEN, tmp_path).measured
+    assert not judge(TRIAL, Observation(), tmp_path).measured
+
+
+def test_its_packets_are_not_judged_by_the_mechanism(tmp_path: Path) -> None:
+    capture(tmp_path)
+    proof = judge(TRIAL, SEEN, tmp_path).proof
+    assert proof is not None and proof.proven
+    assert (proof.connections, proof.syns_with_payload) == (1, 0)
+
+
+def test_what_was_acknowledged_must_be_captured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture(tmp_path, without="answer 0")
+    proof = judge(TRIAL, SEEN, tmp_path).proof
+    assert proof is not None
+    assert "1448 bytes of the server were acknowledged" in proof.problems[0]
+    monkeypatch.setattr(judgement, "CAPTURED_MOST", 1)  # of a bounded one the rest is not there
+    bounded = judge(TRIAL, SEEN, tmp_path).proof
+    assert bounded is not None and bounded.proven
+
+
+def test_without_a_capture_there_is_no_proof(tmp_path: Path) -> None:
+    assert judge(TRIAL, SEEN, tmp_path).proof is None
+    capture(tmp_path)
+    assert judge(TRIAL, Observation(executed=SEEN.executed), tmp_path).proof is None
