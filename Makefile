@@ -16,8 +16,8 @@ setup: ## Install packages, tools and the default kernel, as far as they are mis
 	@$(DEVELOP) true
 
 .PHONY: test
-test: ## Set up, then run all tests (PYTEST_ARGS='-k wire' for some of them).
-	@$(DEVELOP) python -m pytest -ra $(PYTEST_ARGS)
+test: ## Set up, then run all tests (PYTEST_ARGS='-k wire' for some of them, '-n 0' one by one).
+	@$(DEVELOP) python -m pytest -ra -n auto --dist loadfile $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: ## Run every linter and type checker.

@@ -15,6 +15,8 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ("tests.workers",)
+
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", PATIENT)
 settings.register_profile("firstflight", PATIENT, derandomize=True)

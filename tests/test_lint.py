@@ -39,6 +39,7 @@ def test_ruff_format() -> None:
     check(sys.executable, "-m", "ruff", "format", "--check", ".")
 
 
+@pytest.mark.slow
 def test_mypy() -> None:
     check(sys.executable, "-m", "mypy")
 

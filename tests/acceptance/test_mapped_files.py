@@ -21,7 +21,7 @@ WATCHED = """\
             mapped, over = set(), threading.Event()
 
             def watch():
-                while not over.wait(0.005):
+                while not over.wait(0.02):
                     for maps in Path("/proc").glob("[0-9]*/maps"):
                         try:
                             lines = maps.read_text("utf-8", "replace").splitlines()

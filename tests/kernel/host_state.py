@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from testbed.base import proc
+from tests.lab.wires import namespace
 
 DEADLINE_S = 60.0
 SYSCTLS = ("net/ipv4", "net/core")
@@ -18,6 +20,7 @@ FOLDERS = ("/run/netns", "/etc/netns", "/etc/chromium", "/etc/opt", "/sys/fs/cgr
 
 def read_host_state() -> dict[str, str]:
     """Links, routes, sysctls, mounts, name spaces, policies, cgroups, modules."""
+    _mount_namespaces()
     state = {f"ip {what}": _show(what) for what in ("link", "address", "route", "rule")}
     state |= {f"listing {folder}": "\n".join(_tree(Path(folder))) for folder in FOLDERS}
     state["mounts"] = Path("/proc/self/mounts").read_text()
@@ -51,6 +54,13 @@ def await_that(happens: Callable[[], bool]) -> None:
     while not happens():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+@cache
+def _mount_namespaces() -> None:
+    """Have ip(8) mount the folder of names, which it does when any test first makes one."""
+    with namespace("h"):
+        pass
 
 
 def _show(what: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.kernel.guests import Guests
-from tests.native.load import Programs, compile_programs
+from tests.native.load import Programs, copy_programs
 
 pytestmark = pytest.mark.guest
 
@@ -43,7 +43,7 @@ leave(status=done.returncode, complaint=done.stderr)
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    return compile_programs(tmp_path_factory.mktemp("native"))
+    return copy_programs(tmp_path_factory.mktemp("native"))
 
 
 def observe(guests: Guests, programs: Programs, folder: Path, program: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from testbed.base import proc
 from tests.lab.wires import namespace
+from tests.native.load import copy_programs
 
 
 @pytest.fixture
@@ -19,12 +20,8 @@ def tag() -> str:
 
 @pytest.fixture(scope="session")
 def link_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The link between two TAPs, compiled from its source."""
-    folder = tmp_path_factory.mktemp("native")
-    root = Path(__file__).parents[2]
-    script, sources = root / "bootstrap" / "build-native.sh", root / "testbed" / "native"
-    proc.run((str(script), str(sources), str(folder)), timeout_s=120)
-    return folder / "link"
+    """The link between two TAPs."""
+    return copy_programs(tmp_path_factory.mktemp("native")).folder / "link"
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The native programs, compiled once."""
+"""The native programs, as bootstrap compiled them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 
 from testbed.base.namespace import Namespace
 from tests.lab.wires import joined
-from tests.native.load import Programs, compile_programs
+from tests.native.load import Programs, copy_programs
 
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    return compile_programs(tmp_path_factory.mktemp("native"))
+    return copy_programs(tmp_path_factory.mktemp("native"))
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import pytest
+
 from analysis.records.cells import cells_of, key_of
 from analysis.records.results import read_results
 from analysis.regression.compare.comparison import Comparison
 from analysis.regression.compare.folders import compare_results
 from testbed.model import PageLoad, Record, canonical
 from tests.analysis.sample import conditions, experiment, record, write_results
+
+pytestmark = pytest.mark.slow
 
 RECORDED = Path(__file__).parents[1] / "data" / "host-aa"
 SPLITS = 100
@@ -44,35 +48,33 @@ def invented(folder: Path, cells: int = 4, loads: int = 40) -> Path:
     )
 
 
-def splits(folder: Path, where: Path, times: int) -> Iterator[tuple[Path, Path]]:
-    """``times`` pairs of folders that share the loads of ``folder``, dealt out by chance."""
+def splits(
+    folder: Path, where: Path, times: int, factor: float = 1.0
+) -> Iterator[tuple[Path, Path, str]]:
+    """``times`` pairs of folders that share the loads of ``folder``, dealt out by chance.
+
+    In the second of each pair the loads of one cell are longer by ``factor``; its key in words.
+    """
     results = read_results(folder)
     manifest = json.dumps(results.manifest)
+    cells = cells_of(results)
+    first = str(key_of(cells[0].axes))
+    # A load is in every pair: its line is written out once.
+    lines = [[_line(one) for one in cell.records] for cell in cells]
+    changed = [[_line(_longer(one, factor)) for one in cells[0].records], *lines[1:]]
     for seed in range(times):
         draws = random.Random(seed)  # noqa: S311
-        halves: tuple[list[Record], list[Record]] = ([], [])
-        for cell in cells_of(results):
-            loads = list(cell.records)
-            draws.shuffle(loads)
-            halves[0].extend(loads[: len(loads) // 2])
-            halves[1].extend(loads[len(loads) // 2 :])
+        halves: tuple[list[str], list[str]] = ([], [])
+        for cell, longer in zip(lines, changed, strict=True):
+            dealt = list(range(len(cell)))
+            draws.shuffle(dealt)
+            halves[0].extend(cell[number] for number in dealt[: len(dealt) // 2])
+            halves[1].extend(longer[number] for number in dealt[len(dealt) // 2 :])
         yield (
             _write(where / f"{seed}-base", halves[0], manifest),
             _write(where / f"{seed}-new", halves[1], manifest),
+            first,
         )
-
-
-def planted(folder: Path, factor: float) -> str:
-    """Make the first cell's loads longer by ``factor``; the cell's key in words."""
-    results = read_results(folder)
-    first = cells_of(results)[0]
-    hit = {r.trial_id for r in first.records}
-    longer = [
-        _of(r, r.load.plt_ms * factor) if r.trial_id in hit and r.load else r
-        for r in results.records
-    ]
-    _write(folder, longer, json.dumps(results.manifest))
-    return str(key_of(first.axes))
 
 
 def flagged(found: Comparison) -> list[str]:
@@ -82,15 +84,14 @@ def flagged(found: Comparison) -> list[str]:
 def count_flagged(folder: Path, where: Path, times: int) -> int:
     return sum(
         compare_results(base, new).verdict == "different"
-        for base, new in splits(folder, where, times)
+        for base, new, _ in splits(folder, where, times)
     )
 
 
 def count_found(folder: Path, where: Path, times: int) -> tuple[int, int]:
     """How often the planted shift is found, and how often another cell is flagged."""
     found = others = 0
-    for base, new in splits(folder, where, times):
-        key = planted(new, SHIFT)
+    for base, new, key in splits(folder, where, times, SHIFT):
         names = flagged(compare_results(base, new))
         found += key in names
         others += bool(set(names) - {key})
@@ -120,9 +121,16 @@ def _of(one: Record, plt_ms: float) -> Record:
     return replace(one, load=replace(one.load, plt_ms=plt_ms, requests=()))
 
 
-def _write(folder: Path, records: Sequence[Record], manifest: str) -> Path:
+def _longer(one: Record, factor: float) -> Record:
+    return _of(one, one.load.plt_ms * factor) if one.load and factor != 1.0 else one
+
+
+def _line(one: Record) -> str:
+    return canonical(asdict(one)) + "\n"
+
+
+def _write(folder: Path, lines: Sequence[str], manifest: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "manifest.json").write_text(manifest)
-    lines = "".join(canonical(asdict(one)) + "\n" for one in records)
-    (folder / "records.jsonl").write_text(lines)
+    (folder / "records.jsonl").write_text("".join(lines))
     return folder

@@ -6,11 +6,14 @@ import os
 import random
 from collections import Counter
 
+import pytest
+
 from tests.pages.importing.mutations import PRODUCERS, check, make_mutation
 
 COUNT = int(os.environ.get("FIRSTFLIGHT_MUTATIONS", "300"))
 
 
+@pytest.mark.slow
 def test_changed_hars_end_in_a_whole_page_or_a_clear_error() -> None:
     ends: Counter[str] = Counter()
     for number in range(COUNT):

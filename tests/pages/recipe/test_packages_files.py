@@ -39,7 +39,9 @@ def test_too_much_is_refused() -> None:
         read_files(io.BytesIO(bomb), "package", 1999)
 
 
-@pytest.mark.parametrize("data", [b"", b"no archive", tarball(FILES)[:100]])
+@pytest.mark.parametrize(
+    "data", [b"", b"no archive", tarball(FILES)[:100]], ids=["empty", "text", "half"]
+)
 def test_what_is_no_archive_is_told(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "x.tgz").write_bytes(data)
     with pytest.raises(ConfigurationError, match=r"x\.tgz"):
