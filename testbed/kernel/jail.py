@@ -15,7 +15,7 @@ import pwd
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -23,6 +23,7 @@ from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.enclosure import CAPABILITIES, effective_capabilities
+from testbed.kernel.memory import MEMORY_VARIABLE
 from testbed.kernel.seccomp import filter_program
 
 STAGE = "/stage"
@@ -67,12 +68,16 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class GuestFiles:
-    """Files that a guest is given, as paths of the host; without a page its folder is empty."""
+    """Files that a guest is given, as paths of the host; without a page its folder is empty.
+
+    ``memory`` is the descriptor of the memory that a jailed guest is lent; ``None``: of its own.
+    """
 
     kernel: Path
     bundle: Path
     page: Path | None
     out: Path
+    memory: int | None = field(default=None, kw_only=True)
 
 
 def jail_argv(contents: GuestFiles, filter_descriptor: int, user: int | None) -> tuple[str, ...]:
@@ -94,6 +99,7 @@ def jail_argv(contents: GuestFiles, filter_descriptor: int, user: int | None) ->
         *(word for words in merged for word in words),
         *("--proc", "/proc", "--dev", "/dev"),
         *_room("/tmp", TMP_BYTES), *("--setenv", "TMPDIR", "/tmp"),  # noqa: S108  the jail's own
+        *_memory(contents.memory),
         *("--dir", STAGE, *_room(f"{STAGE}/uml", UML_BYTES)),
         *("--ro-bind", str(contents.kernel), f"{STAGE}/linux"),
         *("--ro-bind", str(contents.bundle), f"{STAGE}/bundle"),
@@ -114,6 +120,10 @@ def jail_argv(contents: GuestFiles, filter_descriptor: int, user: int | None) ->
 def _room(path: str, size_bytes: int) -> tuple[str, ...]:
     """Return a tmpfs for whichever user, no larger than this."""
     return ("--perms", "1777", "--size", str(size_bytes), "--tmpfs", path)
+
+
+def _memory(descriptor: int | None) -> tuple[str, ...]:
+    return () if descriptor is None else ("--setenv", MEMORY_VARIABLE, str(descriptor))
 
 
 def _page(page: Path | None) -> tuple[str, ...]:
@@ -198,7 +208,8 @@ def open_stage(contents: GuestFiles, jailed: bool, slot: int = 0) -> Iterator[St
             if user is not None:
                 os.chown(contents.out, user, user)
             argv = jail_argv(contents, file.fileno(), user)
-            yield Stage(argv, None, {}, f"{STAGE}/linux", (file.fileno(),))
+            lent = () if contents.memory is None else (contents.memory,)
+            yield Stage(argv, None, {}, f"{STAGE}/linux", (file.fileno(), *lent))
         return
     with scratch_folder("stage") as stage:
         (stage / "uml").mkdir()

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -24,7 +24,8 @@ from typing import IO
 from testbed.base import proc
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.interface import RawResult
-from testbed.kernel.jail import GuestFiles, Stage, open_stage
+from testbed.kernel.jail import MEMORY_FILE_BYTES, GuestFiles, Stage, open_stage
+from testbed.kernel.memory import GuestMemories
 from testbed.kernel.sandbox import confined, gather_result, run_trial
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Trial
 
@@ -53,6 +54,7 @@ class VirtualKernel:
         bundle: harness, native helpers and browser driver for the guest.
         jailed: whether bubblewrap holds the guest.
         traced: whether the guest's system calls are written to ``TRACE_FILE``.
+        memories: what its jailed guests are lent.
     """
 
     version: str
@@ -63,6 +65,9 @@ class VirtualKernel:
     jailed: bool
     traced: bool = False
     name: str = "virtual"
+    memories: GuestMemories = field(
+        default_factory=partial(GuestMemories, MEMORY_FILE_BYTES), compare=False, repr=False
+    )
 
     @property
     def confinement(self) -> str:
@@ -78,12 +83,17 @@ class VirtualKernel:
     ) -> RawResult:
         """Boot a guest for ``trial`` and wait until it halts (see ``Kernel.run``)."""
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
-        contents = GuestFiles(self.binary, self.bundle, page, out)
+        # Of a guest without a jail nothing says when its last process has gone.
+        memory = self.memories.lend() if self.jailed else None
+        lent = None if memory is None else memory.descriptor
+        contents = GuestFiles(self.binary, self.bundle, page, out, memory=lent)
         started_s = time.monotonic()
         with open_stage(contents, self.jailed, slot) as stage:
             argv = self._boot_argv(stage, trial, slot)
             start = partial(self._started, argv, stage)
             ended, console = run_trial(start, out, trial.timeout_s, cancel)
+        if memory is not None and ended is not None:
+            self.memories.give_back(memory)
         return gather_result(
             trial, "the guest", out, ended, console,
             started_s=started_s, limit_s=trial.timeout_s, cancel=cancel,

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from testbed.kernel.jail import (
     open_stage,
     read_jail_problem,
 )
+from testbed.kernel.memory import MEMORY_VARIABLE, GuestMemory
 from testbed.kernel.sandbox import ORPHANED, confined_argv
 
 DEADLINE_S = 60.0
@@ -103,6 +105,22 @@ def test_the_command(contents: GuestFiles, user: int | None) -> None:
         "/stage/bundle": str(contents.bundle),
         "/stage/page": str(contents.page),
     }
+
+
+def test_memory_is_lent_by_its_descriptor(contents: GuestFiles) -> None:
+    assert MEMORY_VARIABLE not in jail_argv(contents, 7, None)
+    argv = jail_argv(replace(contents, memory=9), 7, None)
+    at = argv.index(MEMORY_VARIABLE)
+    assert argv[at - 1 : at + 2] == ("--setenv", MEMORY_VARIABLE, "9")
+    assert argv.index("--clearenv") < at < argv.index("--")
+
+
+@pytest.mark.usefixtures("jail")
+def test_lent_memory_is_open_inside(contents: GuestFiles) -> None:
+    memory = GuestMemory(1 << 20)
+    os.pwrite(memory.descriptor, b"lent", 0)
+    script = f'head -c 4 "/proc/self/fd/${MEMORY_VARIABLE}"'
+    assert inside(replace(contents, memory=memory.descriptor), script) == "lent"
 
 
 @pytest.mark.usefixtures("jail")

@@ -98,6 +98,30 @@ def test_what_a_guest_sees_is_the_same_jailed_or_not(guests: Guests, tmp_path: P
 
 
 @pytest.mark.guest
+def test_what_a_guest_sees_is_the_same_in_used_memory(guests: Guests, tmp_path: Path) -> None:
+    program = """\
+    import os, time
+    Path("/tmp/filled").write_bytes(b"x" * (32 << 20))
+    leave(
+        random=os.urandom(16).hex(), now=time.time_ns(), mine=id(object()),
+        memory=Path("/proc/meminfo").read_text().splitlines()[:2],
+    )
+    """
+    kernel, trial = guests.kernel(program), Trial(Condition("p", "c"), 0, 0, "virtual", "7.3", 60.0)
+    (tmp_path / "page").mkdir()
+    seen = []
+    for number in range(2):
+        out = tmp_path / f"out-{number}"
+        out.mkdir()
+        raw = kernel.run(trial, tmp_path / "page", out, 0, threading.Event())
+        assert raw.observation is not None, raw
+        seen.append(json.loads(raw.observation.read_text()))
+    assert seen[0] == seen[1]
+    memory = kernel.memories.lend()
+    assert os.fstat(memory.descriptor).st_blocks * 512 > 32 << 20
+
+
+@pytest.mark.guest
 def test_only_out_can_be_written(guests: Guests) -> None:
     program = """\
     said = {}

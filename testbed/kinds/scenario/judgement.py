@@ -73,9 +73,7 @@ def check_whole(performed: Performance, captures: Captures) -> Iterator[str]:
             yield f"{name}.pcap has {len(packets)} packets, the network carried {carried}"
 
 
-def check_counters(
-    captures: Captures, counters: Mapping[str, Mapping[str, int]]
-) -> Iterator[str]:
+def check_counters(captures: Captures, counters: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     """Yield a sentence where a host's kernel counted other segments than its capture has."""
     for name, counted in counters.items():
         own = captures[name]
@@ -95,8 +93,6 @@ def _read_captures(promise: Promise, out: Path) -> dict[str, tuple[Packet, ...]]
     return {name: read_capture(out / f"{name}.pcap").packets for name in names}
 
 
-def _compare(
-    script: Script, performed: Performance, captures: Captures
-) -> tuple[str, ...]:
+def _compare(script: Script, performed: Performance, captures: Captures) -> tuple[str, ...]:
     sights = see(performed, captures)
     return (*match_calls(script, performed.calls), *match_packets(script, sights))

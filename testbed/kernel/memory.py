@@ -1,0 +1,78 @@
+"""Memory of guests: files of zeroes that the runner lends to one guest after the other.
+
+Each page that a guest touches in new memory is a fault of the host that allocates it; a page that
+is there already is mapped with fifteen others by one, and costs less to fill with zeroes than to be
+made.  The next guest finds what is in a new file, and nothing of the guest before (memfd_create(2),
+lseek(2); docs/decisions/kernel-memory.md).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
+
+MEMORY_VARIABLE = "UML_MEMORY_FD"
+"""Tells a patched kernel its memory's descriptor; others make a file of their own."""
+_SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+_ZEROES = memoryview(bytes(1 << 20))
+
+
+class GuestMemory:
+    """One guest's memory: an open file that nobody can make larger or smaller.
+
+    Attributes:
+        descriptor: of the file; it is closed with this object.
+    """
+
+    def __init__(self, size_bytes: int) -> None:
+        flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+        self.descriptor = os.memfd_create("guest-memory", flags)
+        weakref.finalize(self, os.close, self.descriptor)
+        os.ftruncate(self.descriptor, size_bytes)
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS)
+        self._view = mmap.mmap(self.descriptor, size_bytes)
+
+    def clear(self) -> None:
+        """Write zeroes over all that has been written, and make the open file as it was."""
+        fcntl.fcntl(self.descriptor, fcntl.F_SETFL, 0)  # O_APPEND would be the next guest's, too
+        with memoryview(self._view) as view:
+            for start, end in list_written(self.descriptor):
+                for at in range(start, end, len(_ZEROES)):
+                    until = min(at + len(_ZEROES), end)
+                    view[at:until] = _ZEROES[: until - at]
+
+
+class GuestMemories:
+    """Memory of a kernel's guests, as many as run at once."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._size_bytes = size_bytes
+        self._free: list[GuestMemory] = []
+
+    def lend(self) -> GuestMemory:
+        """Return memory of zeroes; what is not given back is freed with the last reference."""
+        try:
+            memory = self._free.pop()
+        except IndexError:
+            return GuestMemory(self._size_bytes)
+        memory.clear()
+        return memory
+
+    def give_back(self, memory: GuestMemory) -> None:
+        """Keep it for the next guest: no process is left that could write to it."""
+        self._free.append(memory)
+
+
+def list_written(descriptor: int) -> Iterator[tuple[int, int]]:
+    """Yield the first byte of each part of a file that is no hole, and the one behind it."""
+    end = 0
+    # There is no such part where lseek(2) fails (ENXIO).
+    with suppress(OSError):
+        while True:
+            start = os.lseek(descriptor, end, os.SEEK_DATA)
+            end = os.lseek(descriptor, start, os.SEEK_HOLE)
+            yield start, end
