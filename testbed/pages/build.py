@@ -29,7 +29,7 @@ from testbed.pages.catalogue import (
     read_facts,
     read_kind,
 )
-from testbed.pages.folder import new_folder
+from testbed.base.whole_folder import new_folder
 from testbed.pages.har import TABLE_CREATOR, make_har, write_content
 from testbed.pages.synthesis.bodies import synthesise
 from testbed.pages.synthesis.page import place_exchanges
