@@ -24,6 +24,7 @@ NEEDS = {
     "kernel export": "programs",
     "kernel import": "python",
     "knobs": "python",
+    "pack": "python",
     "pages build": "programs",
     "pages export": "programs",
     "pages import": "python",
@@ -37,6 +38,7 @@ NEEDS = {
     "saturation": "kernel",
     "scenario": "kernel",
     "serve": "programs",
+    "unpack": "python",
 }
 """What each verb needs of the machine, as ``bootstrap/main.sh`` knows it; ``run.sh`` reads it from
 ``docs/command-line.md``.  A page of any kind may be a recipe, which a browser builds; what
@@ -52,6 +54,7 @@ VERBS = {
     "history": "regression",
     "kernel": "kernel",
     "knobs": "knobs",
+    "pack": "pack",
     "pages": "pages",
     "plan": "run",
     "report": "run",
@@ -59,6 +62,7 @@ VERBS = {
     "saturation": "saturation",
     "scenario": "scenario",
     "serve": "serve",
+    "unpack": "pack",
 }
 """The module of each verb."""
 
