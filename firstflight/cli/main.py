@@ -17,6 +17,7 @@ NEEDS = {
     "baseline update": "python",
     "clean": "python",
     "compare": "python",
+    "completion": "nothing",
     "doctor": "kernel",
     "history add": "python",
     "history list": "python",
@@ -40,9 +41,11 @@ NEEDS = {
     "serve": "programs",
     "unpack": "python",
 }
+NEEDS_WITH = {"unpack": {"--rerun": "kernel"}}
 """What each verb needs of the machine, as ``bootstrap/main.sh`` knows it; ``run.sh`` reads it from
 ``docs/command-line.md``.  A page of any kind may be a recipe, which a browser builds; what
-recordings take besides, the first of them sets up (``testbed/setup/recording.py``).
+recordings take besides, the first of them sets up (``testbed/setup/recording.py``).  NEEDS_WITH is
+what a verb needs where an option is given.
 """
 
 
@@ -50,6 +53,7 @@ VERBS = {
     "baseline": "regression",
     "clean": "machine",
     "compare": "compare",
+    "completion": "completion",
     "doctor": "machine",
     "history": "regression",
     "kernel": "kernel",

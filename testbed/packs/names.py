@@ -36,7 +36,7 @@ def list_collisions(names: Iterable[str]) -> Iterator[str]:
     folders: set[str] = set()
     for name in names:
         above = name.split("/")[:-1]
-        if name in files or name in folders:
+        if name in files:
             yield name
         files.add(name)
         folders |= {"/".join(above[: depth + 1]) for depth in range(len(above))}

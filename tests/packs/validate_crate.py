@@ -25,7 +25,9 @@ def fetch(_self: HttpRequester, url: str, **_how: object) -> SimpleNamespace:
     assert url == CONTEXT, f"the validator asks for {url}"
     text = files("rocrate").joinpath("data", "ro-crate.jsonld").read_text("utf-8")
     headers = {"Content-Type": "application/ld+json"}
-    return SimpleNamespace(status_code=200, headers=headers, text=text, json=lambda: json.loads(text))
+    return SimpleNamespace(
+        status_code=200, headers=headers, text=text, json=lambda: json.loads(text)
+    )
 
 
 HttpRequester.get = fetch
