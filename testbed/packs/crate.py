@@ -205,11 +205,13 @@ def _run(lane: PackedLane, contents: PackContents) -> Iterator[Entity]:
             *({"@id": _page_id(name)} for name in contents.pages),
             *map(_ref, properties),
         ],
-        "result": _compact([
-            {"@id": to_id(file.name)}
-            for file in contents.files
-            if file.name.startswith(prefix) and not file.name.startswith(f"{PAGES_FOLDER}/")
-        ]),
+        "result": _compact(
+            [
+                {"@id": to_id(file.name)}
+                for file in contents.files
+                if file.name.startswith(prefix) and not file.name.startswith(f"{PAGES_FOLDER}/")
+            ]
+        ),
     }
     yield kernel
     yield from properties

@@ -1,26 +1,35 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from testbed.base.places import CONFIGS
+from testbed.base.places import CONFIGS, ROOT
 from testbed.experiment.config import load_experiment
 from testbed.experiment.recheck import check_experiment
 from testbed.model import Condition, Experiment, LinkSpec
 from testbed.model.knob import build
 from testbed.prepare import read_catalogue
+from testbed.results.manifest import load_manifest
 
 CATALOGUE = read_catalogue()
+COMMITTED = (*ROOT.glob("analysis/baselines/*/manifest.json"),
+             *ROOT.glob("analysis/samples/*/manifest.json"))  # fmt: skip
 CONDITION = Condition("amazon", "graph", LinkSpec(rtt_ms=20.0))
 EXPERIMENT = Experiment("small", "Small", (CONDITION,))
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
-def test_what_a_file_may_say_may_come_back(path: Any) -> None:
+def test_what_a_file_may_say_may_come_back(path: Path) -> None:
     experiment = load_experiment(path, CATALOGUE, ())
     assert check_experiment(replace(experiment, kernel_versions=()), CATALOGUE) == []
+
+
+@pytest.mark.parametrize("path", sorted(COMMITTED), ids=lambda path: path.parent.name)
+def test_what_was_run_may_be_run_again(path: Path) -> None:
+    assert check_experiment(load_manifest(path.parent).experiment, CATALOGUE) == []
 
 
 @pytest.mark.parametrize(
