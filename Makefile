@@ -83,7 +83,7 @@ results: ## Measure all committed results anew: Table 1, nightly, samples (REASO
 	$(keep_table1) && $(keep_nightly) && $(keep_samples))
 
 .PHONY: readme
-readme: ## Write the README's tables anew, from the committed results.
+readme: ## Write the README's tables and STATUS.md anew, from the committed results.
 	@$(write_readme)
 
 .PHONY: bench

@@ -1,7 +1,7 @@
 """Tables of the README, and a ladder of the documents, made of the committed results they show.
 
 A table is between ``<!-- table: NAME -->`` and ``<!-- end -->``; ``make readme`` writes all of them
-anew, each with the revision and the environment that gave it.
+anew, each with the revision and the environment that gave it, and the endings in STATUS.md.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from analysis.records.results import Results, read_results
 from analysis.regression.baseline import read_facts
 from analysis.report.document import find_reference
 from analysis.report.terminal import table_columns
+from analysis.status import STATUS, render_status
 from analysis.tables.table import ResultTable, make_table
 from analysis.tables.text import Column, align, render_columns
 from analysis.words import axis_value, count, number
@@ -160,3 +161,5 @@ if __name__ == "__main__":
     write_whole(LADDER, draw_committed_ladder(), f"{LADDER.name} is as it was")
     written = render_readme(README.read_text(encoding="utf-8"))
     write_whole(README, written, "README.md is as it was")
+    endings = render_status(STATUS.read_text(encoding="utf-8"))
+    write_whole(STATUS, endings, "STATUS.md is as it was")

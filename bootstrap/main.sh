@@ -67,6 +67,12 @@ ensure_venv() {
   venv=$part
 }
 
+# ensure_artifact: what checks the artifact's own papers, apart from what everything else is tested with.
+ensure_artifact() {
+  ensure_venv requirements-artifact
+  export FIRSTFLIGHT_ARTIFACT=$venv
+}
+
 # find_js: sets `part` to the folder of the browser driver, there or not, and `files` to its sources,
 # relative to the working directory, which it changes to theirs.
 find_js() {
@@ -177,6 +183,7 @@ bootstrap() {
   fi
   [[ $locked != requirements-dev ]] || about=$((PACKAGES_S + RECORDING_PACKAGES_S))
   install_missing "$about"
+  [[ $locked != requirements-dev ]] || ensure_artifact
   ensure_venv "$locked"
   [[ $locked != requirements-dev ]] || ensure_js
   [[ $level == python ]] || ensure_native

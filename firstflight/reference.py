@@ -1,6 +1,7 @@
 """Reference of the command line, ``docs/command-line.md``: each verb's help, and what it needs.
 
-``python -m firstflight.reference`` writes it anew, and docs/knobs.md and docs/results.md.
+``python -m firstflight.reference`` writes it anew, the manual page, docs/knobs.md and
+docs/results.md.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from collections.abc import Iterator
 
 import click
 
-from firstflight.cli.main import NEEDS, testbed
+from firstflight.cli.main import NEEDS, NEEDS_WITH, testbed
 from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
+from firstflight.manual import MANUAL, render_manual
 from firstflight.results_reference import RESULTS_REFERENCE, render_results
 from firstflight.usage import PROGRAM, REFERENCE
 
@@ -22,9 +24,10 @@ This page lists every verb of `{PROGRAM}` with its options. It is written by `ma
 the verbs themselves. `{PROGRAM}` alone is `{PROGRAM} run`.
 
 `{PROGRAM}` answers `--help` and mistyped words from this file, before anything is set up. Then it
-sets up what the verb needs and no more: `python` is the Python environment (no Debian package is
-installed), `programs` is all but a virtual kernel, `kernel` is everything. What only
-recordings take (node, npm, the browser driver), the first recording sets up.
+sets up what the verb needs and no more: `nothing` is answered from this file, too, `python` is the
+Python environment (no Debian package is installed), `programs` is all but a virtual kernel,
+`kernel` is everything. What only recordings take (node, npm, the browser driver), the first
+recording sets up.
 """
 
 
@@ -46,7 +49,9 @@ def render_reference() -> str:
     parts = [_INTRODUCTION]
     for words, _ in list_verbs():
         name = " ".join(words)
-        needs = f"Needs: {NEEDS[name]}\n\n" if name in NEEDS else ""
+        more = "".join(f"; with {option}: {level}"
+                       for option, level in NEEDS_WITH.get(name, {}).items())  # fmt: skip
+        needs = f"Needs: {NEEDS[name]}{more}\n\n" if name in NEEDS else ""
         parts.append(f"## {' '.join((PROGRAM, *words))}\n\n{needs}```text\n{_help(words)}\n```\n")
     return "\n".join(parts)
 
@@ -67,5 +72,6 @@ def _help(words: tuple[str, ...]) -> str:
 
 if __name__ == "__main__":
     REFERENCE.write_text(render_reference(), encoding="utf-8")
+    MANUAL.write_text(render_manual(), encoding="utf-8")
     KNOBS_REFERENCE.write_text(render_knobs(), encoding="utf-8")
     RESULTS_REFERENCE.write_text(render_results(), encoding="utf-8")

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "command-line.md"
 PROGRAM = "./run.sh"
 DEFAULT_VERB = "run"
+NOTHING = "nothing"
 EXIT_USAGE = 2
 _HELP = ("-h", "--help")
 
@@ -24,12 +25,14 @@ _HELP = ("-h", "--help")
 class VerbHelp(NamedTuple):
     """One verb: its help, its options (and whether each takes a value), what it needs.
 
-    A group of verbs needs nothing: one of them must be named.
+    ``needs`` of a group of verbs is empty: one of them must be named.  ``needs_with`` is what a
+    verb needs where an option is given.
     """
 
     help: str
     options: Mapping[str, bool]
     needs: str
+    needs_with: Mapping[str, str]
 
 
 class Answer(NamedTuple):
@@ -46,8 +49,9 @@ def parse_reference(text: str) -> dict[str, VerbHelp]:
         head, _, rest = part.partition("\n")
         before, _, fenced = rest.partition("\n```text\n")
         help_text = fenced.partition("\n```")[0]
-        needs = before.partition("Needs: ")[2].partition("\n")[0]
-        found[head.strip()] = VerbHelp(help_text, _parse_options(help_text), needs)
+        needs, *others = before.partition("Needs: ")[2].partition("\n")[0].split("; with ")
+        needs_with = dict(other.split(": ") for other in others)
+        found[head.strip()] = VerbHelp(help_text, _parse_options(help_text), needs, needs_with)
     return found
 
 
@@ -66,6 +70,7 @@ def _parse_options(help_text: str) -> dict[str, bool]:
 def answer(arguments: Sequence[str], sections: Mapping[str, VerbHelp]) -> Answer:
     """Return what to say of ``arguments``: help, the version, what is wrong, or what is needed."""
     verb, section, rest = "", sections[""], list(arguments or [DEFAULT_VERB])
+    needs, given = "", []
     while rest:
         word = rest.pop(0)
         if word == "--":
@@ -78,14 +83,30 @@ def answer(arguments: Sequence[str], sections: Mapping[str, VerbHelp]) -> Answer
                 return Answer(section.help)
             if name == "--version":
                 return Answer(_read_version())
+            needs = section.needs_with.get(name, needs)
             if section.options[name] and not value and word == name:
                 rest = rest[1:]
-        elif not section.needs:
+        elif section.needs:
+            given.append(word)
+        else:
             longer = f"{verb} {word}".strip()
             if longer not in sections:
                 return _wrong(verb, f"no such verb: {longer}", word, _verbs(verb, sections))
             verb, section = longer, sections[longer]
-    return Answer(f"needs {section.needs}") if section.needs else Answer(section.help, EXIT_USAGE)
+    if section.needs == NOTHING:
+        return _complete(verb, [*given, *rest])
+    needs = needs or section.needs
+    return Answer(f"needs {needs}") if needs else Answer(section.help, EXIT_USAGE)
+
+
+def _complete(verb: str, shells: Sequence[str]) -> Answer:
+    """Return the script of the one verb that needs nothing."""
+    from firstflight.completion import SHELLS, render_completion
+
+    if len(shells) != 1 or shells[0] not in SHELLS:
+        problem = f"{' '.join(shells) or 'no shell'}: name one of {', '.join(SHELLS)}"
+        return _wrong(verb, problem, "", ())
+    return Answer(render_completion().rstrip("\n"))
 
 
 def _verbs(group: str, sections: Mapping[str, VerbHelp]) -> list[str]:

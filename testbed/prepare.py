@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from testbed.archive.reading import read_archive
@@ -49,8 +51,17 @@ def read_scenarios(folder: Path) -> dict[str, str]:
     return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.toml"))}
 
 
-def prepare(experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
+def prepare_from(pages: Path) -> Callable[[Experiment, int], tuple[RunSetup, Environment]]:
+    """Return ``prepare`` with the pages in the folder ``pages``, such as those of a pack."""
+    return partial(prepare, home=pages)
+
+
+def prepare(
+    experiment: Experiment, jobs: int, home: Path | None = None
+) -> tuple[RunSetup, Environment]:
     """Build or find pages, bundle and kernel for ``experiment``, and say what they are.
+
+    ``home`` is the folder of its pages, by default the work tree's.
 
     Raises:
         ConfigurationError: a page is wrong.
@@ -59,7 +70,7 @@ def prepare(experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
     """
     cache = places.cache()
     names = dict.fromkeys(condition.page for condition in experiment.page_loads)
-    pages = {name: built_page(name, cache) for name in names}
+    pages = {name: built_page(name, cache, home) for name in names}
     commands = _commands_of(experiment)
     own = {} if experiment.command_folder is None else list_own(Path(experiment.command_folder))
     problems = check_programs(commands, own)
@@ -135,15 +146,17 @@ def prepare_determinism(boots: int, client: str, version: str, jobs: int) -> tup
     )
 
 
-def built_page(name: str, cache: Path) -> Path:
+def built_page(name: str, cache: Path, home: Path | None = None) -> Path:
     """Return the folder of the built page of whatever kind, built now if need be.
+
+    Its sources are in ``home``, by default the work tree's pages.
 
     Raises:
         ConfigurationError: there is no such page, or its files are wrong.
         MissingError: a recipe's package cannot be had.
         StorageError: the cache cannot be written.
     """
-    folder = find_page(places.PAGES, name)
+    folder = find_page(home or places.PAGES, name)
     if read_kind(folder) != "recipe":
         return build_page(folder, cache / "pages")
     # Imported here: no other page needs a recorder and a browser to be built.

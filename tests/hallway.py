@@ -104,6 +104,12 @@ def make_doors(
         reports=FakeReports(list_unsettled, crossed),
         catalogue=lambda: CATALOGUE,
         prepare=lambda _experiment, jobs: (make_means(kernel, jobs), environment),
+        prepare_from=lambda _pages: (
+            lambda _experiment, jobs: (
+                make_means(kernel, jobs),
+                environment,
+            )
+        ),
         check_determinism=lambda *_asked: (),
         results=base / "results",
         baselines=base / "baselines",

@@ -22,6 +22,7 @@ PROGRAM = "int main(void)\n{\n\treturn 0;\n}\n"
 LIBRARY = "int answer(void);\nint answer(void)\n{\n\treturn 42;\n}\n"
 ANSWERING = (
     "docs/command-line.md",
+    "firstflight/completion.py",
     "firstflight/usage.py",
     "pyproject.toml",
     "testbed/__init__.py",

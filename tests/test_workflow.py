@@ -17,6 +17,7 @@ PAPERS = {
     "workflow": WORKFLOW,
     "docs": (ROOT / "docs" / "nightly.md").read_text(),
     "make": (ROOT / "Makefile").read_text(),
+    "status": (ROOT / "STATUS.md").read_text(),
 }
 
 

@@ -23,11 +23,13 @@ class Doors:
     """Dependencies of the verbs.
 
     ``check_determinism`` takes a number of boots, a client, a kernel version and the number of
-    jobs, and returns a description of each boot that differs from the first.
+    jobs, and returns a description of each boot that differs from the first.  ``prepare_from`` is
+    ``prepare`` with the pages of a folder.
     """
 
     catalogue: Callable[[], Catalogue]
     prepare: Prepare
+    prepare_from: Callable[[Path], Prepare]
     check_determinism: Callable[[int, str, str, int], tuple[str, ...]]
     reports: Reports = field(default_factory=Reports)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -41,7 +43,7 @@ pass_doors = click.make_pass_decorator(Doors)
 
 def open_doors() -> Doors:
     """Return what the program itself uses; a verb that needs kernels or pages imports them."""
-    return Doors(_on_demand("read_catalogue"), _on_demand("prepare"),
+    return Doors(_on_demand("read_catalogue"), _on_demand("prepare"), _on_demand("prepare_from"),
                  _on_demand("prepare_determinism"))  # fmt: skip
 
 

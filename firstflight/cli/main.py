@@ -17,6 +17,7 @@ NEEDS = {
     "baseline update": "python",
     "clean": "python",
     "compare": "python",
+    "completion": "nothing",
     "doctor": "kernel",
     "exec": "kernel",
     "history add": "python",
@@ -25,6 +26,7 @@ NEEDS = {
     "kernel export": "programs",
     "kernel import": "python",
     "knobs": "python",
+    "pack": "python",
     "pages build": "programs",
     "pages export": "programs",
     "pages import": "python",
@@ -39,10 +41,13 @@ NEEDS = {
     "scenario": "kernel",
     "serve": "programs",
     "shell": "kernel",
+    "unpack": "python",
 }
+NEEDS_WITH = {"unpack": {"--rerun": "kernel"}}
 """What each verb needs of the machine, as ``bootstrap/main.sh`` knows it; ``run.sh`` reads it from
 ``docs/command-line.md``.  A page of any kind may be a recipe, which a browser builds; what
-recordings take besides, the first of them sets up (``testbed/setup/recording.py``).
+recordings take besides, the first of them sets up (``testbed/setup/recording.py``).  NEEDS_WITH is
+what a verb needs where an option is given.
 """
 
 
@@ -50,11 +55,13 @@ VERBS = {
     "baseline": "regression",
     "clean": "machine",
     "compare": "compare",
+    "completion": "completion",
     "doctor": "machine",
     "exec": "exec",
     "history": "regression",
     "kernel": "kernel",
     "knobs": "knobs",
+    "pack": "pack",
     "pages": "pages",
     "plan": "run",
     "report": "run",
@@ -63,6 +70,7 @@ VERBS = {
     "scenario": "scenario",
     "serve": "serve",
     "shell": "shell",
+    "unpack": "pack",
 }
 """The module of each verb."""
 

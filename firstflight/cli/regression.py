@@ -22,8 +22,8 @@ from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.listing import print_columns
 from firstflight.cli.metric import metric_option
 from testbed.base.errors import EXIT_OK, ConfigurationError, StorageError
+from testbed.base.whole_folder import new_folder
 from testbed.experiment.lanes import read_lanes
-from testbed.pages.folder import new_folder
 from testbed.results.store import read_manifest
 
 REASONS_FILE = "REASONS.md"

@@ -20,6 +20,7 @@ from testbed.base import places
 from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError, MissingError, StorageError
 from testbed.base.heartbeat import Write, repeating
+from testbed.base.whole_file import open_whole, refuse_existing
 from testbed.kernel.build import (
     BINARY_FILE,
     IMPORTED,
@@ -72,21 +73,15 @@ def export_kernel(build: KernelBuild, native: Path, file: Path, *, replace: bool
         ConfigurationError: the file is there and is not to be replaced.
         StorageError: it cannot be written, or what belongs into it cannot be read.
     """
-    if file.exists() and not replace:
-        raise ConfigurationError([f"{file} is there; choose another name, or give --replace"])
+    refuse_existing(file, replace=replace)
     try:
         packed = render_pack(_gather(build, native))
     except OSError as error:
         raise StorageError(
             f"cannot read {error.filename}: {error.strerror}; start again: ./run.sh builds it anew"
         ) from None
-    try:
-        with TemporaryDirectory(prefix=f".{file.name}-", dir=file.parent) as scratch:
-            fresh = Path(scratch) / file.name
-            fresh.write_bytes(packed)
-            fresh.replace(file)
-    except OSError as error:
-        raise StorageError(f"cannot write {file}: {error.strerror}; choose another place") from None
+    with open_whole(file, "choose another place") as stream:
+        stream.write(packed)
     return hashlib.sha256(packed).hexdigest()
 
 

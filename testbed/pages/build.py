@@ -19,6 +19,7 @@ from testbed.base import log
 from testbed.base.checksums import damaged_files, write_checksums
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.sources import digest_sources, imported_sources
+from testbed.base.whole_folder import new_folder
 from testbed.pages.authority import TLS_FOLDER, make_authority
 from testbed.pages.catalogue import (
     FACTS_NAME,
@@ -29,7 +30,6 @@ from testbed.pages.catalogue import (
     read_facts,
     read_kind,
 )
-from testbed.pages.folder import new_folder
 from testbed.pages.har import TABLE_CREATOR, make_har, write_content
 from testbed.pages.synthesis.bodies import synthesise
 from testbed.pages.synthesis.page import place_exchanges

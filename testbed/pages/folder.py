@@ -1,55 +1,14 @@
-"""Atomic folders: they appear whole or not at all, and are replaced in one step.
-
-renameat2(2) exchanges two folders in one step; where a file system cannot, the old one is moved
-aside for the moment between two rename(2).
-"""
+"""Folder of a new page, which a user named: with its facts, and whole or not at all."""
 
 from __future__ import annotations
 
-import ctypes
-import errno
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.whole_folder import OccupiedError, new_folder
 from testbed.pages.catalogue import FACTS_NAME, PageFacts, format_facts
-
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
-_CANNOT_EXCHANGE = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}
-
-
-class OccupiedError(OSError):
-    """The folder is there already."""
-
-
-@contextmanager
-def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
-    """Yield an empty sibling of ``target`` to be filled; it becomes ``target`` at the end.
-
-    Files get mode 0644 and folders 0755, whatever the umask, and all is on disk before the name
-    is.  After an error in the block ``target`` is as it was.
-
-    Raises:
-        OccupiedError: ``target`` is there and is not to be replaced.
-        OSError: it cannot be written.
-    """
-    if not replace:
-        _refuse(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        yield scratch
-        _settle(scratch)
-        _move(scratch, target, replace=replace)
-        _sync(target.parent)
-    finally:
-        # Without the rename it is what was written; after an exchange, what was replaced.
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 @contextmanager
@@ -73,48 +32,3 @@ def new_page(folder: Path, facts: PageFacts, *, replace: bool = False) -> Iterat
             f"cannot write the page {folder}: {error.strerror or error}; what was there before is "
             "intact; free some space or choose another place"
         ) from None
-
-
-def _refuse(target: Path) -> None:
-    if target.exists() or target.is_symlink():
-        raise OccupiedError(errno.EEXIST, "it is there already", str(target))
-
-
-def _settle(folder: Path) -> None:
-    for path in (*folder.rglob("*"), folder):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-        _sync(path)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _move(scratch: Path, target: Path, *, replace: bool) -> None:
-    if not replace or not target.exists():
-        _refuse(target)
-        scratch.rename(target)
-    elif not _exchange(scratch, target):
-        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        target.rename(aside)  # onto an empty folder, which rename(2) allows
-        try:
-            scratch.rename(target)
-        except OSError:
-            aside.rename(target)
-            raise
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Return whether the two have changed places."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.renameat2(_AT_FDCWD, bytes(one), _AT_FDCWD, bytes(other), _RENAME_EXCHANGE) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code in _CANNOT_EXCHANGE:
-        return False
-    raise OSError(code, os.strerror(code), str(other))

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstflight.cli import main as cli
-from firstflight.cli.main import NEEDS
+from firstflight.cli.main import NEEDS, NEEDS_WITH
+from firstflight.completion import render_completion
 from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
 from firstflight.reference import list_verbs
 from firstflight.usage import PROGRAM, REFERENCE, Answer, answer, parse_reference
@@ -39,7 +40,12 @@ def test_the_reference_is_what_the_verbs_say() -> None:
 def test_every_verb_says_what_it_needs() -> None:
     verbs = {name for name, command in VERBS.items() if not isinstance(command, click.Group)}
     assert set(NEEDS) == verbs
-    assert set(NEEDS.values()) == {"python", "programs", "kernel"}
+    assert set(NEEDS.values()) == {"nothing", "python", "programs", "kernel"}
+    assert {name: each.needs_with for name, each in SECTIONS.items() if each.needs_with} == (
+        NEEDS_WITH
+    )
+    for verb, options in NEEDS_WITH.items():
+        assert options.keys() <= SECTIONS[verb].options.keys()
     assert {name: each.needs for name, each in SECTIONS.items() if each.needs} == NEEDS
     assert set(SECTIONS) == set(VERBS)
 
@@ -67,6 +73,8 @@ def test_the_options_are_read_as_they_are_declared(verb: str) -> None:
         (["compare", "a", "b", "--min-effect", "-1", "--json"], "python"),
         (["pages", "list", "--json"], "python"),
         (["serve", "rnu"], "programs"),
+        (["unpack", "x.zip", "-o", "--rerun"], "python"),
+        (["unpack", "x.zip", "--rerun", "-o", "y"], "kernel"),
     ],
 )
 def test_what_may_go_on_is_told_what_it_needs(words: list[str], needs: str) -> None:
@@ -116,7 +124,7 @@ WORDS = sorted({name for each in SECTIONS.values() for name in each.options} - {
 
 
 @given(
-    st.sampled_from(sorted(NEEDS)),
+    st.sampled_from(sorted(verb for verb, needs in NEEDS.items() if needs != "nothing")),
     st.lists(st.sampled_from([*WORDS, "--jobs=3", "-n3", "-x", "--", "-", "1", "-1", "a=b"])),
 )
 def test_nothing_is_refused_that_the_program_takes(verb: str, words: list[str]) -> None:
@@ -138,12 +146,27 @@ def test_debians_python_alone_is_enough() -> None:
         (["--version"], describe_version()),
         (["compare", "a", "b"], "needs python"),
         (["--help"], SECTIONS[""].help),
+        (["completion", "bash"], render_completion().rstrip("\n")),
     ):
         done = proc.run([*usage, *words], env={"PATH": os.defpath})
         assert (done.stdout, done.stderr) == (f"{text}\n", "")
     done = proc.run([*usage, "comapre"], check=False)
     assert done.returncode == 2
     assert "did you mean 'compare'?" in done.stdout
+
+
+def test_a_completion_is_refused_as_the_verb_itself_would() -> None:
+    for words in (["completion"], ["completion", "fish"], ["completion", "bash", "bash"]):
+        text, code = answer(words, SECTIONS)
+        assert code == 2
+        assert "name one of bash" in text
+    with pytest.raises(click.UsageError):
+        cli.testbed.main(["completion", "fish"], standalone_mode=False)
+
+
+def test_the_verb_prints_what_run_sh_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.testbed.main(["completion", "bash"], standalone_mode=False)
+    assert capsys.readouterr().out.rstrip("\n") == answer(["completion", "bash"], SECTIONS).text
 
 
 def test_click_and_run_sh_say_the_same_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.pages.folder import OccupiedError, new_folder
+from testbed.base.whole_folder import OccupiedError, new_folder
 
 
 def write(target: Path, text: str, *, replace: bool = False) -> None:

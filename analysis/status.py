@@ -1,0 +1,68 @@
+"""Endings of an evaluator's commands in STATUS.md, made of the committed results.
+
+An ending is between ``<!-- prints: NAME -->`` and ``<!-- end -->``; ``make readme`` writes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from analysis.promises.table import read_promises
+from analysis.promises.text import summaries
+from analysis.records.results import read_results
+from analysis.regression.committed import hold_against_committed
+from analysis.regression.compare.comparison import EVERYTHING, CompareOptions
+from analysis.regression.compare.folders import compare_results
+from analysis.regression.compare.text import headline
+from testbed.base.errors import ConfigurationError
+
+ROOT = Path(__file__).parent.parent
+STATUS = ROOT / "STATUS.md"
+_NIGHTLY = "analysis/baselines/nightly"
+_BLOCK = re.compile(r"(<!-- prints: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def _committed(name: str) -> Callable[[Path], str]:
+    def say(root: Path) -> str:
+        results = read_results(root / name)
+        return hold_against_committed(results, root / "analysis" / "baselines")
+
+    return say
+
+
+def _rerun(root: Path) -> str:
+    folder = root / _NIGHTLY
+    return headline(compare_results(folder, folder, CompareOptions(across=EVERYTHING)))
+
+
+def _promises(root: Path) -> str:
+    return "\n".join(summaries(read_promises([root / "analysis" / "samples" / "scenarios"])))
+
+
+ENDINGS: dict[str, Callable[[Path], str]] = {
+    "nightly": _committed(_NIGHTLY),
+    "rerun": _rerun,
+    "scenarios": _promises,
+    "table1": _committed("analysis/baselines/paper-table1"),
+}
+
+
+def render_status(text: str, root: Path = ROOT) -> str:
+    """Return ``text`` with each ending as the committed results below ``root`` give it.
+
+    Raises:
+        ConfigurationError: the text has other endings than ENDINGS.
+        StorageError: its results cannot be read.
+    """
+    named = [match[2] for match in _BLOCK.finditer(text)]
+    if sorted(named) != sorted(ENDINGS):
+        raise ConfigurationError(
+            [f"STATUS.md has the endings {', '.join(named)}; expected: {', '.join(ENDINGS)}"]
+        )
+
+    def fill(match: re.Match[str]) -> str:
+        return f"{match[1]}```\n{ENDINGS[match[2]](root).rstrip()}\n```\n{match[3]}"
+
+    return _BLOCK.sub(fill, text)

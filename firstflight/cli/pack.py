@@ -1,0 +1,171 @@
+"""Verbs that carry results between machines: ``pack``, and ``unpack``, which can repeat them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from analysis.regression.compare.comparison import EVERYTHING, CompareOptions
+from analysis.regression.compare.folders import compare_results
+from analysis.regression.compare.text import render_text
+from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.reports import read_width
+from testbed.base import log, places
+from testbed.base.errors import EXIT_INTERRUPTED, EXIT_OK, ConfigurationError, worst_exit
+from testbed.base.units import format_bytes, format_count
+from testbed.experiment.config import Catalogue
+from testbed.experiment.recheck import check_experiment
+from testbed.launch import RunLane, find_lanes, open_lanes, run_lanes
+from testbed.packs.names import PAGES_FOLDER
+from testbed.packs.transfer import pack_results, unpack_results
+from testbed.pages.catalogue import list_pages
+from testbed.results.manifest import Manifest
+
+_log = log.logger(__name__)
+_SUFFIX = ".zip"
+_path = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("results", metavar="RESULTS", type=_path)
+@click.option("-o", "output", type=_path, metavar="FILE",
+              help="The pack; default: the folder's name and .zip, here.")  # fmt: skip
+@click.option("--license", "license_", metavar="NAME",
+              help="The licence that you share these results under: an SPDX identifier, or its "
+                   "address.  Without it the pack says that none is stated.")  # fmt: skip
+@click.option("--replace", is_flag=True, help="Replace the file if it is there.")
+@pass_doors
+def pack(
+    doors: Doors,
+    /,
+    results: Path,
+    output: Path | None,
+    license_: str | None,
+    replace: bool,
+) -> int:
+    """Write the results in RESULTS to one file, which any machine can read, check and re-run.
+
+    It is an RO-Crate in a ZIP archive.  The pages that were loaded go with it: look at what of
+    them you may share.
+    """
+    file = output or Path(f"{results.resolve().name}{_SUFFIX}")
+    with places.using_cache(doors.cache()):
+        written = pack_results(
+            results, file, places.PAGES, doors.cache() / "pages", license_=license_, replace=replace
+        )
+    contents = written.contents
+    size, count = format_bytes(file.stat().st_size), len(contents.files)
+    pages = f" with the pages {', '.join(contents.pages)}" if contents.pages else ""
+    click.echo(f"{file}: {format_count(count, 'file')}{pages}, {size}")
+    click.echo(f"SHA-256 {written.sha256}")
+    for note in contents.notes:
+        click.echo(note)
+    if contents.missing:
+        click.echo("It CANNOT be re-run on another machine, because pages are not here any more:")
+        for name, why in sorted(contents.missing.items()):
+            click.echo(f"  {name}: {why}")
+    else:
+        click.echo(f"On another machine: ./run.sh unpack {file.name} --rerun")
+    return EXIT_OK
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=_path)
+@click.argument("directory", metavar="[DIR]", required=False, type=_path)
+@click.option("--replace", is_flag=True, help="Replace the folder if it is there.")
+@click.option("--rerun", is_flag=True,
+              help="Run the experiment again, with the packed pages, and compare.")  # fmt: skip
+@click.option("-o", "output", type=_path, metavar="DIR",
+              help="With --rerun: the new results; default: results/<UTC>-NAME.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1, 1024),
+              help="With --rerun: trials at once; default: one for each core.")  # fmt: skip
+@pass_doors
+def unpack(
+    doors: Doors,
+    /,
+    file: Path,
+    directory: Path | None,
+    replace: bool,
+    rerun: bool,
+    output: Path | None,
+    jobs: int | None,
+) -> int:
+    """Unpack the results in FILE to DIR, by default a folder of its name in results/.
+
+    Every name, size and digest is checked, and the folder appears whole or not at all.  It is a
+    results folder: `report`, `compare` and the notebooks read it.
+
+    With --rerun the experiment is run again as the manifest says, and compared with what was
+    packed: SAME, or what differs.  Exit code as of `compare`: 0 same, 1 different, 5 inconclusive.
+    """
+    if not rerun and (output or jobs):
+        given = " and ".join(
+            option for option, value in (("-o", output), ("--jobs", jobs)) if value is not None
+        )
+        raise ConfigurationError([f"{given}: only with --rerun"])
+    folder = directory or doors.results / file.name.removesuffix(_SUFFIX)
+    count = unpack_results(file, folder, replace=replace)
+    click.echo(f"{format_count(count, 'file')} unpacked to {folder}")
+    if not rerun:
+        click.echo(f"Look at it: ./run.sh report {folder}")
+        return EXIT_OK
+    return _rerun(doors, folder, output, jobs or len(os.sched_getaffinity(0)))
+
+
+def _rerun(doors: Doors, folder: Path, output: Path | None, jobs: int) -> int:
+    """Run what was unpacked to ``folder`` again, and compare."""
+    old = find_lanes(folder)
+    _refuse(folder, old, doors.catalogue())
+    experiments = tuple(manifest.experiment for manifest in old.values())
+    prepare = doors.prepare_from(folder / PAGES_FOLDER)
+    with places.using_cache(doors.cache()):
+        new, lanes = open_lanes(prepare, experiments, jobs, doors.results, output, doors.now)
+        tallies = run_lanes(lanes, doors.reports.list_unsettled, doors.reports.draw_table)
+    if tallies[-1].interrupted:
+        _log.error("interrupted: %s", tallies[-1].sentence())
+        return EXIT_INTERRUPTED
+    for lane in lanes:
+        doors.reports.write(lane.folder)
+    code = worst_exit(_compare(*each) for each in zip(old, lanes, strict=True))
+    _log.info("packed results in %s, the re-run in %s", folder, new)
+    return code
+
+
+def _compare(packed: Path, lane: RunLane) -> int:
+    """Print how the re-run of one results folder compares, and return the exit code of that.
+
+    Another machine may have other versions of programs: they are named, and load times decide.
+    """
+    found = compare_results(packed, lane.folder, CompareOptions(across=EVERYTHING))
+    click.echo(render_text(found, read_width()).rstrip("\n"))
+    return found.exit_code
+
+
+def _refuse(folder: Path, lanes: dict[Path, Manifest], catalogue: Catalogue) -> None:
+    """Refuse what cannot be re-run here.
+
+    Raises:
+        ConfigurationError: every reason.
+    """
+    packed = frozenset(page.name for page in list_pages(folder / PAGES_FOLDER))
+    problems = []
+    for lane, manifest in lanes.items():
+        wanted = {condition.page for condition in manifest.experiment.page_loads}
+        names = Catalogue(
+            packed.union(wanted),
+            catalogue.clients,
+            catalogue.references,
+            catalogue.kernels,
+            catalogue.scenarios,
+        )
+        problems += [
+            f"{lane}: {problem}" for problem in check_experiment(manifest.experiment, names)
+        ]
+        problems += [
+            f"{lane}: the pack has no page {page!a}: it was gone when the pack was made"
+            for page in sorted(wanted - packed)
+        ]
+    if problems:
+        raise ConfigurationError([*problems, f"{folder} was unpacked and cannot be re-run"])

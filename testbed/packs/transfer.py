@@ -1,0 +1,127 @@
+"""Transfer of results between machines: a folder into a pack, and a pack into a folder.
+
+A pack's digests protect from damage.  They say nothing about who made it (docs/security.md).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.base.checksums import file_sha256
+from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.whole_file import open_whole, refuse_existing
+from testbed.base.whole_folder import OccupiedError, new_folder
+from testbed.experiment.lanes import LANES_FILE
+from testbed.packs.container import Container, open_container, write_container
+from testbed.packs.contents import PackContents, gather_contents
+from testbed.packs.crate import ListedFile, parse_metadata, render_metadata
+from testbed.packs.names import METADATA_FILE
+from testbed.results.manifest import MANIFEST_FILE
+
+_MAX_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPack:
+    """A pack that was written: what is in it, and the SHA-256 of the file."""
+
+    contents: PackContents
+    sha256: str
+
+
+def pack_results(
+    folder: Path,
+    file: Path,
+    pages: Path,
+    cache: Path,
+    *,
+    license_: str | None = None,
+    replace: bool = False,
+) -> WrittenPack:
+    """Write the results in ``folder`` to ``file``, the same bytes for equal results.
+
+    Raises:
+        ConfigurationError: the file is there and is not to be replaced, or the folder holds what no
+            pack does.
+        StorageError: it cannot be read or written.
+    """
+    refuse_existing(file, replace=replace)
+    contents = gather_contents(folder, pages, cache)
+    metadata = render_metadata(contents, license_)
+    with open_whole(file, "choose another place with -o FILE") as stream:
+        write_container(stream, metadata, contents.files)
+    return WrittenPack(contents, file_sha256(file))
+
+
+def unpack_results(file: Path, folder: Path, *, replace: bool = False) -> int:
+    """Write what is packed in ``file`` to ``folder``, and return how many files it was.
+
+    Names, kinds, sizes and the list of all files are checked before anything is written, digests
+    while it is; the folder appears whole or not at all.
+
+    Raises:
+        ConfigurationError: it is no pack, or not whole; with every problem seen before unpacking,
+            or the folder is there and is not to be replaced.
+        StorageError: the folder cannot be written.
+    """
+    with open_container(file) as container:
+        listed = _read_list(file, container)
+        _check_room(file, folder, sum(each.size for each in listed.values()))
+        try:
+            with new_folder(folder, replace=replace) as scratch:
+                (scratch / METADATA_FILE).write_bytes(container.read_metadata())
+                for name, entry in listed.items():
+                    container.extract(name, scratch / name, entry.sha256)
+        except OccupiedError:
+            raise ConfigurationError(
+                [f"{folder} is there; name another folder, or give --replace"]
+            ) from None
+        except OSError as error:
+            raise StorageError(
+                f"cannot unpack {file} to {folder}: {error.strerror or error}; what was there "
+                "before is intact; free space or name another folder"
+            ) from None
+    return len(listed)
+
+
+def _read_list(file: Path, container: Container) -> dict[str, ListedFile]:
+    """Return what the metadata says of each file, which is what the archive holds.
+
+    Raises:
+        ConfigurationError: it is not; every difference.
+    """
+    listed = parse_metadata(container.read_metadata())
+    problems = list(_list_differences(listed, container.sizes))
+    if not {MANIFEST_FILE, LANES_FILE} & listed.keys():
+        problems.append(f"holds no results: neither {MANIFEST_FILE} nor {LANES_FILE} is in it")
+    if problems:
+        shown = problems[:_MAX_NAMED]
+        if len(problems) > len(shown):
+            shown.append(f"and {len(problems) - len(shown)} more like these")
+        raise ConfigurationError([f"{file}: {problem}" for problem in shown])
+    return listed
+
+
+def _list_differences(listed: Mapping[str, ListedFile], sizes: Mapping[str, int]) -> Iterator[str]:
+    for name in sorted({*listed, *sizes} - {METADATA_FILE}):
+        if name not in listed:
+            yield f"holds {name}, which {METADATA_FILE} does not list"
+        elif name not in sizes:
+            yield f"lacks {name!a}, which {METADATA_FILE} lists"
+        elif listed[name].size != sizes[name]:
+            yield f"{name} has {sizes[name]} bytes; {METADATA_FILE} says {listed[name].size}"
+    if METADATA_FILE in listed:
+        yield f"{METADATA_FILE} lists itself"
+
+
+def _check_room(file: Path, folder: Path, size: int) -> None:
+    above = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    free = shutil.disk_usage(above).free
+    if size > free:
+        raise StorageError(
+            f"{file} unpacks to {size} bytes, and {above} has {free} free; free space or name "
+            "another folder"
+        )

@@ -1,0 +1,65 @@
+"""Results to be packed: a committed baseline, and the same as two lanes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from testbed.base import places
+from testbed.packs.names import METADATA_FILE
+
+BASELINE = places.ROOT / "analysis" / "baselines" / "nightly"
+PAGES = ("tum-website", "wikipedia")
+
+
+def copy_results(folder: Path) -> Path:
+    """A copy of the baseline, with a capture in it."""
+    shutil.copytree(BASELINE, folder)
+    (folder / "trials" / "0f").mkdir(parents=True)
+    (folder / "trials" / "0f" / "load.pcap").write_bytes(bytes(range(256)))
+    return folder
+
+
+def copy_lanes(folder: Path) -> Path:
+    """Two copies, as a run on two kernels leaves them."""
+    folder.mkdir()
+    for name in ("6.1", "7.3"):
+        copy_results(folder / name)
+    (folder / "lanes.json").write_text(json.dumps({"schema": 1, "lanes": ["6.1", "7.3"]}))
+    return folder
+
+
+def copy_pages(folder: Path) -> Path:
+    """Copies of the pages that the baseline loads."""
+    for name in PAGES:
+        shutil.copytree(places.PAGES / name, folder / name)
+    return folder
+
+
+def rewrite(file: Path, change: Callable[[str, bytes], bytes | None]) -> None:
+    """Write a pack anew with what ``change`` makes of each file by its name; ``None``: without."""
+    with zipfile.ZipFile(file) as old:
+        found = [(info, old.read(info)) for info in old.infolist()]
+    with zipfile.ZipFile(file, "w") as new:
+        for info, data in found:
+            changed = change(info.filename, data)
+            if changed is not None:
+                new.writestr(info, changed)
+
+
+def rewrite_metadata(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change each entity of the metadata."""
+
+    def each(name: str, data: bytes) -> bytes:
+        if name != METADATA_FILE:
+            return data
+        document = json.loads(data)
+        for entity in document["@graph"]:
+            change(entity)
+        return json.dumps(document).encode()
+
+    rewrite(file, each)

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.base.errors import ConfigurationError, StorageError
+from testbed.packs.container import Container
+from testbed.packs.names import METADATA_FILE
+from testbed.packs.transfer import WrittenPack, pack_results, unpack_results
+from tests.packs.results import (
+    copy_lanes,
+    copy_pages,
+    copy_results,
+    rewrite,
+    rewrite_metadata,
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A place with results and pages."""
+    copy_results(tmp_path / "results")
+    copy_pages(tmp_path / "pages")
+    return tmp_path
+
+
+def pack(home: Path, name: str = "pack.zip", results: str = "results") -> WrittenPack:
+    return pack_results(home / results, home / name, home / "pages", home / "cache")
+
+
+def contents(folder: Path) -> Mapping[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def refusal(home: Path) -> str:
+    """Every problem of the pack; nothing of it is there afterwards."""
+    before = sorted(home.iterdir())
+    with pytest.raises(ConfigurationError) as caught:
+        unpack_results(home / "pack.zip", home / "new")
+    assert sorted(home.iterdir()) == before
+    return "\n".join(caught.value.problems)
+
+
+def test_what_was_packed_is_unpacked(home: Path) -> None:
+    written = pack(home)
+    count = unpack_results(home / "pack.zip", home / "deep" / "new")
+    found = dict(contents(home / "deep" / "new"))
+    assert count == len(written.contents.files) == len(found) - 1
+    assert b'"Process Run Crate"' in found.pop(METADATA_FILE)
+    pages = {f"pages/{name}": data for name, data in contents(home / "pages").items()}
+    assert found == {**contents(home / "results"), **pages}
+    assert (written.contents.missing, written.contents.notes) == ({}, ())
+
+
+def test_equal_results_give_equal_bytes_also_out_of_a_pack(home: Path) -> None:
+    first = pack(home)
+    for path in (home / "results").rglob("*"):
+        os.utime(path, (0, 0))
+        path.chmod(0o755)
+    assert pack(home, "again.zip").sha256 == first.sha256
+    unpack_results(home / "pack.zip", home / "new")
+    shutil.rmtree(home / "pages")
+    assert pack(home, "third.zip", "new").sha256 == first.sha256
+
+
+def test_lanes_are_packed_together(home: Path) -> None:
+    copy_lanes(home / "lanes")
+    written = pack(home, results="lanes")
+    assert [lane.folder for lane in written.contents.lanes] == ["6.1", "7.3"]
+    unpack_results(home / "pack.zip", home / "new")
+    assert contents(home / "lanes").items() <= contents(home / "new").items()
+
+
+def test_a_page_that_is_gone_is_said(home: Path) -> None:
+    shutil.rmtree(home / "pages" / "wikipedia")
+    written = pack(home)
+    assert list(written.contents.missing) == ["wikipedia"]
+    assert "no page 'wikipedia'" in written.contents.missing["wikipedia"]
+    unpack_results(home / "pack.zip", home / "new")
+    assert "cannot be re-run elsewhere" in (home / "new" / METADATA_FILE).read_text()
+    assert not (home / "new" / "pages" / "wikipedia").exists()
+
+
+def test_a_page_that_changed_is_said(home: Path) -> None:
+    table = home / "pages" / "wikipedia" / "resources.csv"
+    table.write_text(table.read_text().replace("text/css", "text/plain", 1))
+    facts = home / "pages" / "tum-website" / "page.toml"
+    facts.write_text("title = 1")
+    # A page without facts that can be read is none; that of the other is built, and is another.
+    written = pack(home)
+    assert list(written.contents.missing) == ["tum-website"]
+    (note,) = written.contents.notes
+    assert note.startswith("Page wikipedia is packed as it is now")
+
+
+def test_trials_without_a_result_are_said(home: Path) -> None:
+    records = home / "results" / "records.jsonl"
+    records.write_text(records.read_text().split("\n", 1)[1])
+    assert pack(home).contents.notes == ("7 of 8 planned trials have a result.",)
+
+
+def test_what_does_not_belong_into_a_pack_is_refused_all_of_it(home: Path) -> None:
+    (home / "results" / "link").symlink_to("/etc/passwd")
+    (home / "results" / "folder").symlink_to("/etc")
+    os.mkfifo(home / "results" / "pipe")
+    (home / "results" / "new\nline").touch()
+    with pytest.raises(ConfigurationError) as caught:
+        pack(home)
+    said = "\n".join(caught.value.problems)
+    for word in ("link is a link", "folder is a link", "pipe is a link or no", "characters other"):
+        assert word in said
+    assert len(caught.value.problems) == 4
+    assert not (home / "pack.zip").exists()
+
+
+def test_what_is_no_results_folder(home: Path) -> None:
+    with pytest.raises(ConfigurationError, match="not a results folder"):
+        pack(home, results="pages")
+    with pytest.raises(ConfigurationError, match="not a results folder"):
+        pack(home, results="missing")
+
+
+def test_a_file_that_is_there_stays(home: Path) -> None:
+    (home / "pack.zip").write_text("mine")
+    with pytest.raises(ConfigurationError, match="--replace"):
+        pack(home)
+    assert (home / "pack.zip").read_text() == "mine"
+
+
+def test_a_folder_that_is_there_stays(home: Path) -> None:
+    pack(home)
+    (home / "new").mkdir()
+    (home / "new" / "mine").touch()
+    with pytest.raises(ConfigurationError, match="--replace"):
+        unpack_results(home / "pack.zip", home / "new")
+    assert [path.name for path in (home / "new").iterdir()] == ["mine"]
+    unpack_results(home / "pack.zip", home / "new", replace=True)
+    assert not (home / "new" / "mine").exists()
+
+
+def test_a_digest_that_is_not_right(home: Path) -> None:
+    pack(home)
+    rewrite(
+        home / "pack.zip",
+        lambda name, data: data[::-1] if name.endswith("load.pcap") else data,
+    )
+    assert "trials/0f/load.pcap has another SHA-256" in refusal(home)
+
+
+def test_the_list_is_compared_with_what_is_there_all_of_it(home: Path) -> None:
+    pack(home)
+
+    def change(entity: dict[str, Any]) -> None:
+        if entity["@id"] == "REASONS.md":
+            entity["contentSize"] = "1"
+        if entity["@id"] == "records.jsonl":
+            entity["@id"] = "../../.bashrc"
+
+    rewrite_metadata(home / "pack.zip", change)
+    said = refusal(home)
+    assert "holds records.jsonl, which" in said
+    assert "lacks '../../.bashrc', which" in said
+    assert "REASONS.md has " in said
+
+
+def test_what_holds_no_results(home: Path) -> None:
+    pack(home)
+
+    def drop(entity: dict[str, Any]) -> None:
+        if entity["@id"] == "manifest.json":
+            entity["@type"] = "CreativeWork"
+
+    rewrite_metadata(home / "pack.zip", drop)
+    rewrite(home / "pack.zip", lambda name, data: None if name == "manifest.json" else data)
+    assert "holds no results" in refusal(home)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "problem"),
+    [
+        (b"", "is none, or of no pack"),
+        (b"[]", "is none, or of no pack"),
+        (b'{"@graph": 1}', "is none, or of no pack"),
+        (b'{"@graph": []}', "it is of format none"),
+        (b'{"@graph": [{"@id": "#format", "value": "2"}]}', "it is of format '2'"),
+        (
+            b'{"@graph": [{"@id": "#format", "value": "1"}, {"@id": "x", "@type": "File"}]}',
+            "does not say size and SHA-256 of 'x'",
+        ),
+        (b"[" * 100_000, "is none, or of no pack"),
+    ],
+)
+def test_metadata_of_no_pack(home: Path, metadata: bytes, problem: str) -> None:
+    pack(home)
+    rewrite(home / "pack.zip", lambda name, data: metadata if name == METADATA_FILE else data)
+    assert problem in refusal(home)
+
+
+def test_a_full_disk_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack(home)
+    before = sorted(home.iterdir())
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Container, "extract", fail)
+    with pytest.raises(StorageError, match="No space left"):
+        unpack_results(home / "pack.zip", home / "new")
+    assert sorted(home.iterdir()) == before
+
+
+def test_room_is_looked_for_first(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack(home)
+    usage = shutil.disk_usage(home)._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage)
+    with pytest.raises(StorageError, match="has 1000 free"):
+        unpack_results(home / "pack.zip", home / "deep" / "new")
