@@ -42,6 +42,7 @@ LIMITS: dict[str, tuple[int, int]] = {
 }
 """Bounds of each process in a jail, that of processes for all together (getrlimit(2))."""
 UNJAILED = "FIRSTFLIGHT_UNJAILED"
+CONTAINER = "container"
 JAIL_REMEDY = (
     "Install bubblewrap, and allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
     "another container runtime) or start as root with CAP_SYS_ADMIN"
@@ -228,9 +229,13 @@ def memory_directory(otherwise: Path) -> Path:
     return SHARED_MEMORY if usable else otherwise
 
 
-def may_be_unjailed() -> bool:
-    """Return whether the caller has asked by name to run guests where there is no jail."""
-    return os.environ.get(UNJAILED) == "1"
+def read_instead() -> str | None:
+    """Return what the caller has named to hold guests where there is no jail.
+
+    ``container``: the container that all of this runs in; ``none``: nothing holds them, and the
+    pages are trusted; ``None``: the caller has named nothing, so no guest may run.
+    """
+    return {"1": "none", CONTAINER: CONTAINER}.get(os.environ.get(UNJAILED, ""))
 
 
 def read_jail_problem() -> str | None:
