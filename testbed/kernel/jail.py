@@ -41,6 +41,7 @@ LIMITS: dict[str, tuple[int, int]] = {
     "rtprio": (resource.RLIMIT_RTPRIO, 0),
 }
 """Bounds of each process in a jail, that of processes for all together (getrlimit(2))."""
+PROBE_S = 10.0
 UNJAILED = "FIRSTFLIGHT_UNJAILED"
 CONTAINER = "container"
 JAIL_REMEDY = (
@@ -247,7 +248,9 @@ def read_jail_problem() -> str | None:
         try:
             with open_stage(GuestFiles(Path("/usr/bin/true"), *folders), jailed=True) as stage:
                 argv = (*stage.prefix, stage.kernel)
-                done = proc.run(argv, check=False, timeout_s=10, pass_fds=stage.descriptors)
+                done = proc.run(argv, check=False, timeout_s=PROBE_S, pass_fds=stage.descriptors)
         except (MissingError, OSError) as error:
             return str(error)
+        except proc.CommandError:  # some filters let calls seem to succeed
+            return f"bwrap did not end within {PROBE_S:g} s"
     return None if done.returncode == 0 else done.stderr.strip() or f"status {done.returncode}"
