@@ -13,7 +13,7 @@ os_release_value() {
   done <"$1"
 }
 
-# check_machine OS_RELEASE ARCHITECTURE: returns when this is a Debian 12 on x86-64, refuses others.
+# check_machine OS_RELEASE ARCHITECTURE: returns when this is a Debian 12 or 13 on x86-64, refuses others.
 # FIRSTFLIGHT_UNTRIED=1 goes on elsewhere; `untried` then says that the package list does not hold.
 check_machine() {
   local id='' version='' name=''
@@ -26,10 +26,11 @@ check_machine() {
   if [[ $2 != x86_64 ]]; then
     refuse "this machine is $2: the virtual kernel (User-Mode Linux) needs x86-64."
   fi
-  [[ $id == debian && $version == 12 ]] && return
+  # The packages have the same names in both.
+  [[ $id == debian && $version == 1[23] ]] && return
   name=${name:-an unknown system}
   if [[ ${FIRSTFLIGHT_UNTRIED:-} != 1 ]]; then
-    refuse "${name}: tried on Debian 12 only. Run in a Debian 12 machine or container," \
+    refuse "${name}: tried on Debian 12 and 13. Run in such a machine or container," \
       "or set FIRSTFLIGHT_UNTRIED=1 and install by hand what" \
       "bootstrap/packages-debian-12.txt and packages-debian-12-build.txt name."
   fi

@@ -54,6 +54,10 @@ def test_shellcheck() -> None:
     check("shellcheck", "--check-sourced", "--external-sources", *scripts)
 
 
+def test_hadolint() -> None:
+    check(str(TOOLS / "hadolint"), "docker/Dockerfile")
+
+
 def test_eslint() -> None:
     driver = os.environ.get("FIRSTFLIGHT_JS")
     if driver is None:

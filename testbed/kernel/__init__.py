@@ -48,7 +48,7 @@ def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -
     build = find_kernel(pin, cache, allow_revision=True) or ensure_kernel(
         pin, cache, len(os.sched_getaffinity(0)), progress
     )
-    jailed = _is_jailed()
+    confinement = _find_confinement()
     identity = {
         key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
         for key, value in asdict(build.identity).items()
@@ -59,35 +59,53 @@ def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -
         build=identity,
         boot_options=build.boot,
         bundle=bundle,
-        jailed=jailed,
+        jailed=confinement == "jail",
+        otherwise=confinement,
     )
 
 
-def _is_jailed() -> bool:
-    """Return whether guests are jailed; if not, the caller has asked for that by name.
+def _find_confinement() -> str:
+    """Return what holds guests: ``jail``, or what the caller has named instead where there is none.
 
     Raises:
-        MissingError: this machine has no jail, and the caller has not.
+        MissingError: this machine has no jail, and the caller has named nothing, or a container
+            that does not hold them.
     """
+    from testbed.kernel.container import read_gaps
     from testbed.kernel.jail import (
+        CONTAINER,
         JAIL_REMEDY,
         UNJAILED,
-        may_be_unjailed,
+        read_instead,
         read_jail_problem,
     )
 
     problem = read_jail_problem()
-    if problem is not None and not may_be_unjailed():
+    if problem is None:
+        return "jail"
+    instead = read_instead()
+    if instead is None:
         raise MissingError(
             f"guests cannot be jailed on this machine ({problem}): what breaks out of a guest "
             f"would have your rights. {JAIL_REMEDY}, or set {UNJAILED}=1 to load pages that you "
             "trust without a jail (docs/security.md)"
         )
-    if problem is not None:
-        _log.warning(
-            "%s=1: guests run without a jail (%s); see docs/security.md", UNJAILED, problem
+    if instead == CONTAINER:
+        gaps = read_gaps()
+        if gaps:
+            raise MissingError(
+                f"guests cannot be jailed here ({problem}), and the container that "
+                f"{UNJAILED}={CONTAINER} names does not hold them: {'; '.join(gaps)}; "
+                "see docs/containers.md"
+            )
+        _log.info(
+            "the container is the jail of guests, they have none of their own (%s); "
+            "see docs/containers.md",
+            problem,
         )
-    return problem is None
+        return instead
+    _log.warning("%s=1: guests run without a jail (%s); see docs/security.md", UNJAILED, problem)
+    return instead
 
 
 def _open_host(version: str, _cache: Path, bundle: Path, _progress: Progress) -> Kernel:

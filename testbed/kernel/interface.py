@@ -49,7 +49,7 @@ class Kernel(Protocol):
 
     @property
     def confinement(self) -> str:
-        """What holds a page's code, for the manifest: ``jail``, ``enclosure`` or ``none``."""
+        """What holds a page's code: ``jail``, ``enclosure``, ``container`` or ``none``."""
         ...
 
     def identity(self) -> dict[str, str]:

@@ -42,7 +42,9 @@ LIMITS: dict[str, tuple[int, int]] = {
     "rtprio": (resource.RLIMIT_RTPRIO, 0),
 }
 """Bounds of each process in a jail, that of processes for all together (getrlimit(2))."""
+PROBE_S = 10.0
 UNJAILED = "FIRSTFLIGHT_UNJAILED"
+CONTAINER = "container"
 JAIL_REMEDY = (
     "Install bubblewrap, and allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
     "another container runtime) or start as root with CAP_SYS_ADMIN"
@@ -239,9 +241,13 @@ def memory_directory(otherwise: Path) -> Path:
     return SHARED_MEMORY if usable else otherwise
 
 
-def may_be_unjailed() -> bool:
-    """Return whether the caller has asked by name to run guests where there is no jail."""
-    return os.environ.get(UNJAILED) == "1"
+def read_instead() -> str | None:
+    """Return what the caller has named to hold guests where there is no jail.
+
+    ``container``: the container that all of this runs in; ``none``: nothing holds them, and the
+    pages are trusted; ``None``: the caller has named nothing, so no guest may run.
+    """
+    return {"1": "none", CONTAINER: CONTAINER}.get(os.environ.get(UNJAILED, ""))
 
 
 def read_jail_problem() -> str | None:
@@ -253,7 +259,9 @@ def read_jail_problem() -> str | None:
         try:
             with open_stage(GuestFiles(Path("/usr/bin/true"), *folders), jailed=True) as stage:
                 argv = (*stage.prefix, stage.kernel)
-                done = proc.run(argv, check=False, timeout_s=10, pass_fds=stage.descriptors)
+                done = proc.run(argv, check=False, timeout_s=PROBE_S, pass_fds=stage.descriptors)
         except (MissingError, OSError) as error:
             return str(error)
+        except proc.CommandError:  # some filters let calls seem to succeed
+            return f"bwrap did not end within {PROBE_S:g} s"
     return None if done.returncode == 0 else done.stderr.strip() or f"status {done.returncode}"

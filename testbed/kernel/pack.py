@@ -34,7 +34,7 @@ _BLOCK = tarfile.BLOCKSIZE
 _GLIBC = re.compile(rb"\bGLIBC_(\d+)\.(\d+)")
 
 _Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-_PROGRAM = rf"{PROGRAMS_FOLDER}/(\.contents/)?[a-z][a-z0-9.]*"
+_PROGRAM = rf"{PROGRAMS_FOLDER}/(\.contents/)?[a-z][a-z0-9.-]*"
 _Name = Annotated[str, Field(pattern=rf"^({BINARY_FILE}|{_PROGRAM})$")]
 
 

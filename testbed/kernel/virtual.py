@@ -53,6 +53,7 @@ class VirtualKernel:
         boot_options: words that this kernel's command line needs, such as ``seccomp=on``.
         bundle: harness, native helpers and browser driver for the guest.
         jailed: whether bubblewrap holds the guest.
+        otherwise: what does where bubblewrap does not: ``container`` or ``none``.
         traced: whether the guest's system calls are written to ``TRACE_FILE``.
         memories: what its jailed guests are lent.
     """
@@ -63,6 +64,7 @@ class VirtualKernel:
     boot_options: tuple[str, ...]
     bundle: Path
     jailed: bool
+    otherwise: str = "none"
     traced: bool = False
     name: str = "virtual"
     memories: GuestMemories = field(
@@ -72,7 +74,7 @@ class VirtualKernel:
     @property
     def confinement(self) -> str:
         """What holds its guests."""
-        return "jail" if self.jailed else "none"
+        return "jail" if self.jailed else self.otherwise
 
     def identity(self) -> dict[str, str]:
         """Return what can influence a result; the jail cannot, and is a fact of the environment."""

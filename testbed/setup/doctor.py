@@ -14,15 +14,17 @@ from testbed.base.errors import MissingError, TestbedError
 from testbed.base.units import format_bytes
 from testbed.client import CLIENTS
 from testbed.kernel.build import KernelBuild, find_kernel
+from testbed.kernel.container import read_gaps
 from testbed.kernel.enclosure import require_privileges
 from testbed.kernel.hardware import FAULTS, read_cpuid
 from testbed.kernel.host import probe_host
 from testbed.kernel.jail import (
+    CONTAINER,
     JAIL_REMEDY,
     MEMORY_FILE_BYTES,
     SHARED_MEMORY,
     UNJAILED,
-    may_be_unjailed,
+    read_instead,
     read_jail_problem,
 )
 from testbed.kernel.pin import DEFAULT_VERSION, pins, read_pin
@@ -127,7 +129,7 @@ def _kernels() -> Iterator[MachineCheck]:
 def _boot(version: str, build: KernelBuild) -> str | None:
     """Return why a guest that only powers off does not do so; ``None``: it does."""
     jailed = read_jail_problem() is None
-    if not jailed and not may_be_unjailed():
+    if not jailed and read_instead() is None:
         return "not booted: there is no jail for its guest"
     try:
         native = places.built_part("native")
@@ -138,7 +140,10 @@ def _boot(version: str, build: KernelBuild) -> str | None:
 
 def _jail() -> MachineCheck:
     problem = read_jail_problem()
-    allowed = may_be_unjailed()
+    instead = read_instead()
+    if problem and instead == CONTAINER:
+        return _container(problem)
+    allowed = instead is not None
     return MachineCheck(
         "jail",
         problem is None,
@@ -146,6 +151,18 @@ def _jail() -> MachineCheck:
         + (f"; {UNJAILED}=1 lets guests run without one" if problem and allowed else ""),
         f"{JAIL_REMEDY}; or load only pages that you trust, with {UNJAILED}=1 (docs/security.md)",
         needed=not allowed,
+    )
+
+
+def _container(problem: str) -> MachineCheck:
+    """Check what stands for the jail where the caller says that the container does."""
+    gaps = read_gaps()
+    held = "an ordinary user without capabilities, with a system call filter"
+    return MachineCheck(
+        "jail",
+        not gaps,
+        f"the container is the jail of guests: {'; '.join(gaps) or held}; no other: {problem}",
+        "start the container as docs/containers.md says",
     )
 
 

@@ -284,6 +284,16 @@ def test_nothing_begins_in_a_jail_whose_harness_is_gone(contents: GuestFiles) ->
     assert run(harness_lives=False) == (ORPHANED, "")
 
 
+def test_a_machine_whose_jail_does_not_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A filter that lets calls seem to succeed leaves bubblewrap waiting for what never comes."""
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\nexec sleep 600\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("testbed.kernel.jail.PROBE_S", 0.1)
+    assert read_jail_problem() == "bwrap did not end within 0.1 s"
+
+
 def sleeping(mark: str) -> list[int]:
     """Processes of this machine that sleep for ``mark`` seconds."""
     found = []

@@ -64,6 +64,36 @@ def test_a_guest_runs_unjailed_when_asked_by_name(
     assert "FIRSTFLIGHT_UNJAILED=1: guests run without a jail" in caplog.text
 
 
+@pytest.mark.parametrize("gaps", [(), ("it runs as root", "it has no system call filter")])
+def test_a_container_is_the_jail_where_it_holds(
+    unjailed: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    gaps: tuple[str, ...],
+) -> None:
+    caplog.set_level(logging.INFO, "testbed")
+    monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", "container")
+    monkeypatch.setattr("testbed.kernel.container.read_gaps", lambda: gaps)
+    if gaps:
+        with pytest.raises(MissingError, match="runs as root; it has no system call") as caught:
+            open_kernel("virtual", DEFAULT_VERSION, unjailed, unjailed, print)
+        assert "No permissions to create new namespace" in str(caught.value)
+        assert "docs/containers.md" in str(caught.value)
+        return
+    kernel = open_kernel("virtual", DEFAULT_VERSION, unjailed, unjailed, print)
+    assert kernel.confinement == "container"
+    assert "the container is the jail of guests" in caplog.text
+
+
+def test_a_jail_is_taken_where_a_container_allows_one(
+    unjailed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (unjailed / "bwrap").write_text("#!/bin/sh\n")
+    monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", "container")
+    kernel = open_kernel("virtual", DEFAULT_VERSION, unjailed, unjailed, print)
+    assert kernel.confinement == "jail"
+
+
 def test_the_host_runs_in_real_time(tmp_path: Path) -> None:
     assert in_real_time(HostKernel("1", tmp_path, {}).name)
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.base import proc
+from testbed.base import places, proc
 from testbed.base.errors import ConfigurationError
 from testbed.kernel import pack as packing
 from testbed.kernel.build import identify
@@ -41,6 +41,16 @@ def make_pack() -> KernelPack:
 
 
 PACKED = render_pack(make_pack())
+
+
+def test_the_programs_of_this_tree_may_be_in_a_pack(tmp_path: Path) -> None:
+    names = [path.stem for path in (places.ROOT / "testbed" / "native").glob("*.c")]
+    assert "event-server" in names
+    packed = make_pack()
+    files = {f"programs/{name}": PackedFile(0o755, b"") for name in names}
+    file = tmp_path / "pack"
+    file.write_bytes(render_pack(replace(packed, files={**packed.files, **files})))
+    assert {f"programs/{name}" for name in names} <= set(read_pack(file).files)
 
 
 def read_bytes(folder: Path, packed: bytes) -> KernelPack:

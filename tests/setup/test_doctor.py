@@ -44,6 +44,20 @@ def test_a_missing_tool_names_its_package(tmp_path: Path, monkeypatch: pytest.Mo
     assert not checks["kernel 7.3"].ok
 
 
+@pytest.mark.parametrize("gaps", [(), ("it runs as root",)])
+def test_a_container_that_is_named_as_the_jail_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, gaps: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("testbed.setup.doctor.read_jail_problem", lambda: "no namespaces")
+    monkeypatch.setattr("testbed.setup.doctor.read_gaps", lambda: gaps)
+    monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", "container")
+    (jail,) = (check for check in examine(1) if check.name == "jail")
+    assert jail.ok == (not gaps)
+    assert jail.needed
+    for words in ("the container is the jail", "no namespaces", *gaps):
+        assert words in jail.found
+
+
 def test_what_only_recordings_take_is_shown_where_it_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,154 @@
+"""The image, built whole from a bootstrapped Debian and run as an ordinary user under seccomp.
+
+The kernel is the suite's own, handed in as a pack; `docs/containers.md` has the build from nothing.
+What only a real engine shows (networks, health checks, compose) is not held here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from testbed.base import places
+from testbed.kernel.build import find_kernel
+from testbed.kernel.pin import DEFAULT_VERSION, read_pin
+from testbed.kernel.transfer import export_kernel
+from tests.docker.engine import Container, Engine
+
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(3600)]
+
+ROOT = places.ROOT
+SUITE = "bookworm"
+REVISION = "0123456789abcdef"
+LARGEST_BYTES = 900_000_000
+COMMITTED = "analysis/baselines/nightly"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The image that was built, what was said, and a container of it."""
+
+    said: str
+    config: dict[str, dict[str, object]]
+    container: Container
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+    if os.geteuid() != 0:
+        pytest.skip("buildah's chroot isolation needs root")
+    for tool in ("buildah", "mmdebstrap"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed; run `make test`")
+    kernel = find_kernel(read_pin(DEFAULT_VERSION), places.cache())
+    if kernel is None:
+        pytest.skip("the virtual kernel is not built; run `make kernel`")
+    folder = tmp_path_factory.mktemp("image")
+    folder.chmod(0o755)
+    context = folder / "context"
+    copy_context(context)
+    pack = context / "docker" / "packs" / "kernel.tar.xz"
+    export_kernel(kernel, places.built_part("native"), pack, replace=False)
+    engine = Engine(folder)
+    try:
+        engine.make_base(SUITE)
+        said = engine.build(context, "runtime", "firstflight", REVISION)
+        config = json.loads(engine.buildah("inspect", "--type", "image", "firstflight").stdout)
+        yield Built(said, config["Docker"], engine.start("firstflight"))
+    finally:
+        engine.buildah("rm", "--all", check=False)
+        engine.buildah("rmi", "--all", "--force", check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def copy_context(folder: Path) -> None:
+    """Copy what .dockerignore lets through of the work tree."""
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    unwanted = shutil.ignore_patterns("__pycache__", "node_modules", "dist", "*.tar.xz")
+    folder.mkdir()
+    shutil.copy(ROOT / ".dockerignore", folder)
+    for name in (line[1:] for line in lines if line.startswith("!")):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
+        else:
+            shutil.copy(ROOT / name, folder / name)
+
+
+def test_it_is_small_and_says_what_it_is(built: Built) -> None:
+    labels = built.config["config"]["Labels"]
+    assert isinstance(labels, dict)
+    assert labels["org.opencontainers.image.revision"] == REVISION
+    assert {"title", "description", "licenses", "documentation"} <= {
+        name.rpartition(".")[2] for name in labels
+    }
+    assert built.config["config"]["User"] == "1000:0"
+    health = built.config["config"]["Healthcheck"]
+    assert isinstance(health, dict)
+    assert health["Test"] == ["CMD", "./run.sh", "doctor"]
+    used = built.container.shell("du -sxB1 / 2>/dev/null | cut -f1")
+    assert int(used) < LARGEST_BYTES
+
+
+def test_the_kernel_is_the_one_that_was_handed_in(built: Built) -> None:
+    assert "taken from kernel.tar.xz, not built" in built.said
+
+
+def test_nothing_in_it_compiles_or_makes_root(built: Built) -> None:
+    found = built.container.shell("for p in cc gcc g++ make ld as; do command -v $p; done")
+    assert found == ""
+    assert built.container.shell("find / -xdev -perm /6000 -type f 2>/dev/null") == ""
+
+
+def test_its_user_has_no_privilege_and_is_behind_a_filter(built: Built) -> None:
+    status = built.container.shell("cat /proc/self/status")
+    assert re.search(r"^Uid:\t1000\t", status, re.MULTILINE)
+    assert re.search(r"^CapEff:\t0+$", status, re.MULTILINE)
+    assert re.search(r"^Seccomp:\t2$", status, re.MULTILINE)
+
+
+def test_doctor_says_what_the_jail_is(built: Built) -> None:
+    done = built.container.run("./run.sh", "doctor")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^ok +kernel 7\.3: .*, boots$", done.stdout, re.MULTILINE)
+    assert re.search(r"^ok +jail: the container is the jail", done.stdout, re.MULTILINE)
+    assert "building" not in done.stderr
+
+
+def test_root_is_refused_where_there_is_no_jail(built: Built) -> None:
+    # In a container of its own, for what root writes is root's.
+    container = built.container.engine.start("firstflight")
+    done = container.run("./run.sh", "run", "configs/quick.toml", user="0:0")
+    # Root of a container that may make namespaces has bubblewrap's jail.
+    if done.returncode != 0:
+        assert done.returncode == 3
+        assert "it runs as root" in done.stderr
+
+
+def test_the_nightly_sweep_is_the_committed_one(built: Built) -> None:
+    results = "results/nightly"
+    done = built.container.run("./run.sh", "run", "configs/nightly.toml", "-o", results)
+    assert done.returncode == 0, done.stdout + done.stderr
+    manifest = json.loads(built.container.shell(f"cat {results}/manifest.json"))
+    assert manifest["environment"]["facts"]["confinement"] == "container"
+    done = built.container.run("./run.sh", "compare", COMMITTED, results, "--across", "all")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "same" in done.stdout.lower()
+
+
+def test_the_main_job_gives_the_committed_numbers(built: Built) -> None:
+    """To the bit where the packages are those of the committed results; else they are named."""
+    done = built.container.run(
+        *("./run.sh", "run", "configs/paper-table1.toml", "-n", "1"),
+        *("--only", "page=wikipedia,rtt_ms=100", "-o", "results/table1"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    if not re.search(r"^Same to the bit as the committed results .*: 2 loads", done.stdout, re.M):
+        named = re.findall(r"^  (package|code|page|kernel)\S*", done.stdout, re.MULTILINE)
+        assert named, done.stdout
