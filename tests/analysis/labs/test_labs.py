@@ -231,7 +231,8 @@ def test_a_teacher_grades_with_the_tools_own_commands(measured_once: Path, tmp_p
     ):
         shutil.copytree(notebook.parent, tmp_path / "submitted" / student / lab)
     in_notebooks("nbgrader", "autograde", lab, course)
-    in_notebooks("nbgrader", "export", course, f"--to={tmp_path / 'grades.csv'}")
+    database = f"--db=sqlite:///{tmp_path}/gradebook.db"
+    in_notebooks("nbgrader", "export", database, f"--to={tmp_path}/grades.csv")
     with (tmp_path / "grades.csv").open(encoding="utf-8") as stream:
         scores = {row["student_id"]: float(row["score"]) for row in csv.DictReader(stream)}
     assert scores == {"solver": POINTS - TO_EXPLAIN, "beginner": 0.0}
