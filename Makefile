@@ -31,6 +31,11 @@ kernel: ## Build every pinned virtual kernel.
 notebooks: ## Open the notebooks in JupyterLab (NOTEBOOK_ARGS='--no-browser --port 8890').
 	@$(DEVELOP) --notebooks python -m jupyterlab $(NOTEBOOK_ARGS) analysis/notebooks
 
+.PHONY: labs
+labs: ## Open the teaching labs in JupyterLab, as students get them (docs/teaching.md).
+	@$(DEVELOP) --labs python -P -m analysis.labs.hand_out my-labs
+	@$(DEVELOP) --labs python -m jupyterlab $(NOTEBOOK_ARGS) my-labs
+
 # Of each sweep as much as the notebooks need: docs/notebooks.md.
 TABLE1 := --client graph -n 1
 HANDSHAKES := --only page=amazon,page=wikipedia,rtt_ms=20,rtt_ms=100

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs a command with everything that development needs: the locked tools come first on PATH.
-# Usage: develop.sh [--without-kernel | --notebooks] COMMAND [ARGS]
+# Usage: develop.sh [--without-kernel | --notebooks | --labs] COMMAND [ARGS]
 set -euo pipefail
 
 # shellcheck source=bootstrap/main.sh
@@ -13,6 +13,10 @@ case ${1:-} in
     ;;
   --notebooks)
     level=programs locked=requirements-notebooks
+    shift
+    ;;
+  --labs)
+    locked=requirements-notebooks
     shift
     ;;
 esac

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-NOT_OURS = {".git", "__pycache__", "node_modules", "results", "dist"}
+NOT_OURS = {".git", "__pycache__", "node_modules", "results", "my-labs", "dist"}
 REQUIREMENTS = sorted((ROOT / "bootstrap").glob("requirements*.txt"))
 PACKAGE_LISTS = sorted((ROOT / "bootstrap").glob("packages-*.txt"))
 

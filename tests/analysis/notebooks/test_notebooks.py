@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -15,7 +12,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-from analysis.notebooks.show import SAMPLES, VARIABLE
+from analysis.notebooks.show import SAMPLES
 from analysis.plot.chart import MIME
 from testbed.base import places
 
@@ -38,27 +35,6 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 def outputs(notebook: NotebookNode) -> list[NotebookNode]:
     return [output for cell in code_cells(notebook) for output in cell.outputs]
-
-
-@pytest.fixture(scope="session")
-def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A Jupyter that reads and writes nothing of the user's, and knows the tests' own Python."""
-    home = tmp_path_factory.mktemp("jupyter")
-    spec = home / "data" / "kernels" / "python3"
-    spec.mkdir(parents=True)
-    argv = [sys.executable, "-P", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec.joinpath("kernel.json").write_text(
-        json.dumps({"argv": argv, "display_name": "Python 3 (ipykernel)", "language": "python"})
-    )
-    names = {"JUPYTER_DATA_DIR": "data", "JUPYTER_CONFIG_DIR": "config",
-             "JUPYTER_RUNTIME_DIR": "run", "IPYTHONDIR": "ipython"}  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("JUPYTER_PATH", raising=False)
-        patch.setenv(VARIABLE, str(SAMPLES))
-        for name, folder in names.items():
-            patch.setenv(name, str(home / folder))
-        patch.setenv("PYTHONPATH", str(places.ROOT))
-        yield home
 
 
 def execute(path: Path, scratch: Path) -> NotebookNode:

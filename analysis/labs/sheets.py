@@ -1,0 +1,96 @@
+"""Sheets of the labs: of each notebook its questions, with room for answers, on one page to print.
+
+A sheet is made of the notebook itself: of the cells tagged ``sheet``, of the names that an answer
+has to define, and of the places for a few sentences.  HTML is made of Markdown, PDF of that HTML by
+the headless Chromium that loads pages, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markdown_it import MarkdownIt
+
+from testbed.base import proc
+from testbed.base.errors import MissingError
+
+TAG = "sheet"
+TEMPLATE = Path(__file__).with_name("sheet.html.jinja")
+CHROMIUM = "chromium-headless-shell"
+
+
+def make_sheet(notebook: Path) -> str:
+    """Return the sheet of ``notebook`` as an HTML page."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    # No HTML is let through: a sheet is text.
+    to_html = MarkdownIt("commonmark", {"html": False}).render
+    parts = [
+        {**part, "html": to_html(part["text"])} if "text" in part else part
+        for cell in cells
+        for part in _parts(cell)
+    ]
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
+    return template.render(parts=parts, name=notebook.stem) + "\n"
+
+
+def print_sheet(page: Path, pdf: Path) -> None:
+    """Print the HTML file ``page`` to ``pdf``.
+
+    Raises:
+        MissingError: there is no headless Chromium.
+        CommandError: it failed.
+    """
+    with tempfile.TemporaryDirectory(prefix="sheet-") as profile:
+        proc.run(
+            # Without its sandbox, which root does not get: the page is our own and has no scripts.
+            [CHROMIUM, "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
+             "--no-pdf-header-footer", f"--print-to-pdf={pdf.absolute()}",
+             page.absolute().as_uri()],
+            timeout_s=120,
+        )  # fmt: skip
+    if not pdf.is_file():
+        raise MissingError(f"{CHROMIUM} wrote no {pdf.name}; the sheet is in {page}")
+
+
+def _parts(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what a cell gives to the sheet: text, answers in a few signs, or room to write."""
+    source, about = "".join(cell["source"]), cell["metadata"]
+    answered = about.get("nbgrader", {}).get("solution", False)
+    if TAG in about.get("tags", ()):
+        yield {"text": source}
+    elif answered and cell["cell_type"] == "code":
+        yield {"blanks": list(_blanks(source))}
+    elif answered:
+        yield {"room": True}
+
+
+def _blanks(source: str) -> Iterator[str]:
+    """Yield what an answer defines: functions with their parameters, names, keys of dictionaries.
+
+    Of a name it is the first assignment that counts, which students see.
+    """
+    seen = set()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef):
+            yield f"{node.name}({ast.unparse(node.args)})"
+        elif isinstance(node, ast.Assign):
+            name = ast.unparse(node.targets[0])
+            if name not in seen and isinstance(node.value, ast.Dict):
+                keys = [ast.literal_eval(key) for key in node.value.keys if key is not None]
+                yield from (f"{name}: {key}" for key in keys)
+            elif name not in seen and _is_open(node.value):
+                yield name
+            seen.add(name)
+
+
+def _is_open(value: ast.expr) -> bool:
+    return all(
+        part.value is None for part in ast.walk(value) if isinstance(part, ast.Constant)
+    ) and (isinstance(value, ast.Constant | ast.Tuple))
