@@ -5,7 +5,6 @@
 set -euo pipefail
 
 readonly policy=/usr/sbin/policy-rc.d
-readonly cloud=/etc/cloud
 readonly mark='# firstflight: removed when the installation ends'
 work=$(mktemp -d)
 
@@ -41,11 +40,6 @@ apt_install() {
 install() {
   local had_nginx=
   ! nginx_is_installed || had_nginx=1
-  # cloud-init would configure this machine at its next boot; only its schema is wanted.
-  if [[ " $* " == *' cloud-init '* ]]; then
-    mkdir -p -- "$cloud"
-    : >"$cloud/cloud-init.disabled"
-  fi
   apt_install --download-only "$@"
   trap '' INT TERM HUP
   apt_install "$@"
