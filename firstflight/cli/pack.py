@@ -63,7 +63,7 @@ def pack(
     for note in contents.notes:
         click.echo(note)
     if contents.missing:
-        click.echo("It CANNOT be re-run on another machine, because pages are not here any more:")
+        click.echo("It CANNOT be re-run on another machine, because parts of it are not here:")
         for name, why in sorted(contents.missing.items()):
             click.echo(f"  {name}: {why}")
     else:

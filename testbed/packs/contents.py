@@ -45,7 +45,8 @@ class PackContents:
         lanes: the results folder, or one for each kernel of a run on several.
         files: every file, sorted by its name in the pack.
         pages: the names of the pages whose sources are in it.
-        missing: why a page that was loaded is not in it, by its name; then there is no re-run.
+        missing: why a page that was loaded, or a command, is not in it, by its name; then there is
+            no re-run.
         notes: what else a reader should know, a sentence each.
     """
 
@@ -85,6 +86,9 @@ def gather_contents(folder: Path, pages: Path, cache: Path) -> PackContents:
         packed.append(page)
         files |= dict(_walk(source, f"{PAGES_FOLDER}/{page}/"))
         notes += _changed(source, digest, cache)
+    specs = (spec for lane in lanes for spec in lane.manifest.experiment.conditions)
+    if any(getattr(spec, "command", "") for spec in specs):
+        missing["command"] = "it is of your own, and a pack brings none along"
     wanted = tuple(f"{PAGES_FOLDER}/{page}/" for page in packed)
     files = {
         name: path

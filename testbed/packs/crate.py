@@ -150,7 +150,7 @@ def _describe(contents: PackContents) -> str:
         "capture, HAR and logs.",
     ]
     if contents.missing:
-        words.append("It cannot be re-run elsewhere, because pages that were loaded are missing:")
+        words.append("It cannot be re-run elsewhere, because parts of it are missing:")
         words += [f"{name} ({why})." for name, why in sorted(contents.missing.items())]
     else:
         words.append("To repeat it: ./run.sh unpack FILE --rerun, in a tree of the revision below.")

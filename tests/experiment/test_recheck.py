@@ -45,6 +45,11 @@ def test_what_was_run_may_be_run_again(path: Path) -> None:
         ({"kernel_versions": ("6.1", "7.3")}, "of several kernels"),
         ({"reference": "x"}, "reference: no reference is named 'x'"),
         ({"until_ci_pct": 0.0}, "until_ci_pct: 0.0 is not"),
+        ({"command_folder": "/root"}, "a command of somebody's own"),
+        (
+            {"conditions": (replace(CONDITION, client="command", command="curl {url}"),)},
+            "a command of somebody's own",
+        ),
     ],
 )
 def test_what_no_file_may_say(changes: dict[str, Any], problem: str) -> None:

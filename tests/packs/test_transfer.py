@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -100,6 +101,15 @@ def test_a_page_that_changed_is_said(home: Path) -> None:
     assert list(written.contents.missing) == ["tum-website"]
     (note,) = written.contents.notes
     assert note.startswith("Page wikipedia is packed as it is now")
+
+
+def test_a_command_of_ones_own_is_not_brought_along(home: Path) -> None:
+    manifest = home / "results" / "manifest.json"
+    told = json.loads(manifest.read_text())
+    for condition in told["experiment"]["conditions"]:
+        condition |= {"client": "command", "command": "curl {url}"}
+    manifest.write_text(json.dumps(told))
+    assert list(pack(home).contents.missing) == ["command"]
 
 
 def test_trials_without_a_result_are_said(home: Path) -> None:
