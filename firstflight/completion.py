@@ -40,7 +40,7 @@ class Places(NamedTuple):
 
 
 OPTION_VALUES: Mapping[str, tuple[str, ...]] = {
-    "--client": ("chromium", "graph", "wget2"),
+    "--client": ("chromium", "command", "graph", "wget2"),
     "--kernel": ("virtual", "host"),
     "--protocol": ("h1", "h2", "as-recorded"),
 }

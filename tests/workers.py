@@ -25,7 +25,10 @@ LONG = ("slow", "guest", "browser")
 TEARDOWN_S = 60
 """After an interrupt, until a worker is killed that has not undone what its test did."""
 MACHINE = (
+    "tests/docker/test_image.py",
     "tests/kernel/test_host.py",
+    "tests/kernel/test_host_command.py",
+    "tests/kernel/test_host_shell.py",
     "tests/kernel/test_host_trial.py",
     "tests/kernel/test_virtual_mechanisms.py",
     "tests/kinds/scenario/test_host.py",

@@ -22,7 +22,7 @@ from testbed.kernel.pin import DEFAULT_VERSION, read_pin
 from testbed.kernel.transfer import export_kernel
 from tests.docker.engine import Container, Engine
 
-pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.guest]
 
 ROOT = places.ROOT
 SUITE = "bookworm"
