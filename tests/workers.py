@@ -85,6 +85,9 @@ class Worker:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts what runs in the background so; it would hold for what tests interrupt.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in TERMINAL:
         os.environ.pop(name, None)
     if hasattr(config, "workerinput"):
