@@ -20,7 +20,8 @@ Command = Callable[..., Any]
 _LAB_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.argument("config", required=False, type=click.Path(path_type=Path)),
     click.option("--kernel", metavar="NAME", help="Kind of kernel, such as virtual."),
-    click.option("--kernel-version", metavar="V", help="Which pinned version of it."),
+    click.option("--kernel-version", metavar="V",
+                 help="Which version of it: a pinned one, or one of yours (kernel add)."),
     click.option("--protocol", metavar="NAME", help="h1, h2 or as-recorded, for TLS origins."),
     click.option("--only", metavar="KEY=VALUE,...", help="Only the conditions that match."),
     click.option("--set", "sets", metavar="KEY=VALUE", multiple=True,

@@ -1,4 +1,4 @@
-"""The verb ``kernel``: built kernels go from machine to machine, so that one compiler is enough."""
+"""The verb ``kernel``: kernels of the user's own, and built ones from machine to machine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.own_kernel import add, build, list_command, remove, show
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK
 from testbed.base.units import format_bytes
@@ -21,7 +22,11 @@ _file = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 
 @click.group()
 def kernel() -> None:
-    """Built kernels: export, import."""
+    """Kernels: your own by patch or git tree, and built ones for other machines."""
+
+
+for command in (add, list_command, show, build, remove):
+    kernel.add_command(command)
 
 
 @kernel.command("export")

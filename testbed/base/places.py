@@ -1,4 +1,4 @@
-"""Folders of the work tree, and the cache outside it.
+"""Folders of the work tree, and outside it the cache and what is the user's own.
 
 The cache is ``$XDG_CACHE_HOME/firstflight`` (XDG Base Directory Specification), with a folder for
 each kind of thing that was built; bootstrap leaves the parts that it built in the environment.
@@ -28,6 +28,15 @@ def cache() -> Path:
     """Return the cache folder, whether it exists or not."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "firstflight"
+
+
+def data() -> Path:
+    """Return the folder of what is the user's own, such as kernels, whether it exists or not.
+
+    ``$XDG_DATA_HOME/firstflight``; ``clean`` leaves it alone.
+    """
+    base = os.environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "firstflight"
 
 
 def built_part(name: str) -> Path:

@@ -25,6 +25,7 @@ TERM_GRACE_S = 2.0
 CANCEL_POLL_S = 0.1
 
 Process = subprocess.Popen[bytes]
+Completed = subprocess.CompletedProcess[str]
 
 
 class CommandError(TestbedError):

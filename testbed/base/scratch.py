@@ -15,7 +15,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, get_args
 
-Purpose = Literal["bench", "boot", "determinism", "jail", "recipe", "record", "serve", "stage"]
+Purpose = Literal[
+    "bench", "boot", "determinism", "jail", "kernel", "recipe", "record", "serve", "stage"
+]
 _NAME = re.compile(rf"firstflight-({'|'.join(get_args(Purpose))})-[a-z0-9_]{{8}}")
 
 

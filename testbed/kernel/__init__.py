@@ -12,11 +12,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.base import log
+from testbed.base import log, places
 from testbed.base.errors import ConfigurationError, MissingError
 
 if TYPE_CHECKING:
+    from testbed.kernel.build import KernelBuild
     from testbed.kernel.interface import Kernel
+    from testbed.kernel.own import OwnKernel
 
 Progress = Callable[[str], None]
 Opener = Callable[[str, Path, Path, Progress], "Kernel"]
@@ -39,15 +41,9 @@ def open_kernel(name: str, version: str, cache: Path, bundle: Path, progress: Pr
 
 def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -> Kernel:
     # Imported when it is opened: another kernel does not need any of it.
-    from testbed.kernel.build import ensure_kernel, find_kernel
-    from testbed.kernel.pin import read_pin
     from testbed.kernel.virtual import VirtualKernel
 
-    pin = read_pin(version)
-    # Another Debian revision is used only if it was built on purpose; its identity says so.
-    build = find_kernel(pin, cache, allow_revision=True) or ensure_kernel(
-        pin, cache, len(os.sched_getaffinity(0)), progress
-    )
+    build = ensure_build(version, cache, progress)
     confinement = _find_confinement()
     identity = {
         key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
@@ -62,6 +58,43 @@ def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -
         jailed=confinement == "jail",
         otherwise=confinement,
     )
+
+
+def ensure_build(version: str, cache: Path, progress: Progress) -> KernelBuild:
+    """Return the build of a pinned kernel or of the user's own, made now unless the cache has it.
+
+    Raises:
+        ConfigurationError: there is no such kernel, or a patch of it does not apply.
+        BuildError: it does not compile, or does not boot.
+        MissingError: what builds it is not to be had.
+    """
+    from testbed.kernel.build import ensure_kernel, find_kernel
+    from testbed.kernel.own import read_own
+    from testbed.kernel.pin import pins, read_pin
+
+    if version not in pins():
+        return ensure_own_build(read_own(version, places.data()), cache, progress)
+    pin = read_pin(version)
+    # Another Debian revision is used only if it was built on purpose; its identity says so.
+    found = find_kernel(pin, cache, allow_revision=True)
+    return found or ensure_kernel(pin, cache, len(os.sched_getaffinity(0)), progress)
+
+
+def ensure_own_build(own: OwnKernel, cache: Path, progress: Progress) -> KernelBuild:
+    """Return the build of a kernel of the user's, made and booted now unless the cache has it.
+
+    Raises:
+        As ``ensure_build``.
+    """
+    from testbed.kernel.own import ensure_own
+    from testbed.kernel.virtual import boot_problem
+
+    def check(build: KernelBuild) -> str | None:
+        init = places.built_part("native") / "init"
+        jailed = _find_confinement() == "jail"
+        return boot_problem(own.name, build.binary, build.boot, init, jailed=jailed)
+
+    return ensure_own(own, cache, len(os.sched_getaffinity(0)), progress, check)
 
 
 def _find_confinement() -> str:
@@ -121,9 +154,10 @@ def kernel_versions(name: str) -> tuple[str, ...]:
     """
     if name == "host":
         return (os.uname().release,)
+    from testbed.kernel.own import own_kernels
     from testbed.kernel.pin import pins
 
-    return pins()
+    return (*pins(), *own_kernels(places.data()))
 
 
 KERNELS: dict[str, Opener] = {

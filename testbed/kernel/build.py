@@ -22,13 +22,18 @@ from testbed.base.errors import EXIT_INTERRUPTED, EXIT_MISSING, TestbedError
 from testbed.base.heartbeat import repeating
 from testbed.base.interrupt import raising
 from testbed.base.places import cache
-from testbed.kernel.compiler import RECIPE, check_machine, compile_kernel, read_compiler
+from testbed.kernel.compiler import RECIPE, check_machine, read_compiler
+from testbed.kernel.objects import KernelRecipe, build_in, is_kept
+from testbed.kernel.patches import read_patch
 from testbed.kernel.pin import DEFAULT_VERSION, Pin, read_pin, upstream
-from testbed.kernel.source import Progress, fetch_source
+from testbed.kernel.source import DebianSource, Progress, fetch_source
 from testbed.model import digest
 
 IDENTITY_FILE = "build.json"
 BINARY_FILE = "linux"
+LOG_FILE = "build.log"
+OBJECTS = "objects"
+"""The folder of object trees, one for each base (``testbed.kernel.objects``)."""
 IMPORTED = "imported"
 """How the folder of what came in a pack (``testbed.kernel.pack``) ends: put there on purpose, it is
 used whichever compiler this machine has."""
@@ -126,9 +131,17 @@ def differences(identity: KernelIdentity, pin: Pin, allow_revision: bool = False
 
 
 def ensure_kernel(
-    pin: Pin, cache: Path, jobs: int, progress: Progress, allow_revision: bool = False
+    pin: Pin,
+    cache: Path,
+    jobs: int,
+    progress: Progress,
+    allow_revision: bool = False,
+    keep_objects: bool = False,
 ) -> KernelBuild:
     """Return the kernel of ``pin``, built with ``jobs`` compilers at once unless the cache has it.
+
+    With ``keep_objects`` what is compiled for it is kept, so that kernels of the user's own, which
+    differ in a few files, are built in seconds; it is some 2 GB.
 
     Raises:
         MissingError: build packages, the source, or an asked option are not to be had.
@@ -145,29 +158,57 @@ def ensure_kernel(
             report(f"kernel {pin.version}: {damaged} is damaged; building it again")
         check_machine()
         source = fetch_source(pin, cache, report, allow_revision)
-        actual = replace(pin, package_version=source.package_version, tarball_sha256=source.sha256)
-        return _build(actual, source.tarball, cache, jobs, report)
+        return _build(pin, source, cache, jobs, report, keep_objects)
 
 
-def _build(pin: Pin, tarball: Path, cache: Path, jobs: int, progress: Progress) -> KernelBuild:
+def objects_folder(pin: Pin, source: DebianSource, cache: Path) -> Path:
+    """Return where the object tree of a pinned source is, or would be."""
+    return cache / "kernels" / OBJECTS / f"{pin.version}-{source.id[:12]}"
+
+
+def recipe_of(pin: Pin, source: DebianSource) -> KernelRecipe:
+    """Return what the kernel of ``pin`` is compiled from."""
+    return KernelRecipe(pin.version, source, tuple(map(read_patch, pin.patches)), pin.config)
+
+
+def _build(
+    pin: Pin, source: DebianSource, cache: Path, jobs: int, progress: Progress, keep: bool
+) -> KernelBuild:
+    pin = replace(pin, package_version=source.package_version, tarball_sha256=source.sha256)
     compiler = read_compiler()
     folder = build_folder(pin, compiler, cache)
-    work = folder.with_name(f".{folder.name}")
-    work.mkdir()
-    try:
-        binary = compile_kernel(pin, tarball, work, jobs, progress)
-        identity = identify(pin, compiler, file_sha256(binary))
+    kept = objects_folder(pin, source, cache)
+    with new_build(folder) as work:
+        objects = kept if keep or is_kept(kept) else work / OBJECTS
+        build_in(
+            objects, recipe_of(pin, source), compiler=compiler, binary=work / BINARY_FILE,
+            log=work / LOG_FILE, jobs=jobs, progress=progress,
+        )  # fmt: skip
+        identity = identify(pin, compiler, file_sha256(work / BINARY_FILE))
         write_identity(work, identity)
-        shutil.rmtree(work / "source")
+        shutil.rmtree(work / OBJECTS, ignore_errors=True)
+    progress(f"kernel {pin.version}: ready")
+    return KernelBuild(folder / BINARY_FILE, identity, pin.boot)
+
+
+@contextmanager
+def new_build(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder that becomes ``folder`` when the block ends; one that is there goes.
+
+    After an error only the build's log is left, beside ``folder``.
+    """
+    work = folder.with_name(f".{folder.name}")
+    shutil.rmtree(work, ignore_errors=True)  # left by a run that was killed
+    work.mkdir(parents=True)
+    try:
+        yield work
         shutil.rmtree(folder, ignore_errors=True)  # one that was not whole
         work.rename(folder)
     except BaseException:
-        if (work / "build.log").is_file():
-            (work / "build.log").replace(folder.with_name(f"{folder.name}.failed.log"))
+        if (work / LOG_FILE).is_file():
+            (work / LOG_FILE).replace(folder.with_name(f"{folder.name}.failed.log"))
         shutil.rmtree(work, ignore_errors=True)
         raise
-    progress(f"kernel {pin.version}: ready")
-    return KernelBuild(folder / binary.name, identity, pin.boot)
 
 
 def identify(pin: Pin, compiler: str, binary_sha256: str) -> KernelIdentity:
@@ -192,13 +233,14 @@ def write_identity(folder: Path, identity: KernelIdentity) -> None:
 
 def read_build(folder: Path, pin: Pin) -> KernelBuild | None:
     """Return the build in ``folder``; ``None`` when it is not there or not whole."""
-    identity = _read_identity(folder)
+    identity = read_identity(folder)
     if identity is None or not _is_whole(folder, identity):
         return None
     return KernelBuild(folder / BINARY_FILE, identity, pin.boot)
 
 
-def _read_identity(folder: Path) -> KernelIdentity | None:
+def read_identity(folder: Path) -> KernelIdentity | None:
+    """Return what the build in ``folder`` says of itself; ``None`` where there is none."""
     try:
         return KernelIdentity(**json.loads((folder / IDENTITY_FILE).read_text()))
     except (OSError, ValueError, TypeError):
@@ -212,7 +254,7 @@ def _own_compiler() -> str | None:
 def _read_builds(pin: Pin, cache: Path) -> Iterator[tuple[Path, KernelIdentity]]:
     """Yield the folder of each build of the pin's version, and what it says of itself."""
     for folder in sorted((cache / "kernels").glob(f"{pin.version}-*/")):
-        if identity := _read_identity(folder):
+        if identity := read_identity(folder):
             yield folder, identity
 
 
@@ -264,6 +306,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--allow-kernel-revision", action="store_true")
     parser.add_argument("--find", action="store_true", help="build none")
+    parser.add_argument("--keep-objects", action="store_true", help="for kernels of your own")
     asked = parser.parse_args(arguments)
     try:
         with raising():
@@ -272,7 +315,9 @@ def main(arguments: list[str] | None = None) -> int:
                 if asked.find:
                     build = find_kernel(pin, cache(), revision)
                 else:
-                    build = ensure_kernel(pin, cache(), asked.jobs, _print_error, revision)
+                    build = ensure_kernel(
+                        pin, cache(), asked.jobs, _print_error, revision, asked.keep_objects
+                    )
                 if build is None:
                     _print_error(f"kernel {version} is not in the cache")
                     return EXIT_MISSING

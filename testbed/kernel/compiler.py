@@ -1,4 +1,4 @@
-"""Kernel compilation: from a source tarball to a User-Mode Linux binary, always the same one.
+"""Kernel compilation: from a patched source to a User-Mode Linux binary, always the same one.
 
 Follows Documentation/kbuild/reproducible-builds.rst: no time, user or path enters the binary.
 """
@@ -12,10 +12,7 @@ import time
 from pathlib import Path
 
 from testbed.base import proc
-from testbed.base.errors import MissingError, TestbedError
-from testbed.base.units import format_duration
-from testbed.kernel.pin import Pin
-from testbed.kernel.source import Progress
+from testbed.base.errors import EXIT_MISSING, MissingError, TestbedError
 
 RECIPE = "1"  # raise when the steps below change the binary
 
@@ -36,19 +33,21 @@ CORE_S = 420.0
 """About how long it takes on one core."""
 # What takes minutes ends with this process, however that ends: the next build reuses its folder.
 _MORTAL = ("setpriv", "--pdeathsig", "TERM")
-_UNPACK_S = 600.0
 _POLL_S = 0.5
 _TAIL_LINES = 25
 _ENVIRONMENT = {
     "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
     "KBUILD_BUILD_USER": "firstflight",
     "KBUILD_BUILD_HOST": "firstflight",
+    "KBUILD_BUILD_VERSION": "1",  # else make counts the builds of a tree, and says so in the kernel
     "LC_ALL": "C",
 }
 
 
 class BuildError(TestbedError):
     """The kernel did not build as asked; the message holds the end of the build log."""
+
+    exit_code = EXIT_MISSING
 
 
 def check_machine() -> None:
@@ -77,35 +76,18 @@ def read_compiler() -> str:
     return proc.run(["gcc", "--version"]).stdout.splitlines()[0]
 
 
-def compile_kernel(pin: Pin, tarball: Path, work: Path, jobs: int, progress: Progress) -> Path:
-    """Unpack, patch, configure and compile in ``work``; the stripped binary is ``work/linux``.
+def compile_tree(tree: Path, binary: Path, log: Path, jobs: int, name: str) -> Path:
+    """Compile the configured source in ``tree``, and write the stripped ``binary`` and the ``log``.
 
-    ``work/build.log`` is the compiler's output.  ``work/source`` is left to the caller.
+    What was compiled there before is used as far as make finds it up to date.
 
     Raises:
-        MissingError: options that the pin asks for did not survive the configuration.
         BuildError: the compilation failed.
-        CommandError: a patch does not apply, or another step failed.
+        CommandError: it did not end.
     """
-    tree = work / "source"
-    tree.mkdir()
-    progress(f"kernel {pin.version}: unpacking {tarball.name}")
-    proc.run(
-        [*_MORTAL, "tar", "-xJf", str(tarball), "--strip-components=1", "-C", str(tree)],
-        timeout_s=_UNPACK_S,
-    )
-    for patch in pin.patches:
-        # No fuzz: a patch that fits only nearly was made for another source.
-        proc.run(["patch", "-p1", "-F0", "-s", "-N", "-i", str(patch.resolve())], cwd=tree)
-    env = {"PATH": os.environ["PATH"], **_ENVIRONMENT}
-    _configure(pin, tree, env)
-    make = [*_MORTAL, "make", "ARCH=um", f"-j{jobs}", "linux"]
-    span = format_duration(CORE_S / min(jobs, os.cpu_count() or 1))
-    log = work / "build.log"
-    progress(f"kernel {pin.version}: compiling, usually {span} in all on {jobs} cores; log: {log}")
-    _compile(make, tree, env, pin.version)
-    proc.run(["strip", "-o", str(work / "linux"), str(tree / "linux")])
-    return work / "linux"
+    _compile([*_MORTAL, "make", "ARCH=um", f"-j{jobs}", "linux"], tree, log, name)
+    proc.run(["strip", "-o", str(binary), str(tree / "linux")])
+    return binary
 
 
 def parse_config(text: str) -> dict[str, str]:
@@ -129,30 +111,54 @@ def lost_options(asked: dict[str, str], got: dict[str, str]) -> list[str]:
     ]
 
 
-def _configure(pin: Pin, tree: Path, env: dict[str, str]) -> None:
-    fragment = f"KCONFIG_ALLCONFIG={pin.config.resolve()}"
-    proc.run(["make", "ARCH=um", fragment, "allnoconfig"], cwd=tree, env=env, timeout_s=300.0)
-    asked = parse_config(pin.config.read_text())
+def configure(tree: Path, fragment: Path, source: str) -> None:
+    """Configure the kernel in ``tree``: what ``fragment`` asks for, and nothing else.
+
+    ``source`` names the kernel for the message.
+
+    Raises:
+        MissingError: options that the fragment asks for are not what came out.
+        CommandError: it cannot be configured.
+    """
+    everything_else = ["make", "ARCH=um", f"KCONFIG_ALLCONFIG={fragment.resolve()}", "allnoconfig"]
+    proc.run(everything_else, cwd=tree, env=_environment(), timeout_s=300.0)
+    asked = parse_config(fragment.read_text())
     lost = lost_options(asked, parse_config((tree / ".config").read_text()))
     if lost:
         raise MissingError(
-            f"kernel {pin.version} ({pin.package} {pin.package_version}): asked options did not "
-            f"survive: {', '.join(lost)}; the fragment {pin.config} does not fit this source"
+            f"{source}: asked options did not survive: {', '.join(lost)}; the fragment {fragment} "
+            "does not fit this source"
         )
 
 
-def _compile(argv: list[str], tree: Path, env: dict[str, str], version: str) -> None:
+def first_error(log: str) -> str | None:
+    """Return the first line of a build log that is a compiler's, a linker's or make's error."""
+    lines = log.splitlines()
+    for mark in (": error:", ": fatal error:", "undefined reference", "modpost: ERROR", "*** "):
+        for line in lines:
+            if mark in line:
+                return line.strip()
+    return None
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], **_ENVIRONMENT}
+
+
+def _compile(argv: list[str], tree: Path, log: Path, name: str) -> None:
     deadline = time.monotonic() + _COMPILE_S
-    log = tree.parent / "build.log"
     with (
         log.open("wb") as sink,
-        proc.started(argv, cwd=tree, env=env, stdout=sink, stderr=sink) as child,
+        proc.started(argv, cwd=tree, env=_environment(), stdout=sink, stderr=sink) as child,
     ):
         while child.poll() is None:
             if time.monotonic() > deadline:
-                raise BuildError(f"kernel {version}: still compiling after {_COMPILE_S:g} s")
+                raise proc.CommandError(f"kernel {name}: still compiling after {_COMPILE_S:g} s")
             time.sleep(_POLL_S)
         status = child.returncode
     if status != 0:
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
-        raise BuildError(f"kernel {version}: `{' '.join(argv)}` ended with {status}:\n{tail}")
+        text = log.read_text(errors="replace")
+        tail = "\n".join(text.splitlines()[-_TAIL_LINES:])
+        error = first_error(text)
+        said = f"does not compile: {error}" if error else f"`{' '.join(argv)}` failed"
+        raise BuildError(f"kernel {name}: {said}\nIt ended with status {status}:\n{tail}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,21 +17,44 @@ from testbed.base.debian import private_apt
 from testbed.base.errors import MissingError
 from testbed.kernel.pin import Pin, pins, upstream
 
-_UNPACK_S = 300.0
+_UNPACK_S = 600.0
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A kernel source tarball on disk, and the exact package version that it came from."""
+class DebianSource:
+    """A kernel source tarball on disk, and the exact package that it came from."""
 
     tarball: Path
     sha256: str
+    package: str
     package_version: str
 
+    @property
+    def id(self) -> str:
+        """The tarball's SHA-256."""
+        return self.sha256
 
-def fetch_source(pin: Pin, cache: Path, progress: Progress, allow_revision: bool = False) -> Source:
+    def describe(self) -> str:
+        """Return the package's name and version."""
+        return f"{self.package} {self.package_version}"
+
+    def unpack(self, tree: Path) -> None:
+        """Write all files into the empty folder ``tree``."""
+        unpack(self.tarball, tree)
+
+    def changed_since(self, _before: str) -> None:
+        """Say that any file may differ from those of another source."""
+
+    def extract(self, names: Collection[str], folder: Path) -> None:
+        """Write those of the files ``names`` that it has into ``folder``."""
+        unpack(self.tarball, folder, names)
+
+
+def fetch_source(
+    pin: Pin, cache: Path, progress: Progress, allow_revision: bool = False
+) -> DebianSource:
     """Return the source of ``pin``: from ``cache`` when it is there, else from a Debian mirror.
 
     ``allow_revision`` accepts another Debian revision of the same upstream version.  The caller
@@ -43,7 +66,7 @@ def fetch_source(pin: Pin, cache: Path, progress: Progress, allow_revision: bool
     """
     kept = kept_tarball(pin, cache)
     if kept.is_file() and file_sha256(kept) == pin.tarball_sha256:
-        return Source(kept, pin.tarball_sha256, pin.package_version)
+        return DebianSource(kept, pin.tarball_sha256, pin.package, pin.package_version)
     kept.parent.mkdir(parents=True, exist_ok=True)
     for stale in kept.parent.glob(".fetch-*"):
         shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
@@ -54,6 +77,26 @@ def fetch_source(pin: Pin, cache: Path, progress: Progress, allow_revision: bool
         progress(f"downloading {pin.package} {version}")
         package = apt.download(pin.package, version)
         return _keep(pin, version, _unpack_tarball(pin, package), cache)
+
+
+def unpack(tarball: Path, folder: Path, names: Collection[str] | None = None) -> None:
+    """Unpack a kernel's tarball, or those of the files ``names`` that it has, into ``folder``.
+
+    Raises:
+        CommandError: it cannot be unpacked.
+    """
+    # What takes long ends with this process, however that ends.
+    argv = ["setpriv", "--pdeathsig", "TERM", "tar", "-xJf", str(tarball), "-C", str(folder),
+            "--strip-components=1"]  # fmt: skip
+    if names is None:
+        proc.run(argv, timeout_s=_UNPACK_S)
+        return
+    patterns = [f"*/{name}" for name in sorted(names)]
+    argv += ["--wildcards", "--no-wildcards-match-slash", "--", *patterns]
+    done = proc.run(argv, timeout_s=_UNPACK_S, check=False)
+    absent = "Not found in archive" in done.stderr  # some of them are not in this source
+    if done.returncode != 0 and not absent:
+        raise proc.CommandError(f"{tarball} cannot be unpacked: {done.stderr.strip()[-500:]}")
 
 
 def kept_tarball(pin: Pin, cache: Path) -> Path:
@@ -94,7 +137,7 @@ def _unpack_tarball(pin: Pin, package: Path) -> Path:
     return tarball
 
 
-def _keep(pin: Pin, version: str, tarball: Path, cache: Path) -> Source:
+def _keep(pin: Pin, version: str, tarball: Path, cache: Path) -> DebianSource:
     sha256 = file_sha256(tarball)
     if version == pin.package_version and sha256 != pin.tarball_sha256:
         raise MissingError(
@@ -104,4 +147,4 @@ def _keep(pin: Pin, version: str, tarball: Path, cache: Path) -> Source:
     place = cache / "kernels" / "sources" / sha256[:12] / pin.tarball
     place.parent.mkdir(parents=True, exist_ok=True)
     tarball.replace(place)
-    return Source(place, sha256, version)
+    return DebianSource(place, sha256, pin.package, version)

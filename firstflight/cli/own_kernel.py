@@ -1,0 +1,253 @@
+"""Verbs of kernels of the user's own: ``kernel add``, ``list``, ``show``, ``build``, ``remove``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from analysis.tables.text import Column
+from analysis.words import MISSING
+from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.listing import print_columns
+from testbed.base import log, places
+from testbed.base.errors import EXIT_OK, ConfigurationError
+from testbed.base.units import format_bytes
+from testbed.kernel import ensure_build, ensure_own_build
+from testbed.kernel.build import KernelBuild, find_kernel
+from testbed.kernel.own import (
+    OwnKernel,
+    define,
+    find_own,
+    own_kernels,
+    read_own,
+    remove_own,
+    write_own,
+)
+from testbed.kernel.patches import read_patch
+from testbed.kernel.pin import pins, read_pin
+
+_log = log.logger(__name__)
+_as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+_names = click.argument("names", metavar="NAME...", nargs=-1, required=True)
+_path = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--patch",
+    "patches",
+    type=_path,
+    metavar="FILE",
+    multiple=True,
+    help="A patch or a mailbox of patches, as git am takes it.  Repeatable.",
+)
+@click.option(
+    "--git",
+    type=_path,
+    metavar="DIR",
+    help="The source: a git tree, by default as it is, with what is not committed.",
+)
+@click.option("--rev", "revision", metavar="REV", help="The revision of the git tree.")
+@click.option(
+    "--base",
+    metavar="KERNEL",
+    help="What it is made from: 7.3 (default), 6.1, or another kernel of yours.",
+)
+@click.option(
+    "--config",
+    "fragments",
+    type=_path,
+    metavar="FRAGMENT",
+    multiple=True,
+    help="Options that its configuration has otherwise.  Repeatable.",
+)
+@click.option(
+    "--series",
+    is_flag=True,
+    help="A kernel for each patch, with those before it: NAME-1, NAME-2 and so on.",
+)
+@click.option("--replace", "replaced", is_flag=True, help="Replace the kernel if it is there.")
+@pass_doors
+def add(
+    doors: Doors,
+    /,
+    name: str,
+    patches: tuple[Path, ...],
+    git: Path | None,
+    revision: str | None,
+    base: str | None,
+    fragments: tuple[Path, ...],
+    series: bool,
+    replaced: bool,
+) -> int:
+    """Make a kernel of your own, under NAME: by patches, a git tree or a configuration.
+
+    It is built and booted once; what cannot be is not kept.  Then --kernel-version NAME runs it,
+    and --set 'kernel.versions=["7.3", "NAME"]' compares it with its base.
+    """  # fmt: skip
+    home = places.data()
+    own = define(name, home, base=base, patches=patches, fragments=fragments, git=git,
+                 revision=revision)  # fmt: skip
+    if series and len(patches) == 0:
+        raise ConfigurationError(["--series makes a kernel for each patch: give --patch FILE"])
+    wanted = _steps(own, base, home) if series else [own]
+    there = set(own_kernels(home)).intersection(kernel.name for kernel in wanted)
+    if there and not replaced:
+        raise ConfigurationError(
+            [f"a kernel {one!r} is there; choose another name, or give --replace"
+             for one in sorted(there)]
+        )  # fmt: skip
+    with places.using_cache(doors.cache()):
+        builds = [ensure_own_build(kernel, doors.cache(), _log.info) for kernel in wanted]
+    for kernel, built in zip(wanted, builds, strict=True):
+        folder = write_own(kernel, home, replaced=replaced)
+        click.echo(f"{kernel.name}: {_describe(kernel)}; SHA-256 "
+                   f"{built.identity.binary_sha256[:12]}; kept in {folder}")  # fmt: skip
+    last = wanted[-1].name
+    click.echo(f"Run it: ./run.sh run CONFIG --kernel-version {last}")
+    lanes = json.dumps([own.base, *(kernel.name for kernel in wanted)])
+    click.echo(f"Compare it: ./run.sh run CONFIG --set 'kernel.versions={lanes}'")
+    return EXIT_OK
+
+
+@click.command("list")
+@_as_json
+@pass_doors
+def list_command(doors: Doors, /, as_json: bool) -> int:
+    """List every kernel: the pinned ones, and yours."""
+    rows, problems = [_pinned(version, doors.cache()) for version in pins()], []
+    for name in own_kernels(places.data()):
+        try:
+            rows.append(_facts(read_own(name, places.data()), doors.cache()))
+        except ConfigurationError as error:
+            problems += error.problems
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        print_columns([
+            Column("Kernel", [row["name"] for row in rows], left=True),
+            Column("Base", [row["base"] or MISSING for row in rows], left=True),
+            Column("Source", [row["source"] for row in rows], left=True, least=20),
+            Column("Patches", [str(len(row["patches"])) for row in rows]),
+            Column("Built", [format_bytes(row["bytes"]) if row["bytes"] else "not yet"
+                             for row in rows]),
+        ])  # fmt: skip
+    if problems:
+        raise ConfigurationError(problems)
+    return EXIT_OK
+
+
+@click.command()
+@click.argument("name")
+@_as_json
+@pass_doors
+def show(doors: Doors, /, name: str, as_json: bool) -> int:
+    """Show what a kernel is made of: source, patches, options, build."""
+    if name in pins():
+        facts = _pinned(name, doors.cache())
+    else:
+        facts = _facts(read_own(name, places.data()), doors.cache())
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return EXIT_OK
+    click.echo(f"{name}: {facts['source']}")
+    if facts["base"]:
+        click.echo(f"base {facts['base']}, whose configuration and patches come first")
+    for patch in facts["patches"]:
+        click.echo(f"patch {patch['file']}: {', '.join(patch['touches'])}")
+    for option, value in facts["options"].items():
+        click.echo(f"option {option}={value}")
+    click.echo(f"built: {facts['binary'] or 'not yet; a run builds it'}")
+    return EXIT_OK
+
+
+@click.command()
+@_names
+@pass_doors
+def build(doors: Doors, /, names: tuple[str, ...]) -> int:
+    """Build kernels that are not in the cache, such as after another compiler came."""
+    home, known = places.data(), pins()
+    for name in names:
+        if name not in known:
+            read_own(name, home)  # all names are right before the first is built
+    with places.using_cache(doors.cache()):
+        for name in names:
+            click.echo(ensure_build(name, doors.cache(), _log.info).binary)
+    return EXIT_OK
+
+
+@click.command()
+@_names
+@pass_doors
+def remove(doors: Doors, /, names: tuple[str, ...]) -> int:
+    """Remove kernels of yours, and what was built of them.
+
+    Object trees, which all kernels of a base share, go with ./run.sh clean.
+    """
+    pinned = [name for name in names if name in pins()]
+    if pinned:
+        raise ConfigurationError(
+            [f"{name} is pinned in this tree, not yours to remove; ./run.sh clean empties the cache"
+             for name in pinned]
+        )  # fmt: skip
+    unknown = [name for name in names if name not in own_kernels(places.data())]
+    for name in unknown:
+        read_own(name, places.data())
+    for name in dict.fromkeys(names):
+        remove_own(name, places.data(), doors.cache())
+        click.echo(f"{name}: removed")
+    return EXIT_OK
+
+
+def _steps(own: OwnKernel, base: str | None, home: Path) -> list[OwnKernel]:
+    """Return a kernel for each patch that is new in ``own``, with all before it."""
+    before = len(read_own(base, home).patches) if base and base not in pins() else 0
+    return [
+        replace(own, name=f"{own.name}-{number}", patches=own.patches[: before + number])
+        for number in range(1, len(own.patches) - before + 1)
+    ]
+
+
+def _describe(own: OwnKernel) -> str:
+    parts = [own.git.describe() if own.git else own.pin.version]
+    parts += [f"{len(own.patches)} patches" if len(own.patches) != 1 else "1 patch"]
+    parts += [f"{name}={value}" for name, value in own.options]
+    return ", ".join(parts)
+
+
+def _pinned(version: str, cache: Path) -> dict[str, Any]:
+    pin = read_pin(version)
+    patches = map(read_patch, pin.patches)
+    return {
+        "name": version,
+        "base": None,
+        "source": f"{pin.package} {pin.package_version}",
+        "patches": [{"file": one.name, "touches": list(one.touched)} for one in patches],
+        "options": {},
+        **_built(find_kernel(pin, cache, allow_revision=True)),
+    }
+
+
+def _facts(own: OwnKernel, cache: Path) -> dict[str, Any]:
+    pin = own.pin
+    return {
+        "name": own.name,
+        "base": own.base,
+        "source": own.git.describe() if own.git else f"{pin.package} {pin.package_version}",
+        "patches": [{"file": one.name, "touches": list(one.touched)} for one in own.patches],
+        "options": dict(own.options),
+        **_built(find_own(own, cache)),
+    }
+
+
+def _built(build: KernelBuild | None) -> dict[str, Any]:
+    return {
+        "binary": str(build.binary) if build else None,
+        "bytes": build.binary.stat().st_size if build else 0,
+        "sha256": build.identity.binary_sha256 if build else None,
+    }

@@ -1,0 +1,215 @@
+"""Kernel source in a git repository of the user's: a revision, or the work tree as it is.
+
+Nothing is written to the repository: what a work tree has beyond its last commit becomes objects in
+a store of our own, by a temporary index (git(1), GIT_INDEX_FILE and GIT_OBJECT_DIRECTORY).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.base import proc
+from testbed.base.errors import ConfigurationError, MissingError
+from testbed.base.scratch import scratch_folder
+
+WORK_TREE = "work tree"
+"""What stands for a revision where the work tree is taken as it is."""
+
+_GIT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class GitSource:
+    """A tree of a kernel's source.
+
+    Attributes:
+        repository: the absolute path of its work tree, or of a bare repository.
+        objects: where objects are that the repository does not have.
+        revision: what was asked for, such as ``v7.2`` or ``WORK_TREE``.
+        commit: the commit, or the one that the work tree was made from.
+        tree: the object id of the tree.
+        version: the kernel's version in it, such as ``7.2.0``.
+    """
+
+    repository: Path
+    objects: Path
+    revision: str
+    commit: str
+    tree: str
+    version: str
+
+    @property
+    def id(self) -> str:
+        """The tree's object id."""
+        return self.tree
+
+    def describe(self) -> str:
+        """Return the version, what was asked for, and the commit."""
+        changed = " with changes" if self.revision == WORK_TREE else ""
+        return f"Linux {self.version} ({self.revision}, {self.commit[:12]}{changed})"
+
+    def unpack(self, tree: Path) -> None:
+        """Write all files into the empty folder ``tree``.
+
+        Raises:
+            MissingError: the repository no longer has them.
+        """
+        with _index(self) as git:
+            git.run("checkout-index", "--all", f"--prefix={tree.resolve()}/")
+
+    def changed_since(self, before: str) -> frozenset[str] | None:
+        """Return the files that differ from the tree ``before``; None: it is not known here."""
+        git = Git(self.repository, self.objects)
+        argv = ("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, self.tree)
+        done = git.try_run(*argv)
+        return frozenset(filter(None, done.stdout.split("\0"))) if done.returncode == 0 else None
+
+    def extract(self, names: Collection[str], folder: Path) -> None:
+        """Write those of the files ``names`` that it has into ``folder``.
+
+        Raises:
+            MissingError: the repository no longer has them.
+        """
+        with _index(self) as git:
+            there = set(git.run("ls-files", "-z").split("\0"))
+            asked = "\0".join(sorted(there.intersection(names)))
+            prefix = f"--prefix={folder.resolve()}/"
+            git.run("checkout-index", "-z", "--stdin", prefix, stdin=asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """git(1) on one repository, with objects of our own beside its, and perhaps another index."""
+
+    repository: Path
+    objects: Path
+    index: Path | None = None
+
+    def run(self, *words: str, stdin: str | None = None) -> str:
+        """Return what a git command prints.
+
+        Raises:
+            MissingError: it fails: what is asked for is not in the repository, or git is missing.
+        """
+        done = self.try_run(*words, stdin=stdin)
+        if done.returncode != 0:
+            said = done.stderr.strip()[-500:]
+            raise MissingError(f"{self.repository}: `git {words[0]}` failed: {said}")
+        return done.stdout
+
+    def try_run(self, *words: str, stdin: str | None = None) -> proc.Completed:
+        """Run a git command to its end, however it ends."""
+        if shutil.which("git") is None:
+            raise MissingError("a kernel from a git tree needs git; install the package git")
+        argv = ["git", "-c", "core.autocrlf=false", "-C", str(self.repository), *words]
+        env = _environment(self)
+        return proc.run(argv, env=env, stdin=stdin, check=False, timeout_s=_GIT_S)
+
+
+def objects_of(repository: Path, store: Path) -> Path:
+    """Return where in ``store`` objects are that ``repository`` does not have."""
+    return store / hashlib.sha256(str(repository).encode()).hexdigest()[:12]
+
+
+def resolve(folder: Path, revision: str | None, store: Path) -> GitSource:
+    """Return the source that ``revision`` names in the repository that ``folder`` is in.
+
+    Without a revision it is the work tree as it is, with what is not committed; files that git
+    ignores are left out.  ``store`` is the folder for what the repository does not have.
+
+    Raises:
+        ConfigurationError: there is no repository or revision, or it is no kernel's.
+        MissingError: git is missing or fails.
+    """
+    repository = _find_repository(folder, store)
+    objects = objects_of(repository, store)
+    git = Git(repository, objects)
+    asked = revision or "HEAD"
+    found = git.try_run(
+        "rev-parse", "--verify", "--quiet", "--end-of-options", f"{asked}^{{commit}}"
+    )
+    if found.returncode != 0:
+        raise ConfigurationError(
+            [f"{repository}: no commit is named {asked!r}; `git log` shows them"]
+        )
+    commit = found.stdout.strip()
+    tree = git.run("rev-parse", f"{commit}^{{tree}}").strip()
+    if revision is None:
+        committed, tree = tree, _write_work_tree(repository, objects)
+        revision = "HEAD" if tree == committed else WORK_TREE
+    return GitSource(repository, objects, revision, commit, tree, _read_version(git, tree))
+
+
+def _find_repository(folder: Path, store: Path) -> Path:
+    if not folder.is_dir():
+        raise ConfigurationError([f"{folder}: no such folder; name a git tree of a kernel"])
+    git = Git(folder.resolve(), store / "none")
+    for words in (("rev-parse", "--show-toplevel"), ("rev-parse", "--absolute-git-dir")):
+        done = git.try_run(*words)
+        if done.returncode == 0 and done.stdout.strip():
+            return Path(done.stdout.strip())
+    raise ConfigurationError([f"{folder}: no git repository: {done.stderr.strip()[-300:]}"])
+
+
+def _write_work_tree(repository: Path, objects: Path) -> str:
+    """Write what the work tree holds to the store of our own, and return its tree's id."""
+    own = Git(repository, objects)
+    if own.run("rev-parse", "--is-inside-work-tree").strip() != "true":
+        raise ConfigurationError([f"{repository} has no work tree; name a revision with --rev"])
+    objects.mkdir(parents=True, exist_ok=True)
+    index = Path(own.run("rev-parse", "--path-format=absolute", "--git-path", "index").strip())
+    with scratch_folder("kernel") as scratch:
+        copy = scratch / "index"
+        if index.is_file():
+            shutil.copy2(index, copy)  # what it knows of unchanged files spares reading them
+        git = Git(repository, objects, copy)
+        git.run("add", "--all", "--", ":/")
+        return git.run("write-tree").strip()
+
+
+def _read_version(git: Git, tree: str) -> str:
+    done = git.try_run("show", f"{tree}:Makefile")
+    lines = (line.partition("=") for line in done.stdout.splitlines()[:20])
+    values = {name.strip(): value.strip() for name, _, value in lines}
+    um = git.try_run("cat-file", "-e", f"{tree}:arch/um")
+    if um.returncode != 0 or not values.get("VERSION", "").isdigit():
+        raise ConfigurationError(
+            [f"{git.repository}: no kernel's source: it has no Makefile with a version, or no "
+             "arch/um"]
+        )  # fmt: skip
+    return ".".join(values.get(name, "0") for name in ("VERSION", "PATCHLEVEL", "SUBLEVEL"))
+
+
+@contextmanager
+def _index(source: GitSource) -> Iterator[Git]:
+    """Yield git with a temporary index of the source's tree."""
+    with scratch_folder("kernel") as scratch:
+        git = Git(source.repository, source.objects, scratch / "index")
+        git.run("read-tree", source.tree)
+        yield git
+
+
+def _environment(git: Git) -> Mapping[str, str]:
+    """Return the caller's environment, less what names another repository."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    env |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+    if git.objects.is_dir():
+        env |= {
+            "GIT_OBJECT_DIRECTORY": str(git.objects),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": _own_objects(git.repository, env),
+        }
+    if git.index is not None:
+        env["GIT_INDEX_FILE"] = str(git.index)
+    return env
+
+
+def _own_objects(repository: Path, env: Mapping[str, str]) -> str:
+    argv: Sequence[str] = ["git", "-C", str(repository), "rev-parse", "--path-format=absolute",
+                           "--git-path", "objects"]  # fmt: skip
+    return proc.run(argv, env=env, check=False).stdout.strip()
