@@ -39,7 +39,6 @@ _ENVIRONMENT = {
     "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
     "KBUILD_BUILD_USER": "firstflight",
     "KBUILD_BUILD_HOST": "firstflight",
-    "KBUILD_BUILD_VERSION": "1",  # else make counts the builds of a tree, and says so in the kernel
     "LC_ALL": "C",
 }
 
@@ -85,6 +84,8 @@ def compile_tree(tree: Path, binary: Path, log: Path, jobs: int, name: str) -> P
         BuildError: the compilation failed.
         CommandError: it did not end.
     """
+    # In it make counts the builds of a tree, and the kernel would say the number.
+    (tree / ".version").unlink(missing_ok=True)
     _compile([*_MORTAL, "make", "ARCH=um", f"-j{jobs}", "linux"], tree, log, name)
     proc.run(["strip", "-o", str(binary), str(tree / "linux")])
     return binary

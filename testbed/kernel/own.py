@@ -42,7 +42,7 @@ from testbed.kernel.compiler import (
 )
 from testbed.kernel.git import GitSource, objects_of, resolve
 from testbed.kernel.objects import KernelRecipe, Source, build_in, check_patches
-from testbed.kernel.patches import Patch, read_patch, read_series
+from testbed.kernel.patches import Patch, PatchError, read_patch, read_series
 from testbed.kernel.pin import DEFAULT_VERSION, Pin, pins, read_pin
 from testbed.kernel.source import Progress, fetch_source
 
@@ -194,14 +194,17 @@ def _fitting_base(git: GitSource) -> str:
     for base in sorted(pins(), key=lambda base: _distance(_numbers(base), version)):
         try:
             check_patches(_recipe(OwnKernel(base, base), git, read_pin(base).config))
-        except ConfigurationError as error:
-            problems += error.problems
+        except PatchError as error:
+            problems.append(f"of {base}: {error}")
         else:
             return base
     raise ConfigurationError(
-        [f"{git.repository}: the testbed's own patches fit no further than "
-         "docs/kernel.md says:", *problems]
-    )  # fmt: skip
+        [
+            f"{git.repository}: none of the testbed's own sets of patches, which make a kernel run "
+            "in virtual time, fits this source (docs/own-kernels.md says which ones do)",
+            *problems,
+        ]
+    )
 
 
 def _numbers(version: str) -> tuple[int, int]:

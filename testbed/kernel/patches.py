@@ -17,7 +17,7 @@ from email.parser import BytesParser
 from pathlib import Path, PurePosixPath
 
 from testbed.base import proc
-from testbed.base.errors import ConfigurationError
+from testbed.base.errors import EXIT_MISSING, ConfigurationError, TestbedError
 
 MAX_BYTES = 16 << 20
 """The largest file of patches that is read."""
@@ -57,8 +57,10 @@ class Patch:
         return tuple(sorted(set(_touched(self.text))))
 
 
-class PatchError(ConfigurationError):
+class PatchError(TestbedError):
     """A patch does not apply; the message names its file, the hunk and what it was applied to."""
+
+    exit_code = EXIT_MISSING
 
 
 def read_patch(file: Path) -> Patch:
@@ -101,18 +103,22 @@ def apply_patch(patch: Patch, tree: Path, base: str) -> None:
     Raises:
         PatchError: it does not apply; ``tree`` holds part of it.
     """
-    argv = ["patch", "-p1", "-F0", "-N", "-f", "--no-backup-if-mismatch", "-r", "-"]
-    env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-    done = proc.run(argv, cwd=tree, env=env, stdin=patch.text, check=False, timeout_s=_APPLY_S)
+    done = _run_patch(tree, patch, "--forward")
     if done.returncode == 0:
         return
+    failures = "; ".join(_failures(done.stdout)) or (done.stdout + done.stderr).strip()[-500:]
+    if _run_patch(tree, patch, "--reverse", "--dry-run").returncode == 0:
+        failures = "that source has all of it already"
     raise PatchError(
-        [
-            f"{patch.name} ({patch.subject}) does not apply to {base}: "
-            f"{'; '.join(_failures(done.stdout)) or (done.stdout + done.stderr).strip()[-500:]}; "
-            "rebase it on that source, or choose another --base"
-        ]
+        f"{patch.name} does not apply to {base}: {failures}; rebase it on that source, or choose "
+        "another --base"
     )
+
+
+def _run_patch(tree: Path, patch: Patch, *words: str) -> proc.Completed:
+    argv = ["patch", "-p1", "-F0", "--force", "--no-backup-if-mismatch", "-r", "-", *words]
+    env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+    return proc.run(argv, cwd=tree, env=env, stdin=patch.text, check=False, timeout_s=_APPLY_S)
 
 
 def _read(file: Path) -> bytes:
@@ -200,5 +206,3 @@ def _failures(said: str) -> Iterable[str]:
             name = match.group(1)
         elif line.startswith("No file to patch"):
             yield f"{name} is not in that source"
-        elif "previously applied" in line or "already exists" in line:
-            yield f"{name}: it is in that source already"

@@ -17,6 +17,7 @@ from testbed.base.errors import MissingError
 from testbed.base.interrupt import SIGNALS
 from testbed.base.places import ROOT
 from testbed.kernel import build, compiler
+from testbed.kernel.patches import PatchError
 from tests.kernel.small_pin import PATCH, make_pin
 
 
@@ -46,7 +47,7 @@ def test_the_patch_is_in_the_binary(tmp_path: Path) -> None:
 
 def test_a_patch_that_does_not_fit_stops_the_build(tmp_path: Path) -> None:
     pin = make_pin(tmp_path, program="int main(void) { return 1; }\n")
-    with pytest.raises(proc.CommandError, match=r"patch .*0001\.patch"):
+    with pytest.raises(PatchError, match=r"0001\.patch does not apply .*hello\.c: hunk 1 at line 1"):
         build.ensure_kernel(pin, tmp_path / "cache", 1, silent)
     assert build.find_kernel(pin, tmp_path / "cache") is None
 
@@ -72,11 +73,11 @@ def test_a_signal_leaves_no_half_build(
     monkeypatch.setattr(build, "read_pin", lambda _version: pin)
     monkeypatch.setattr(build, "cache", lambda: tmp_path / "cache")
 
-    def interrupted(*_asked: object) -> Path:
+    def interrupted(*_asked: object, **_named: object) -> None:
         os.kill(os.getpid(), number)
         pytest.fail("it went on")
 
-    monkeypatch.setattr(build, "compile_kernel", interrupted)
+    monkeypatch.setattr(build, "build_in", interrupted)
     assert build.main(["9.9"]) == 130
     assert not list((tmp_path / "cache" / "kernels").glob("*9.9-*"))
 

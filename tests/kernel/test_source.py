@@ -109,7 +109,9 @@ def test_kept_tarball_is_used_without_any_program(pin: Pin, tmp_path: Path) -> N
     place.parent.mkdir(parents=True)
     place.write_bytes(content)
     found = source.fetch_source(kept_pin, tmp_path, silent)
-    assert found == source.Source(place, kept_pin.tarball_sha256, pin.package_version)
+    assert found == source.DebianSource(
+        place, kept_pin.tarball_sha256, pin.package, pin.package_version
+    )
 
 
 def test_missing_keyring_names_its_package(
