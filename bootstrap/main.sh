@@ -136,9 +136,10 @@ kernel_note() {
   list_files "${1%/*}"
 }
 
+# begin_kernel [WORD]...: the words go to the build.
 begin_kernel() {
   began=$SECONDS
-  begin_beside "${KERNEL_BUILD[@]}" >/dev/null
+  begin_beside "${KERNEL_BUILD[@]}" "$@" >/dev/null
 }
 
 await_kernel() {
@@ -179,7 +180,8 @@ bootstrap() {
   export FIRSTFLIGHT_CACHE=$cache
   if [[ -n $building ]]; then
     install_missing "$BUILD_PACKAGES_S" "$BUILD_PACKAGES"
-    begin_kernel
+    # What is compiled is kept for tests of kernels of one's own.
+    if [[ $locked == requirements-dev ]]; then begin_kernel --keep-objects; else begin_kernel; fi
   fi
   [[ $locked != requirements-dev ]] || about=$((PACKAGES_S + RECORDING_PACKAGES_S))
   install_missing "$about"

@@ -47,7 +47,9 @@ def test_the_patch_is_in_the_binary(tmp_path: Path) -> None:
 
 def test_a_patch_that_does_not_fit_stops_the_build(tmp_path: Path) -> None:
     pin = make_pin(tmp_path, program="int main(void) { return 1; }\n")
-    with pytest.raises(PatchError, match=r"0001\.patch does not apply .*hello\.c: hunk 1 at line 1"):
+    with pytest.raises(
+        PatchError, match=r"0001\.patch does not apply .*hello\.c: hunk 1 at line 1"
+    ):
         build.ensure_kernel(pin, tmp_path / "cache", 1, silent)
     assert build.find_kernel(pin, tmp_path / "cache") is None
 

@@ -1,4 +1,4 @@
-"""Object trees: what they hold before each build, what is compiled again, and what is distrusted."""
+"""Object trees: what they hold before a build, what is compiled again, what is distrusted."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from testbed.kernel.source import DebianSource
 from tests.kernel.small_tree import PATCH, write_tree
 
 NEW_FILE = "--- /dev/null\n+++ b/more.h\n@@ -0,0 +1 @@\n+#define MORE 1\n"
-HEADER = (
-    "--- a/answer.h\n+++ b/answer.h\n@@ -1 +1,2 @@\n int answer(void);\n+int more(void);\n"
-)
+HEADER = "--- a/answer.h\n+++ b/answer.h\n@@ -1 +1,2 @@\n int answer(void);\n+int more(void);\n"
 
 
 class Bench:
@@ -102,7 +100,7 @@ def test_files_that_a_patch_made_go_with_it(bench: Bench) -> None:
 def test_a_patch_that_does_not_apply_leaves_the_tree_as_it_was(bench: Bench) -> None:
     patched = bench.build(PATCH)
     before = bench.holds()
-    with pytest.raises(PatchError, match="answer.c: hunk 1"):
+    with pytest.raises(PatchError, match=r"answer\.c: hunk 1"):
         bench.build(PATCH, PATCH.replace("return 0", "return 5").replace("return 7", "return 6"))
     assert bench.holds() == before
     assert bench.build(PATCH) == patched

@@ -101,9 +101,7 @@ def test_everything_wrong_with_files_is_said_at_once(tmp_path: Path) -> None:
         (("a/answer.c b/", "a/answer.c b/"), "answer.c is not in that source"),
     ],
 )
-def test_what_does_not_apply_is_named(
-    tmp_path: Path, change: tuple[str, str], words: str
-) -> None:
+def test_what_does_not_apply_is_named(tmp_path: Path, change: tuple[str, str], words: str) -> None:
     (patch,) = series(tmp_path, PATCH)
     files = {name: text.replace(*change) for name, text in FILES.items()}
     if "not in that" in words:
