@@ -127,6 +127,11 @@ def choice_options(command: Command) -> Command:
     return _with(_LOAD_OPTIONS, command)
 
 
+def sweep_options(command: Command) -> Command:
+    """Give ``command`` those that change an experiment, but not the argument that names it."""
+    return _with(_LOAD_OPTIONS[1:], command)
+
+
 def lab_options(command: Command) -> Command:
     """Give ``command`` those of them that choose a lab, and not who loads what how often."""
     return _with(_LAB_OPTIONS, command)

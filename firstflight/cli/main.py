@@ -30,6 +30,7 @@ NEEDS = {
     "kernel list": "python",
     "kernel remove": "python",
     "kernel show": "python",
+    "kernel try": "kernel",
     "knobs": "python",
     "pack": "python",
     "pages build": "programs",

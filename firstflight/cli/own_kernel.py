@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +11,20 @@ import click
 from analysis.tables.text import Column
 from analysis.words import MISSING
 from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.kernel_source import KernelSource, keep_kernels, source_options
 from firstflight.cli.listing import print_columns
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError
 from testbed.base.units import format_bytes
-from testbed.kernel import ensure_build, ensure_own_build
+from testbed.kernel import ensure_build
 from testbed.kernel.build import KernelBuild, find_kernel
-from testbed.kernel.own import (
-    OwnKernel,
-    define,
-    find_own,
-    own_kernels,
-    read_own,
-    remove_own,
-    write_own,
-)
+from testbed.kernel.own import OwnKernel, find_own, own_kernels, read_own, remove_own
 from testbed.kernel.patches import read_patch
 from testbed.kernel.pin import pins, read_pin
 
 _log = log.logger(__name__)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 _names = click.argument("names", metavar="NAME...", nargs=-1, required=True)
-_path = click.Path(path_type=Path)
 
 
 @click.command()
@@ -41,76 +32,29 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--patch",
     "patches",
-    type=_path,
+    type=click.Path(path_type=Path),
     metavar="FILE",
     multiple=True,
     help="A patch or a mailbox of patches, as git am takes it.  Repeatable.",
 )
-@click.option(
-    "--git",
-    type=_path,
-    metavar="DIR",
-    help="The source: a git tree, by default as it is, with what is not committed.",
-)
-@click.option("--rev", "revision", metavar="REV", help="The revision of the git tree.")
-@click.option(
-    "--base",
-    metavar="KERNEL",
-    help="What it is made from: 7.3 (default), 6.1, or another kernel of yours.",
-)
-@click.option(
-    "--config",
-    "fragments",
-    type=_path,
-    metavar="FRAGMENT",
-    multiple=True,
-    help="Options that its configuration has otherwise.  Repeatable.",
-)
-@click.option(
-    "--series",
-    is_flag=True,
-    help="A kernel for each patch, with those before it: NAME-1, NAME-2 and so on.",
-)
+@source_options
 @click.option("--replace", "replaced", is_flag=True, help="Replace the kernel if it is there.")
 @pass_doors
 def add(
-    doors: Doors,
-    /,
-    name: str,
-    patches: tuple[Path, ...],
-    git: Path | None,
-    revision: str | None,
-    base: str | None,
-    fragments: tuple[Path, ...],
-    series: bool,
-    replaced: bool,
+    doors: Doors, /, name: str, patches: tuple[Path, ...], replaced: bool, **source: Any
 ) -> int:
     """Make a kernel of your own, under NAME: by patches, a git tree or a configuration.
 
     It is built and booted once; what cannot be is not kept.  Then --kernel-version NAME runs it,
     and --set 'kernel.versions=["7.3", "NAME"]' compares it with its base.
-    """  # fmt: skip
-    home = places.data()
-    own = define(name, home, base=base, patches=patches, fragments=fragments, git=git,
-                 revision=revision)  # fmt: skip
-    if series and len(patches) == 0:
-        raise ConfigurationError(["--series makes a kernel for each patch: give --patch FILE"])
-    wanted = _steps(own, base, home) if series else [own]
-    there = set(own_kernels(home)).intersection(kernel.name for kernel in wanted)
-    if there and not replaced:
-        raise ConfigurationError(
-            [f"a kernel {one!r} is there; choose another name, or give --replace"
-             for one in sorted(there)]
-        )  # fmt: skip
-    with places.using_cache(doors.cache()):
-        builds = [ensure_own_build(kernel, doors.cache(), _log.info) for kernel in wanted]
-    for kernel, built in zip(wanted, builds, strict=True):
-        folder = write_own(kernel, home, replaced=replaced)
+    """
+    kernels = KernelSource(**source).define(name, patches)
+    kept = keep_kernels(doors, kernels, replaced=replaced)
+    for kernel, (folder, built) in zip(kernels, kept, strict=True):
         click.echo(f"{kernel.name}: {_describe(kernel)}; SHA-256 "
                    f"{built.identity.binary_sha256[:12]}; kept in {folder}")  # fmt: skip
-    last = wanted[-1].name
-    click.echo(f"Run it: ./run.sh run CONFIG --kernel-version {last}")
-    lanes = json.dumps([own.base, *(kernel.name for kernel in wanted)])
+    click.echo(f"Run it: ./run.sh run CONFIG --kernel-version {kernels[-1].name}")
+    lanes = json.dumps([kernels[0].base, *(kernel.name for kernel in kernels)])
     click.echo(f"Compare it: ./run.sh run CONFIG --set 'kernel.versions={lanes}'")
     return EXIT_OK
 
@@ -202,15 +146,6 @@ def remove(doors: Doors, /, names: tuple[str, ...]) -> int:
         remove_own(name, places.data(), doors.cache())
         click.echo(f"{name}: removed")
     return EXIT_OK
-
-
-def _steps(own: OwnKernel, base: str | None, home: Path) -> list[OwnKernel]:
-    """Return a kernel for each patch that is new in ``own``, with all before it."""
-    before = len(read_own(base, home).patches) if base and base not in pins() else 0
-    return [
-        replace(own, name=f"{own.name}-{number}", patches=own.patches[: before + number])
-        for number in range(1, len(own.patches) - before + 1)
-    ]
 
 
 def _describe(own: OwnKernel) -> str:

@@ -15,16 +15,16 @@ import click
 from analysis.records.metric import Metric
 from firstflight.cli.choice import Choice, choice_options
 from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.ended import list_pages, say_tally, write_reports
 from firstflight.cli.metric import metric_option
-from firstflight.cli.reports import LANES_PAGE, REPORT_FILE, Presented, name_comparison
+from firstflight.cli.reports import LANES_PAGE, Presented
 from testbed.base import log, places
-from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK, ConfigurationError, worst_exit
+from testbed.base.errors import EXIT_OK, ConfigurationError, worst_exit
 from testbed.experiment.label import label, varying
 from testbed.experiment.lanes import read_lanes, split
 from testbed.experiment.plan import plan_trials
 from testbed.launch import RunLane, find_lanes, open_lanes, resume_lanes, run_lanes
 from testbed.model import Experiment
-from testbed.results.manifest import load_manifest
 from testbed.results.tally import Tally
 
 _log = log.logger(__name__)
@@ -105,7 +105,7 @@ def report(doors: Doors, /, directories: tuple[Path, ...], metric: Metric) -> in
     first, with all of them in one figure.
     """
     for directory in directories:
-        compared = _write_reports(doors, directory, metric)
+        compared = write_reports(doors, directory, metric)
         if len(directories) > 1:
             click.echo(f"{directory}:")
         click.echo(_render(doors, directory, compared, metric))
@@ -130,19 +130,19 @@ def _finish(
     code = worst_exit(tally.exit_code for tally in tallies)
     compared = None
     if not tallies[-1].interrupted:
-        compared = _write_reports(doors, folder, metric)
+        compared = write_reports(doors, folder, metric)
         code = worst_exit([code, compared.exit_code if compared else EXIT_OK])
         if not as_json:
             click.echo(_render(doors, folder, compared, metric))
     ended = {}
     for lane, tally in zip(lanes, tallies, strict=False):  # an interrupted run began fewer
-        _say(lane, tally, folder)
+        say_tally(lane, tally, folder)
         ended[lane.name] = asdict(tally) | {
             "results": str(lane.folder),
             "exit_code": tally.exit_code,
         }
     if not tallies[-1].interrupted:
-        _log.info("report: %s", ", ".join(str(path) for path in _reports(folder, lanes)))
+        _log.info("report: %s", ", ".join(str(path) for path in list_pages(folder, lanes)))
     if as_json:
         document: dict[str, Any] = ended.get("") or {
             "results": str(folder),
@@ -155,54 +155,9 @@ def _finish(
     return code
 
 
-def _write_reports(doors: Doors, folder: Path, metric: Metric) -> Presented | None:
-    """Write the reports of a run, and of its lanes what they came to side by side.
-
-    Only the text that is returned depends on the metric.
-    """
-    names = read_lanes(folder)
-    for lane in [folder / name for name in names] or [folder]:
-        doors.reports.write(lane)
-    if not names:
-        return None
-    first = load_manifest(folder / names[0]).experiment
-    if first.kind == "server_load":
-        doors.reports.draw_lanes(folder / LANES_PAGE, [folder / name for name in names])
-    return doors.reports.compare_lanes(folder, names, metric)
-
-
-def _reports(folder: Path, lanes: Sequence[RunLane]) -> list[Path]:
-    """Return the pages to look at: a run's report, or those of its lanes and what they came to."""
-    found = [lane.folder / REPORT_FILE for lane in lanes]
-    if len(found) == 1:
-        return found
-    joint = [folder / LANES_PAGE] if lanes[0].manifest.experiment.kind == "server_load" else []
-    names = [lane.name for lane in lanes]
-    compared = [folder / f"{name_comparison(names, name)}.html" for name in names[1:]]
-    return [*found, *compared, *joint]
-
-
 def _render(doors: Doors, folder: Path, compared: Presented | None, metric: Metric) -> str:
     text = compared.text if compared else doors.reports.render(folder, metric)
     return text.rstrip("\n")
-
-
-def _say(lane: RunLane, tally: Tally, run_folder: Path) -> None:
-    """Log the tally of a lane, and what is left to do."""
-    name = f"kernel {lane.name}: " if lane.name else ""
-    if tally.interrupted:
-        _log.error("interrupted: %s%s; go on with --resume %s", name, tally.sentence(), run_folder)
-        return
-    _log.info("%s%s; results in %s", name, tally.sentence(), lane.folder)
-    if tally.unsettled:
-        _log.info(
-            "%d intervals are wider than asked: %s; collect more with --resume %s --max-n N",
-            len(tally.unsettled),
-            "; ".join(tally.unsettled),
-            run_folder,
-        )
-    if tally.exit_code not in (EXIT_OK, EXIT_INCONCLUSIVE):
-        _log.info("run what is not ok again with --resume %s", run_folder)
 
 
 def _show_plan(experiments: Sequence[Experiment], as_json: bool) -> None:

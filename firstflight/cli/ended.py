@@ -1,0 +1,63 @@
+"""End of a run: reports written, and what is left to do said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from analysis.records.metric import Metric
+from firstflight.cli.doors import Doors
+from firstflight.cli.reports import LANES_PAGE, REPORT_FILE, Presented, name_comparison
+from testbed.base import log
+from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK
+from testbed.experiment.lanes import read_lanes
+from testbed.launch import RunLane
+from testbed.results.manifest import load_manifest
+from testbed.results.tally import Tally
+
+_log = log.logger(__name__)
+
+
+def write_reports(doors: Doors, folder: Path, metric: Metric) -> Presented | None:
+    """Write the reports of a run, and of its lanes what they came to side by side.
+
+    Only the text that is returned depends on the metric.
+    """
+    names = read_lanes(folder)
+    for lane in [folder / name for name in names] or [folder]:
+        doors.reports.write(lane)
+    if not names:
+        return None
+    first = load_manifest(folder / names[0]).experiment
+    if first.kind == "server_load":
+        doors.reports.draw_lanes(folder / LANES_PAGE, [folder / name for name in names])
+    return doors.reports.compare_lanes(folder, names, metric)
+
+
+def list_pages(folder: Path, lanes: Sequence[RunLane]) -> list[Path]:
+    """Return the pages to look at: a run's report, or those of its lanes and what they came to."""
+    found = [lane.folder / REPORT_FILE for lane in lanes]
+    if len(found) == 1:
+        return found
+    joint = [folder / LANES_PAGE] if lanes[0].manifest.experiment.kind == "server_load" else []
+    names = [lane.name for lane in lanes]
+    compared = [folder / f"{name_comparison(names, name)}.html" for name in names[1:]]
+    return [*found, *compared, *joint]
+
+
+def say_tally(lane: RunLane, tally: Tally, run_folder: Path) -> None:
+    """Log the tally of a lane, and what is left to do."""
+    name = f"kernel {lane.name}: " if lane.name else ""
+    if tally.interrupted:
+        _log.error("interrupted: %s%s; go on with --resume %s", name, tally.sentence(), run_folder)
+        return
+    _log.info("%s%s; results in %s", name, tally.sentence(), lane.folder)
+    if tally.unsettled:
+        _log.info(
+            "%d intervals are wider than asked: %s; collect more with --resume %s --max-n N",
+            len(tally.unsettled),
+            "; ".join(tally.unsettled),
+            run_folder,
+        )
+    if tally.exit_code not in (EXIT_OK, EXIT_INCONCLUSIVE):
+        _log.info("run what is not ok again with --resume %s", run_folder)

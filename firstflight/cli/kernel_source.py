@@ -1,0 +1,98 @@
+"""Source of a kernel of the user's own, as the command line names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from firstflight.cli.doors import Doors
+from testbed.base import log, places
+from testbed.base.errors import ConfigurationError
+from testbed.kernel import ensure_own_build
+from testbed.kernel.build import KernelBuild
+from testbed.kernel.own import OwnKernel, define, own_kernels, read_own, write_own
+from testbed.kernel.pin import pins
+
+_log = log.logger(__name__)
+_path = click.Path(path_type=Path)
+Command = Callable[..., Any]
+
+_OPTIONS: tuple[Callable[[Command], Command], ...] = (
+    click.option("--git", type=_path, metavar="DIR",
+                 help="The source: a git tree, by default as it is, with what is not committed."),
+    click.option("--rev", "revision", metavar="REV", help="The revision of the git tree."),
+    click.option("--base", metavar="KERNEL",
+                 help="What it is made from: 7.3 (default), 6.1, or another kernel of yours."),
+    click.option("--config", "fragments", type=_path, metavar="FRAGMENT", multiple=True,
+                 help="Options that its configuration has otherwise.  Repeatable."),
+    click.option("--series", is_flag=True,
+                 help="A kernel for each patch, with those before it: NAME-1, NAME-2 and so on."),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """What the options of ``source_options`` say."""
+
+    git: Path | None
+    revision: str | None
+    base: str | None
+    fragments: tuple[Path, ...]
+    series: bool
+
+    def define(self, name: str, patches: Sequence[Path]) -> list[OwnKernel]:
+        """Return the kernels that are asked for: one, or with ``series`` one for each patch.
+
+        Raises:
+            ConfigurationError: with every problem.
+        """
+        home = places.data()
+        own = define(
+            name, home, base=self.base, patches=patches, fragments=self.fragments, git=self.git,
+            revision=self.revision,
+        )  # fmt: skip
+        if not self.series:
+            return [own]
+        before = 0
+        if self.base and self.base not in pins():
+            before = len(read_own(self.base, home).patches)
+        steps = range(before + 1, len(own.patches) + 1)
+        if not steps:
+            raise ConfigurationError(["--series makes a kernel for each patch: name a patch"])
+        return [
+            replace(own, name=f"{own.name}-{end - before}", patches=own.patches[:end])
+            for end in steps
+        ]
+
+
+def source_options(command: Command) -> Command:
+    """Give ``command`` the options that make a KernelSource."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def keep_kernels(
+    doors: Doors, kernels: Sequence[OwnKernel], *, replaced: bool
+) -> list[tuple[Path, KernelBuild]]:
+    """Build and boot ``kernels``, then keep all of them; return the folder and build of each.
+
+    Raises:
+        ConfigurationError: one is there already, and is not to be replaced.
+        TestbedError: one cannot be built; none is kept.
+    """
+    home = places.data()
+    there = set(own_kernels(home)).intersection(kernel.name for kernel in kernels)
+    if there and not replaced:
+        raise ConfigurationError(
+            [f"a kernel {one!r} is there; choose another name, or give --replace"
+             for one in sorted(there)]
+        )  # fmt: skip
+    with places.using_cache(doors.cache()):
+        builds = [ensure_own_build(kernel, doors.cache(), _log.info) for kernel in kernels]
+    folders = [write_own(kernel, home, replaced=replaced) for kernel in kernels]
+    return list(zip(folders, builds, strict=True))

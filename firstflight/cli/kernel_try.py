@@ -1,0 +1,184 @@
+"""The verb ``kernel try``: what a patch does to page load times, in one command."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from analysis.records.metric import Metric
+from analysis.regression.kernels.document import describe_attribution
+from analysis.regression.kernels.suite import render_junit, render_ktap
+from analysis.regression.kernels.table import Attribution, FailOn, FailRule, attribute_lanes
+from analysis.regression.kernels.text import render_markdown, render_text
+from firstflight.cli.choice import Choice, sweep_options
+from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.ended import say_tally, write_reports
+from firstflight.cli.kernel_source import KernelSource, keep_kernels, source_options
+from firstflight.cli.metric import metric_option
+from firstflight.cli.reports import read_width
+from testbed.base import log, places
+from testbed.base.errors import ConfigurationError, worst_exit
+from testbed.base.whole_file import write_whole
+from testbed.experiment.lanes import split
+from testbed.experiment.options import Override
+from testbed.kernel.own import OwnKernel
+from testbed.launch import open_lanes, run_lanes
+
+CONFIG = places.CONFIGS / "kernel-try.toml"
+STYLES = ("table", "mail", "ktap")
+
+_log = log.logger(__name__)
+_file = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command("try")
+@click.argument("patches", metavar="[PATCH]...", nargs=-1, type=click.Path(path_type=Path))
+@source_options
+@click.option(
+    "--against",
+    metavar="REV",
+    help="With --git: what it is compared with; default: HEAD, or the parent of REV.",
+)
+@click.option("--name", default="try", show_default=True, help="The kernel's name, kept under it.")
+@click.option(
+    "--experiment",
+    type=_file,
+    default=CONFIG,
+    metavar="CONFIG",
+    help="The cells to load; default: configs/kernel-try.toml.",
+)
+@sweep_options
+@click.option("--jobs", type=click.IntRange(1, 1024), help="Trials at once.")
+@click.option(
+    "-o",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The new results folder; default: results/<UTC>-<experiment>.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(get_args(FailOn)),
+    default="slower",
+    show_default=True,
+    help="Exit with 1 if a cell is slower, or has any other packet.",
+)
+@click.option(
+    "--min-effect",
+    "least_pct",
+    type=float,
+    default=0.0,
+    metavar="PCT",
+    help="By how many percent a cell must be slower to fail.",
+)
+@click.option(
+    "--style",
+    type=click.Choice(STYLES),
+    default="table",
+    show_default=True,
+    help="Print a table, text for a mail, or KTAP.",
+)
+@metric_option
+@click.option("--json", "as_json", is_flag=True, help="Write the verdicts as JSON.")
+@click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")
+@click.option("--markdown", type=_file, metavar="FILE", help="Write text for a mail as well.")
+@pass_doors
+def try_command(
+    doors: Doors,
+    /,
+    patches: tuple[Path, ...],
+    git: Path | None,
+    revision: str | None,
+    base: str | None,
+    fragments: tuple[Path, ...],
+    series: bool,
+    against: str | None,
+    name: str,
+    experiment: Path,
+    jobs: int | None,
+    output: Path | None,
+    fail_on: FailOn,
+    least_pct: float,
+    style: str,
+    metric: Metric,
+    as_json: bool,
+    junit: Path | None,
+    markdown: Path | None,
+    **chosen: Any,
+) -> int:
+    """Say what PATCH does to page load times: build, load, compare, cell by cell.
+
+    PATCH is a patch or a mailbox of patches.  With --git it may be left out: then a commit is
+    compared with its parent, or a changed work tree with its last commit.
+
+    Exit code: 0 nothing fails, 1 a cell does, 5 inconclusive, 2 and 3 not to be tried.
+    """
+    source = KernelSource(git, revision, base, fragments, series)
+    kernels = source.define(name, patches)
+    first = _first(source, kernels[0], against, bool(patches or fragments))
+    kept = [*([first] if first else []), *kernels]
+    keep_kernels(doors, kept, replaced=True)
+    lanes = [first.name if first else base or kernels[0].base, *(one.name for one in kernels)]
+    fixed = [Override("kernel.versions", json.dumps(lanes), "the kernels to compare")]
+    choice = Choice(config=experiment, **chosen)
+    planned = split(choice.load(doors.catalogue(), fixed))
+    with places.using_cache(doors.cache()):
+        folder, opened = open_lanes(
+            doors.prepare, planned, jobs or len(os.sched_getaffinity(0)), doors.results, output,
+            doors.now,
+        )  # fmt: skip
+        tallies = run_lanes(
+            opened, doors.reports.list_unsettled, partial(doors.reports.draw_table, metric=metric)
+        )
+    for lane, tally in zip(opened, tallies, strict=False):
+        say_tally(lane, tally, folder)
+    code = worst_exit(tally.exit_code for tally in tallies)
+    if tallies[-1].interrupted:
+        return code
+    write_reports(doors, folder, metric)
+    found, rule = attribute_lanes(folder, metric), FailRule(fail_on, least_pct)
+    for path, text in (
+        (junit, render_junit(found, rule)), (markdown, render_markdown(found, rule)),
+    ):  # fmt: skip
+        if path is not None:
+            write_whole(path, text, "make its folder, or choose another place")
+    click.echo(_render(found, rule, style, as_json).rstrip("\n"))
+    return worst_exit([code, found.exit_code(rule)])
+
+
+def _first(
+    source: KernelSource, kernel: OwnKernel, against: str | None, changed: bool
+) -> OwnKernel | None:
+    """Return the kernel to compare with where it is of the same git tree; ``None``: it is a base.
+
+    ``changed`` says that patches or options are tried on the tree, and not the tree itself.
+    """
+    if source.git is None or kernel.git is None:
+        if against is not None:
+            raise ConfigurationError(
+                [f"--against {against} names a revision of a git tree: give --git DIR, too, or "
+                 "compare with another kernel by --base"]
+            )  # fmt: skip
+        return None
+    name = f"{kernel.name}-base"
+    if against is None and changed:
+        return replace(kernel, name=name, patches=(), options=())
+    parent = f"{kernel.git.commit}^" if kernel.git.revision != "work tree" else kernel.git.commit
+    other = replace(source, revision=against or parent, base=kernel.base, series=False)
+    return other.define(name, ())[0]
+
+
+def _render(found: Attribution, rule: FailRule, style: str, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(describe_attribution(found, rule), indent=2)
+    if style == "ktap":
+        return render_ktap(found, rule)
+    if style == "mail":
+        return render_markdown(found, rule)
+    return render_text(found, rule, read_width())
