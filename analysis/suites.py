@@ -1,0 +1,113 @@
+"""Results of test suites as JUnit XML and KTAP, for whatever judges in cases.
+
+JUnit: the elements are those of the schema that Jenkins, GitLab and GitHub's reporters read
+(Jenkins' junit-10.xsd).  KTAP: https://docs.kernel.org/dev-tools/ktap.html, version 1.  A suite is
+a test whose subtests are its cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from analysis.words import clean, xml_text
+
+State = Literal["passed", "failed", "skipped", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A case of a suite: what became of it, and why.
+
+    ``kind`` is the type of a failure or an error, ``evidence`` what is to be seen of it.
+    ``remark`` is what JUnit shows of a case that passed, ``directive`` KTAP's word behind the
+    result, such as ``SKIP unsupported``, and ``diagnostics`` are its lines before the result.
+    """
+
+    name: str
+    state: State
+    says: str = ""
+    kind: str = ""
+    evidence: tuple[str, ...] = ()
+    remark: str = ""
+    directive: str = ""
+    diagnostics: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Cases under one name, and facts about all of them."""
+
+    name: str
+    cases: Sequence[Case]
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def count(self, state: State) -> int:
+        """Return how many cases ended in ``state``."""
+        return sum(case.state == state for case in self.cases)
+
+
+def write_junit(title: str, classname: str, suites: Sequence[Suite]) -> str:
+    """Return ``suites`` as an XML document."""
+    root = Element("testsuites", {"name": title})
+    for suite in suites:
+        element = SubElement(
+            root,
+            "testsuite",
+            {
+                "name": xml_text(suite.name),
+                "tests": str(len(suite.cases)),
+                "failures": str(suite.count("failed")),
+                "errors": str(suite.count("error")),
+                "skipped": str(suite.count("skipped")),
+                "time": f"{sum(case.seconds for case in suite.cases):.3f}",
+            },
+        )
+        properties = SubElement(element, "properties")
+        for name, value in suite.facts.items():
+            SubElement(properties, "property", {"name": name, "value": xml_text(value)})
+        for case in suite.cases:
+            _add_case(element, classname, case)
+    indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+
+
+def write_ktap(suites: Sequence[Suite]) -> str:
+    """Return ``suites`` as KTAP; one is ``not ok`` if a case of it is."""
+    lines = ["KTAP version 1", f"1..{len(suites)}"]
+    for place, suite in enumerate(suites, 1):
+        lines += ["  KTAP version 1", f"  1..{len(suite.cases)}"]
+        for number, case in enumerate(suite.cases, 1):
+            lines += (f"  # {_ktap(line)}" for line in case.diagnostics)
+            directive = f" # {case.directive}" if case.directive else ""
+            lines.append(f"  {_result(case)} {number} {_ktap(case.name)}{directive}")
+        whole = "not ok" if any(_result(case) == "not ok" for case in suite.cases) else "ok"
+        name = suite.name[:1].lower() + suite.name[1:].replace(" ", "-")
+        lines.append(f"{whole} {place} {_ktap(name)}")
+    return "\n".join(lines) + "\n"
+
+
+def _add_case(suite: Element, classname: str, case: Case) -> None:
+    named = {"classname": classname, "name": xml_text(case.name), "time": f"{case.seconds:.3f}"}
+    element = SubElement(suite, "testcase", named)
+    says = xml_text(case.says)
+    if case.state in ("failed", "error"):
+        tag = "failure" if case.state == "failed" else "error"
+        found = SubElement(element, tag, {"message": says, "type": case.kind})
+        found.text = xml_text("\n".join(case.evidence))
+    elif case.state == "skipped":
+        SubElement(element, "skipped", {"message": says})
+    elif case.remark:
+        SubElement(element, "system-out").text = xml_text(case.remark)
+
+
+def _result(case: Case) -> str:
+    return "ok" if case.state in ("passed", "skipped") else "not ok"
+
+
+def _ktap(text: str) -> str:
+    """Return ``text`` without what would begin a directive."""
+    return clean(text).replace("#", "")
