@@ -116,6 +116,20 @@ def first_difference(base: Capture, new: Capture) -> PacketDifference | None:
     )
 
 
+def shifts_between(base: Capture, new: Capture) -> tuple[int, ...] | None:
+    """Return by how many ns each packet comes later in ``new``; ``None``: other packets come.
+
+    Packets are the same ones if they have the same order and the same contents; times count from
+    the first SYN.
+    """
+    shifts: list[int] = []
+    for one, other in zip_longest(relative_packets(base), relative_packets(new)):
+        if one is None or other is None or {*_differing(one, other)} - {"time_ns"}:
+            return None
+        shifts.append(other.time_ns - one.time_ns)
+    return tuple(shifts)
+
+
 def is_asked_otherwise(base: Capture, new: Capture, difference: PacketDifference | None) -> bool:
     """Return whether the client's data differs in a packet in the same place in both.
 

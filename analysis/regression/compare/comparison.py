@@ -7,6 +7,7 @@ from typing import Literal
 
 from analysis.records.cells import Axes
 from analysis.records.metric import PLT, Metric
+from analysis.regression.compare.attribution import CellAttribution
 from analysis.regression.compare.kernels import KernelChange, Kernels, Overview, overview_of
 from analysis.stats.estimates import Interval, SampleStatistics
 from testbed.base.errors import (
@@ -45,7 +46,8 @@ class CompareOptions:
     what its name begins with: ``package``), ``all`` for everything in the environment, or knobs.
     ``alpha`` is how often an A/A comparison may be called different, over all its cells.
     ``min_effect_pct`` of ``None`` is the kernel's MIN_EFFECT_PCT.  With ``allow_faster`` a faster
-    cell is shown and counts as same.  ``metric`` is what loads are judged by.
+    cell is shown and counts as same.  ``metric`` is what loads are judged by.  ``attribute``
+    asks what cells came to on another virtual kernel, even if both have one version.
     """
 
     across: tuple[str, ...] = ()
@@ -53,6 +55,7 @@ class CompareOptions:
     min_effect_pct: float | None = None
     allow_faster: bool = False
     metric: Metric = PLT
+    attribute: bool = False
 
     def check(self) -> None:
         """Refuse numbers that make no sense.
@@ -202,6 +205,7 @@ class CellFinding:
     as far as can be said.  ``packets`` is the first packet that differs in the trial with ``seed``
     ``packets_seed``; ``packets_note`` says why none is shown.  Of two kernels ``change`` is there
     if both are virtual and ``clocks`` if one is not; ``word`` is the tolerance's own verdict.
+    ``attribution`` says what a cell came to on the new one of two virtual kernels.
     """
 
     axes: Axes
@@ -220,6 +224,7 @@ class CellFinding:
     word: str | None = None
     change: KernelChange | None = None
     clocks: Clocks | None = None
+    attribution: CellAttribution | None = None
 
     @property
     def has_numbers(self) -> bool:

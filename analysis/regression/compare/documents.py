@@ -226,6 +226,7 @@ def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
     if comparison.kernels is not None:
         change = asdict(cell.change) | {"parts_at": first_packet(cell)} if cell.change else None
         document["word"], document["change"] = cell.word, change
+        document["attribution"] = asdict(cell.attribution) if cell.attribution else None
         document["clocks"] = asdict(cell.clocks) if cell.clocks else None
     return document
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from analysis.records.cells import Cell, cells_of, describe_absence, varying_axes
 from analysis.records.results import Results, read_results
-from analysis.regression.compare.captures import differ_on_the_wire, read_captures
+from analysis.regression.compare.attribution import attribute_cell
+from analysis.regression.compare.captures import Pair, differ_on_the_wire, read_captures
 from analysis.regression.compare.clocks import clocks_of, judge_by_tolerance
 from analysis.regression.compare.comparison import (
     MIN_EFFECT_PCT,
@@ -66,25 +67,26 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
     kernel = kernel_of(other) or VIRTUAL
     least = options.min_effect_pct
     least = MIN_EFFECT_PCT.get(kernel, max(MIN_EFFECT_PCT.values())) if least is None else least
-    both = [m for m in matches if m.base is not None and (m.new is not None or not kernels)]
+    two = kernels is not None or options.attribute
+    both = [m for m in matches if m.base is not None and (m.new is not None or not two)]
     equal = not parts and all(a == b for a, b in tested.values())
     if any(cell.kind == "scenario" for cell in ours):
         exact = kernel_of(one) == kernel_of(other) == VIRTUAL
         cells = [
-            _with_packets(judge_promise(m, exact=exact, equal=equal), m, one, other, kernels)
+            _with_packets(judge_promise(m, exact=exact, equal=equal), m, one, other, two)
             for m in both
         ]
     elif kernel_of(one) != kernel_of(other):
         cells = [judge_by_tolerance(match, least) for match in both]
     elif kernel == VIRTUAL:
-        cells = [
-            _with_packets(judge_exactly(m, equal, least), m, one, other, kernels) for m in both
-        ]
+        cells = [_with_packets(judge_exactly(m, equal, least), m, one, other, two) for m in both]
+        if two:
+            cells = [_attributed(cell, m, one, other) for cell, m in zip(cells, both, strict=True)]
     else:
         cells = judge_by_chance(both, options.alpha, least)
         if kernels is not None:
             cells = [_with_clocks(cell, m) for cell, m in zip(cells, both, strict=True)]
-    notes = _notes(one, other, matches, len(matches) - len(both) if kernels else 0)
+    notes = _notes(one, other, matches, len(matches) - len(both) if two else 0)
     if kernels is not None:
         notes += _client_notes(parts)
     if swapped:
@@ -146,13 +148,13 @@ def _names(cells: Sequence[Cell], knobs: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_packets(
-    cell: CellFinding, match: Match, base: Results, new: Results, kernels: Kernels | None
+    cell: CellFinding, match: Match, base: Results, new: Results, two: bool
 ) -> CellFinding:
     """Add the first packet that differs to a cell that is different, or of two kernels."""
-    pair = first_unequal(cell) or (cell.trials[0] if kernels and cell.trials else None)
+    pair = first_unequal(cell) or (cell.trials[0] if two and cell.trials else None)
     if pair is None or match.base is None or match.new is None:
         return cell
-    if cell.verdict != "different" and kernels is None:
+    if cell.verdict != "different" and not two:
         return cell
     block = pair.seed, pair.repetition
     cells, folders = (match.base, match.new), (base.folder, new.folder)
@@ -161,10 +163,21 @@ def _with_packets(
     name = next(iter(differing_captures(*records)) if several else iter(()), CAPTURE_FILE)
     captures, problem = read_captures(folders, records, name)
     found, note = differ_on_the_wire(records, captures, problem, name)
-    change = change_of(cells, records, captures, found) if kernels and cell.has_numbers else None
+    change = change_of(cells, records, captures, found) if two and cell.has_numbers else None
     return replace(
         cell, packets=found, packets_seed=pair.seed, packets_note=note, change=change
     )  # fmt: skip
+
+
+def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) -> CellFinding:
+    """Add what the cell came to on the new kernel."""
+    if match.base is None or match.new is None:
+        return cell
+
+    def read(one: Record, other: Record) -> Pair | None:
+        return read_captures((base.folder, new.folder), (one, other))[0]
+
+    return replace(cell, attribution=attribute_cell((match.base, match.new), read))
 
 
 def _with_clocks(cell: CellFinding, match: Match) -> CellFinding:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from analysis.records.cells import Axes
 from analysis.records.results import Identity
+from analysis.regression.compare.attribution import CellAttribution
 from analysis.regression.compare.comparison import (
     Chance,
     Clocks,
@@ -88,6 +89,8 @@ class CellDocument(TypedDict):
     """Between virtual and real time, the verdict of the tolerance; only of two kernels."""
     change: NotRequired[Annotated[_Fields | None, KernelChange]]
     """Of two virtual kernels, what changed; also `parts_at`, the first packet that differs."""
+    attribution: NotRequired[Annotated[_Fields | None, CellAttribution]]
+    """Of two virtual kernels, what the cell came to ([verdicts](kernel-verdicts.md))."""
     clocks: NotRequired[Annotated[_Fields | None, Clocks]]
     """Between virtual and real time, what both measured; only of two kernels."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import statistics
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from analysis.records.metric import PROMISES
 from analysis.records.results import Identity
+from analysis.regression.compare.attribution import Attributed
 from analysis.regression.compare.clocks import REASONS
 from analysis.regression.compare.comparison import (
     VIRTUAL,
@@ -112,6 +113,9 @@ def columns_of(comparison: Comparison, cells: Sequence[CellFinding]) -> list[Col
             Column("resent", [_pair(c.retransmits if c else None) for c in changes], 3),
             Column("parts at", [first_packet(cell) for cell in cells], 1),
         ]
+    if any(cell.attribution for cell in cells):
+        words = [cell.attribution.words if cell.attribution else MISSING for cell in cells]
+        columns.append(Column("effect", words, 2, left=True))
     columns += _clock_columns(cells)
     columns.append(Column("n", [_counts(cell) for cell in cells], 3))
     verdicts = [verdict_words(comparison, cell) for cell in cells]
@@ -151,6 +155,7 @@ def notes_of(comparison: Comparison) -> list[str]:
     return [
         *judged_by(comparison),
         *summary(comparison),
+        *attributed(comparison),
         *under_test(comparison),
         *comparison.notes,
         rule(comparison),
@@ -313,6 +318,22 @@ def summary(comparison: Comparison) -> list[str]:
         what = "proven load" if comparison.metric.is_default else comparison.metric.label
         lines.append(f"{count(missing, 'cell')} without a {what} on one of the kernels.")
     return lines
+
+
+def attributed(comparison: Comparison) -> list[str]:
+    """Return how many cells of two virtual kernels came to what, and what else may be why."""
+    found = [cell.attribution.verdict for cell in comparison.cells if cell.attribution]
+    if not found:
+        return []
+    counts = ", ".join(f"{found.count(one)} {one}" for one in get_args(Attributed) if one in found)
+    others = [part.name for part in comparison.parts if not part.name.startswith("kernel.")]
+    others += comparison.knobs
+    also = (
+        f" More than the kernel differs ({', '.join(map(clean, others[:SHOWN_PARTS]))}): it need "
+        "not be the kernel's doing."
+        if others else ""
+    )  # fmt: skip
+    return [f"What the cells came to: {counts}.{also}"]
 
 
 def plain(text: str) -> str:
