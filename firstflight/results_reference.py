@@ -26,6 +26,7 @@ from typing import (
 )
 
 from analysis.regression.compare.schema import ComparisonDocument
+from analysis.regression.kernels.document import AttributionDocument
 from analysis.tables.rows import (
     CELL_COLUMNS,
     CELL_MILESTONES,
@@ -167,6 +168,9 @@ def render_results() -> str:
                   Summary, known),
         _document("compare", "`./run.sh compare BASE NEW --json` prints this to standard output "
                   "([what it means](compare.md)).", ComparisonDocument, known),
+        _document("kernels.json", "Of a run on several virtual kernels, in its own folder; "
+                  "`./run.sh compare DIR --json` prints it as well "
+                  "([what it means](kernel-verdicts.md)).", AttributionDocument, known),
         _section("Exit codes", "", _rows(("code", "meaning"), exits)),
     ]  # fmt: skip
     return "\n".join(parts)

@@ -15,7 +15,7 @@ from pathlib import Path
 from analysis.records.metric import PLT, Metric
 from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
-from firstflight.cli.reports import Presented, Reports
+from firstflight.cli.reports import Presented, Reports, name_comparison
 from testbed.base import proc
 from testbed.base.errors import EXIT_OK
 from testbed.experiment.config import Catalogue
@@ -77,8 +77,9 @@ class FakeReports(Reports):
         return f"table of {len(read_records(folder))} records by {metric.name}"
 
     def compare_lanes(self, folder: Path, lanes: Sequence[str], metric: Metric = PLT) -> Presented:
-        (folder / "compare.html").touch()
-        text = f"{lanes[0]} and {lanes[-1]} in {folder.name}"
+        for name in lanes[1:]:
+            (folder / f"{name_comparison(lanes, name)}.html").touch()
+        text = f"{' and '.join(lanes)} in {folder.name}"
         return Presented(text, {"cells": []}, self._crossed)
 
     def draw_lanes(self, page: Path, folders: Sequence[Path]) -> str:

@@ -1,9 +1,10 @@
-"""The verb that says whether page load times moved: ``compare``."""
+"""The verb that says whether page load times moved, and by which kernel: ``compare``."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -12,16 +13,31 @@ from analysis.regression.compare.comparison import CompareOptions
 from analysis.regression.compare.documents import describe_comparison, write_files
 from analysis.regression.compare.folders import compare_results
 from analysis.regression.compare.text import render_text
+from analysis.regression.kernels.document import describe_attribution
+from analysis.regression.kernels.suite import render_junit, render_ktap
+from analysis.regression.kernels.table import (
+    Attribution,
+    FailOn,
+    FailRule,
+    attribute,
+    attribute_lanes,
+)
+from analysis.regression.kernels.text import render_markdown
+from analysis.regression.kernels.text import render_text as render_kernels
 from firstflight.cli.metric import metric_option
 from firstflight.cli.reports import read_width
+from testbed.base.errors import ConfigurationError
+from testbed.base.whole_file import write_whole
 
 _file = click.Path(path_type=Path, dir_okay=False)
 _ALPHA = 0.05
+STYLES = ("table", "mail", "ktap")
+"""How the table of kernels may be printed."""
 
 
 @click.command()
 @click.argument("base", metavar="BASE", type=click.Path(path_type=Path))
-@click.argument("new", metavar="NEW", type=click.Path(path_type=Path))
+@click.argument("new", metavar="[NEW]", required=False, type=click.Path(path_type=Path))
 @click.option("--across", multiple=True, metavar="NAME",
               help="What is under test and may differ: a part of the environment (kernel, code, "
                    "pages, package.nginx, all) or a knob; may be repeated, or a,b.")  # fmt: skip
@@ -30,6 +46,11 @@ _ALPHA = 0.05
 @click.option("--min-effect", "min_effect_pct", type=float, metavar="PCT",
               help="Least change that matters, in %; default: 0.1 virtual, 1 host.")  # fmt: skip
 @click.option("--allow-faster", is_flag=True, help="A faster cell is as good as the same.")
+@click.option("--fail-on", type=click.Choice(get_args(FailOn)),
+              help="Of virtual kernels: attribute each cell, and exit with 1 if one is slower (by "
+                   "--min-effect) or has any other packet; default of a run: slower.")  # fmt: skip
+@click.option("--style", type=click.Choice(STYLES),
+              help="Of virtual kernels: print a table, text for a mail, or KTAP.")  # fmt: skip
 @metric_option
 @click.option("--json", "as_json", is_flag=True, help="Write the comparison as JSON.")
 @click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")
@@ -38,11 +59,13 @@ _ALPHA = 0.05
 @click.option("--html", type=_file, metavar="FILE", help="Write a page as well.")
 def compare(
     base: Path,
-    new: Path,
+    new: Path | None,
     across: tuple[str, ...],
     alpha: float,
     min_effect_pct: float | None,
     allow_faster: bool,
+    fail_on: FailOn | None,
+    style: str | None,
     metric: Metric,
     as_json: bool,
     junit: Path | None,
@@ -53,16 +76,70 @@ def compare(
 
     Two versions of a kernel need --across kernel; virtual and real time need nothing.
 
+    Without NEW, BASE is a run on several virtual kernels: what each cell came to on each of them,
+    beside the first.  So it is of two folders with --fail-on or --style.
+
     Exit code: 0 same, 1 different, 5 inconclusive, 2 not to be compared.
     """
     names = tuple(name.strip() for given in across for name in given.split(",") if name.strip())
     options = CompareOptions(names, alpha, min_effect_pct, allow_faster, metric)
-    found = compare_results(base, new, options)
-    write_files(found, junit, markdown, html)
+    if new is None or fail_on is not None or style is not None:
+        _refuse_unused(options, html)
+        found = (
+            attribute_lanes(base, metric) if new is None else attribute(base, new, metric=metric)
+        )
+        rule = FailRule(fail_on or "slower", min_effect_pct or 0.0)
+        _write(found, rule, junit, markdown)
+        click.echo(_render(found, rule, style or "table", as_json).rstrip("\n"))
+        return found.exit_code(rule)
+    compared = compare_results(base, new, options)
+    write_files(compared, junit, markdown, html)
     text = (
-        json.dumps(describe_comparison(found), indent=2)
+        json.dumps(describe_comparison(compared), indent=2)
         if as_json
-        else render_text(found, read_width())
+        else render_text(compared, read_width())
     )
     click.echo(text.rstrip("\n"))
-    return found.exit_code
+    return compared.exit_code
+
+
+def _refuse_unused(options: CompareOptions, html: Path | None) -> None:
+    """Refuse what says nothing where cells of virtual kernels are attributed.
+
+    Raises:
+        ConfigurationError: naming the options.
+    """
+    options.check()
+    given = {
+        "--across": {*options.across} - {"kernel"},
+        "--alpha": options.alpha != _ALPHA,
+        "--allow-faster": options.allow_faster,
+        "--html": html is not None,
+    }
+    names = ", ".join(name for name, there in given.items() if there)
+    if names:
+        raise ConfigurationError(
+            [f"{names}: not of virtual kernels, whose cells are attributed: they differ in nothing "
+             "but the kernel, and nothing is left to chance; leave it out, or name BASE and NEW "
+             "without --fail-on and --style"]
+        )  # fmt: skip
+
+
+def _write(found: Attribution, rule: FailRule, junit: Path | None, markdown: Path | None) -> None:
+    for path, text in (
+        (junit, render_junit(found, rule)), (markdown, render_markdown(found, rule)),
+    ):  # fmt: skip
+        if path is not None:
+            write_whole(path, text, "make its folder, or choose another place")
+
+
+def _render(found: Attribution, rule: FailRule, style: str, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(describe_attribution(found, rule), indent=2)
+    if style == "ktap":
+        return render_ktap(found, rule)
+    return (
+        render_markdown(found, rule)
+        if style == "mail"
+        else render_kernels(found, rule, read_width())
+    )

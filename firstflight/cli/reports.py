@@ -16,12 +16,13 @@ from testbed.model import Experiment, Record
 
 if TYPE_CHECKING:
     from analysis.records.results import Results
+    from analysis.regression.compare.comparison import Comparison
 
 WIDTH = 100
 """Columns of a table where standard output is no terminal."""
 REPORT_FILE = "report.html"
-COMPARE_PAGE = "compare.html"
-COMPARE_DOCUMENT = "compare.json"
+KERNELS_DOCUMENT = "kernels.json"
+KERNELS_MAIL = "kernels.md"
 LANES_PAGE = "lanes.html"
 PROMISES_PAGE = "promises.html"
 STYLES = ("table", "markdown", "ktap")
@@ -38,11 +39,20 @@ class Promises:
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """A comparison for a terminal and for programs, and the exit code of the run."""
+    """Lanes compared, for a terminal and for programs, and the exit code of the run.
+
+    ``document`` is the comparison of two lanes, ``kernels`` what the cells of all came to.
+    """
 
     text: str
-    document: Mapping[str, Any]
+    document: Mapping[str, Any] | None
     exit_code: int
+    kernels: Mapping[str, Any] | None = None
+
+
+def name_comparison(lanes: Sequence[str], name: str) -> str:
+    """Return the stem of the files that compare the lane ``name`` with the first of ``lanes``."""
+    return "compare" if len(lanes) == 2 else f"compare-{name}"
 
 
 def read_width() -> int:
@@ -73,7 +83,7 @@ class Reports:
         return render_table(folder, read_width(), read, metric) + hold_against_committed(read)
 
     def compare_lanes(self, folder: Path, lanes: Sequence[str], metric: Metric = PLT) -> Presented:
-        """Compare the first lane of a run with the last; a page and JSON go into its folder.
+        """Compare the first lane of a run with each other one; pages and JSON go into its folder.
 
         A change is a result and no failure; a cell without a number is incomplete.  The files are
         by page load time, the text is by ``metric``.
@@ -83,18 +93,46 @@ class Reports:
         from analysis.regression.compare.folders import compare_results
         from analysis.regression.compare.text import render_text
 
-        options = CompareOptions(across=("all",), min_effect_pct=LANES_EFFECT_PCT)
-        sides = folder / lanes[0], folder / lanes[-1]
-        found = compare_results(*sides, options)
-        document = describe_comparison(found)
-        text = json.dumps(document, sort_keys=True, indent=1, allow_nan=False) + "\n"
+        options = CompareOptions(
+            across=("all",), min_effect_pct=LANES_EFFECT_PCT, attribute=True
+        )  # fmt: skip
+        base, *others = (folder / name for name in lanes)
+        found = [compare_results(base, other, options) for other in others]
         remedy = f"make room or check the permissions of {folder}, then compare again"
-        write_whole(folder / COMPARE_DOCUMENT, text, remedy)
-        write_files(found, html=folder / COMPARE_PAGE)
-        complete = all(cell.has_numbers for cell in found.cells)
+        documents = [describe_comparison(one) for one in found]
+        for other, one, document in zip(others, found, documents, strict=True):
+            stem = name_comparison(lanes, other.name)
+            write_whole(folder / f"{stem}.json", _write_json(document), remedy)
+            write_files(one, html=folder / f"{stem}.html")
+        complete = all(cell.has_numbers for one in found for cell in one.cells)
         code = EXIT_OK if complete else EXIT_INCOMPLETE
-        shown = found if metric == PLT else compare_results(*sides, replace(options, metric=metric))
-        return Presented(render_text(shown, read_width()), document, code)
+        if metric == PLT:
+            shown = found
+        else:
+            asked = replace(options, metric=metric)
+            shown = [compare_results(base, other, asked) for other in others]
+        texts = [render_text(one, read_width()) for one in shown]
+        kernels = None
+        if all(cell.attribution for one in found for cell in one.cells):
+            kernels, text = self._write_kernels(folder, found, shown)
+            texts = texts if len(texts) == 1 else [text]
+        alone = documents[0] if len(documents) == 1 else None
+        return Presented("\n".join(texts), alone, code, kernels)
+
+    def _write_kernels(
+        self, folder: Path, found: Sequence[Comparison], shown: Sequence[Comparison]
+    ) -> tuple[Mapping[str, Any], str]:
+        """Write what the cells ``found`` came to on each kernel; return it, and those ``shown``."""
+        from analysis.regression.kernels.document import describe_attribution
+        from analysis.regression.kernels.table import FailRule, tabulate
+        from analysis.regression.kernels.text import render_markdown, render_text
+
+        rule, table = FailRule(), tabulate(found)
+        document = describe_attribution(table, rule)
+        remedy = f"make room or check the permissions of {folder}, then compare again"
+        write_whole(folder / KERNELS_DOCUMENT, _write_json(document), remedy)
+        write_whole(folder / KERNELS_MAIL, render_markdown(table, rule), remedy)
+        return document, render_text(tabulate(shown), FailRule("none"), read_width())
 
     def draw_lanes(self, page: Path, folders: Sequence[Path]) -> str:
         """Write a page with the loads of all ``folders`` in one figure; return what it says.
@@ -152,3 +190,7 @@ class Reports:
         from analysis.report.settling import list_unsettled
 
         return list_unsettled(experiment, records)
+
+
+def _write_json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, sort_keys=True, indent=1, allow_nan=False) + "\n"

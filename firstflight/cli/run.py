@@ -16,7 +16,7 @@ from analysis.records.metric import Metric
 from firstflight.cli.choice import Choice, choice_options
 from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.metric import metric_option
-from firstflight.cli.reports import COMPARE_PAGE, LANES_PAGE, REPORT_FILE, Presented
+from firstflight.cli.reports import LANES_PAGE, REPORT_FILE, Presented, name_comparison
 from testbed.base import log, places
 from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK, ConfigurationError, worst_exit
 from testbed.experiment.label import label, varying
@@ -97,8 +97,9 @@ def plan(doors: Doors, /, as_json: bool, **chosen: Any) -> int:
 def report(doors: Doors, /, directories: tuple[Path, ...], metric: Metric) -> int:
     """Write table.csv, summary.json and report.html of the results in DIR anew.
 
-    Of a run on two kernels: those of each, and compare.json and compare.html.  The table is printed
-    as well, by --metric; no file depends on that.
+    Of a run on several kernels: those of each, compare.json and compare.html (of more than two,
+    compare-NAME for each but the first), and what every cell came to on each: kernels.json, and
+    kernels.md for a mail.  The table is printed as well, by --metric; no file depends on that.
 
     Of several folders, loads of one experiment on servers: those of each, and lanes.html in the
     first, with all of them in one figure.
@@ -148,6 +149,7 @@ def _finish(
             "exit_code": code,
             "lanes": ended,
             "comparison": compared.document if compared else None,
+            "kernels": compared.kernels if compared else None,
         }
         click.echo(json.dumps(document, indent=2))
     return code
@@ -175,7 +177,9 @@ def _reports(folder: Path, lanes: Sequence[RunLane]) -> list[Path]:
     if len(found) == 1:
         return found
     joint = [folder / LANES_PAGE] if lanes[0].manifest.experiment.kind == "server_load" else []
-    return [*found, folder / COMPARE_PAGE, *joint]
+    names = [lane.name for lane in lanes]
+    compared = [folder / f"{name_comparison(names, name)}.html" for name in names[1:]]
+    return [*found, *compared, *joint]
 
 
 def _render(doors: Doors, folder: Path, compared: Presented | None, metric: Metric) -> str:

@@ -197,9 +197,9 @@ class Experiment:
         label="Warm-up blocks", low=0, high=100,
     )] = None  # fmt: skip
     kernel_versions: Annotated[tuple[str, ...], Knob(
-        "Two versions of the virtual kernel, to run one after the other and compare.",
-        label="Kernel versions", low=2, high=2,
-        allowed="a list of two versions of that kernel, as text", key="kernel.versions",
+        "Versions of the virtual kernel, to run one after the other and compare with the first.",
+        label="Kernel versions", low=2, high=100,
+        allowed="a list of 2 to 100 versions of that kernel, as text", key="kernel.versions",
     )] = ()  # fmt: skip
     leave_out: Annotated[tuple[str, ...], Knob(
         "Conditions that a sweep would have and that are not loaded: each as --only has it, such "

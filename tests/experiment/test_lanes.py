@@ -236,8 +236,8 @@ def test_output_goes_to_a_new_folder_only(
         ('versions = ["6.1", "7.4"]', [], ":4: kernel.versions: the virtual kernel has no version "
          "'7.4' (did you mean '7.3'?); allowed: 7.3, 6.1"),
         ('versions = ["6.1", "6.1"]', [], ":4: kernel.versions: '6.1' is in the list twice"),
-        ('versions = ["6.1"]', [], ':4: kernel.versions: ["6.1"] is not a list of two versions'),
-        ('versions = ["6.1", 7.3]', [], ":4: kernel.versions[1]: 7.3 is not a list of two"),
+        ('versions = ["6.1"]', [], ':4: kernel.versions: ["6.1"] is not a list of 2 to 100'),
+        ('versions = ["6.1", 7.3]', [], ":4: kernel.versions[1]: 7.3 is not a list of 2"),
         ('name = "host"\nversions = ["6.1", "7.3"]', [], ":5: kernel.versions: the host kernel is"),
         ("", ["kernel.versions=6.1"], "--set kernel.versions=6.1: kernel.versions: "),
         ('version = "6.1"', [f"{VERSIONS[:-1]}, 'x']"], f"--set {VERSIONS[:-1]}, 'x']: kernel.ver"),

@@ -255,7 +255,7 @@ def test_the_lanes_of_a_run_are_compared_in_its_own_folder(tmp_path: Path) -> No
     assert "1 of 2 cells changed by 0.5 % or more" in found.text
     assert json.loads((tmp_path / "compare.json").read_text())["verdict"] == "different"
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "6.1", "7.3", "compare.html", "compare.json"
+        "6.1", "7.3", "compare.html", "compare.json", "kernels.json", "kernels.md"
     ]  # fmt: skip
     lane(tmp_path / "7.4", "7.4", {OFF: [980.0], ON: [None]})
     assert Reports().compare_lanes(tmp_path, ["6.1", "7.4"]).exit_code == 4

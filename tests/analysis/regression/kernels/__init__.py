@@ -1,0 +1,1 @@
+"""Tests of what cells came to on several kernels."""
