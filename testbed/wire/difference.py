@@ -130,6 +130,20 @@ def shifts_between(base: Capture, new: Capture) -> tuple[int, ...] | None:
     return tuple(shifts)
 
 
+def shifts_until_asked(base: Capture, new: Capture) -> tuple[int, ...] | None:
+    """Return by how many ns packets come later in ``new``, up to where its client asks otherwise.
+
+    It does so where in one place the client opens a connection, sends data or asks for an address
+    in both, and not the same.  ``None``: the captures part by something else first, or nowhere.
+    """
+    shifts: list[int] = []
+    for one, other in zip(relative_packets(base), relative_packets(new), strict=False):
+        if {*_differing(one, other)} - {"time_ns"}:
+            return tuple(shifts) if _asks(one) and _asks(other) else None
+        shifts.append(other.time_ns - one.time_ns)
+    return None
+
+
 def is_asked_otherwise(base: Capture, new: Capture, difference: PacketDifference | None) -> bool:
     """Return whether the client's data differs in a packet in the same place in both.
 
@@ -175,6 +189,11 @@ def _ways(spot: Spot, before_ns: int) -> list[str]:
 def _differing(one: RelativePacket, other: RelativePacket) -> tuple[str, ...]:
     names = (*ORDER, *CONTENT, "time_ns")
     return tuple(name for name in names if getattr(one, name) != getattr(other, name))
+
+
+def _asks(packet: RelativePacket) -> bool:
+    wants = "S" in packet.flags or packet.length > 0
+    return packet.sender == "client" and wants and packet.protocol in ("TCP", "UDP")
 
 
 def _headline(difference: PacketDifference) -> str:

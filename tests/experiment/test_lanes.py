@@ -68,6 +68,23 @@ def test_each_kernel_has_a_folder_of_its_own_and_the_two_are_compared(
     assert f"kernel 7.3: 2 ok; results in {folder / '7.3'}" in err
 
 
+def test_as_many_kernels_as_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["7.3", "mine", "mine-2", "6.1"]
+    catalogue = replace(CATALOGUE, kernels={**CATALOGUE.kernels, "virtual": tuple(names)})
+    doors = replace(make_doors(tmp_path), catalogue=lambda: catalogue)
+    words = ["run", RUN[1], "--set", f"kernel.versions={json.dumps(names)}", "--jobs", "1"]
+    assert main([*words, "--json"], doors) == 0
+    folder = latest(tmp_path)
+    assert list(read_lanes(folder)) == names
+    assert {p.name for p in folder.iterdir()} == {
+        *names, "lanes.json", "compare-mine.html", "compare-mine-2.html", "compare-6.1.html"
+    }  # fmt: skip
+    out, err = capsys.readouterr()
+    assert list(json.loads(out)["lanes"]) == names
+    assert f"{folder / 'compare-mine-2.html'}, {folder / 'compare-6.1.html'}" in err
+    assert main(["run", "--resume", str(folder)], doors) == 0
+
+
 def test_loads_on_a_server_are_drawn_in_one_figure_as_well(tmp_path: Path) -> None:
     versions = ("6.1", "7.3")
     for version in versions:

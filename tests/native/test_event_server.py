@@ -125,7 +125,8 @@ def test_a_price_is_slept(programs: Programs, tmp_path: Path) -> None:
     """Each response is later by it, and the processor is not used for it."""
     with programs.serving(tmp_path, "--price-request-ns", "50000000") as server:
         load = programs.generate(server.target, "--clients", "1", "--connections", "10")
-    assert load.report["response_us"]["p50"] >= 50_000
+    # The server sleeps by the wall clock, which the machine may slew by up to 500 ppm (adjtime(3)).
+    assert load.report["response_us"]["p50"] >= 0.999 * 50_000
     assert server.total("processor_us") < 10 * 50_000
 
 

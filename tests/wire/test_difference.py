@@ -14,8 +14,10 @@ from testbed.wire.difference import (
     describe_difference,
     first_difference,
     is_asked_otherwise,
+    shifts_between,
+    shifts_until_asked,
 )
-from testbed.wire.packets import read_capture
+from testbed.wire.packets import Capture, read_capture
 from testbed.wire.relative import relative_packets
 from tests.wire.conversation import MS, Sent, another_boot, conversation, query, write_capture
 from tests.wire.packets import ACK, FIN
@@ -211,3 +213,36 @@ def test_after_another_order_nothing_is_asked_otherwise(tmp_path: Path) -> None:
     base, new = conversation(), conversation()
     new[1:] = [new[2], replace(new[3], data=b"GET /x HTTP/1.1\r\n\r\n."), *new[4:]]
     assert not asked_otherwise(tmp_path, base, new)
+
+
+def captured(tmp_path: Path, packets: list[Sent]) -> Capture:
+    write_capture(tmp_path / "one.pcap", packets)
+    return read_capture(tmp_path / "one.pcap")
+
+
+def test_shifts_of_the_same_packets(tmp_path: Path) -> None:
+    base = conversation()
+    new = [base[0], *(replace(one, at_ns=one.at_ns + 256) for one in another_boot(base)[1:])]
+    new = [replace(one, isn=new[1].isn, port=new[1].port) for one in new]
+    pair = captured(tmp_path, base), captured(tmp_path, new)
+    assert shifts_between(pair[0], pair[0]) == (0,) * len(base)
+    assert shifts_between(*pair) == (0, *(12345 + 256,) * (len(base) - 1))
+    assert shifts_until_asked(*pair) is None
+
+
+def test_shifts_of_other_packets(tmp_path: Path) -> None:
+    base = conversation()
+    less, window = base[:-1], [*base[:-1], replace(base[-1], window=1)]
+    for new in (less, window):
+        pair = captured(tmp_path, base), captured(tmp_path, new)
+        assert shifts_between(*pair) is None
+        assert shifts_until_asked(*pair) is None
+
+
+def test_shifts_until_the_client_asks_otherwise(tmp_path: Path) -> None:
+    base = conversation()
+    asked = [*base[:3], replace(base[3], data=b"GET /other HTTP/1.1 ."), *base[4:]]
+    pair = captured(tmp_path, base), captured(tmp_path, asked)
+    assert shifts_until_asked(*pair) == (0, 0, 0)
+    answered = [*base[:4], replace(base[4], data=b"z" * 100), *base[5:]]
+    assert shifts_until_asked(pair[0], captured(tmp_path, answered)) is None

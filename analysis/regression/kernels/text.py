@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from analysis.regression.compare.attribution import (
     CLOCK_READ_NS,
     HARMLESS_PCT,
+    HARMLESS_THREADS_PCT,
     LEAST_SEEDS,
-    TCP_ALONE,
 )
 from analysis.regression.compare.comparison import CellFinding
 from analysis.regression.compare.text import packet_lines, plain
@@ -32,8 +32,9 @@ MAX_COUNTERS = 6
 MISSING = "-"
 MEANINGS = (
     f"no effect: captures equal to the bit. phase only: the same packets, shifted by clock reads "
-    f"of {CLOCK_READ_NS} ns. other packets: the load time is the same. {' and '.join(TCP_ALONE)} "
-    "ask in an order that only the network decides: what differs is TCP's. Other clients are "
+    f"of {CLOCK_READ_NS} ns. other packets: the load time is the same. graph asks in an order that "
+    "only the network decides: what differs is TCP's. wget2 is judged alike, but for what the "
+    f"order of its threads gives (spread, up to {HARMLESS_THREADS_PCT:g} %). Other clients are "
     f"slower or faster where the shift over {LEAST_SEEDS} seeds or more is not 0 and above "
     f"{HARMLESS_PCT:g} %, which a harmless change gives; else it is spread."
 )
@@ -174,7 +175,7 @@ def _telling(lane: LaneVerdicts) -> Sequence[CellFinding]:
 def _of_lane(attribution: Attribution, lane: LaneVerdicts) -> str:
     text = f"{lane.name} against {attribution.base_name}: {describe_lane(lane)}"
     found = lane.extreme.attribution if lane.extreme is not None else None
-    if lane.extreme is None or found is None or found.pct is None or not any(lane.changes_pct):
+    if lane.extreme is None or found is None or found.pct is None or not round(found.pct.value, 2):
         return f"{text}."
     return f"{text}, most {found.pct.value:+.2f} % in {name_row(attribution, lane.extreme)}."
 

@@ -11,6 +11,7 @@ import pytest
 from analysis.regression.compare.attribution import (
     CLOCK_READ_NS,
     HARMLESS_PCT,
+    HARMLESS_THREADS_PCT,
     LEAST_SEEDS,
     PHASE_NS,
     CellAttribution,
@@ -113,10 +114,26 @@ def test_other_packets_are_tcp_s(tmp_path: Path, segments: Sequence[Sent], clien
         assert found.pct.value == pytest.approx((new_ms - 1000.0) / 10.0)
 
 
-def test_another_request_first_is_said(tmp_path: Path) -> None:
-    other = (*OPENING, replace(ASKED, data=b"GET /b"), ANSWERED, ACKED)
-    found = attribute(tmp_path, [1050.0], other)
-    assert found.reason.startswith("other packets, the first of them another request")
+@pytest.mark.parametrize(
+    ("client", "by_ns", "new_ms", "verdict"),
+    [
+        ("graph", 0, 1005.0, "slower"),
+        ("wget2", 0, 1005.0, "spread"),
+        ("wget2", CLOCK_READ_NS, 995.0, "spread"),
+        ("wget2", 0, 1000.0, "other packets"),
+        ("wget2", 0, 1000.0 + 10 * HARMLESS_THREADS_PCT + 1, "slower"),
+        ("wget2", 1000, 1005.0, "slower"),  # something else had moved a packet before
+    ],
+)
+def test_threads_in_another_order_ask_for_something_else_first(
+    tmp_path: Path, client: str, by_ns: int, new_ms: float, verdict: str
+) -> None:
+    opening = (OPENING[0], *(replace(one, at_ns=one.at_ns + by_ns) for one in OPENING[1:]))
+    other = (*opening, replace(ASKED, data=b"GET /b"), ANSWERED, ACKED)
+    found = attribute(tmp_path, [new_ms], other, replace(OFF, client=client))
+    assert found.verdict == verdict
+    asked = "other packets, the first of them another request of the client"
+    assert found.reason.startswith(asked) == (by_ns != 1000)
 
 
 def test_a_browser_needs_seeds(tmp_path: Path) -> None:

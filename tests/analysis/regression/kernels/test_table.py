@@ -24,6 +24,7 @@ from firstflight.cli.main import main
 from firstflight.cli.reports import Reports
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import write_lanes
+from tests.analysis.promised import write_promises
 from tests.analysis.promises.test_suite import read_ktap
 from tests.analysis.regression.compare.test_attribution import AGAIN, CHROMIUM, LOAD, shifted
 from tests.analysis.regression.compare.test_kernels import OFF, ON, Times, lane
@@ -144,6 +145,9 @@ def test_what_has_no_such_table(tmp_path: Path) -> None:
     one = lane(tmp_path / "7.3", "7.3", {OFF: [1000.0]}, LOAD)
     with pytest.raises(ConfigurationError, match="is no run on several kernels"):
         attribute_lanes(one)
+    promises = [write_promises(tmp_path / f"scenarios-{name}", name) for name in ("7.3", "6.1")]
+    with pytest.raises(ConfigurationError, match=r"no loads on virtual kernels: .* scenario all"):
+        attribute(*promises)
 
 
 def test_a_run_on_three_kernels_has_a_comparison_for_each_but_the_first(run: Path) -> None:
