@@ -10,6 +10,7 @@ from typing import Any
 from testbed.model import KINDS
 from testbed.model.knob import Knob, declared
 from testbed.model.served import RelativeRate
+from testbed.model.settings import FAMILIES
 
 MISSING = "\u2013"
 MINUS = "\u2212"
@@ -35,8 +36,16 @@ COLUMN_UNITS = {
 
 
 def axis_name(name: str) -> str:
-    """Return the heading of an axis; unknown ones by their own name."""
+    """Return the heading of an axis; unknown ones by their own name, settings by the kernel's."""
+    if is_setting(name):
+        return name.partition(".")[2]
     return KNOBS[name].label if name in KNOBS else name.replace("_", " ")
+
+
+def is_setting(name: str) -> bool:
+    """Return whether an axis is a sysctl or an attribute of a route: ``sysctl.tcp_sack``."""
+    family, dot, _ = name.partition(".")
+    return bool(dot) and family in FAMILIES
 
 
 def unit_of(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from analysis.records.metric import METRICS
-from analysis.words import KNOBS, axis_name, axis_value, capitalised, unit_of
+from analysis.words import KNOBS, axis_name, axis_value, capitalised, is_setting, unit_of
 from testbed.base.errors import ConfigurationError
 
 if TYPE_CHECKING:  # a report has rows, which need no pandas
@@ -127,7 +127,7 @@ def column_title(name: str) -> str:
     unit = unit_of(name)
     if name in MEASURED_NAMES:
         heading = MEASURED_NAMES[name]
-    elif name in KNOBS:
+    elif name in KNOBS or is_setting(name):
         heading = axis_name(name)
     else:
         heading = (name.rpartition("_")[0] if unit else name).replace("_", " ")
@@ -139,7 +139,7 @@ def panel_text(name: str, value: Any) -> str:
     """Return the heading of a panel, which has no title above: ``RTT 20 ms``, ``amazon``."""
     if isinstance(value, str):
         return axis_value(name, value)
-    if name in KNOBS:
+    if name in KNOBS or is_setting(name):
         return f"{axis_name(name)} {axis_value(name, value)}"
     return f"{column_title(name)} {value_text(name, value)}"
 

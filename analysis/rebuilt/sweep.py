@@ -15,7 +15,7 @@ from analysis.records.cells import cells_of, flatten
 from analysis.records.frame import SERVED_COLUMNS, trial_frame, varying_columns
 from analysis.records.results import Results
 from analysis.stats.estimates import Estimate, describe_sample
-from analysis.words import axis_value, axis_word
+from analysis.words import axis_value, axis_word, is_setting
 from testbed.model import ArrivalSpec, Condition, Record, ServerLoad, ServerSpec
 
 KNOBS = tuple(flatten(Condition(page="", client="")))
@@ -56,7 +56,8 @@ def split_loads(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[tuple[str,
 
     The name is empty where there is only one part, else such as ``client wget2``.
     """
-    knobs = dict.fromkeys((*KNOBS, *SERVED_KNOBS))
+    named = [str(column) for column in frame if is_setting(str(column))]
+    knobs = dict.fromkeys((*KNOBS, *SERVED_KNOBS, *named))
     others = varying_columns(frame, [n for n in knobs if n in frame and n not in axes])
     if not others:
         yield "", frame

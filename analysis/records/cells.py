@@ -16,6 +16,7 @@ from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.stopping import seeds_differ
 from testbed.model import Condition, Kind, Record, Scenario, ServerLoad, Spec, Verdict
+from testbed.model.settings import FAMILIES
 
 Axes = dict[str, Any]
 Key = tuple[tuple[str, Any], ...]
@@ -165,7 +166,10 @@ def spread_of(values: Iterable[float]) -> Spread | None:
 
 
 def flatten(condition: Spec | Mapping[str, Any]) -> Axes:
-    """Return a condition's axes by leaf name (``rtt_ms``, ``tfo``, ...), in declared order."""
+    """Return a condition's axes by leaf name (``rtt_ms``, ``tfo``, ...), in declared order.
+
+    Settings are named as in --set: ``sysctl.client.tcp_sack``.
+    """
     if isinstance(condition, Condition | ServerLoad | Scenario):
         return dict(_axes_of(condition))
     return _leaves(condition)
@@ -179,8 +183,9 @@ def _axes_of(condition: Spec) -> Axes:
 def _leaves(tree: Mapping[str, Any]) -> Axes:
     axes: Axes = {}
     for name, value in tree.items():
+        family = f"{name}." if name in FAMILIES else ""
         for leaf, inner in _leaves(value).items() if isinstance(value, Mapping) else ():
-            axes[leaf] = inner
+            axes[family + leaf] = inner
         if not isinstance(value, Mapping) and name != SCRIPT:
             axes[name] = value
     return axes

@@ -2,7 +2,8 @@
 
 This is where notebooks and figures begin.  Units are in the column names, raw values are not
 rounded, and what was not measured is NaN or NA.  The columns are the same for any results of one
-kind of trial, empty ones included.
+kind of trial, empty ones included; beside them there is one for each setting that is asked of TCP
+by the kernel's name, such as ``sysctl.tcp_sack``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pandas as pd
 from analysis.records.cells import experiment_of, flatten
 from analysis.records.metric import METRICS_OF, SERVED
 from analysis.records.results import Results, judge
+from analysis.words import is_setting
 from testbed.model import (
     ArrivalSpec,
     Condition,
@@ -81,7 +83,7 @@ def trial_frame(results: Results) -> pd.DataFrame:
     kind: Kind = experiment_of(results.manifest).get("kind", "page_load")
     columns, measured = _COLUMNS[kind]
     rows = [_trial_row(record, measured) for record in results.records]
-    frame = pd.DataFrame(rows, columns=list(columns))
+    frame = pd.DataFrame(rows, columns=_with_settings(columns, rows))
     return frame.astype(dict.fromkeys(measured, "float64"))
 
 
@@ -105,8 +107,15 @@ def request_frame(results: Results) -> pd.DataFrame:
         used: set[str] = set()
         for request in sorted(record.load.requests, key=lambda r: (r.start_ms, r.end_ms, r.url)):
             rows.append({**known, **_request_row(request, used)})
-    frame = pd.DataFrame(rows, columns=list(REQUEST_COLUMNS))
+    frame = pd.DataFrame(rows, columns=_with_settings(REQUEST_COLUMNS, rows))
     return frame.astype({"transfer_bytes": "float64", "cold": "boolean"})
+
+
+def _with_settings(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return ``columns``, and before the seed the settings of TCP that ``rows`` have."""
+    found = list(dict.fromkeys(name for row in rows for name in row if is_setting(name)))
+    at = next(place for place, name in enumerate(columns) if name in ("kernel", "seed"))
+    return [*columns[:at], *found, *columns[at:]]
 
 
 def varying_columns(frame: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:

@@ -123,6 +123,8 @@ def _check(link: LinkSpec, tcp: TcpSpec, request_bytes: int, response_bytes: int
             f"the model of short flows knows {' and '.join(HYSTART)}, "
             f"congestion_control is {tcp.congestion_control!r}"
         )
+    if tcp.sysctl or tcp.route:
+        problems.append("the model of short flows knows no sysctls and no attributes of routes")
     if request_bytes < 1 or response_bytes < 1:
         problems.append(
             f"a request of {request_bytes} and a response of {response_bytes} bytes: "

@@ -39,7 +39,7 @@ def plan_command(
     if len(experiment.conditions) > 1:
         names = varying(experiment.conditions)
         shown = [
-            label_axes({name: knob_of(each, name) for name in names}).replace(" ", ",")
+            ",".join(label_axes({name: knob_of(each, name)}) for name in names)
             for each in experiment.conditions
         ]
         raise ConfigurationError(

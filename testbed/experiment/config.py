@@ -17,6 +17,12 @@ from testbed.experiment.commands import find_problems
 from testbed.experiment.knobs import FIXED, OF_KIND, SWEPT
 from testbed.experiment.options import Override, apply_overrides, leave_out
 from testbed.experiment.saturation import set_absolute_rates
+from testbed.experiment.settings import (
+    check_settings,
+    read_settings,
+    with_settings,
+    without_settings,
+)
 from testbed.experiment.toml_lines import find_lines, locate, parse_toml
 from testbed.experiment.validation import describe, toml_text, validate
 from testbed.model import (
@@ -33,6 +39,7 @@ from testbed.model import (
 )
 from testbed.model.command import CLIENT, LAB_PLACEHOLDERS, LOAD_PLACEHOLDERS
 from testbed.model.knob import build
+from testbed.model.settings import FAMILIES
 from testbed.scenario.promise import PromiseError, read_promise
 
 LARGEST_FILE = 1 << 17
@@ -102,9 +109,15 @@ def load_experiment(
     document, lines = _read(path)
     origins, problems = apply_overrides(document, overrides)
     source = _Source(path, document, lines, origins)
-    values, errors = validate(document, catalogue.names())
-    problems += describe(errors, document, source.where)
+    settings = list(read_settings(document))
+    wrong = list(check_settings(document, source.where))
+    plain = without_settings(document)
+    values, errors = validate(plain, catalogue.names())
+    problems += describe(errors, plain, source.where)
+    problems += wrong
     problems += _missing(source)
+    if not errors and not wrong:
+        values = with_settings(values, document, settings)
     if not errors:
         values, relative = set_absolute_rates(values, source.where)
         problems += relative
@@ -173,7 +186,7 @@ def _of_another_kind(source: _Source, values: Mapping[str, Any]) -> Iterator[str
     kind = _kind(values)
     own = OF_KIND[kind]
     for name, knob in SWEPT.items():
-        swept = name in values.get("sweep", {})
+        swept = any(name in (axis, axis.partition(".")[0]) for axis in values.get("sweep", {}))
         if name in own or not (swept or _at(values, knob.path) is not None):
             continue
         key = ("sweep", name) if swept else knob.path
@@ -286,6 +299,8 @@ def _kind(values: Mapping[str, Any]) -> Kind:
 
 def _fixed_and_swept(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
     for name in values.get("sweep", {}):
+        if name not in SWEPT:  # a setting, which was checked where it was read
+            continue
         path = (*SWEPT[name].table, name)
         if _at(values, path) is not None:
             yield (
@@ -400,6 +415,10 @@ def _condition(values: Mapping[str, Any], point: Mapping[str, Any], catalogue: C
     if kind == "scenario":
         name = str(chosen["scenario"])
         return Scenario(name, catalogue.scenarios[name])
+    for family in FAMILIES:
+        axes = {name.partition("."): value for name, value in point.items()}
+        own = {name: value for (axis, _, name), value in axes.items() if axis == family}
+        chosen[family] = {**(chosen[family] or {}), **own} or None
     if kind == "command":
         chosen["client"] = CLIENT
     elif kind == "page_load" and chosen["client"] != CLIENT:

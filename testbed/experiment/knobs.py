@@ -12,9 +12,11 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from testbed.base.suggest import did_you_mean
+from testbed.experiment.settings import check_values
 from testbed.model import KINDS, Experiment
 from testbed.model.knob import Declared, declared
 from testbed.model.served import RelativeRate
+from testbed.model.settings import FAMILIES, Value
 
 KeyPath = tuple[str, ...]
 _QUANTITIES = {"ms": "number of milliseconds", "s": "number of seconds", "%": "percentage"}
@@ -50,7 +52,7 @@ class FileKnob:
         value = self.declared.default
         if value is None:
             return self.declared.knob.absent
-        if value is MISSING or value == ():
+        if value is MISSING or value in ((), {}):
             return ""
         return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -69,6 +71,9 @@ def _of(each: Declared) -> FileKnob:
     plain = (
         next(one for one in get_args(each.type) if one is not NoneType) if optional else each.type
     )
+    if each.name in FAMILIES:
+        check = AfterValidator(partial(check_values, each.name))
+        return FileKnob(each, Annotated[dict[str, Value], check], knob.allowed)
     if knob.listed:
         check = AfterValidator(partial(_check_listed, knob.listed))
         return FileKnob(each, Annotated[str, check], f"the name of a {knob.listed}", text=True)

@@ -8,17 +8,27 @@ from typing import Any
 from testbed.experiment.knobs import OF_KIND, SWEPT
 from testbed.experiment.validation import toml_text
 from testbed.model import Spec, Trial, kind_of
+from testbed.model.settings import FAMILIES
 
 
 def varying(conditions: Sequence[Spec]) -> tuple[str, ...]:
     """Return the knobs on which ``conditions`` differ, a page always among them."""
-    if not conditions:
-        return ()
     return tuple(
         name
-        for name in OF_KIND[kind_of(conditions[0])]
+        for name in axes_of(conditions)
         if name == "page" or len({knob_text(knob_of(c, name)) for c in conditions}) > 1
     )
+
+
+def axes_of(conditions: Sequence[Spec]) -> tuple[str, ...]:
+    """Return the names of all that may differ: knobs, settings as ``sysctl.client.tcp_sack``."""
+    if not conditions:
+        return ()
+    names: list[str] = []
+    for name in OF_KIND[kind_of(conditions[0])]:
+        asked: list[Any] = [knob_of(each, name) for each in conditions] if name in FAMILIES else []
+        names += sorted({f"{name}.{one}" for each in asked for one in each}) if asked else [name]
+    return tuple(names)
 
 
 def label(trial: Trial, names: Sequence[str], seeds: bool = False) -> str:
@@ -39,8 +49,14 @@ def _text(name: str, value: Any) -> str:
 
 
 def knob_of(condition: Spec, name: str) -> Any:
-    """Return the value of knob ``name`` in ``condition``, as an experiment file would give it."""
+    """Return the value of knob ``name`` in ``condition``, as an experiment file would give it.
+
+    ``name`` may be one of ``axes_of``; a setting that the condition leaves to the kernel is None.
+    """
     part: Any = condition
+    family, dot, setting = name.partition(".")
+    if dot:
+        return knob_of(condition, family).get(setting)
     for table in SWEPT[name].table:
         part = getattr(part, table)
     value = getattr(part, name)

@@ -10,10 +10,12 @@ from typing import Any
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
 from testbed.experiment.knobs import RELATIVE, SWEPT, FileKnob, paths
-from testbed.experiment.label import knob_of, knob_text
+from testbed.experiment.label import axes_of, knob_of, knob_text
 from testbed.experiment.saturation import multiply_rate
+from testbed.experiment.settings import find_path, read_settings
 from testbed.experiment.toml_lines import parse_toml
 from testbed.model import Experiment, Spec
+from testbed.model.settings import shorten
 
 KeyPath = tuple[str, ...]
 _RATE = tuple((table, "rate_per_s") for table in ("arrivals", "sweep"))
@@ -70,9 +72,17 @@ def find_knob(key: str) -> tuple[KeyPath, FileKnob]:
     for path, knob in known.items():
         if asked in (path, path[-1:]):
             return path, knob
+    setting = find_path(asked)
+    if setting is not None:
+        return setting, SWEPT[setting[1]]
     names = [path[-1] for path in known]
-    hint = did_you_mean(asked[-1] if asked else key, names)
+    hint = did_you_mean(asked[-1] if asked else key, names) or _hint_of_sysctl(key)
     raise ConfigurationError([f"no knob is named {key!r}{hint}; knobs: {', '.join(names)}"])
+
+
+def _hint_of_sysctl(key: str) -> str:
+    """Return what to write where ``key`` looks like the name of a sysctl alone."""
+    return f" (sysctls are tcp.sysctl.{key})" if key.startswith(("tcp_", "net.")) else ""
 
 
 def apply_overrides(
@@ -92,10 +102,19 @@ def apply_overrides(
             problems += [f"{override.option}: {problem}" for problem in error.problems]
             continue
         value = parse_value(override.value, knob)
-        swept = isinstance(value, list) and path[-1] in SWEPT | RELATIVE
-        target = ("sweep", path[-1]) if swept else path
-        other = path if target[0] == "sweep" else ("sweep", path[-1])
-        for rival in (other, *_RIVALS.get(target, ())):
+        if len(path) > 2:  # a setting, in a family of which it may be in either of two tables
+            axis = ("sweep", *path[1:])
+            rivals = tuple(
+                each.path
+                for each in read_settings(document)
+                if (each.family, each.name) == path[1:]
+            )
+        else:
+            axis, rivals = ("sweep", path[-1]), ()
+        swept = isinstance(value, list) and axis[1] in SWEPT | RELATIVE
+        target = axis if swept else path
+        other = path if target[0] == "sweep" else axis
+        for rival in {other, *rivals, *_RIVALS.get(target, ())} - {target}:
             _remove(document, rival)
             origins.pop(rival, None)
         _write(document, target, value)
@@ -104,13 +123,17 @@ def apply_overrides(
 
 
 def _remove(document: dict[str, Any], path: KeyPath) -> None:
-    table = document if len(path) == 1 else document.get(path[0])
+    table: Any = document
+    for part in path[:-1]:
+        table = table.get(part) if isinstance(table, dict) else None
     if isinstance(table, dict):
         table.pop(path[-1], None)
 
 
 def _write(document: dict[str, Any], path: KeyPath, value: Any) -> None:
-    table = document if len(path) == 1 else document.setdefault(path[0], {})
+    table: Any = document
+    for part in path[:-1]:
+        table = table.setdefault(part, {}) if isinstance(table, dict) else None
     if isinstance(table, dict):  # otherwise validation will say that it is no table
         table[path[-1]] = value
 
@@ -121,7 +144,7 @@ def select(experiment: Experiment, only: str) -> Experiment:
     Raises:
         ConfigurationError: an unknown key, or nothing matches (with the values there are).
     """
-    wanted, problems = _parse(only, "--only", experiment.saturation_per_s)
+    wanted, problems = _parse(only, "--only", experiment)
     for clause, key, value in wanted:
         there = dict.fromkeys(knob_text(knob_of(c, key)) for c in experiment.conditions)
         if value not in there:
@@ -145,7 +168,7 @@ def leave_out(experiment: Experiment, place: str) -> Experiment:
     """
     kept, problems = experiment.conditions, []
     for text in experiment.leave_out:
-        wanted, wrong = _parse(text, place, experiment.saturation_per_s)
+        wanted, wrong = _parse(text, place, experiment)
         problems += wrong
         kept = tuple(c for c in kept if not _matches(c, wanted))
     if not problems and not kept:
@@ -166,15 +189,16 @@ def _matches(condition: Spec, wanted: Sequence[_Wanted]) -> bool:
     return all(knob_text(knob_of(condition, key)) in either for key, either in values.items())
 
 
-def _parse(
-    clauses: str, place: str, saturation_per_s: int | None
-) -> tuple[list[_Wanted], list[str]]:
+def _parse(clauses: str, place: str, experiment: Experiment) -> tuple[list[_Wanted], list[str]]:
     """Return what ``clauses`` ask for, and a sentence that begins with ``place`` for each error."""
     wanted: list[_Wanted] = []
     problems: list[str] = []
+    saturation_per_s = experiment.saturation_per_s
+    named = axes_of(experiment.conditions)
     for clause in clauses.split(","):
         dotted, equals, text = (part.strip() for part in clause.partition("="))
-        key = dotted.rpartition(".")[2]
+        setting = _find_axis(dotted, named)
+        key = setting or dotted.rpartition(".")[2]
         if not equals or not key:
             problems.append(f"{place} {clause}: write it as key=value, such as page=amazon")
         elif key in RELATIVE and saturation_per_s is not None:
@@ -184,6 +208,9 @@ def _parse(
                 wanted.append((clause, "rate_per_s", rate))
             else:
                 problems.append(f"{place} {clause}: not {RELATIVE[key].allowed}")
+        elif setting:
+            knob = SWEPT[setting.partition(".")[0]]
+            wanted.append((clause, setting, knob_text(parse_value(text, knob))))
         elif key not in SWEPT:
             hint = did_you_mean(key, SWEPT)
             problems.append(f"{place} {clause}: no knob is named {dotted!r}{hint}; "
@@ -191,3 +218,11 @@ def _parse(
         else:
             wanted.append((clause, key, knob_text(parse_value(text, SWEPT[key]))))
     return wanted, problems
+
+
+def _find_axis(dotted: str, named: Sequence[str]) -> str | None:
+    """Return which axis ``dotted`` means, with its family before it or without, if a setting's."""
+    path = find_path(tuple(dotted.split(".")))
+    asked = ".".join(path[1:]) if path else shorten(dotted)
+    settings = (name for name in named if "." in name)
+    return next((name for name in settings if asked in (name, name.partition(".")[2])), None)

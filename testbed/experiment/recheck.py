@@ -80,6 +80,6 @@ def _wrong(name: str, knob: FileKnob, value: Any, catalogue: Catalogue) -> Itera
         TypeAdapter(knob.kind).validate_python(plain, context=catalogue.names())
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        listed = first["type"] == "not_listed"
+        listed = first["type"] in ("not_listed", "settings")
         problem = first["msg"] if listed else f"{toml_text(value)} is not {knob.allowed}"
         yield f"{name}: {problem}"

@@ -28,7 +28,7 @@ def choose(topology: Topology, algorithm: str) -> Pinned:
     """
     ends = (topology.client, topology.server)
     for end in ends:
-        _require(end, algorithm)
+        require(end, algorithm)
     try:
         for end in ends:
             end.write_sysctls({SYSCTL: algorithm})
@@ -37,7 +37,12 @@ def choose(topology: Topology, algorithm: str) -> Pinned:
     return "sysctl"
 
 
-def _require(end: Namespace, algorithm: str) -> None:
+def require(end: Namespace, algorithm: str) -> None:
+    """Find that the kernel has ``algorithm``.
+
+    Raises:
+        MissingError: it does not.
+    """
     available = end.read_sysctl(AVAILABLE).split()
     if algorithm not in available:
         raise MissingError(

@@ -44,7 +44,6 @@ _PERMANENT = 0x80
 _LINK_SCOPE = 253  # RT_SCOPE_LINK
 _BY_HAND, _MAIN, _UNICAST = 3, 254, 1  # RTPROT_BOOT, RT_TABLE_MAIN, RTN_UNICAST
 _DESTINATION, _DEVICE, _GATEWAY, _SOURCE, _METRICS = 1, 4, 5, 7, 8
-_WINDOW, _CONGESTION = 11, 16  # RTAX_INITCWND, RTAX_CC_ALGO
 _TUNSETIFF, _TUNSETPERSIST = 0x400454CA, 0x400454CB
 _IFF_TUN, _IFF_TAP, _IFF_NO_PI = 0x0001, 0x0002, 0x1000
 
@@ -187,12 +186,12 @@ def set_route(
     gateway: str,
     *,
     device: str | None = None,
-    initcwnd_segments: int | None = None,
-    congestion_control: str | None = None,
+    metrics: bytes = b"",
 ) -> None:
     """Set the route to ``destination``: a network, or ``default`` (ip-route(8)).
 
-    With ``device`` it goes out there, and ``gateway`` is the address to send from.
+    With ``device`` it goes out there, and ``gateway`` is the address to send from; ``metrics`` are
+    from ``routes.encode_metrics``.
     """
     scope = 0 if device is None else _LINK_SCOPE
     network, _, length = ("", "", "0") if destination == "default" else destination.partition("/")
@@ -203,11 +202,6 @@ def set_route(
     else:
         body += attribute(_DEVICE, struct.pack("=I", index_of(device)))
         body += attribute(_SOURCE, socket.inet_aton(gateway))
-    metrics = b""
-    if initcwnd_segments is not None:
-        metrics += attribute(_WINDOW, struct.pack("=I", initcwnd_segments))
-    if congestion_control is not None:
-        metrics += attribute(_CONGESTION, congestion_control.encode())
     order(control, NEWROUTE, body + (attribute(_METRICS, metrics) if metrics else b""), REPLACE)
 
 

@@ -1,7 +1,7 @@
 """TCP knobs, set in the client's and the server's namespace and read back from the kernel.
 
 Sources: ip-sysctl (kernel documentation), RFC 7413 (Fast Open), RFC 6928 (initial window),
-ip-route(8) for ``initcwnd`` and ``congctl``.
+ip-route(8) for ``initcwnd``, ``congctl`` and the other attributes of routes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,18 @@ from testbed.lab import congestion
 from testbed.lab.congestion import Pinned
 from testbed.lab.interfaces import set_route
 from testbed.lab.readback import ENDS, State
+from testbed.lab.routes import describe_metrics, encode_metrics
 from testbed.lab.rtnetlink import open_control
-from testbed.lab.sysctls import FASTOPEN_KEY, describe_sysctls, judge_sysctls, pin_sysctls
+from testbed.lab.sysctls import (
+    FASTOPEN_KEY,
+    describe_sysctls,
+    judge_sysctls,
+    pin_sysctls,
+    set_sysctls,
+)
 from testbed.lab.topology import ROUTES, Topology
 from testbed.model import TcpSpec
+from testbed.model.settings import CONGCTL, of_end, sysctl_path
 
 # tcp_fastopen bits: 1 client, 2 server, 4 client without cookie, 0x200 server without cookie.
 FASTOPEN_WITH_COOKIES = 3
@@ -58,41 +66,71 @@ def wanted_sysctls(spec: TcpSpec) -> dict[str, str]:
     return {**PINNED, "net.ipv4.tcp_fastopen": str(fastopen_value(spec))}
 
 
+def asked_sysctls(spec: TcpSpec, role: str) -> dict[str, str]:
+    """The sysctls that are asked of an end by their names, by their full names."""
+    return {sysctl_path(name): str(value) for name, value in of_end(spec.sysctl, role).items()}
+
+
+def asked_names(spec: TcpSpec) -> frozenset[str]:
+    """The full names of all sysctls that are asked of an end by their names."""
+    return frozenset(name for role in ENDS for name in asked_sysctls(spec, role))
+
+
+def algorithm_of(spec: TcpSpec, role: str) -> str:
+    """The congestion control that is asked of an end."""
+    return str(of_end(spec.route, role).get(CONGCTL, spec.congestion_control))
+
+
 def set_knobs(topology: Topology, spec: TcpSpec, own: Mapping[str, Sysctls] = NOTHING) -> Pinned:
     """Set all knobs at both ends; returns how the congestion control was.
 
     ``own`` has further sysctls, of one end, by its role.
 
     Raises:
-        MissingError: the kernel refuses a value (a congestion control that it does not have).
+        MissingError: the kernel refuses a value (a congestion control that it does not have), or
+            has no such sysctl.
     """
     try:
         for role in ENDS:
             pin_sysctls(topology.role(role), wanted_sysctls(spec) | own.get(role, {}))
     except OSError as error:
         raise MissingError(f"this kernel does not have what the trial asks for: {error}") from error
+    problems = [problem for role in ENDS for problem in _set_asked(role, topology, spec)]
+    if problems:
+        raise MissingError("; ".join(problems))
     pinned = congestion.choose(topology, spec.congestion_control)
     topology.server.write_sysctls({FASTOPEN_KEY: fastopen_key("first")})
-    by_route = spec.congestion_control if pinned == "route" else None
-    windows = {"server": spec.initcwnd_segments} | ({"client": None} if by_route else {})
-    for role, window in windows.items():
-        with topology.role(role).entered(), open_control() as control:
-            for destination, gateway in ROUTES[role].items():
-                set_route(
-                    control,
-                    destination,
-                    gateway,
-                    initcwnd_segments=window,
-                    congestion_control=by_route,
-                )
+    for role in reversed(ENDS):
+        metrics = encode_metrics(_metrics_of(spec, role, pinned))
+        if metrics:
+            with topology.role(role).entered(), open_control() as control:
+                for destination, gateway in ROUTES[role].items():
+                    set_route(control, destination, gateway, metrics=metrics)
     return pinned
+
+
+def _set_asked(role: str, topology: Topology, spec: TcpSpec) -> Iterator[str]:
+    """Set an end's sysctls by name; a sentence for each that does not go, and for its congctl."""
+    end = topology.role(role)
+    yield from set_sysctls(role, end, asked_sysctls(spec, role))
+    if CONGCTL in of_end(spec.route, role):
+        try:
+            congestion.require(end, algorithm_of(spec, role))
+        except MissingError as error:
+            yield f"{role}: {error}"
+
+
+def _metrics_of(spec: TcpSpec, role: str, pinned: Pinned) -> dict[str, int | str]:
+    """The attributes of an end's default route (ip-route(8))."""
+    window = {"initcwnd": spec.initcwnd_segments} if role == "server" else {}
+    by_route = {CONGCTL: spec.congestion_control} if pinned == "route" else {}
+    return {**window, **by_route, **of_end(spec.route, role)}
 
 
 def route_metrics(spec: TcpSpec, pinned: Pinned) -> dict[str, str]:
     """What the default routes of the ends say beyond their gateways, by role (ip-route(8))."""
-    by_route = f"congctl {spec.congestion_control}" if pinned == "route" else ""
-    server = f"initcwnd {spec.initcwnd_segments} {by_route}".rstrip()
-    return {"server": server} | ({"client": by_route} if by_route else {})
+    told = {role: describe_metrics(_metrics_of(spec, role, pinned)) for role in ENDS}
+    return {role: text for role, text in told.items() if text}
 
 
 def rotate_key(topology: Topology) -> None:
@@ -121,31 +159,38 @@ def read_knobs(
     values: dict[str, str] = {}
     errors: list[str] = []
     for role in ENDS:
-        found, wanted = state.sysctls[role], wanted_sysctls(spec) | own.get(role, {})
+        found = state.sysctls[role]
+        wanted = wanted_sysctls(spec) | own.get(role, {}) | asked_sysctls(spec, role)
         values |= {f"{role}.{name}": found[name] for name in wanted if name in found}
         values[f"{role}.sysctls"] = describe_sysctls(found)
         errors += [f"{role}: {error}" for error in judge_sysctls(found, wanted)]
+        if of_end(spec.route, role):
+            values[f"{role}.route"] = state.table.get(f"{role}: route default", "none")
     if connection is None:
-        client, server = (state.sysctls[role][congestion.SYSCTL] for role in ENDS)
+        client, server = (
+            _read_metrics(state, role).get(CONGCTL, state.sysctls[role][congestion.SYSCTL])
+            for role in ENDS
+        )
         connection = (client, server)
     values |= {
         f"{role}.{congestion.SYSCTL}": name for role, name in zip(ENDS, connection, strict=True)
     }
     errors += judge_connection(connection, spec)
-    default = state.table.get("server: route default", "").split()
-    window = dict(pairwise(default)).get("initcwnd")
-    values["server.initcwnd_segments"] = str(window)
+    values["server.initcwnd_segments"] = str(_read_metrics(state, "server").get("initcwnd"))
     return values, tuple(errors)
+
+
+def _read_metrics(state: State, role: str) -> dict[str, str]:
+    """The words of an end's default route, each with the one after it."""
+    return dict(pairwise(state.table.get(f"{role}: route default", "").split()))
 
 
 def judge_connection(algorithms: tuple[str, str], spec: TcpSpec) -> Iterator[str]:
     """A sentence for each end, client and server, with another congestion control than asked."""
     for role, algorithm in zip(ENDS, algorithms, strict=True):
-        if algorithm != spec.congestion_control:
-            yield (
-                f"{role}: {congestion.SYSCTL} is {algorithm!r}, "
-                f"asked was {spec.congestion_control!r}"
-            )
+        asked = algorithm_of(spec, role)
+        if algorithm != asked:
+            yield f"{role}: {congestion.SYSCTL} is {algorithm!r}, asked was {asked!r}"
 
 
 def judge_key(state: State, spec: TcpSpec) -> Iterator[str]:

@@ -78,7 +78,7 @@ class Lab:
 
     def read_settings(self) -> Lab:
         """Return the lab as it is now, after more was set: what follows is held against that."""
-        return replace(self, state=read_state(self.topology))
+        return replace(self, state=_read_state(self.topology, self.condition))
 
     @contextmanager
     def watched(self) -> Iterator[Callable[[], LabReading]]:
@@ -103,7 +103,7 @@ class Lab:
 
     def _read_again(self, seen: Watch, before: Counts) -> LabReading:
         condition, topology = self.condition, self.topology
-        after, state = self._count(), read_state(topology)
+        after, state = self._count(), _read_state(topology, condition)
         problems = [*seen.read(self.state.table), *changed(self.state.table, state.table)]
         problems += knobs.judge_key(state, condition.tcp)
         traffic = compare_reports(before.link, after.link)
@@ -171,7 +171,7 @@ def open_lab(
             measurements = calibrate(topology, spec, exactness)
         if spec.loss_pct:
             link.add_loss()
-        state = read_state(topology)
+        state = _read_state(topology, condition)
         found = (
             knobs.read_knobs(state, tcp, connection, own),
             link.read_knobs(),
@@ -186,6 +186,10 @@ def open_lab(
         )
         reading = LabReading(measurements, values, errors)
         yield Lab(topology, reading, condition, link, state, exactness)
+
+
+def _read_state(topology: Topology, condition: Linked) -> State:
+    return read_state(topology, knobs.asked_names(condition.tcp))
 
 
 def _read_path(topology: Topology) -> tuple[dict[str, str], tuple[str, ...]]:

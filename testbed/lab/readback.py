@@ -8,7 +8,7 @@ lab is open, and against itself after each load.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from testbed.lab import rtnetlink
@@ -41,8 +41,8 @@ class State:
     sysctls: Mapping[str, Mapping[str, str]]
 
 
-def read_state(topology: Topology) -> State:
-    """Read all of it, without a process.
+def read_state(topology: Topology, asked: Collection[str] = ()) -> State:
+    """Read all of it, without a process; ``asked`` are sysctls to read beside those of TCP.
 
     Raises:
         OSError: the kernel does not tell.
@@ -54,7 +54,7 @@ def read_state(topology: Topology) -> State:
         with topology.role(role).entered():
             lines = dict(_read_namespace(role, disciplines))
             if role in ENDS:
-                sysctls[role] = read_sysctls()
+                sysctls[role] = read_sysctls(asked)
                 lines |= {n: v for n, v in sysctls[role].items() if n != FASTOPEN_KEY}
         table |= {f"{role}: {name}": value for name, value in lines.items()}
     return State(table, disciplines, sysctls)

@@ -11,17 +11,18 @@ import socket
 import struct
 from collections.abc import Mapping
 
-from testbed.lab.rtnetlink import attributes, number_of, text_of
+from testbed.lab.rtnetlink import attribute, attributes, number_of, text_of
 
 _HEADER = struct.Struct("=BBBBBBBBI")
 _DESTINATION, _DEVICE, _GATEWAY, _PRIORITY, _SOURCE, _METRICS, _TABLE = 1, 4, 5, 6, 7, 8, 15
 _CACHE = 12
-_CONGESTION = 16
+_LOCK, _RTO_MIN, _CONGESTION = 1, 13, 16
 _METRIC_NAMES = {
     1: "lock", 2: "mtu", 3: "window", 4: "rtt", 5: "rttvar", 6: "ssthresh", 7: "cwnd", 8: "advmss",
     9: "reordering", 10: "hoplimit", 11: "initcwnd", 12: "features", 13: "rto_min",
     14: "initrwnd", 15: "quickack", _CONGESTION: "congctl", 17: "fastopen_no_cookie",
 }  # fmt: skip
+_KINDS = {name: kind for kind, name in _METRIC_NAMES.items()} | {"rto_min_ms": _RTO_MIN}
 _TYPES = {1: "unicast", 2: "local", 3: "broadcast"}
 _OWN_PROTOCOL = 2  # RTPROT_KERNEL
 _LOCAL, _MAIN = 255, 254
@@ -71,6 +72,26 @@ def _describe_metrics(nested: bytes) -> list[str]:
         + (text_of(value) if kind == _CONGESTION else str(number_of(value)))
         for kind, value in sorted(attributes(nested).items())
     ]
+
+
+def encode_metrics(metrics: Mapping[str, int | str]) -> bytes:
+    """Return attributes of a route as a message carries them, by their names.
+
+    ``rto_min_ms`` is in milliseconds, and locked: without a lock the kernel does not heed it.
+    Zeros are left out, for the kernel does not keep them.
+    """
+    given = {_KINDS[name]: value for name, value in metrics.items() if value}
+    if _RTO_MIN in given:
+        given[_LOCK] = 1 << _RTO_MIN
+    return b"".join(
+        attribute(kind, value.encode() if isinstance(value, str) else struct.pack("=I", value))
+        for kind, value in sorted(given.items())
+    )
+
+
+def describe_metrics(metrics: Mapping[str, int | str]) -> str:
+    """Return attributes of a route as ``describe_route`` has them."""
+    return " ".join(_describe_metrics(encode_metrics(metrics)))
 
 
 def describe_rule(body: bytes) -> tuple[str, str]:

@@ -8,7 +8,7 @@ Source: ip-sysctl (kernel documentation), Linux 6.1 to 7.3.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -131,11 +131,11 @@ _OF_THE_MACHINE = (
 _DIGEST_LETTERS = 16
 
 
-def read_sysctls() -> dict[str, str]:
-    """Every sysctl of TCP, and the others of ``DEFAULTS``, in this thread's network namespace."""
+def read_sysctls(more: Iterable[str] = ()) -> dict[str, str]:
+    """Every sysctl of TCP, the others of ``DEFAULTS``, and ``more``, in this thread's namespace."""
     ipv4 = (f"net.ipv4.{path.name}" for path in IPV4.glob("tcp_*"))
     others = (name for name in DEFAULTS if not name.startswith(TCP))
-    return _read(sorted({*ipv4, *others} - _NOT_OURS))
+    return _read(sorted({*ipv4, *others, *more} - _NOT_OURS))
 
 
 def read_machine_sysctls() -> dict[str, str]:
@@ -176,6 +176,47 @@ def pin_sysctls(namespace: Namespace, wanted: Mapping[str, str]) -> None:
             with suppress(OSError):
                 namespace.write_sysctls({name: value})
     namespace.write_sysctls({n: value for n, value in wanted.items() if found.get(n) != value})
+
+
+def set_sysctls(role: str, namespace: Namespace, asked: Mapping[str, str]) -> Iterator[str]:
+    """Set what a user asks of ``namespace``; yield a sentence for each that did not go.
+
+    Only what is the namespace's own is set: the machine's stays as it was.  Whether the kernel
+    keeps a value is found by reading it back.
+    """
+    kernel = f"this kernel ({os.uname().release})"
+    for name, value in asked.items():
+        machine = _read([name])
+        with namespace.entered():
+            there = name in _read([name])
+        if not there:
+            whose = (
+                f"has {name} for the whole machine alone"
+                if machine
+                else f"has no {name} in a namespace"
+            )
+            yield f"{role}: {kernel} {whose}; asked was {value!r}"
+            continue
+        try:
+            namespace.write_sysctls({name: value})
+        except PermissionError:
+            yield f"{role}: {kernel} lets no namespace set {name}; asked was {value!r}"
+            continue
+        except OSError as error:
+            why = os.strerror(error.errno or 0)
+            yield f"{role}: {kernel} refuses {value!r} for {name}: {why}"
+            continue
+        if machine != {name: value} == _read([name]):
+            _write_back(machine)
+            yield (
+                f"{role}: {name} of {kernel} is the whole machine's, which no trial changes; it "
+                f"has its old value again, asked was {value!r}"
+            )
+
+
+def _write_back(values: Mapping[str, str]) -> None:
+    for name, value in values.items():
+        Path(f"/proc/sys/{name.replace('.', '/')}").write_text(value)
 
 
 def judge_sysctls(found: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Literal
 
 from testbed.model.knob import Knob
+from testbed.model.settings import ALGORITHM, FAMILIES, TcpSettings, Value
 
 Cookies = Literal["cached", "not-required", "cold"]
 Dns = Literal["resolver", "hosts"]
@@ -75,7 +77,7 @@ class TcpSpec:
     )] = 10  # fmt: skip
     congestion_control: Annotated[str, Knob(
         "Congestion control of both ends.",
-        label="Congestion control", pattern=r"^[a-z0-9_]{1,15}$",
+        label="Congestion control", pattern=f"^{ALGORITHM}$",
         allowed='the kernel\'s name of an algorithm, such as "cubic" or "reno"',
     )] = "cubic"  # fmt: skip
     requests_per_connection: Annotated[int | None, Knob(
@@ -84,6 +86,26 @@ class TcpSpec:
         absent="unlimited", words=MappingProxyType({None: "any"}),
         allowed='a whole number from 1, or "unlimited"',
     )] = None  # fmt: skip
+    sysctl: Annotated[Mapping[str, Value], Knob(
+        "Sysctls by the kernel's names: of both ends in [tcp.sysctl], of one in "
+        "[tcp.sysctl.client] or [tcp.sysctl.server]; swept as [sweep] sysctl.NAME.",
+        label="Sysctls", since=3,
+        allowed="names directly in net.ipv4 or net.core, such as tcp_sack, each with a whole "
+        "number or a text",
+    )] = TcpSettings()  # fmt: skip
+    route: Annotated[Mapping[str, Value], Knob(
+        "Attributes of the ends' default routes by ip-route(8): [tcp.route], [tcp.route.client] "
+        "or [tcp.route.server]; swept as [sweep] route.NAME.",
+        label="Route", since=3,
+        allowed="initcwnd, initrwnd, quickack, rto_min_ms and congctl, each with a value of its "
+        "own",
+    )] = TcpSettings()  # fmt: skip
+
+    def __post_init__(self) -> None:
+        """Put what was read from a file into what can be hashed, in the order of names."""
+        for family in FAMILIES:
+            made = TcpSettings(sorted(getattr(self, family).items()))
+            object.__setattr__(self, family, made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 
@@ -9,7 +10,9 @@ import pytest
 
 from testbed.base import proc
 from testbed.base.errors import MissingError
+from testbed.lab.congestion import AVAILABLE, read_connection
 from testbed.lab.knobs import (
+    asked_names,
     fastopen_key,
     fastopen_value,
     judge_key,
@@ -84,6 +87,86 @@ def test_set_and_read_back(tag: str, spec: TcpSpec) -> None:
         "server.net.ipv4.tcp_congestion_control": "reno",
         "server.initcwnd_segments": str(spec.initcwnd_segments),
     }
+
+
+@pytest.mark.root
+def test_settings_by_name_are_set_at_their_end_and_read_back(tag: str) -> None:
+    sysctl = {"tcp_sack": 0, "client.core.somaxconn": 77, "server.ip_early_demux": 0}
+    route = {
+        "quickack": 1, "client.initcwnd": 12, "client.initrwnd": 20, "server.rto_min_ms": 40,
+    }  # fmt: skip
+    spec = replace(RENO, sysctl=sysctl, route=route)
+    with open_topology(tag, 1500, 1) as topology:
+        pinned = set_knobs(topology, spec)
+        state = read_state(topology, asked_names(spec))
+        client, server = read_connection(topology)
+    values, errors = read_knobs(state, spec)
+    assert errors == ()
+    assert tuple(judge_paths(state.table, 1500, route_metrics(spec, pinned))) == ()
+    assert {end: values[f"{end}.net.ipv4.tcp_sack"] for end in ENDS} == dict.fromkeys(ENDS, "0")
+    assert values["client.net.core.somaxconn"] == "77"
+    assert values["server.net.ipv4.ip_early_demux"] == "0"
+    assert state.sysctls["server"]["net.core.somaxconn"] == "4096"
+    assert values["client.route"] == "via 10.0.0.1 dev c0 initcwnd 12 initrwnd 20 quickack 1"
+    assert values["server.route"] == (
+        "via 10.0.2.1 dev s0 lock 8192 initcwnd 10 rto_min 40 quickack 1"
+    )
+    assert values["server.initcwnd_segments"] == "10"
+    assert (client, server) == ("reno", "reno")
+
+
+@pytest.mark.root
+def test_one_end_may_have_another_congestion_control(tag: str) -> None:
+    with open_topology(tag, 1500, 1) as topology:
+        available = topology.client.read_sysctl(AVAILABLE).split()
+        other = next((name for name in available if name != "reno"), "reno")
+        spec = replace(RENO, route={"client.congctl": other})
+        set_knobs(topology, spec)
+        connection = read_connection(topology)
+        state = read_state(topology)
+    assert connection == (other, "reno")
+    values, errors = read_knobs(state, spec)  # by the route, without a connection
+    assert errors == ()
+    assert values["client.net.ipv4.tcp_congestion_control"] == other
+    _, errors = read_knobs(state, spec, ("bbr2", "bbr2"))
+    assert errors == (
+        f"client: net.ipv4.tcp_congestion_control is 'bbr2', asked was {other!r}",
+        "server: net.ipv4.tcp_congestion_control is 'bbr2', asked was 'reno'",
+    )
+
+
+@pytest.mark.root
+def test_what_the_kernel_refuses_is_named_all_at_once(tag: str) -> None:
+    spec = replace(
+        RENO,
+        sysctl={"client.tcp_min_snd_mss": 3, "server.tcp_nonsense": "x y", "client.tcp_mem": 1},
+        route={"server.congctl": "nonsense"},
+    )
+    with pytest.raises(MissingError) as caught, open_topology(tag, 1500, 1) as topology:
+        set_knobs(topology, spec)
+    kernel = f"this kernel ({os.uname().release})"
+    assert str(caught.value).startswith(
+        f"client: {kernel} has net.ipv4.tcp_mem for the whole machine alone; asked was '1'; "
+        f"client: {kernel} refuses '3' for net.ipv4.tcp_min_snd_mss: Invalid argument; "
+        f"server: {kernel} has no net.ipv4.tcp_nonsense in a namespace; asked was 'x y'; "
+        "server: this kernel does not have congestion control 'nonsense'"
+    )
+
+
+@pytest.mark.root
+def test_a_value_that_the_kernel_shows_otherwise_is_named(tag: str) -> None:
+    spec = replace(RENO, sysctl={"server.tcp_rmem": "4096 8192"}, route={"quickack": 1})
+    with open_topology(tag, 1500, 1) as topology:
+        pinned = set_knobs(topology, replace(spec, route={}))
+        state = read_state(topology, asked_names(spec))
+    _, errors = read_knobs(state, spec)
+    assert errors == ("server: net.ipv4.tcp_rmem is '4096 8192 6291456', asked was '4096 8192'",)
+    assert list(judge_paths(state.table, 1500, route_metrics(spec, pinned))) == [
+        "client: route default is 'via 10.0.0.1 dev c0', "
+        "asked was 'via 10.0.0.1 dev c0 quickack 1'",
+        "server: route default is 'via 10.0.2.1 dev s0 initcwnd 10', "
+        "asked was 'via 10.0.2.1 dev s0 initcwnd 10 quickack 1'",
+    ]
 
 
 @pytest.mark.root

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.base.namespace import Namespace
+from testbed.lab import sysctls
 from testbed.lab.sysctls import (
     BY_VERSION,
     DEFAULTS,
@@ -13,6 +14,7 @@ from testbed.lab.sysctls import (
     pin_sysctls,
     read_machine_sysctls,
     read_sysctls,
+    set_sysctls,
 )
 from tests.lab.wires import namespace
 
@@ -88,6 +90,26 @@ def test_one_that_cannot_be_set_is_read_back(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_knob_that_the_kernel_lacks_is_an_error() -> None:
     with namespace("s") as made, pytest.raises(OSError, match="tcp_nonsense"):
         pin_sysctls(made, {"net.ipv4.tcp_nonsense": "1"})
+
+
+@pytest.mark.root
+def test_what_turns_out_to_be_the_machine_s_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, undone = {SACK: "1"}, []
+
+    def write(_: Namespace, values: dict[str, str]) -> None:
+        kept.update(values)
+
+    def write_back(values: dict[str, str]) -> None:
+        undone.append(values)
+
+    monkeypatch.setattr(Namespace, "write_sysctls", write)
+    monkeypatch.setattr(sysctls, "_read", lambda names: {name: kept[name] for name in names})
+    monkeypatch.setattr(sysctls, "_write_back", write_back)
+    with namespace("s") as made:
+        (problem,) = set_sysctls("client", made, {SACK: "0"})
+    assert problem.startswith(f"client: {SACK} of this kernel (")
+    assert "the whole machine's, which no trial changes" in problem
+    assert undone == [{SACK: "1"}]
 
 
 def test_those_of_the_machine() -> None:

@@ -18,6 +18,7 @@ from socket import inet_aton
 from testbed.base.errors import MissingError
 from testbed.kinds.scenario.network import DEVICE, Host, Network
 from testbed.lab.interfaces import set_route
+from testbed.lab.routes import encode_metrics
 from testbed.lab.rtnetlink import open_control
 from testbed.scenario.script import Action
 from testbed.scenario.words import (
@@ -218,7 +219,7 @@ def _window(network: Network, host: Host, action: Action) -> str:
     with host.namespace.entered(), open_control() as control:
         set_route(
             control, "default", ADDRESSES[host.name], device=DEVICE,
-            initcwnd_segments=int(action.words[0]),
+            metrics=encode_metrics({"initcwnd": int(action.words[0])}),
         )  # fmt: skip
     return OK
 

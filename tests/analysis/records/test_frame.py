@@ -53,6 +53,23 @@ def test_a_row_for_each_trial_in_the_order_of_ids() -> None:
     assert on["syns_with_payload"] == on["connections"] > 0
 
 
+def test_settings_by_name_are_columns_where_there_are_any() -> None:
+    asked = [
+        replace(OFF, tcp=replace(OFF.tcp, sysctl={"tcp_rmem": "4096 1 2"}, route=route))
+        for route in ({"server.quickack": 1}, {})
+    ]
+    load = replace(record(OFF), load=record(OFF).load)
+    good = requests_of(load, ("http://a/", 0.0, 5.0, "1"))
+    records = [replace(good, trial=replace(good.trial, condition=each)) for each in asked]
+    records = [replace(each, trial_id=each.trial.id) for each in records]
+    frame = trial_frame(results_of(*records))
+    found = ["sysctl.tcp_rmem", "route.server.quickack"]
+    assert [name for name in frame.columns if name not in TRIAL_COLUMNS] == found
+    assert list(frame["sysctl.tcp_rmem"]) == ["4096 1 2"] * 2
+    assert sorted(frame["route.server.quickack"].dropna()) == [1]
+    assert set(found) < set(request_frame(results_of(*records)).columns)
+
+
 def test_every_metric_is_a_column() -> None:
     frame = trial_frame(results_of(with_milestones(record(OFF), fcp_ms=404.0), record(ON)))
     off, on = (frame[frame["tfo"] == tfo].iloc[0] for tfo in (False, True))
