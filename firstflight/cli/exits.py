@@ -14,6 +14,7 @@ from testbed.base.errors import (
     EXIT_INCOMPLETE,
     EXIT_INTERRUPTED,
     EXIT_OK,
+    EXIT_OUT_OF_TOLERANCE,
     NO_ROOM,
     ConfigurationError,
     TestbedError,
@@ -21,6 +22,19 @@ from testbed.base.errors import (
 from testbed.base.interrupt import raising
 
 _log = log.logger(__name__)
+
+
+EXIT_SKIP = 125
+"""What git bisect run takes for a commit that cannot be judged (git-bisect(1))."""
+_VERDICTS = (EXIT_OK, EXIT_OUT_OF_TOLERANCE, EXIT_SKIP)
+
+
+def tell_git_bisect(code: int) -> int:
+    """Return the exit code by which git bisect run knows a verdict from a mistake of the user's.
+
+    It takes 1 to 124 for a bad commit; from 128 on it stops.
+    """
+    return code if code in _VERDICTS else 128 + code
 
 
 def run_command(command: click.Command, **context: Any) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.kernel_bisect import bisect_command, bisect_step
 from firstflight.cli.kernel_try import try_command
 from firstflight.cli.own_kernel import add, build, list_command, remove, show
 from testbed.base import log, places
@@ -26,7 +27,7 @@ def kernel() -> None:
     """Kernels: your own by patch or git tree, and built ones for other machines."""
 
 
-for command in (add, try_command, list_command, show, build, remove):
+for command in (add, try_command, bisect_command, bisect_step, list_command, show, build, remove):
     kernel.add_command(command)
 
 

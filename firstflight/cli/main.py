@@ -8,7 +8,7 @@ from importlib import import_module
 import click
 
 from firstflight.cli.doors import Doors
-from firstflight.cli.exits import run_command
+from firstflight.cli.exits import run_command, tell_git_bisect
 from testbed.base import places
 
 NEEDS = {
@@ -24,6 +24,8 @@ NEEDS = {
     "history list": "python",
     "history page": "python",
     "kernel add": "programs",
+    "kernel bisect": "kernel",
+    "kernel bisect-step": "kernel",
     "kernel build": "programs",
     "kernel export": "programs",
     "kernel import": "python",
@@ -98,7 +100,10 @@ class Verbs(click.Group):
 
 def main(arguments: Sequence[str], doors: Doors) -> int:
     """Do what ``arguments`` say and return the process's exit code; none rebuild Table 1."""
-    return run_command(testbed, args=list(arguments) or ["run"], prog_name="./run.sh", obj=doors)
+    code = run_command(testbed, args=list(arguments) or ["run"], prog_name="./run.sh", obj=doors)
+    if list(arguments[:2]) == ["kernel", "bisect-step"]:
+        return tell_git_bisect(code)
+    return code
 
 
 @click.group(

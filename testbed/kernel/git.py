@@ -103,6 +103,10 @@ class Git:
             raise MissingError(f"{self.repository}: `git {words[0]}` failed: {said}")
         return done.stdout
 
+    def describe(self, commit: str) -> str:
+        """Return a commit's short name and subject."""
+        return self.run("log", "-1", "--format=%h %s", commit).strip()
+
     def try_run(self, *words: str, stdin: str | None = None) -> proc.Completed:
         """Run a git command to its end, however it ends."""
         if shutil.which("git") is None:

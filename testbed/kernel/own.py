@@ -336,6 +336,11 @@ def remove_own(name: str, home: Path, cache: Path) -> None:
         raise StorageError(f"cannot remove {folder}: {error.strerror}") from None
 
 
+def forget_own(name: str, home: Path) -> None:
+    """Remove a kernel's definition; what was built of it stays in the cache."""
+    shutil.rmtree(home / "kernels" / name, ignore_errors=True)
+
+
 def key_of(own: OwnKernel) -> str:
     """Return the SHA-256 hex of all that decides the binary."""
     pin = own.pin

@@ -1,0 +1,257 @@
+"""The verbs ``kernel bisect`` and ``kernel bisect-step``: which commit changes page load times."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from analysis.records.metric import Metric
+from analysis.regression.kernels.table import FailRule, attribute
+from analysis.regression.kernels.text import summary
+from firstflight.cli.choice import Choice, sweep_options
+from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.ended import say_tally
+from firstflight.cli.exits import EXIT_SKIP
+from firstflight.cli.kernel_source import keep_kernels
+from firstflight.cli.metric import metric_option
+from testbed.base import log, places
+from testbed.base.errors import (
+    EXIT_INCONCLUSIVE,
+    EXIT_OK,
+    EXIT_OUT_OF_TOLERANCE,
+    ConfigurationError,
+    MissingError,
+    TestbedError,
+    TrialError,
+)
+from testbed.base.scratch import scratch_folder
+from testbed.experiment.options import Override
+from testbed.kernel.bisection import Judgement, bisect, steps_of
+from testbed.kernel.compiler import BuildError
+from testbed.kernel.git import Git, resolve
+from testbed.kernel.interface import InterruptedTrial
+from testbed.kernel.own import OwnKernel, define, forget_own, own_kernels
+from testbed.kernel.patches import PatchError
+from testbed.kernel.pin import pins
+from testbed.launch import open_lanes, run_lanes
+
+CONFIG = places.CONFIGS / "kernel-try.toml"
+_log = log.logger(__name__)
+_COUNTS = (EXIT_OK, EXIT_OUT_OF_TOLERANCE, EXIT_INCONCLUSIVE)
+_JUDGEMENTS: dict[int, Judgement] = {EXIT_OK: "good", EXIT_OUT_OF_TOLERANCE: "bad"}
+_VERDICTS = {"good": EXIT_OK, "bad": EXIT_OUT_OF_TOLERANCE, "skip": EXIT_SKIP}
+_file = click.Path(path_type=Path, dir_okay=False)
+Command = Callable[..., Any]
+_OPTIONS: tuple[Callable[[Command], Command], ...] = (
+    click.argument("cells", metavar="[CELLS]", required=False),
+    click.option("--git", type=click.Path(path_type=Path), default=Path(), metavar="DIR",
+                 help="The git tree; default: where this is called."),
+    click.option("--base", metavar="KERNEL",
+                 help="Whose configuration and patches it gets; default: the nearest that fit."),
+    click.option("--experiment", type=_file, default=CONFIG, metavar="CONFIG",
+                 help="The cells to load; default: configs/kernel-try.toml."),
+    click.option("--threshold", "least_pct", type=float, default=0.0, metavar="PCT",
+                 help="Bad is a cell that is slower by this many percent."),
+    click.option("--any", "any_packet", is_flag=True, help="Bad is a cell with any other packet."),
+    sweep_options,
+    metric_option,
+)  # fmt: skip
+
+
+def _bisect_options(command: Command) -> Command:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Loads of the same cells on one commit's kernel after the other, compared with the first's.
+
+    ``folder`` has a results folder for each, the first one's as ``good``.
+    """
+
+    doors: Doors
+    choice: Choice
+    rule: FailRule
+    metric: Metric
+    git: Path
+    base: str | None
+    folder: Path
+
+    def begin(self, kernel: OwnKernel | str) -> None:
+        """Load all cells on the first kernel: of the tree, or one that has a name.
+
+        Raises:
+            TestbedError: it cannot be built, or its loads do not count.
+        """
+        with self._kept(kernel) as version:
+            self._load(version, self.folder / "good")
+
+    def define(self, revision: str | None) -> OwnKernel:
+        """Return the kernel of a revision; without one, of the work tree as it is."""
+        name = f"bisect-{revision[:12]}" if revision else "bisect-step"
+        return define(
+            name, places.data(), base=self.base, patches=(), fragments=(), git=self.git,
+            revision=revision,
+        )  # fmt: skip
+
+    def judge(self, revision: str | None) -> Judgement:
+        """Build the kernel of a revision, load all cells on it, and compare them with the first.
+
+        What cannot be built or does not count is skipped, and the log says why.
+
+        Raises:
+            InterruptedTrial: the user has stopped it.
+        """
+        try:
+            kernel = self.define(revision)
+            folder = self.folder / kernel.name.removeprefix("bisect-")
+            with self._kept(kernel) as version:
+                self._load(version, folder)
+            found = attribute(self.folder / "good", folder, metric=self.metric)
+        except InterruptedTrial:
+            raise
+        except TestbedError as error:
+            _log.warning("it cannot be judged: %s", error)
+            return "skip"
+        for line in summary(found, self.rule):
+            _log.info("%s", line)
+        return _JUDGEMENTS.get(found.exit_code(self.rule), "skip")
+
+    def _load(self, version: str, folder: Path) -> None:
+        fixed = [Override("kernel.version", version, f"the kernel {version}")]
+        planned = (self.choice.load(self.doors.catalogue(), fixed),)
+        with places.using_cache(self.doors.cache()):
+            where, lanes = open_lanes(
+                self.doors.prepare, planned, len(os.sched_getaffinity(0)), self.doors.results,
+                folder, self.doors.now,
+            )  # fmt: skip
+            draw = partial(self.doors.reports.draw_table, metric=self.metric)
+            (tally,) = run_lanes(lanes, self.doors.reports.list_unsettled, draw)
+        if tally.interrupted:
+            raise InterruptedTrial("interrupted")
+        say_tally(lanes[0], tally, where)
+        if tally.exit_code not in _COUNTS:
+            raise TrialError(f"no load counts on the kernel {version}; see {where}")
+
+    @contextmanager
+    def _kept(self, kernel: OwnKernel | str) -> Iterator[str]:
+        """Keep a kernel of the tree under its name as long as the block takes."""
+        if isinstance(kernel, str):
+            yield kernel
+            return
+        keep_kernels(self.doors, [kernel], replaced=True)
+        try:
+            yield kernel.name
+        finally:
+            forget_own(kernel.name, places.data())
+
+
+@click.command("bisect")
+@click.option("--good", required=True, metavar="REV", help="The older one, without the change.")
+@click.option("--bad", required=True, metavar="REV", help="The newer one, with it.")
+@_bisect_options
+@click.option(
+    "-o",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The new folder of the results; default: results/<UTC>-bisect.",
+)
+@pass_doors
+def bisect_command(
+    doors: Doors, /, good: str, bad: str, output: Path | None, git: Path, **asked: Any
+) -> int:
+    """Find the commit in a git tree that changes the page load times of CELLS.
+
+    CELLS is as --only has it, such as page=amazon,rtt_ms=20.  The tree itself is only read.
+
+    Exit code: 0 found, 5 several are left that cannot be judged, 2 nothing to find.
+    """
+    store = places.data() / "git-objects"
+    oldest, newest = (resolve(git, revision, store) for revision in (good, bad))
+    repository = Git(oldest.repository, oldest.objects)
+    steps = steps_of(repository, oldest.commit, newest.commit)
+    folder = output or doors.results / f"{doors.now():%Y%m%dT%H%M%SZ}-bisect"
+    search = _search(doors, folder, git, **asked)
+    _log.info("%s: about %d commits to judge between %s and %s", folder, steps, good, bad)
+    search.begin(search.define(oldest.commit))
+    if search.judge(newest.commit) != "bad":
+        raise ConfigurationError(
+            [f"{bad} is no worse than {good} in these cells, so there is nothing to find; choose "
+             "other cells, or --any for any other packet"]
+        )  # fmt: skip
+
+    def judge(commit: str, left: int) -> Judgement:
+        _log.info("%s; about %d more after it", repository.describe(commit), left)
+        judgement = search.judge(commit)
+        _log.info("%s: %s", commit[:12], judgement)
+        return judgement
+
+    found = bisect(repository, oldest.commit, newest.commit, judge)
+    for commit, judgement in found.judged:
+        click.echo(f"{judgement:4}  {repository.describe(commit)}")
+    click.echo(f"Results: {folder}")
+    if len(found.suspects) == 1:
+        click.echo(f"The first bad commit is {repository.describe(found.suspects[0])}")
+        return EXIT_OK
+    click.echo("The first bad commit is one of these, of which only the first could be judged:")
+    for commit in found.suspects:
+        click.echo(f"  {repository.describe(commit)}")
+    return EXIT_INCONCLUSIVE
+
+
+@click.command("bisect-step")
+@click.option(
+    "--against",
+    required=True,
+    metavar="KERNEL|REV",
+    help="The good one: a revision, a pinned kernel, or one of yours.",
+)
+@_bisect_options
+@pass_doors
+def bisect_step(doors: Doors, /, against: str, git: Path, **asked: Any) -> int:
+    """Judge the work tree as it is, for git bisect run.
+
+    In the kernel's tree: git bisect run FIRSTFLIGHT/run.sh kernel bisect-step --against v7.2
+    page=amazon,rtt_ms=20
+
+    Exit code: 0 good, 1 bad, 125 it cannot be judged, 128 and up: git bisect run has to stop.
+    """
+    with scratch_folder("kernel") as folder:
+        search = _search(doors, folder, git, **asked)
+        known = against in pins() or against in own_kernels(places.data())
+        try:
+            search.begin(against if known else search.define(against))
+        except (BuildError, PatchError, TrialError) as error:
+            raise MissingError(f"--against {against}: {error}") from None
+        return _VERDICTS[search.judge(None)]
+
+
+def _search(
+    doors: Doors,
+    folder: Path,
+    git: Path,
+    *,
+    cells: str | None,
+    base: str | None,
+    experiment: Path,
+    least_pct: float,
+    any_packet: bool,
+    metric: Metric,
+    **chosen: Any,
+) -> _Search:
+    if cells is not None and chosen["only"] is not None:
+        raise ConfigurationError([f"CELLS {cells} and --only {chosen['only']}: give one of them"])
+    choice = Choice(config=experiment, **{**chosen, "only": cells or chosen["only"]})
+    choice.load(doors.catalogue())  # what is wrong is said before anything is built
+    rule = FailRule("any" if any_packet else "slower", least_pct)
+    return _Search(doors, choice, rule, metric, git, base, folder)
