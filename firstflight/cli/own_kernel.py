@@ -18,7 +18,8 @@ from testbed.base.errors import EXIT_OK, ConfigurationError
 from testbed.base.units import format_bytes
 from testbed.kernel import ensure_build
 from testbed.kernel.build import KernelBuild, find_kernel
-from testbed.kernel.own import OwnKernel, find_own, own_kernels, read_own, remove_own
+from testbed.kernel.own import OwnKernel, own_kernels, read_own
+from testbed.kernel.own_build import find_own, remove_own
 from testbed.kernel.patches import read_patch
 from testbed.kernel.pin import pins, read_pin
 

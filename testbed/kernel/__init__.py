@@ -86,7 +86,7 @@ def ensure_own_build(own: OwnKernel, cache: Path, progress: Progress) -> KernelB
     Raises:
         As ``ensure_build``.
     """
-    from testbed.kernel.own import ensure_own
+    from testbed.kernel.own_build import ensure_own
     from testbed.kernel.virtual import boot_problem
 
     def check(build: KernelBuild) -> str | None:

@@ -7,7 +7,6 @@ and so is all that it imports: bootstrap builds a kernel while the Python enviro
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ from testbed.base.checksums import file_sha256
 from testbed.base.errors import EXIT_INTERRUPTED, EXIT_MISSING, TestbedError
 from testbed.base.heartbeat import repeating
 from testbed.base.interrupt import raising
+from testbed.base.locks import locked
 from testbed.base.places import cache
 from testbed.kernel.compiler import RECIPE, check_machine, read_compiler
 from testbed.kernel.objects import KernelRecipe, build_in, is_kept
@@ -287,13 +287,8 @@ def _damaged(pin: Pin, cache: Path) -> Path | None:
 def build_lock(pin: Pin, cache: Path, progress: Progress) -> Iterator[None]:
     """Keep others from building or importing a kernel of the pin's version during the block."""
     folder = cache / "kernels"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f".{pin.version}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress(f"kernel {pin.version}: waiting for another run that builds it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    waiting = f"kernel {pin.version}: waiting for another run that builds it"
+    with locked(folder / f".{pin.version}.lock", waiting, progress):
         for stale in folder.glob(f".{pin.version}-*"):
             shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
         yield

@@ -10,18 +10,17 @@ Standard library only: a kernel is built before there is a Python environment.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from testbed.base.errors import MissingError
+from testbed.base.locks import locked
 from testbed.base.scratch import scratch_folder
 from testbed.base.units import format_duration
 from testbed.kernel.compiler import CORE_S, RECIPE, BuildError, compile_tree, configure
@@ -105,7 +104,10 @@ def build_in(
         BuildError: it does not compile.
         CommandError: another step failed.
     """
-    with _locked(folder, recipe.name, progress):
+    waiting = f"kernel {recipe.name}: waiting for another run that builds in {folder}"
+    with locked(folder / "lock", waiting, progress):
+        for stale in folder.glob(".next-*"):
+            shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
         state, span = _read_state(folder), "what differs from the last build"
         if state is None or (state.compiler, state.recipe) != (compiler, RECIPE):
             state = _begin(folder, recipe, compiler, progress)
@@ -259,18 +261,3 @@ def _read_state(folder: Path) -> _State | None:
     except (OSError, ValueError, TypeError):
         return None
     return state if state.at_rest else None
-
-
-@contextmanager
-def _locked(folder: Path, name: str, progress: Progress) -> Iterator[None]:
-    """Keep others from the object tree during the block."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress(f"kernel {name}: waiting for another run that builds in {folder}")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        for stale in folder.glob(".next-*"):
-            shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
-        yield

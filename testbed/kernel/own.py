@@ -7,44 +7,22 @@ cache, under a key of all that decides the binary, so that equal kernels are bui
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError, StorageError
-from testbed.base.heartbeat import repeating
 from testbed.base.suggest import did_you_mean
 from testbed.base.whole_folder import OccupiedError, new_folder
-from testbed.kernel.build import (
-    BINARY_FILE,
-    LOG_FILE,
-    OBJECTS,
-    KernelBuild,
-    KernelIdentity,
-    build_lock,
-    new_build,
-    objects_folder,
-    read_identity,
-    write_identity,
-)
-from testbed.kernel.compiler import (
-    RECIPE,
-    BuildError,
-    check_machine,
-    parse_config,
-    read_compiler,
-)
+from testbed.kernel.compiler import parse_config
 from testbed.kernel.git import GitSource, objects_of, resolve
-from testbed.kernel.objects import KernelRecipe, Source, build_in, check_patches
+from testbed.kernel.objects import KernelRecipe, Source, check_patches
 from testbed.kernel.patches import Patch, PatchError, read_patch, read_series
 from testbed.kernel.pin import DEFAULT_VERSION, Pin, pins, read_pin
-from testbed.kernel.source import Progress, fetch_source
 
 DEFINITION_FILE = "kernel.json"
 _FRAGMENT_FILE = "kernel.config"
@@ -193,7 +171,7 @@ def _fitting_base(git: GitSource) -> str:
     problems = []
     for base in sorted(pins(), key=lambda base: _distance(_numbers(base), version)):
         try:
-            check_patches(_recipe(OwnKernel(base, base), git, read_pin(base).config))
+            check_patches(recipe_for(OwnKernel(base, base), git, read_pin(base).config))
         except PatchError as error:
             problems.append(f"of {base}: {error}")
         else:
@@ -255,7 +233,8 @@ def _parse(name: str, folder: Path, document: Mapping[str, Any], home: Path) -> 
     )
 
 
-def _recipe(own: OwnKernel, source: Source, fragment: Path) -> KernelRecipe:
+def recipe_for(own: OwnKernel, source: Source, fragment: Path) -> KernelRecipe:
+    """Return what ``own`` is compiled from."""
     patches = (*map(read_patch, own.pin.patches), *own.patches)
     return KernelRecipe(own.name, source, patches, fragment)
 
@@ -311,128 +290,6 @@ def write_own(own: OwnKernel, home: Path, *, replaced: bool) -> Path:
     return folder
 
 
-def remove_own(name: str, home: Path, cache: Path) -> None:
-    """Remove a kernel's definition, and what was built of it unless another name has the same.
-
-    Raises:
-        ConfigurationError: there is none of that name.
-        StorageError: it cannot be removed.
-    """
-    if name not in own_kernels(home):
-        read_own(name, home)  # says which there are
-    folder = home / "kernels" / name
-    try:
-        own = read_own(name, home)
-    except ConfigurationError:
-        own = None
-    try:
-        shutil.rmtree(folder)
-        if own is not None:
-            others = (read_own(other, home) for other in own_kernels(home))
-            keys = {key_of(other) for other in others}
-            if key_of(own) not in keys:
-                shutil.rmtree(build_place(own, cache), ignore_errors=True)
-    except OSError as error:
-        raise StorageError(f"cannot remove {folder}: {error.strerror}") from None
-
-
 def forget_own(name: str, home: Path) -> None:
     """Remove a kernel's definition; what was built of it stays in the cache."""
     shutil.rmtree(home / "kernels" / name, ignore_errors=True)
-
-
-def key_of(own: OwnKernel) -> str:
-    """Return the SHA-256 hex of all that decides the binary."""
-    pin = own.pin
-    document = {
-        "source": own.git.tree if own.git else pin.tarball_sha256,
-        "config": hashlib.sha256(own.render_config().encode()).hexdigest(),
-        "patches": {**pin.patch_sha256, **own.own_sha256},
-        "compiler": read_compiler(),
-        "recipe": RECIPE,
-    }
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
-
-
-def build_place(own: OwnKernel, cache: Path) -> Path:
-    """Return the folder where the build of ``own`` is, or will be."""
-    return cache / "kernels" / "own" / key_of(own)[:24]
-
-
-def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
-    """Return the build of ``own`` if the cache has it, whole."""
-    folder = build_place(own, cache)
-    identity = read_identity(folder)
-    binary = folder / BINARY_FILE
-    if identity is None or not binary.is_file():
-        return None
-    if file_sha256(binary) != identity.binary_sha256:
-        return None
-    return KernelBuild(binary, replace(identity, version=own.name), own.pin.boot)
-
-
-def ensure_own(
-    own: OwnKernel,
-    cache: Path,
-    jobs: int,
-    progress: Progress,
-    check: Callable[[KernelBuild], str | None],
-) -> KernelBuild:
-    """Return the build of ``own``, made now unless the cache has it.
-
-    ``check`` looks at a new build, such as by booting it, and returns what is wrong with it; such a
-    build is not kept.
-
-    Raises:
-        PatchError: a patch does not apply.
-        BuildError: it does not compile, or ``check`` has refused it.
-        MissingError: build packages, the source, or an asked option are not to be had.
-    """
-    if found := find_own(own, cache):
-        return found
-    check_machine()
-    folder = build_place(own, cache)
-    with repeating(progress) as report, build_lock(own.pin, cache, report):
-        if found := find_own(own, cache):  # another run may have built it
-            return found
-        source, objects = _open_source(own, cache, report)
-        with new_build(folder) as work:
-            (work / _FRAGMENT_FILE).write_text(own.render_config())
-            recipe = _recipe(own, source, work / _FRAGMENT_FILE)
-            compiler = read_compiler()
-            build_in(
-                objects, recipe, compiler=compiler, binary=work / BINARY_FILE,
-                log=work / LOG_FILE, jobs=jobs, progress=report,
-            )  # fmt: skip
-            identity = _identify(own, compiler, file_sha256(work / BINARY_FILE))
-            write_identity(work, identity)
-            report(f"kernel {own.name}: booting it once")
-            if problem := check(KernelBuild(work / BINARY_FILE, identity, own.pin.boot)):
-                raise BuildError(f"kernel {own.name} {problem}")
-    progress(f"kernel {own.name}: ready")
-    return KernelBuild(folder / BINARY_FILE, identity, own.pin.boot)
-
-
-def _open_source(own: OwnKernel, cache: Path, progress: Progress) -> tuple[Source, Path]:
-    """Return the source of ``own``, fetched if need be, and the folder of its object tree."""
-    if own.git is not None:
-        name = own.git.objects.name
-        return own.git, cache / "kernels" / OBJECTS / f"git-{name}"
-    source = fetch_source(own.pin, cache, progress)
-    return source, objects_folder(own.pin, source, cache)
-
-
-def _identify(own: OwnKernel, compiler: str, binary_sha256: str) -> KernelIdentity:
-    pin = own.pin
-    git = own.git
-    return KernelIdentity(
-        version=own.name,
-        package="git" if git else pin.package,
-        package_version=f"{git.version} {git.commit[:12]}" if git else pin.package_version,
-        source_sha256=git.tree if git else pin.tarball_sha256,
-        config_sha256=hashlib.sha256(own.render_config().encode()).hexdigest(),
-        patches={**pin.patch_sha256, **own.own_sha256},
-        compiler=compiler,
-        recipe=RECIPE,
-        binary_sha256=binary_sha256,
-    )

@@ -12,7 +12,8 @@ from testbed.base.errors import ConfigurationError
 from testbed.kernel import own
 from testbed.kernel.build import KernelBuild
 from testbed.kernel.compiler import BuildError
-from testbed.kernel.own import OwnKernel, define, ensure_own, find_own, read_own, write_own
+from testbed.kernel.own import OwnKernel, define, read_own, write_own
+from testbed.kernel.own_build import ensure_own, find_own, remove_own
 from testbed.kernel.patches import PatchError
 from testbed.kernel.pin import Pin
 from tests.kernel.small_pin import make_pin
@@ -126,13 +127,13 @@ def test_removed_with_its_build_unless_another_has_the_same(home: Path, tmp_path
     for name in ("one", "two"):
         write_own(make(home, name, SEVEN_TO_NINE), home, replaced=False)
     made = build(read_own("one", home), cache)
-    own.remove_own("one", home, cache)
+    remove_own("one", home, cache)
     assert own.own_kernels(home) == ("two",)
     assert made.binary.is_file()
-    own.remove_own("two", home, cache)
+    remove_own("two", home, cache)
     assert not made.binary.exists()
     with pytest.raises(ConfigurationError, match="no kernel 'two'"):
-        own.remove_own("two", home, cache)
+        remove_own("two", home, cache)
 
 
 def test_everything_wrong_is_said_at_once(home: Path, tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_a_damaged_definition_names_its_remedy(home: Path, text: str) -> None:
     (home / "kernels" / "mine" / "kernel.json").write_text(text)
     with pytest.raises(ConfigurationError, match="kernel remove mine"):
         read_own("mine", home)
-    own.remove_own("mine", home, home)
+    remove_own("mine", home, home)
     assert own.own_kernels(home) == ()
 
 
