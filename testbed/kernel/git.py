@@ -51,8 +51,9 @@ class GitSource:
 
     def describe(self) -> str:
         """Return the version, what was asked for, and the commit."""
+        asked = "" if self.revision == self.commit else f"{self.revision}, "
         changed = " with changes" if self.revision == WORK_TREE else ""
-        return f"Linux {self.version} ({self.revision}, {self.commit[:12]}{changed})"
+        return f"Linux {self.version} ({asked}{self.commit[:12]}{changed})"
 
     def unpack(self, tree: Path) -> None:
         """Write all files into the empty folder ``tree``.
