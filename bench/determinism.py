@@ -1,4 +1,4 @@
-"""Determinism: equal boots for every client on every pinned kernel, captures included."""
+"""Determinism: equal boots for every client on every regular kernel, captures included."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bench.result import Result, judge
 from bench.work import Work
-from testbed.kernel.pin import pins
+from testbed.kernel import REGULAR_VERSIONS
 from testbed.prepare import prepare_determinism
 
 CLIENTS = ("chromium", "wget2", "graph")
@@ -18,7 +18,7 @@ def measurements() -> dict[str, Callable[[Work], Result]]:
     """Return one measurement for each client and kernel, by its name."""
     return {
         f"determinism-{client}-{version}": _measurement(client, version)
-        for version in pins()
+        for version in REGULAR_VERSIONS
         for client in CLIENTS
     }
 

@@ -15,7 +15,7 @@ from testbed.client import CLIENTS
 from testbed.experiment.config import Catalogue
 from testbed.experiment.plan import plan_trials
 from testbed.judge import conclude
-from testbed.kernel import KERNELS, kernel_versions, open_kernel
+from testbed.kernel import KERNELS, REGULAR_VERSIONS, kernel_versions, open_kernel
 from testbed.kernel.hardware import read_cpuid
 from testbed.kernel.host import HostKernel
 from testbed.kernel.idle import require_idle
@@ -43,6 +43,7 @@ def read_catalogue() -> Catalogue:
         references=frozenset(path.stem for path in places.REFERENCES.glob("*.csv")),
         kernels={name: kernel_versions(name) for name in KERNELS},
         scenarios=read_scenarios(places.SCENARIOS),
+        regular=REGULAR_VERSIONS,
     )
 
 

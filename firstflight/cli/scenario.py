@@ -28,7 +28,8 @@ _log = log.logger(__name__)
 @click.argument("names", nargs=-1, metavar="[NAME|FILE|all]...")
 @click.option("--kernel", metavar="NAME", default="virtual", help="virtual (the default) or host.")
 @click.option("--kernel-version", "versions", metavar="V", multiple=True,
-              help="Which version; repeatable.  By default the newest, of all each.")  # fmt: skip
+              help="Which version; repeatable.  By default the newest; for all, 7.3 and 6.1."
+              )  # fmt: skip
 @click.option("--host", is_flag=True, help="And on this machine's own kernel, as root.")
 @click.option("--jobs", type=click.IntRange(1, 1024), help="At once; default: one for each core.")
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
@@ -137,7 +138,8 @@ def plan_lanes(
     ]
     if problems:
         raise ConfigurationError(problems)
-    asked = tuple(dict.fromkeys(versions)) or (known if everything else known[:1])
+    regular = tuple(one for one in known if one in catalogue.regular) or known
+    asked = tuple(dict.fromkeys(versions)) or (regular if everything else known[:1])
     kernels = [(kernel, version) for version in asked]
     if host and kernel != "host":
         kernels += [("host", version) for version in catalogue.kernels["host"][:1]]

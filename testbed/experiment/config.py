@@ -62,6 +62,8 @@ class Catalogue:
     """The names that exist here: pages, clients, references, and each kernel's versions.
 
     The first version of a kernel is its default.  ``scenarios`` are the texts of scenarios by name.
+    ``regular`` are the versions of kernels that run where all are asked for; of a kernel that has
+    none among them all do.
     """
 
     pages: frozenset[str]
@@ -69,6 +71,7 @@ class Catalogue:
     references: frozenset[str]
     kernels: Mapping[str, tuple[str, ...]]
     scenarios: Mapping[str, str] = field(default_factory=dict)
+    regular: tuple[str, ...] = ()
 
     def names(self) -> dict[str, frozenset[str]]:
         """Return the valid names by what they name."""

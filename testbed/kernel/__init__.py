@@ -24,6 +24,10 @@ Progress = Callable[[str], None]
 Opener = Callable[[str, Path, Path, Progress], "Kernel"]
 _log = log.logger(__name__)
 
+REGULAR_VERSIONS = ("7.3", "6.1")
+"""Virtual kernels that run where all are asked for, and that continuous integration builds from
+nothing.  Others are pinned as bases for patches; only who names one builds it."""
+
 
 def open_kernel(name: str, version: str, cache: Path, bundle: Path, progress: Progress) -> Kernel:
     """Return the kernel ``name`` in ``version``, built into ``cache`` first if it is not there.

@@ -13,8 +13,8 @@ from testbed.experiment.config import Catalogue
 from testbed.prepare import read_scenarios
 
 CATALOGUE = Catalogue(
-    frozenset(), frozenset(), frozenset(), {"virtual": ("7.3", "6.1"), "host": ("6.18",)},
-    read_scenarios(SCENARIOS),
+    frozenset(), frozenset(), frozenset(), {"virtual": ("7.3", "6.1", "6.12"), "host": ("6.18",)},
+    read_scenarios(SCENARIOS), ("7.3", "6.1"),
 )  # fmt: skip
 CACHED = choose_scenarios(["cached-cookie"], CATALOGUE)
 
@@ -63,6 +63,7 @@ def test_each_kernel_is_a_lane() -> None:
     assert lanes() == ["virtual 7.3"]
     assert lanes(everything=True, host=True) == ["virtual 7.3", "virtual 6.1", "host 6.18"]
     assert lanes("6.1", "6.1") == ["virtual 6.1"]
+    assert lanes("6.12", everything=True) == ["virtual 6.12"]
     (lane,) = plan_lanes(CACHED, "host", (), False, True, CATALOGUE)
     assert (lane.kernel, lane.conditions, lane.kind) == ("host", CACHED, "scenario")
     assert lane.warmup_blocks == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import EXIT_MISSING, ConfigurationError, MissingError
-from testbed.kernel import KERNELS, kernel_versions, open_kernel
+from testbed.kernel import KERNELS, REGULAR_VERSIONS, kernel_versions, open_kernel
 from testbed.kernel.build import KernelBuild, KernelIdentity
 from testbed.kernel.host import HostKernel
 from testbed.kernel.pin import DEFAULT_VERSION, pins
@@ -23,6 +23,12 @@ def test_versions() -> None:
     assert kernel_versions("virtual")[0] == DEFAULT_VERSION
     assert kernel_versions("host") == (os.uname().release,)
     assert set(read_catalogue().kernels) == set(KERNELS)
+
+
+def test_regular_kernels_are_pinned_the_default_first() -> None:
+    assert tuple(one for one in pins() if one in REGULAR_VERSIONS) == REGULAR_VERSIONS
+    assert REGULAR_VERSIONS[0] == DEFAULT_VERSION
+    assert read_catalogue().regular == REGULAR_VERSIONS
 
 
 def test_a_kernel_that_there_is_not(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import ConfigurationError
+from testbed.kernel.compiler import parse_config
 from testbed.kernel.pin import PINS, Pin, pins, read_pin, upstream
 
 
@@ -18,7 +19,7 @@ def pin(request: pytest.FixtureRequest) -> Pin:
 
 
 def test_default_comes_first() -> None:
-    assert pins() == ("7.3", "6.1")
+    assert pins() == ("7.3", "6.1", "6.12")
 
 
 def test_committed_pin_is_complete(pin: Pin) -> None:
@@ -31,7 +32,18 @@ def test_committed_pin_is_complete(pin: Pin) -> None:
 
 def test_seccomp_is_asked_for_where_it_exists() -> None:
     assert "seccomp=on" in read_pin("7.3").boot
-    assert read_pin("6.1").boot == ()
+    assert read_pin("6.12").boot == read_pin("6.1").boot == ()
+
+
+def test_kernels_are_configured_alike() -> None:
+    newest, older = (parse_config(read_pin(one).config.read_text()) for one in ("7.3", "6.12"))
+    assert newest.items() - older.items() == {
+        ("CONFIG_UML_MAX_USERSPACE_ITERATIONS", "10000"),  # not there yet
+        ("CONFIG_SMP", "n"),
+        ("CONFIG_TIME_NS", "y"),
+        ("CONFIG_SYSCTL", "y"),  # chosen by PROC_SYSCTL
+    }
+    assert older.items() - newest.items() == {("CONFIG_PROC_SYSCTL", "y")}
 
 
 def test_patches_are_licensed_explained_and_ordered(pin: Pin) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from testbed.kernel import REGULAR_VERSIONS
+from testbed.kernel.pin import pins
 from testbed.setup.doctor import examine, healthy, parse_meminfo, read_tools
 
 
@@ -23,6 +25,11 @@ def test_what_is_not_built_is_named_with_a_remedy(tmp_path: Path) -> None:
         assert checks[name].needed == (name != "part js")
     assert not healthy(list(checks.values()))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_kernel_that_nobody_asked_for_is_not_missed() -> None:
+    named = {check.name.removeprefix("kernel ") for check in examine(1)}
+    assert named & set(pins()) == set(REGULAR_VERSIONS)
 
 
 def test_a_missing_tool_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
