@@ -103,6 +103,8 @@ def show(doors: Doors, /, name: str, as_json: bool) -> int:
     click.echo(f"{name}: {facts['source']}")
     if facts["base"]:
         click.echo(f"base {facts['base']}, whose configuration and patches come first")
+    for left_out in facts["omitted"]:
+        click.echo(f"without {left_out}, which does not fit: a server has no overload mechanisms")
     for patch in facts["patches"]:
         click.echo(f"patch {patch['file']}: {', '.join(patch['touches'])}")
     for option, value in facts["options"].items():
@@ -165,6 +167,7 @@ def _pinned(version: str, cache: Path) -> dict[str, Any]:
         "source": f"{pin.package} {pin.package_version}",
         "patches": [{"file": one.name, "touches": list(one.touched)} for one in patches],
         "options": {},
+        "omitted": [],
         **_built(find_kernel(pin, cache, allow_revision=True)),
     }
 
@@ -177,6 +180,7 @@ def _facts(own: OwnKernel, cache: Path) -> dict[str, Any]:
         "source": own.git.describe() if own.git else f"{pin.package} {pin.package_version}",
         "patches": [{"file": one.name, "touches": list(one.touched)} for one in own.patches],
         "options": dict(own.options),
+        "omitted": list(own.omitted),
         **_built(find_own(own, cache)),
     }
 

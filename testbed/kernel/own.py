@@ -30,6 +30,8 @@ _OBJECTS = "git-objects"
 _SCHEMA = 1
 _NAME = re.compile(r"[a-z][a-z0-9._-]{0,39}")
 _OPTION = re.compile(r"CONFIG_[A-Za-z0-9_]+=.*|#.*")
+_OLDER_NAMES = {((7, 3), "CONFIG_SYSCTL"): "CONFIG_PROC_SYSCTL"}
+"""How options are asked for before a version: there the newer name cannot be."""
 _RESERVED = frozenset({"host", "virtual", "native"})
 
 
@@ -44,6 +46,7 @@ class OwnKernel:
         patches: the user's, in the order of application.
         options: what its configuration has otherwise than the base's, option to value.
         git: the source; ``None``: the base's.
+        omitted: those of the base's patches that do not fit a git tree and can be done without.
     """
 
     name: str
@@ -51,6 +54,7 @@ class OwnKernel:
     patches: tuple[Patch, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     git: GitSource | None = None
+    omitted: tuple[str, ...] = ()
 
     @property
     def pin(self) -> Pin:
@@ -58,13 +62,24 @@ class OwnKernel:
         return read_pin(self.base)
 
     @property
-    def own_sha256(self) -> dict[str, str]:
-        """SHA-256 of each patch of the user's by its name."""
-        return {f"own/{patch.name}": patch.sha256 for patch in self.patches}
+    def all_patches(self) -> tuple[Patch, ...]:
+        """The base's patches, then the user's."""
+        base = (read_patch(file) for file in self.pin.patches if file.name not in self.omitted)
+        return (*base, *self.patches)
+
+    @property
+    def patch_sha256(self) -> dict[str, str]:
+        """SHA-256 of each patch by its name, the user's as ``own/NAME``."""
+        pinned = self.pin.patch_sha256
+        base = {name: pinned[name] for name in pinned if name not in self.omitted}
+        return base | {f"own/{patch.name}": patch.sha256 for patch in self.patches}
 
     def render_config(self) -> str:
         """Return the configuration that it asks for: the base's with its own options."""
-        asked = parse_config(self.pin.config.read_text()) | dict(self.options)
+        asked = parse_config(self.pin.config.read_text())
+        if self.git is not None:
+            asked = _rename_options(asked, _numbers(self.git.version))
+        asked |= dict(self.options)
         lines = (
             f"# {name} is not set" if value == "n" else f"{name}={value}"
             for name, value in asked.items()
@@ -154,34 +169,54 @@ def define(
         options=tuple({**dict(first.options), **options}.items()),
         git=source,
     )
-    return own if base is not None or source is None else replace(own, base=_fitting_base(source))
+    return own if git is None or source is None else _fitted(own, source, base)
 
 
 def _read_base(base: str, home: Path) -> OwnKernel:
     return OwnKernel(base, base) if base in pins() else read_own(base, home)
 
 
-def _fitting_base(git: GitSource) -> str:
-    """Return the pinned kernel whose patches fit a git tree, looked for from the nearest on.
+def _fitted(own: OwnKernel, git: GitSource, base: str | None) -> OwnKernel:
+    """Return ``own`` on the pinned kernel whose patches fit the git tree, the nearest first.
+
+    ``base`` is the only one to look at, if it is asked for.  Those that touch ``net/`` give a
+    server its overload mechanisms, and are left out where they do not fit.
 
     Raises:
         ConfigurationError: none fits; the message says for each what does not.
     """
     version = _numbers(git.version)
+    near = sorted(pins(), key=lambda name: _distance(_numbers(name), version))
     problems = []
-    for base in sorted(pins(), key=lambda base: _distance(_numbers(base), version)):
-        try:
-            check_patches(recipe_for(OwnKernel(base, base), git, read_pin(base).config))
-        except PatchError as error:
-            problems.append(f"of {base}: {error}")
-        else:
-            return base
+    for name in [own.base] if base is not None else near:
+        for omitted in ((), _dispensable(name)):
+            found = OwnKernel(name, name, git=git, omitted=omitted)
+            try:
+                check_patches(recipe_for(found, git, read_pin(name).config))
+            except PatchError as error:
+                problem = f"of {name}: {error}"
+            else:
+                return replace(own, base=name, omitted=omitted)
+        problems.append(problem)
     raise ConfigurationError(
         [
             f"{git.repository}: none of the testbed's own sets of patches, which make a kernel run "
-            "in virtual time, fits this source (docs/own-kernels.md says which ones do)",
+            "in virtual time, fits this source (docs/older-kernels.md says which ones do)",
             *problems,
         ]
+    )
+
+
+def _rename_options(asked: Mapping[str, str], version: tuple[int, int]) -> dict[str, str]:
+    older = {new: old for (since, new), old in _OLDER_NAMES.items() if version < since}
+    return {older.get(name, name): value for name, value in asked.items()}
+
+
+def _dispensable(base: str) -> tuple[str, ...]:
+    """Return the names of a pinned kernel's patches without which it runs in virtual time."""
+    patches = map(read_patch, read_pin(base).patches)
+    return tuple(
+        patch.name for patch in patches if any(name.startswith("net/") for name in patch.touched)
     )
 
 
@@ -230,13 +265,13 @@ def _parse(name: str, folder: Path, document: Mapping[str, Any], home: Path) -> 
         tuple(patches),
         tuple(document["options"].items()),
         GitSource(**git) if git else None,
+        tuple(document["omitted"]),
     )
 
 
 def recipe_for(own: OwnKernel, source: Source, fragment: Path) -> KernelRecipe:
     """Return what ``own`` is compiled from."""
-    patches = (*map(read_patch, own.pin.patches), *own.patches)
-    return KernelRecipe(own.name, source, patches, fragment)
+    return KernelRecipe(own.name, source, own.all_patches, fragment)
 
 
 def name_problems(name: str) -> list[str]:
@@ -270,6 +305,7 @@ def write_own(own: OwnKernel, home: Path, *, replaced: bool) -> Path:
         "patches": [{"file": patch.name, "subject": patch.subject} for patch in own.patches],
         "options": dict(own.options),
         "git": git,
+        "omitted": list(own.omitted),
     }
     try:
         with new_folder(folder, replace=replaced) as scratch:

@@ -42,7 +42,7 @@ def key_of(own: OwnKernel) -> str:
     document = {
         "source": own.git.tree if own.git else pin.tarball_sha256,
         "config": hashlib.sha256(own.render_config().encode()).hexdigest(),
-        "patches": {**pin.patch_sha256, **own.own_sha256},
+        "patches": own.patch_sha256,
         "compiler": read_compiler(),
         "recipe": RECIPE,
     }
@@ -154,7 +154,7 @@ def _identify(own: OwnKernel, compiler: str, binary_sha256: str) -> KernelIdenti
         package_version=f"{git.version} {git.commit[:12]}" if git else pin.package_version,
         source_sha256=git.tree if git else pin.tarball_sha256,
         config_sha256=hashlib.sha256(own.render_config().encode()).hexdigest(),
-        patches={**pin.patch_sha256, **own.own_sha256},
+        patches=own.patch_sha256,
         compiler=compiler,
         recipe=RECIPE,
         binary_sha256=binary_sha256,
