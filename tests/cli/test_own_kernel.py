@@ -1,0 +1,126 @@
+"""Verbs of own kernels: what they list, show, remove and refuse; and what git bisect is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from firstflight.cli.main import main
+from testbed.base import places, proc
+from testbed.kernel.own import OwnKernel, own_kernels, write_own
+from testbed.kernel.patches import Patch
+from tests.hallway import make_doors
+from tests.kernel.small_tree import PATCH, make_repository
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+def keep(name: str) -> OwnKernel:
+    own = OwnKernel(name, "7.3", (Patch("0001-seven.patch", "say seven", PATCH),))
+    write_own(own, places.data(), replaced=False)
+    return own
+
+
+def test_list_and_show_tell_pinned_from_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep("mine")
+    doors = make_doors(tmp_path)
+    assert main(["kernel", "list", "--json"], doors) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert {"7.3", "6.1", "mine"} <= rows.keys()
+    assert (rows["mine"]["base"], rows["7.3"]["base"]) == ("7.3", None)
+    assert rows["mine"]["binary"] is None
+    assert main(["kernel", "list"], doors) == 0
+    assert "not yet" in capsys.readouterr().out
+    assert main(["kernel", "show", "mine"], doors) == 0
+    said = capsys.readouterr().out
+    assert "patch 0001-seven.patch: answer.c" in said
+    assert "base 7.3" in said
+
+
+def test_a_damaged_kernel_does_not_hide_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("broken", "mine"):
+        keep(name)
+    (places.data() / "kernels" / "broken" / "kernel.json").write_text("{")
+    assert main(["kernel", "list"], make_doors(tmp_path)) == 2
+    said = capsys.readouterr()
+    assert "mine" in said.out
+    assert "kernel remove broken" in said.err
+
+
+def test_remove(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        keep(name)
+    doors = make_doors(tmp_path)
+    assert main(["kernel", "remove", "one", "7.3"], doors) == 2
+    assert main(["kernel", "remove", "one", "tow"], doors) == 2
+    assert "did you mean 'two'?" in capsys.readouterr().err
+    assert own_kernels(places.data()) == ("one", "two")  # all or nothing
+    assert main(["kernel", "remove", "one", "two"], doors) == 0
+    assert own_kernels(places.data()) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("add", "Mine"), "cannot be a kernel's name"),
+        (("add", "mine", "--patch", "absent.patch"), "absent.patch: cannot be read"),
+        (("add", "mine", "--series"), "--series makes a kernel for each patch"),
+        (("add", "mine", "--rev", "HEAD"), "give --git DIR"),
+        (("add", "mine", "--git", "absent"), "no such folder"),
+        (("build", "mine"), "no kernel 'mine'"),
+        (("show", "7.4"), "no kernel '7.4'"),
+        (("try", "--against", "HEAD"), "give --git DIR"),
+        (("bisect", "--good", "a", "--bad", "b", "--git", "absent"), "no such folder"),
+    ],
+)
+def test_bad_requests_are_named_before_anything_is_built(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
+) -> None:
+    assert main(["kernel", *words], make_doors(tmp_path)) == 2
+    assert said in capsys.readouterr().err
+    assert own_kernels(places.data()) == ()
+
+
+def test_a_kernel_that_is_there_is_not_replaced_unasked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep("mine")
+    assert main(["kernel", "add", "mine"], make_doors(tmp_path)) == 2
+    assert "give --replace" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--against", "v9.9", "--nonsense"),
+        ("--against", "v9.9", "--git", "absent"),
+        ("--against", "v10"),
+        ("--against", "v9.9", "page=nonsense"),
+        (),
+    ],
+)
+def test_git_bisect_run_stops_at_a_mistake_and_takes_it_for_no_verdict(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    repository = make_repository(tmp_path / "linux")
+    words = words if "--git" in words else (*words, "--git", str(repository))
+    code = main(["kernel", "bisect-step", *words], make_doors(tmp_path))
+    assert 128 <= code < 256
+
+
+def test_a_mistyped_option_stops_git_bisect_run_before_anything_is_set_up() -> None:
+    words = ["kernel", "bisect-step", "--nonsense"]
+    done = proc.run([str(places.ROOT / "run.sh"), *words], check=False)
+    assert done.returncode == 128 + 2
+    assert "no such option: --nonsense" in done.stderr
+    other = proc.run([str(places.ROOT / "run.sh"), "kernel", "list", "--nonsense"], check=False)
+    assert other.returncode == 2
