@@ -47,9 +47,9 @@ def at_home(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 def patch_of(source: str, tmp_path: Path, before: str, after: str) -> str:
     """The file of a patch that puts ``after`` in the place of ``before``."""
     assert source.count(before) == 1
-    lines = [text.splitlines(keepends=True) for text in (source, source.replace(before, after))]
+    old, new = (text.splitlines(keepends=True) for text in (source, source.replace(before, after)))
     file = tmp_path / "change.patch"
-    file.write_text("".join(difflib.unified_diff(*lines, f"a/{TCP}", f"b/{TCP}")))
+    file.write_text("".join(difflib.unified_diff(old, new, f"a/{TCP}", f"b/{TCP}")))
     return str(file)
 
 
