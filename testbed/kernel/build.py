@@ -88,7 +88,7 @@ def find_kernel(pin: Pin, cache: Path, allow_revision: bool = False) -> KernelBu
     The build of this machine's compiler comes first, then an imported one; then, where there is no
     compiler to build another with, any.
     """
-    compiler = _own_compiler()
+    compiler = own_compiler()
     builds = [
         KernelBuild(folder / BINARY_FILE, identity, pin.boot)
         for folder, identity in _read_builds(pin, cache)
@@ -247,7 +247,8 @@ def read_identity(folder: Path) -> KernelIdentity | None:
         return None
 
 
-def _own_compiler() -> str | None:
+def own_compiler() -> str | None:
+    """Return this machine's compiler, or ``None`` where there is none."""
     return read_compiler() if shutil.which("gcc") else None
 
 
@@ -273,7 +274,7 @@ def _is_whole(folder: Path, identity: KernelIdentity) -> bool:
 
 def _damaged(pin: Pin, cache: Path) -> Path | None:
     """Return the folder of a build that ``find_kernel`` would have returned, were it whole."""
-    compiler = _own_compiler()
+    compiler = own_compiler()
     own = build_folder(pin, compiler, cache) if compiler else None
     refused = (
         folder

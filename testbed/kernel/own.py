@@ -1,8 +1,7 @@
 """Own kernels: a name for a base with the user's patches, git tree or configuration.
 
-Each is a folder in the user's data folder: ``kernel.json`` says what it is made of, ``patches/``
-holds its patches, and ``kernel.config`` the options that it changes.  What is built of it is in the
-cache, under a key of all that decides the binary, so that equal kernels are built once.
+Each is a folder in the user's data folder: ``kernel.json`` says what it is made of, and
+``patches/`` holds its patches.  ``testbed.kernel.own_build`` builds it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.suggest import did_you_mean
@@ -25,7 +23,7 @@ from testbed.kernel.patches import Patch, PatchError, read_patch, read_series
 from testbed.kernel.pin import DEFAULT_VERSION, Pin, pins, read_pin
 
 DEFINITION_FILE = "kernel.json"
-_FRAGMENT_FILE = "kernel.config"
+PATCHES_FOLDER = "patches"
 _OBJECTS = "git-objects"
 _SCHEMA = 1
 _NAME = re.compile(r"[a-z][a-z0-9._-]{0,39}")
@@ -109,9 +107,11 @@ def read_own(name: str, home: Path) -> OwnKernel:
         )  # fmt: skip
     folder = home / "kernels" / name
     try:
-        document = json.loads((folder / DEFINITION_FILE).read_text("utf-8"))
-        return _parse(name, folder, document, home)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        patches = (folder / PATCHES_FOLDER).glob("*.patch")
+        texts = {f"{PATCHES_FOLDER}/{path.name}": path.read_text("utf-8") for path in patches}
+        texts[DEFINITION_FILE] = (folder / DEFINITION_FILE).read_text("utf-8")
+        return parse_definition(name, texts, home)
+    except (OSError, ValueError) as error:
         raise ConfigurationError(
             [f"{folder / DEFINITION_FILE}: not what ./run.sh kernel add writes ({error}); "
              f"remove it with ./run.sh kernel remove {name}, and add it again"]
@@ -246,27 +246,31 @@ def _read_fragment(file: Path) -> dict[str, str]:
     return options
 
 
-def _parse(name: str, folder: Path, document: Mapping[str, Any], home: Path) -> OwnKernel:
-    """Return the kernel that a definition says; ValueError and the like where it is none."""
-    if document["schema"] != _SCHEMA:
-        raise ValueError(f"schema {document['schema']!a}")
-    if document["base"] not in pins():
-        raise ValueError(f"its base {document['base']!a} is not pinned any more")
-    patches = (
-        replace(read_patch(folder / "patches" / Path(entry["file"]).name), subject=entry["subject"])
-        for entry in document["patches"]
-    )
-    git = document["git"] and {**document["git"], "repository": Path(document["git"]["repository"])}
-    if git:
-        git["objects"] = objects_of(git["repository"], home / _OBJECTS)
-    return OwnKernel(
-        name,
-        document["base"],
-        tuple(patches),
-        tuple(document["options"].items()),
-        GitSource(**git) if git else None,
-        tuple(document["omitted"]),
-    )
+def parse_definition(name: str, texts: Mapping[str, str], home: Path) -> OwnKernel:
+    """Return the kernel that the files of a definition describe, the inverse of rendering it.
+
+    Raises:
+        ValueError: they describe none.
+    """
+    try:
+        document = json.loads(texts[DEFINITION_FILE])
+        if document["schema"] != _SCHEMA:
+            raise ValueError(f"schema {document['schema']!a}")
+        if document["base"] not in pins():
+            raise ValueError(f"its base {document['base']!a} is not pinned any more")
+        patches = tuple(
+            Patch(entry["file"], entry["subject"], texts[f"{PATCHES_FOLDER}/{entry['file']}"])
+            for entry in document["patches"]
+        )
+        git = document["git"]
+        if git is not None:
+            repository = Path(git["repository"])
+            objects = objects_of(repository, home / _OBJECTS)
+            git = GitSource(**{**git, "repository": repository, "objects": objects})
+        options, omitted = tuple(document["options"].items()), tuple(document["omitted"])
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError(str(error)) from None
+    return OwnKernel(name, document["base"], patches, options, git, omitted)
 
 
 def recipe_for(own: OwnKernel, source: Source, fragment: Path) -> KernelRecipe:
@@ -284,14 +288,8 @@ def name_problems(name: str) -> list[str]:
     ]
 
 
-def write_own(own: OwnKernel, home: Path, *, replaced: bool) -> Path:
-    """Write the definition of ``own`` to the data folder ``home``, and return its folder.
-
-    Raises:
-        ConfigurationError: one of that name is there, and is not to be replaced.
-        StorageError: it cannot be written.
-    """
-    folder = home / "kernels" / own.name
+def render_definition(own: OwnKernel) -> dict[str, str]:
+    """Return the files of a definition, text by name."""
     git = own.git and {
         "repository": str(own.git.repository),
         "revision": own.git.revision,
@@ -307,13 +305,25 @@ def write_own(own: OwnKernel, home: Path, *, replaced: bool) -> Path:
         "git": git,
         "omitted": list(own.omitted),
     }
+    return {
+        DEFINITION_FILE: json.dumps(document, indent=2) + "\n",
+        **{f"{PATCHES_FOLDER}/{patch.name}": patch.text for patch in own.patches},
+    }
+
+
+def write_own(own: OwnKernel, home: Path, *, replaced: bool) -> Path:
+    """Write the definition of ``own`` to the data folder ``home``, and return its folder.
+
+    Raises:
+        ConfigurationError: one of that name is there, and is not to be replaced.
+        StorageError: it cannot be written.
+    """
+    folder = home / "kernels" / own.name
     try:
         with new_folder(folder, replace=replaced) as scratch:
-            (scratch / "patches").mkdir()
-            for patch in own.patches:
-                (scratch / "patches" / patch.name).write_text(patch.text, "utf-8")
-            text = json.dumps(document, indent=2) + "\n"
-            (scratch / DEFINITION_FILE).write_text(text, "utf-8")
+            (scratch / PATCHES_FOLDER).mkdir()
+            for name, text in render_definition(own).items():
+                (scratch / name).write_text(text, "utf-8")
     except OccupiedError:
         raise ConfigurationError(
             [f"a kernel {own.name!r} is there; choose another name, or give --replace"]

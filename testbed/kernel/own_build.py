@@ -18,6 +18,7 @@ from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
 from testbed.kernel.build import (
     BINARY_FILE,
+    IMPORTED,
     LOG_FILE,
     OBJECTS,
     KernelBuild,
@@ -25,6 +26,7 @@ from testbed.kernel.build import (
     build_lock,
     new_build,
     objects_folder,
+    own_compiler,
     read_identity,
     write_identity,
 )
@@ -37,28 +39,49 @@ _FRAGMENT_FILE = "kernel.config"
 
 
 def key_of(own: OwnKernel) -> str:
-    """Return the SHA-256 hex of all that decides the binary."""
-    pin = own.pin
+    """Return the SHA-256 hex of all but the compiler that decides the binary."""
     document = {
-        "source": own.git.tree if own.git else pin.tarball_sha256,
-        "config": hashlib.sha256(own.render_config().encode()).hexdigest(),
+        "source": own.git.tree if own.git else own.pin.tarball_sha256,
+        "config": config_sha256(own),
         "patches": own.patch_sha256,
-        "compiler": read_compiler(),
         "recipe": RECIPE,
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
-def build_place(own: OwnKernel, cache: Path) -> Path:
-    """Return the folder where the build of ``own`` is, or will be."""
-    return cache / "kernels" / "own" / key_of(own)[:24]
+def config_sha256(own: OwnKernel) -> str:
+    """Return the SHA-256 hex of the configuration that it asks for."""
+    return hashlib.sha256(own.render_config().encode()).hexdigest()
+
+
+def build_place(own: OwnKernel, compiler: str, cache: Path) -> Path:
+    """Return the folder where the build of ``own`` by ``compiler`` is, or will be."""
+    by = hashlib.sha256(compiler.encode()).hexdigest()
+    return cache / "kernels" / "own" / f"{key_of(own)[:24]}-{by[:8]}"
+
+
+def imported_place(own: OwnKernel, cache: Path) -> Path:
+    """Return the folder where a build of ``own`` that came in a pack is, or will be."""
+    return cache / "kernels" / "own" / f"{key_of(own)[:24]}-{IMPORTED}"
 
 
 def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
-    """Return the build of ``own`` if the cache has it, whole."""
-    folder = build_place(own, cache)
-    identity = read_identity(folder)
-    binary = folder / BINARY_FILE
+    """Return the build of ``own`` if the cache has it, whole.
+
+    That of this machine's compiler comes first, then an imported one; then, where there is no
+    compiler to build another with, any.
+    """
+    compiler = own_compiler()
+    places = [imported_place(own, cache)]
+    if compiler is not None:
+        places.insert(0, build_place(own, compiler, cache))
+    else:
+        places += sorted((cache / "kernels" / "own").glob(f"{key_of(own)[:24]}-*/"))
+    return next(filter(None, (_read_whole(own, folder) for folder in places)), None)
+
+
+def _read_whole(own: OwnKernel, folder: Path) -> KernelBuild | None:
+    identity, binary = read_identity(folder), folder / BINARY_FILE
     if identity is None or not binary.is_file():
         return None
     if file_sha256(binary) != identity.binary_sha256:
@@ -86,7 +109,8 @@ def ensure_own(
     if found := find_own(own, cache):
         return found
     check_machine()
-    folder = build_place(own, cache)
+    compiler = read_compiler()
+    folder = build_place(own, compiler, cache)
     lock = folder.with_name(f".{folder.name}.lock")
     waiting = f"kernel {own.name}: waiting for another run that builds it"
     with repeating(progress) as report, locked(lock, waiting, report):
@@ -96,7 +120,6 @@ def ensure_own(
         with new_build(folder) as work:
             (work / _FRAGMENT_FILE).write_text(own.render_config())
             recipe = recipe_for(own, source, work / _FRAGMENT_FILE)
-            compiler = read_compiler()
             build_in(
                 objects, recipe, compiler=compiler, binary=work / BINARY_FILE,
                 log=work / LOG_FILE, jobs=jobs, progress=report,
@@ -130,7 +153,8 @@ def remove_own(name: str, home: Path, cache: Path) -> None:
             others = (read_own(other, home) for other in own_kernels(home))
             keys = {key_of(other) for other in others}
             if key_of(own) not in keys:
-                shutil.rmtree(build_place(own, cache), ignore_errors=True)
+                for built in (cache / "kernels" / "own").glob(f"{key_of(own)[:24]}-*/"):
+                    shutil.rmtree(built, ignore_errors=True)
     except OSError as error:
         raise StorageError(f"cannot remove {folder}: {error.strerror}") from None
 
@@ -153,7 +177,7 @@ def _identify(own: OwnKernel, compiler: str, binary_sha256: str) -> KernelIdenti
         package="git" if git else pin.package,
         package_version=f"{git.version} {git.commit[:12]}" if git else pin.package_version,
         source_sha256=git.tree if git else pin.tarball_sha256,
-        config_sha256=hashlib.sha256(own.render_config().encode()).hexdigest(),
+        config_sha256=config_sha256(own),
         patches=own.patch_sha256,
         compiler=compiler,
         recipe=RECIPE,
