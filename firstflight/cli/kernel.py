@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -14,8 +13,10 @@ from firstflight.cli.own_kernel import add, build, list_command, remove, show
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK
 from testbed.base.units import format_bytes
-from testbed.kernel.build import KernelIdentity, ensure_kernel
-from testbed.kernel.pin import DEFAULT_VERSION, read_pin
+from testbed.kernel import ensure_build
+from testbed.kernel.build import KernelIdentity
+from testbed.kernel.own import read_own
+from testbed.kernel.pin import DEFAULT_VERSION, pins
 from testbed.kernel.transfer import KernelImport, export_kernel, import_kernel
 
 _log = log.logger(__name__)
@@ -34,17 +35,19 @@ for command in (add, try_command, bisect_command, bisect_step, list_command, sho
 @kernel.command("export")
 @_file
 @click.option("--kernel-version", "version", default=DEFAULT_VERSION, show_default=True,
-              metavar="V", help="Which pinned version.")  # fmt: skip
+              metavar="V", help="Which kernel: a pinned one, or one of yours.")  # fmt: skip
 @click.option("--replace", is_flag=True, help="Replace the file if it is there.")
 @pass_doors
 def export_command(doors: Doors, /, file: Path, version: str, replace: bool) -> int:
     """Write a built kernel to FILE, for machines without a compiler.
 
-    A kernel that is not built yet is built first.  The C programs of this tree go with it.
+    A kernel that is not built yet is built first.  The C programs of this tree go with it, and of
+    a kernel of yours what it is made of; a git tree stays where it is.
     """
-    pin, jobs = read_pin(version), len(os.sched_getaffinity(0))
-    build = ensure_kernel(pin, doors.cache(), jobs, _log.info)
-    checksum = export_kernel(build, places.built_part("native"), file, replace=replace)
+    own = None if version in pins() else read_own(version, places.data())
+    build = ensure_build(version, doors.cache(), _log.info)
+    native = places.built_part("native")
+    checksum = export_kernel(build, native, file, replace=replace, own=own)
     click.echo(f"{file}: {_describe(build.identity)}, {format_bytes(file.stat().st_size)}")
     click.echo(f"SHA-256 {checksum}")
     click.echo(f"On another machine, in a tree of this version: ./run.sh kernel import {file.name}")
@@ -60,7 +63,7 @@ def import_command(doors: Doors, /, file: Path) -> int:
     FILE is what `kernel export` wrote in a tree of the same kernel.  Import only from whom you
     trust: what is in it runs with your rights.
     """
-    _report(import_kernel(file, doors.cache(), _log.info))
+    _report(import_kernel(file, doors.cache(), places.data(), _log.info))
     return EXIT_OK
 
 

@@ -1,9 +1,10 @@
 """Kernel pack: a built kernel and the C programs in one archive, for machines without a compiler.
 
 A tar file (ustar, POSIX.1-1988) in an xz container: ``manifest.json``, then ``linux`` and
-``programs/``, sorted.  It holds no time, user or path, so the same build gives the same bytes.  A
-reader takes those bytes and nothing else: each header is compared with the one that a writer makes,
-so that no link, device, other path or further file can be in it.
+``programs/``, sorted; of a kernel of the user's own also its definition.  It holds no time, user or
+path, so the same build gives the same bytes.  A reader takes those bytes and nothing else: each
+header is compared with the one that a writer makes, so that no link, device, other path or further
+file can be in it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from testbed.kernel.build import BINARY_FILE, KernelIdentity
 FORMAT = 1
 MANIFEST_FILE = "manifest.json"
 PROGRAMS_FOLDER = "programs"
+OWN_FOLDER = "own"
+"""What a kernel of the user's own is made of, as ``testbed.kernel.own`` keeps it."""
 MAX_BYTES = 128 << 20
 """The most that a pack may hold; one of ours holds 10 MB."""
 _MEMORY_BYTES = 256 << 20
@@ -35,7 +38,8 @@ _GLIBC = re.compile(rb"\bGLIBC_(\d+)\.(\d+)")
 
 _Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _PROGRAM = rf"{PROGRAMS_FOLDER}/(\.contents/)?[a-z][a-z0-9.-]*"
-_Name = Annotated[str, Field(pattern=rf"^({BINARY_FILE}|{_PROGRAM})$")]
+_OWN = rf"{OWN_FOLDER}/(kernel\.json|patches/[0-9]{{4}}-[a-z0-9-]+\.patch)"
+_Name = Annotated[str, Field(pattern=rf"^({BINARY_FILE}|{_PROGRAM}|{_OWN})$")]
 
 
 @dataclass(frozen=True, slots=True)

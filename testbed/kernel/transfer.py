@@ -10,7 +10,7 @@ import hashlib
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,25 @@ from testbed.kernel.build import (
     read_build,
     write_identity,
 )
+from testbed.kernel.compiler import RECIPE
+from testbed.kernel.own import (
+    OwnKernel,
+    name_problems,
+    own_kernels,
+    parse_definition,
+    read_own,
+    render_definition,
+    write_own,
+)
+from testbed.kernel.own_build import (
+    build_place,
+    config_sha256,
+    find_own,
+    imported_place,
+    key_of,
+)
 from testbed.kernel.pack import (
+    OWN_FOLDER,
     PROGRAMS_FOLDER,
     KernelPack,
     PackedFile,
@@ -66,8 +84,12 @@ class KernelImport:
     foreign: tuple[str, ...]
 
 
-def export_kernel(build: KernelBuild, native: Path, file: Path, *, replace: bool) -> str:
+def export_kernel(
+    build: KernelBuild, native: Path, file: Path, *, replace: bool, own: OwnKernel | None = None
+) -> str:
     """Write a kernel and the C programs in ``native`` to ``file``, and return its SHA-256.
+
+    ``own`` is what the kernel is made of where it is the user's own.
 
     Raises:
         ConfigurationError: the file is there and is not to be replaced.
@@ -75,7 +97,7 @@ def export_kernel(build: KernelBuild, native: Path, file: Path, *, replace: bool
     """
     refuse_existing(file, replace=replace)
     try:
-        packed = render_pack(_gather(build, native))
+        packed = render_pack(_gather(build, native, own))
     except OSError as error:
         raise StorageError(
             f"cannot read {error.filename}: {error.strerror}; start again: ./run.sh builds it anew"
@@ -85,18 +107,21 @@ def export_kernel(build: KernelBuild, native: Path, file: Path, *, replace: bool
     return hashlib.sha256(packed).hexdigest()
 
 
-def import_kernel(file: Path, cache: Path, progress: Write) -> KernelImport:
+def import_kernel(file: Path, cache: Path, home: Path, progress: Write) -> KernelImport:
     """Put the kernel and the C programs that are packed in ``file`` into ``cache``.
 
-    All of the pack is checked before any of it is written, and what is written appears whole.
+    A kernel of somebody's own becomes one of the data folder ``home``.  All of the pack is checked
+    before any of it is written, and what is written appears whole.
 
     Raises:
-        ConfigurationError: it is no whole pack, or its kernel is not one that this tree pins.
+        ConfigurationError: it is no whole pack, its kernel is not of this tree's pins, or one of
+            that name is there and is another.
         MissingError: its kernel does not run on this machine.
-        StorageError: the cache cannot be written.
+        StorageError: the cache or the data folder cannot be written.
     """
     pack = read_pack(file)
-    pin = _read_pin(file, pack.identity)
+    own = _read_own(file, pack, home)
+    pin = _read_pin(file, pack.identity) if own is None else own.pin
     _check_machine(file, pack)
     foreign = tuple(_foreign_sources(pack.sources, program_sources()))
     try:
@@ -105,22 +130,69 @@ def import_kernel(file: Path, cache: Path, progress: Write) -> KernelImport:
             repeating(progress) as report,
             build_lock(pin, cache, report),
         ):
-            own = build_folder(pin, pack.identity.compiler, cache)
-            build = _find_same(file, pack.identity, pin, own)
+            build = _find_same(file, pack.identity, pin, _own_places(pack, pin, own, cache))
             programs = None if foreign else _put_programs(pack, pin, cache)
-            folder = own.with_name(f"{own.name}-{IMPORTED}")
+            folder = _own_places(pack, pin, own, cache)[-1]
             if build is None:
                 with _new_folder(folder, pin, cache) as scratch:
                     _write(scratch / BINARY_FILE, pack.files[BINARY_FILE])
                     write_identity(scratch, pack.identity)
             there = KernelBuild(folder / BINARY_FILE, pack.identity, pin.boot)
-            used = find_kernel(pin, cache) or there
+            used = (find_kernel(pin, cache) if own is None else find_own(own, cache)) or there
     except OSError as error:
         raise StorageError(
             f"cannot write to the cache {cache}: {error.strerror} ({error.filename}); free space, "
             "or set XDG_CACHE_HOME to a folder that you may write to"
         ) from None
+    if own is not None and own.name not in own_kernels(home):
+        write_own(own, home, replaced=False)
     return KernelImport(build or there, build is None, used, programs, foreign)
+
+
+def _own_places(
+    pack: KernelPack, pin: Pin, own: OwnKernel | None, cache: Path
+) -> tuple[Path, Path]:
+    """Return where the build would be if it were made here, and where an imported one goes."""
+    if own is not None:
+        return build_place(own, pack.identity.compiler, cache), imported_place(own, cache)
+    made = build_folder(pin, pack.identity.compiler, cache)
+    return made, made.with_name(f"{made.name}-{IMPORTED}")
+
+
+def _read_own(file: Path, pack: KernelPack, home: Path) -> OwnKernel | None:
+    """Return the kernel of somebody's own that the pack holds; ``None``: it is a pinned one.
+
+    Raises:
+        ConfigurationError: its base is not this tree's, or another kernel has its name here.
+    """
+    prefix = f"{OWN_FOLDER}/"
+    packed = {name: part.data for name, part in pack.files.items() if name.startswith(prefix)}
+    if not packed:
+        return None
+    name = pack.identity.version
+    problems = name_problems(name)
+    try:
+        texts = {key.removeprefix(prefix): data.decode() for key, data in packed.items()}
+        own = parse_definition(name, texts, home)
+    except ValueError as error:
+        raise ConfigurationError(
+            [*problems, f"{file}: what its kernel is made of cannot be read ({error}); nothing was "
+             "imported"]
+        ) from None  # fmt: skip
+    made_of = (pack.identity.config_sha256, dict(pack.identity.patches), pack.identity.recipe)
+    if made_of != (config_sha256(own), own.patch_sha256, RECIPE):
+        problems.append(
+            f"{file}: its kernel {name!a} is made from another {own.base} than this tree's; export "
+            "it in a tree of this version"
+        )
+    elif not problems and name in own_kernels(home) and key_of(read_own(name, home)) != key_of(own):
+        problems.append(
+            f"{file}: a kernel {name!r} is there, and is another; remove it first: "
+            f"./run.sh kernel remove {name}"
+        )
+    if problems:
+        raise ConfigurationError(problems)
+    return own
 
 
 def program_sources() -> dict[str, str]:
@@ -133,8 +205,10 @@ def program_sources() -> dict[str, str]:
     return {str(path.relative_to(places.ROOT)): file_sha256(path) for path in sorted(files)}
 
 
-def _gather(build: KernelBuild, native: Path) -> KernelPack:
+def _gather(build: KernelBuild, native: Path, own: OwnKernel | None) -> KernelPack:
     files = {BINARY_FILE: _read(build.binary)}
+    for name, text in (render_definition(own) if own is not None else {}).items():
+        files[f"{OWN_FOLDER}/{name}"] = PackedFile(0o644, text.encode())
     for name in (*map(str, _LISTED), *_listed_programs(native)):
         files[f"{PROGRAMS_FOLDER}/{name}"] = _read(native / name)
     return KernelPack(
@@ -191,13 +265,15 @@ def _foreign_sources(there: Mapping[str, str], here: Mapping[str, str]) -> Itera
     return (name for name in sorted({*there, *here}) if there.get(name) != here.get(name))
 
 
-def _find_same(file: Path, identity: KernelIdentity, pin: Pin, own: Path) -> KernelBuild | None:
+def _find_same(
+    file: Path, identity: KernelIdentity, pin: Pin, folders: Iterable[Path]
+) -> KernelBuild | None:
     """Return the build in the cache, made or imported, that is the pack's.
 
     Raises:
         ConfigurationError: the cache has other bits of the same build.
     """
-    for folder in (own, own.with_name(f"{own.name}-{IMPORTED}")):
+    for folder in folders:
         build = read_build(folder, pin)
         if build is not None and build.identity == identity:
             return build

@@ -50,7 +50,7 @@ def test_export_names_the_versions_that_there_are(
 ) -> None:
     words = ["kernel", "export", str(tmp_path / "x"), "--kernel-version", "7.4"]
     assert main(words, make_doors(tmp_path)) == 2
-    assert "pinned are: 7.3, 6.1" in capsys.readouterr().err
+    assert "there are: 7.3, 6.1" in capsys.readouterr().err
 
 
 def test_import_says_what_became_of_it(

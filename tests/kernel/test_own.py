@@ -16,6 +16,8 @@ from testbed.kernel.own import OwnKernel, define, read_own, write_own
 from testbed.kernel.own_build import ensure_own, find_own, remove_own
 from testbed.kernel.patches import PatchError
 from testbed.kernel.pin import Pin
+from testbed.kernel.transfer import export_kernel, import_kernel
+from tests.kernel.packed import keep_programs
 from tests.kernel.small_pin import make_pin
 from tests.kernel.small_tree import commit, make_repository
 
@@ -200,3 +202,56 @@ def test_a_git_tree_is_built_step_by_step(home: Path, tmp_path: Path, pin: Pin) 
     assert returned(made) == 9
     assert made.identity.source_sha256 != kernel.git.tree
     assert (made.identity.package, pin.version) == ("git", "7.3")
+
+
+@pytest.fixture
+def native(tmp_path: Path) -> Path:
+    return keep_programs(tmp_path / "pin" / "cache")
+
+
+def exported(kernel: OwnKernel, native: Path, tmp_path: Path) -> tuple[Path, KernelBuild]:
+    made = build(kernel, tmp_path / "pin" / "cache")
+    file = tmp_path / "mine.tar.xz"
+    export_kernel(made, native, file, replace=True, own=kernel)
+    return file, made
+
+
+@pytest.mark.usefixtures("pin")
+def test_carried_to_another_machine(home: Path, tmp_path: Path, native: Path) -> None:
+    (home / "x").parent.mkdir()
+    (home / "fragment").write_text('CONFIG_B="ä word"\n')
+    kernel = make(home, "mine", SEVEN_TO_NINE, fragments=[home / "fragment"])
+    file, made = exported(kernel, native, tmp_path)
+    cache, there = tmp_path / "there", tmp_path / "data there"
+    done = import_kernel(file, cache, there, lambda _line: None)
+    assert done.added
+    assert done.build.binary.read_bytes() == made.binary.read_bytes()
+    assert done.used.binary == done.build.binary
+    assert read_own("mine", there) == kernel
+    assert find_own(kernel, cache) == done.used
+    again = import_kernel(file, cache, there, lambda _line: None)
+    assert not again.added
+
+
+@pytest.mark.usefixtures("pin")
+def test_another_kernel_of_that_name_is_not_replaced(
+    home: Path, tmp_path: Path, native: Path
+) -> None:
+    file, _ = exported(make(home, "mine", SEVEN_TO_NINE), native, tmp_path)
+    there = tmp_path / "data there"
+    write_own(OwnKernel("mine", "7.3"), there, replaced=False)
+    with pytest.raises(ConfigurationError, match="'mine' is there, and is another"):
+        import_kernel(file, tmp_path / "there", there, lambda _line: None)
+    assert read_own("mine", there).patches == ()
+    assert not (tmp_path / "there").exists()
+
+
+@pytest.mark.usefixtures("pin")
+def test_a_pack_of_another_base_is_refused(
+    home: Path, tmp_path: Path, native: Path, pin: Pin
+) -> None:
+    file, _ = exported(make(home, "mine", SEVEN_TO_NINE), native, tmp_path)
+    pin.config.write_text("CONFIG_A=y\nCONFIG_C=y\n")
+    with pytest.raises(ConfigurationError, match=r"made from another 7\.3 than this tree's"):
+        import_kernel(file, tmp_path / "there", tmp_path / "data there", lambda _line: None)
+    assert not (tmp_path / "data there").exists()

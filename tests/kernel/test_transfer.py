@@ -52,7 +52,7 @@ def repack(file: Path, **changes: object) -> None:
 
 
 def test_a_kernel_comes_over_with_its_programs(here: Path, there: Path) -> None:
-    done = import_kernel(exported(here), there, silent)
+    done = import_kernel(exported(here), there, there / "data", silent)
     assert done.added
     assert done.foreign == ()
     assert done.programs == there / "native" / f"{SOURCES_KEY}-imported"
@@ -74,15 +74,15 @@ def test_a_kernel_comes_over_with_its_programs(here: Path, there: Path) -> None:
 
 def test_a_second_import_changes_nothing(here: Path, there: Path) -> None:
     file = exported(here)
-    first = import_kernel(file, there, silent)
+    first = import_kernel(file, there, there / "data", silent)
     before = {path: path.stat().st_ino for path in there.rglob("*")}
-    assert import_kernel(file, there, silent) == replace(first, added=False)
+    assert import_kernel(file, there, there / "data", silent) == replace(first, added=False)
     assert {path: path.stat().st_ino for path in there.rglob("*")} == before
 
 
 def test_what_was_imported_is_exported_as_the_same_bytes(here: Path, there: Path) -> None:
     file = exported(here)
-    done = import_kernel(file, there, silent)
+    done = import_kernel(file, there, there / "data", silent)
     assert done.programs is not None
     again = here.parent / "again"
     export_kernel(done.build, done.programs, again, replace=False)
@@ -90,14 +90,14 @@ def test_what_was_imported_is_exported_as_the_same_bytes(here: Path, there: Path
 
 
 def test_the_machines_own_build_is_already_there(here: Path) -> None:
-    done = import_kernel(exported(here), here, silent)
+    done = import_kernel(exported(here), here, here / "data", silent)
     assert not done.added
     assert done.build.binary.parent == build_folder(read_pin("7.3"), read_compiler(), here)
 
 
 def test_another_compilers_kernel_comes_after_the_machines_own(here: Path, there: Path) -> None:
     own = keep_build(there)
-    done = import_kernel(exported(here, "another"), there, silent)
+    done = import_kernel(exported(here, "another"), there, there / "data", silent)
     assert (done.added, done.used) == (True, own)
     shutil.rmtree(own.binary.parent)
     assert find_kernel(read_pin("7.3"), there) == done.build
@@ -108,7 +108,7 @@ def test_other_bits_of_the_same_build_are_refused(here: Path, there: Path) -> No
     with pytest.raises(
         ConfigurationError, match=r"has other bits: SHA-256 .* instead of"
     ) as caught:
-        import_kernel(exported(here), there, silent)
+        import_kernel(exported(here), there, there / "data", silent)
     assert str(own.binary.parent) in str(caught.value)
     assert not (there / "native").exists()
 
@@ -116,17 +116,17 @@ def test_other_bits_of_the_same_build_are_refused(here: Path, there: Path) -> No
 @pytest.mark.parametrize("name", ["linux", "build.json"])
 def test_a_damaged_import_is_mended(here: Path, there: Path, name: str) -> None:
     file = exported(here)
-    done = import_kernel(file, there, silent)
+    done = import_kernel(file, there, there / "data", silent)
     assert done.programs is not None
     (done.build.binary.parent / name).write_bytes(b"")
     (done.programs / "init").unlink()
-    assert import_kernel(file, there, silent) == done
+    assert import_kernel(file, there, there / "data", silent) == done
 
 
 def refused(file: Path, cache: Path) -> str:
     """Return why it is refused; nothing of it is in the cache then."""
     with pytest.raises(ConfigurationError) as caught:
-        import_kernel(file, cache, silent)
+        import_kernel(file, cache, cache / "data", silent)
     assert not cache.exists()
     return str(caught.value)
 
@@ -178,7 +178,7 @@ def test_a_kernel_that_does_not_run_here_is_refused(
     file = exported(here)
     repack(file, **change)
     with pytest.raises(MissingError, match=said):
-        import_kernel(file, there, silent)
+        import_kernel(file, there, there / "data", silent)
     assert not there.exists()
 
 
@@ -187,7 +187,7 @@ def test_programs_of_other_sources_are_left_out_and_named(here: Path, there: Pat
     pack: KernelPack = read_pack(file)
     changed = {**pack.sources, "testbed/native/init.c": "0" * 64, "testbed/native/new.h": "1" * 64}
     repack(file, sources=changed)
-    done = import_kernel(file, there, silent)
+    done = import_kernel(file, there, there / "data", silent)
     assert done.added
     assert done.programs is None
     assert done.foreign == ("testbed/native/init.c", "testbed/native/new.h")
@@ -220,7 +220,7 @@ def test_a_cache_that_cannot_be_written_is_named(here: Path, there: Path) -> Non
     there.mkdir()
     (there / "kernels").write_text("a file")
     with pytest.raises(StorageError, match=f"cannot write to the cache {there}: .*XDG_CACHE_HOME"):
-        import_kernel(file, there, silent)
+        import_kernel(file, there, there / "data", silent)
 
 
 def test_an_import_that_fails_halfway_leaves_nothing(
@@ -233,7 +233,7 @@ def test_an_import_that_fails_halfway_leaves_nothing(
 
     monkeypatch.setattr(transfer, "write_identity", fail)
     with pytest.raises(StorageError, match="No space left on device"):
-        import_kernel(file, there, silent)
+        import_kernel(file, there, there / "data", silent)
     assert list((there / "kernels").glob("*7.3-*")) == []
 
 
@@ -246,7 +246,7 @@ def test_bootstrap_takes_imported_programs_for_its_own(
     file = tmp_path / "pack"
     export_kernel(keep_build(tmp_path / "made"), Path(native), file, replace=False)
     shutil.rmtree(native)
-    done: KernelImport = import_kernel(file, machine.cache, silent)
+    done: KernelImport = import_kernel(file, machine.cache, machine.cache / "data", silent)
     machine.install("build-essential")
     for name in ("cc", "gcc"):
         machine.fake(name, "exit 127")
