@@ -30,26 +30,33 @@ _names = click.argument("names", metavar="NAME...", nargs=-1, required=True)
 
 @click.command()
 @click.argument("name")
+@click.argument("more", metavar="[FILE]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--patch",
     "patches",
     type=click.Path(path_type=Path),
     metavar="FILE",
     multiple=True,
-    help="A patch or a mailbox of patches, as git am takes it.  Repeatable.",
+    help="A patch or a mailbox of patches, as git am takes it; further ones may follow it.",
 )
 @source_options
 @click.option("--replace", "replaced", is_flag=True, help="Replace the kernel if it is there.")
 @pass_doors
 def add(
-    doors: Doors, /, name: str, patches: tuple[Path, ...], replaced: bool, **source: Any
+    doors: Doors,
+    /,
+    name: str,
+    more: tuple[Path, ...],
+    patches: tuple[Path, ...],
+    replaced: bool,
+    **source: Any,
 ) -> int:
     """Make a kernel of your own, under NAME: by patches, a git tree or a configuration.
 
     It is built and booted once; what cannot be is not kept.  Then --kernel-version NAME runs it,
     and --set 'kernel.versions=["7.3", "NAME"]' compares it with its base.
     """
-    kernels = KernelSource(**source).define(name, patches)
+    kernels = KernelSource(**source).define(name, (*patches, *more))
     kept = keep_kernels(doors, kernels, replaced=replaced)
     for kernel, (folder, built) in zip(kernels, kept, strict=True):
         click.echo(f"{kernel.name}: {_describe(kernel)}; SHA-256 "

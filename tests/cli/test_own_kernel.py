@@ -73,6 +73,7 @@ def test_remove(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (("add", "Mine"), "cannot be a kernel's name"),
         (("add", "mine", "--patch", "absent.patch"), "absent.patch: cannot be read"),
+        (("add", "mine", "--patch", "a.patch", "b.patch"), "b.patch: cannot be read"),
         (("add", "mine", "--series"), "--series makes a kernel for each patch"),
         (("add", "mine", "--rev", "HEAD"), "give --git DIR"),
         (("add", "mine", "--git", "absent"), "no such folder"),
