@@ -24,6 +24,7 @@ Progress = Callable[[str], None]
 Opener = Callable[[str, Path, Path, Progress], "Kernel"]
 _log = log.logger(__name__)
 
+_DEFAULTS_FILE = "sysctls.json"
 REGULAR_VERSIONS = ("7.3", "6.1")
 """Virtual kernels that run where all are asked for, and that continuous integration builds from
 nothing.  Others are pinned as bases for patches; only who names one builds it."""
@@ -91,14 +92,37 @@ def ensure_own_build(own: OwnKernel, cache: Path, progress: Progress) -> KernelB
         As ``ensure_build``.
     """
     from testbed.kernel.own_build import ensure_own
-    from testbed.kernel.virtual import boot_problem
+    from testbed.kernel.virtual import boot_once
 
     def check(build: KernelBuild) -> str | None:
         init = places.built_part("native") / "init"
         jailed = _find_confinement() == "jail"
-        return boot_problem(own.name, build.binary, build.boot, init, jailed=jailed)
+        booted = boot_once(own.name, build.binary, build.boot, init, jailed=jailed)
+        text = json.dumps(booted.other_defaults()) + "\n"
+        (build.binary.parent / _DEFAULTS_FILE).write_text(text)
+        return booted.problem
 
-    return ensure_own(own, cache, len(os.sched_getaffinity(0)), progress, check)
+    build = ensure_own(own, cache, len(os.sched_getaffinity(0)), progress, check)
+    for name, (value, ours) in _read_defaults(build).items():
+        _log.warning(
+            "kernel %s has %s %r by itself, and before each load both ends are set to %r as on "
+            "every kernel: that change has no effect; change what it does, or ask for the value: "
+            "--set 'tcp.sysctl.%s=%s'",
+            own.name, name, value, ours, name.removeprefix("net.ipv4."), json.dumps(value),
+        )  # fmt: skip
+    return build
+
+
+def _read_defaults(build: KernelBuild) -> dict[str, tuple[str, str]]:
+    """Return the sysctls that a kernel of the user's has by itself otherwise than loads set them.
+
+    What came in a pack was booted on another machine, and says nothing.
+    """
+    try:
+        text = (build.binary.parent / _DEFAULTS_FILE).read_text()
+    except FileNotFoundError:
+        return {}
+    return {name: (value, ours) for name, (value, ours) in json.loads(text).items()}
 
 
 def _find_confinement() -> str:

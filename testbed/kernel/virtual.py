@@ -14,7 +14,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -27,6 +27,7 @@ from testbed.kernel.interface import RawResult
 from testbed.kernel.jail import MEMORY_FILE_BYTES, GuestFiles, Stage, open_stage
 from testbed.kernel.memory import GuestMemories
 from testbed.kernel.sandbox import confined, gather_result, run_trial
+from testbed.lab.sysctls import DEFAULTS
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Trial
 
 # 2023-11-14 22:13:20 UTC: an arbitrary, round start of the guest's real-time clock.
@@ -37,9 +38,38 @@ TRACE_OPTION = f"tt-trace=/proc/self/cwd/out/{TRACE_FILE}"
 
 BOOT_S = 60.0
 GUEST = f"""\
+import json
+found = {{}}
+for name in {sorted(DEFAULTS)!r}:
+    try:
+        with open("/proc/sys/" + name.replace(".", "/")) as file:
+            found[name] = " ".join(file.read().split())
+    except OSError:
+        pass
 with open("/ff/out/{OBSERVATION_FILE}", "w") as file:
-    file.write('{{"virtual_s": 0}}')
+    json.dump({{"virtual_s": 0, "sysctls": found}}, file)
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """What came of booting a kernel once.
+
+    Attributes:
+        problem: why it does not boot, with its console's end; ``None``: it does.
+        sysctls: what it has by itself of the sysctls that loads set, by name.
+    """
+
+    problem: str | None
+    sysctls: Mapping[str, str]
+
+    def other_defaults(self) -> dict[str, tuple[str, str]]:
+        """Return the sysctls that it has otherwise than loads set them: its value, and ours."""
+        return {
+            name: (value, DEFAULTS[name])
+            for name, value in self.sysctls.items()
+            if value.split() != DEFAULTS[name].split()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +170,10 @@ def core_of(slot: int) -> int:
     return cores[slot % len(cores)]
 
 
-def boot_problem(
+def boot_once(
     version: str, binary: Path, boot_options: tuple[str, ...], init: Path, *, jailed: bool
-) -> str | None:
-    """Return why the kernel ``binary`` does not boot, with its console's end; ``None``: it does.
+) -> Boot:
+    """Boot the kernel ``binary``, look at its sysctls, and power it off.
 
     ``init`` is the guest's process 1, ``jailed`` as in ``VirtualKernel``.
 
@@ -161,6 +191,7 @@ def boot_problem(
         trial = Trial(Condition("none", "none"), 0, 0, "virtual", version, BOOT_S)
         never = threading.Event()
         raw = kernel.run(trial, scratch / "page", scratch / "out", 0, never)
-    if raw.status == "ended":
-        return None
-    return f"does not boot: {raw.message}; its console ends with {raw.console_tail!r}"
+        if raw.status == "ended" and raw.observation is not None:
+            return Boot(None, json.loads(raw.observation.read_text())["sysctls"])
+    said = f"does not boot: {raw.message}; its console ends with {raw.console_tail!r}"
+    return Boot(said, {})

@@ -29,7 +29,7 @@ from testbed.kernel.jail import (
     read_jail_problem,
 )
 from testbed.kernel.pin import DEFAULT_VERSION, pins, read_pin
-from testbed.kernel.virtual import boot_problem
+from testbed.kernel.virtual import boot_once
 from testbed.setup.bundle import make_bundle
 from testbed.setup.programs import package_names, programs_of
 from testbed.setup.recording import RECORDING, find_driver
@@ -136,7 +136,8 @@ def _boot(version: str, build: KernelBuild) -> str | None:
         return "not booted: there is no jail for its guest"
     try:
         native = places.built_part("native")
-        return boot_problem(version, build.binary, build.boot, native / "init", jailed=jailed)
+        booted = boot_once(version, build.binary, build.boot, native / "init", jailed=jailed)
+        return booted.problem
     except (TestbedError, OSError) as error:
         return f"not booted: {error}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,18 +20,18 @@ from tests.acceptance.house import House
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
-TCP = "net/ipv4/tcp.c"
+TCP, IPV4 = "net/ipv4/tcp.c", "net/ipv4/tcp_ipv4.c"
 INIT = "void __init tcp_init(void)\n{\n"
 SENDMSG = "int tcp_sendmsg(struct sock *sk, struct msghdr *msg, size_t size)\n{\n\tint ret;\n"
 CELLS = ("--only", "page=wikipedia,rtt_ms=20,loss_pct=0", "--jobs", "2")
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The text of the file that is patched, as the pinned source has it."""
+def source(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The texts of the files that are patched, as the pinned source has them."""
     folder = tmp_path_factory.mktemp("source")
-    unpack(kept_tarball(read_pin(DEFAULT_VERSION), places.cache()), folder, [TCP])
-    return (folder / TCP).read_text()
+    unpack(kept_tarball(read_pin(DEFAULT_VERSION), places.cache()), folder, [TCP, IPV4])
+    return {name: (folder / name).read_text() for name in (TCP, IPV4)}
 
 
 @pytest.fixture
@@ -44,17 +44,20 @@ def at_home(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
         remove_own(name, places.data(), places.cache())
 
 
-def patch_of(source: str, tmp_path: Path, before: str, after: str) -> str:
+def patch_of(
+    source: Mapping[str, str], tmp_path: Path, before: str, after: str, name: str = TCP
+) -> str:
     """The file of a patch that puts ``after`` in the place of ``before``."""
-    assert source.count(before) == 1
-    old, new = (text.splitlines(keepends=True) for text in (source, source.replace(before, after)))
+    text = source[name]
+    assert text.count(before) == 1
+    old, new = (one.splitlines(keepends=True) for one in (text, text.replace(before, after)))
     file = tmp_path / "change.patch"
-    file.write_text("".join(difflib.unified_diff(old, new, f"a/{TCP}", f"b/{TCP}")))
+    file.write_text("".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")))
     return str(file)
 
 
 def test_built_in_steps_it_is_the_pinned_kernel_to_the_bit(
-    at_home: House, source: str, tmp_path: Path
+    at_home: House, source: Mapping[str, str], tmp_path: Path
 ) -> None:
     """After a patched kernel, the same object tree gives what a build from nothing gave."""
     sleeps = patch_of(source, tmp_path, SENDMSG, f"{SENDMSG}\n\tusleep_range(1000, 1000);\n")
@@ -71,7 +74,7 @@ def test_built_in_steps_it_is_the_pinned_kernel_to_the_bit(
 
 
 def test_a_patch_that_does_nothing_has_no_effect_on_any_cell(
-    at_home: House, source: str, tmp_path: Path
+    at_home: House, source: Mapping[str, str], tmp_path: Path
 ) -> None:
     counts = f"static unsigned long did_nothing;\n\n{SENDMSG}\n\tdid_nothing++;\n"
     nothing = patch_of(source, tmp_path, SENDMSG, counts)
@@ -81,7 +84,7 @@ def test_a_patch_that_does_nothing_has_no_effect_on_any_cell(
 
 
 def test_a_millisecond_for_each_segment_is_seen_in_every_cell(
-    at_home: House, source: str, tmp_path: Path
+    at_home: House, source: Mapping[str, str], tmp_path: Path
 ) -> None:
     sleeps = patch_of(source, tmp_path, SENDMSG, f"{SENDMSG}\n\tusleep_range(1000, 1000);\n")
     mail = tmp_path / "mail.md"
@@ -101,7 +104,7 @@ def test_a_millisecond_for_each_segment_is_seen_in_every_cell(
 )
 def test_what_does_not_compile_or_boot_is_said_and_not_kept(
     at_home: House,
-    source: str,
+    source: Mapping[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -117,3 +120,14 @@ def test_what_does_not_compile_or_boot_is_said_and_not_kept(
     if "panic" in after:
         assert "planted" in said
     assert own_kernels(places.data()) == ()
+
+
+def test_another_default_of_a_sysctl_is_said_to_have_no_effect(
+    at_home: House, source: Mapping[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both ends are set to one table of values before each load, whatever the kernel has."""
+    other = patch_of(source, tmp_path, "tcp_retries1 = TCP_RETR1;", "tcp_retries1 = 4;", IPV4)
+    assert at_home.command("kernel", "add", "other", "--patch", other)[0] == EXIT_OK
+    said = capsys.readouterr().err
+    assert "kernel other has net.ipv4.tcp_retries1 '4' by itself" in said
+    assert "--set 'tcp.sysctl.tcp_retries1=" in said

@@ -13,7 +13,7 @@ import pytest
 
 from testbed.kernel import sandbox
 from testbed.kernel.interface import InterruptedTrial
-from testbed.kernel.virtual import VirtualKernel, boot_problem, command_line, core_of
+from testbed.kernel.virtual import VirtualKernel, boot_once, command_line, core_of
 from testbed.model import Condition, Trial
 from tests.kernel.guests import Guests
 
@@ -280,7 +280,10 @@ def running(binary: Path) -> list[str]:
 
 @pytest.mark.guest
 def test_a_built_kernel_boots(guests: Guests) -> None:
-    assert boot_problem("7.3", guests.binary, guests.boot_options, guests.init, jailed=True) is None
+    found = boot_once("7.3", guests.binary, guests.boot_options, guests.init, jailed=True)
+    assert found.problem is None
+    assert found.sysctls["net.ipv4.tcp_sack"] == "1"
+    assert found.other_defaults() == {}
 
 
 def test_a_kernel_that_dies_is_reported_with_its_console(tmp_path: Path) -> None:
@@ -289,7 +292,7 @@ def test_a_kernel_that_dies_is_reported_with_its_console(tmp_path: Path) -> None
     binary = tmp_path / "linux"
     binary.write_text("#!/bin/sh\necho ptrace set fp regs failed, errno = 14\nexit 1\n")
     binary.chmod(0o755)
-    reported = boot_problem("6.1", binary, (), init, jailed=False)
+    reported = boot_once("6.1", binary, (), init, jailed=False).problem
     assert reported is not None
     assert "does not boot" in reported
     assert "ptrace set fp regs failed, errno = 14" in reported
