@@ -14,7 +14,7 @@ from testbed.base import log, places
 from testbed.base.errors import ConfigurationError
 from testbed.kernel import ensure_own_build
 from testbed.kernel.build import KernelBuild
-from testbed.kernel.own import OwnKernel, define, own_kernels, read_own, write_own
+from testbed.kernel.own import OwnKernel, define, name_problems, own_kernels, read_own, write_own
 from testbed.kernel.pin import pins
 
 _log = log.logger(__name__)
@@ -31,6 +31,8 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
                  help="Options that its configuration has otherwise.  Repeatable."),
     click.option("--series", is_flag=True,
                  help="A kernel for each patch, with those before it: NAME-1, NAME-2 and so on."),
+    click.option("--each", is_flag=True,
+                 help="A kernel for each patch, without the others: NAME-SUBJECT."),
 )  # fmt: skip
 
 
@@ -43,9 +45,10 @@ class KernelSource:
     base: str | None
     fragments: tuple[Path, ...]
     series: bool
+    each: bool
 
     def define(self, name: str, patches: Sequence[Path]) -> list[OwnKernel]:
-        """Return the kernels that are asked for: one, or with ``series`` one for each patch.
+        """Return the kernels that are asked for: one, or one for each patch.
 
         Raises:
             ConfigurationError: with every problem.
@@ -55,18 +58,39 @@ class KernelSource:
             name, home, base=self.base, patches=patches, fragments=self.fragments, git=self.git,
             revision=self.revision,
         )  # fmt: skip
-        if not self.series:
+        if not self.series and not self.each:
             return [own]
         before = 0
         if self.base and self.base not in pins():
             before = len(read_own(self.base, home).patches)
-        steps = range(before + 1, len(own.patches) + 1)
-        if not steps:
-            raise ConfigurationError(["--series makes a kernel for each patch: name a patch"])
-        return [
-            replace(own, name=f"{own.name}-{end - before}", patches=own.patches[:end])
-            for end in steps
-        ]
+        ends = range(before + 1, len(own.patches) + 1)
+        if self.series and self.each:
+            raise ConfigurationError(["--series and --each: give one of them"])
+        if not ends:
+            option = "--series" if self.series else "--each"
+            raise ConfigurationError([f"{option} makes a kernel for each patch: name a patch"])
+        if self.series:
+            return [
+                replace(own, name=f"{own.name}-{end - before}", patches=own.patches[:end])
+                for end in ends
+            ]
+        return _alone(own, before)
+
+
+def _alone(own: OwnKernel, before: int) -> list[OwnKernel]:
+    """Return a kernel for each patch behind the first ``before``, with those and no other."""
+    found = {}
+    for patch in own.patches[before:]:
+        words = patch.name.partition("-")[2].removesuffix(".patch")
+        name = f"{own.name}-{words}"
+        if name_problems(name) or name in found:
+            raise ConfigurationError(
+                [f"--each: a kernel cannot be named {name!r}, after the patch {patch.subject!r}: "
+                 "it is too long or there twice; choose a shorter NAME, or add it by itself"]
+            )  # fmt: skip
+        alone = replace(patch, name=f"{before + 1:04d}-{words}.patch")
+        found[name] = replace(own, name=name, patches=(*own.patches[:before], alone))
+    return list(found.values())
 
 
 def source_options(command: Command) -> Command:

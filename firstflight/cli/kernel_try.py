@@ -98,6 +98,7 @@ def try_command(
     base: str | None,
     fragments: tuple[Path, ...],
     series: bool,
+    each: bool,
     against: str | None,
     name: str,
     experiment: Path,
@@ -119,7 +120,7 @@ def try_command(
 
     Exit code: 0 nothing fails, 1 a cell does, 5 inconclusive, 2 and 3 not to be tried.
     """
-    source = KernelSource(git, revision, base, fragments, series)
+    source = KernelSource(git, revision, base, fragments, series, each)
     kernels = source.define(name, patches)
     first = _first(source, kernels[0], against, bool(patches or fragments))
     kept = [*([first] if first else []), *kernels]
@@ -171,7 +172,7 @@ def _first(
     if against is None and changed:
         return replace(kernel, name=name, patches=(), options=())
     parent = f"{kernel.git.commit}^" if kernel.git.revision != "work tree" else kernel.git.commit
-    other = replace(source, revision=against or parent, base=kernel.base, series=False)
+    other = replace(source, revision=against or parent, base=kernel.base, series=False, each=False)
     return other.define(name, ())[0]
 
 

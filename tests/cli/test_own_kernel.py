@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from firstflight.cli.kernel_source import KernelSource
 from firstflight.cli.main import main
 from testbed.base import places, proc
+from testbed.base.errors import ConfigurationError
 from testbed.kernel.own import OwnKernel, own_kernels, write_own
 from testbed.kernel.patches import Patch
 from tests.hallway import make_doors
@@ -75,6 +78,7 @@ def test_remove(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("add", "mine", "--patch", "absent.patch"), "absent.patch: cannot be read"),
         (("add", "mine", "--patch", "a.patch", "b.patch"), "b.patch: cannot be read"),
         (("add", "mine", "--series"), "--series makes a kernel for each patch"),
+        (("add", "mine", "--each"), "--each makes a kernel for each patch"),
         (("add", "mine", "--rev", "HEAD"), "give --git DIR"),
         (("add", "mine", "--git", "absent"), "no such folder"),
         (("build", "mine"), "no kernel 'mine'"),
@@ -125,3 +129,22 @@ def test_a_mistyped_option_stops_git_bisect_run_before_anything_is_set_up() -> N
     assert "no such option: --nonsense" in done.stderr
     other = proc.run([str(places.ROOT / "run.sh"), "kernel", "list", "--nonsense"], check=False)
     assert other.returncode == 2
+
+
+def test_each_patch_alone_or_with_those_before_it(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.patch").write_text(PATCH.partition("\n\n")[2])
+    files = (tmp_path / "first.patch", tmp_path / "second.patch")
+    nothing = KernelSource(None, None, None, (), series=False, each=False)
+    alone = replace(nothing, each=True).define("mine", files)
+    assert [own.name for own in alone] == ["mine-first", "mine-second"]
+    assert [[patch.name for patch in own.patches] for own in alone] == [
+        ["0001-first.patch"],
+        ["0001-second.patch"],
+    ]
+    steps = replace(nothing, series=True).define("mine", files)
+    assert [(own.name, len(own.patches)) for own in steps] == [("mine-1", 1), ("mine-2", 2)]
+    for wrong in (replace(nothing, each=True, series=True), replace(nothing, each=True)):
+        twice = files if wrong.series else (files[0], files[0])
+        with pytest.raises(ConfigurationError):
+            wrong.define("mine", twice)
