@@ -14,7 +14,7 @@ from testbed.base import log, places
 from testbed.base.errors import ConfigurationError
 from testbed.kernel import ensure_own_build
 from testbed.kernel.build import KernelBuild
-from testbed.kernel.own import OwnKernel, define, name_problems, own_kernels, read_own, write_own
+from testbed.kernel.own import OwnKernel, define, own_kernels, read_own, write_own
 from testbed.kernel.pin import pins
 
 _log = log.logger(__name__)
@@ -32,7 +32,7 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--series", is_flag=True,
                  help="A kernel for each patch, with those before it: NAME-1, NAME-2 and so on."),
     click.option("--each", is_flag=True,
-                 help="A kernel for each patch, without the others: NAME-SUBJECT."),
+                 help="A kernel for each FILE, without the others: NAME-FILE."),
 )  # fmt: skip
 
 
@@ -53,44 +53,29 @@ class KernelSource:
         Raises:
             ConfigurationError: with every problem.
         """
-        home = places.data()
-        own = define(
-            name, home, base=self.base, patches=patches, fragments=self.fragments, git=self.git,
-            revision=self.revision,
-        )  # fmt: skip
-        if not self.series and not self.each:
+        if self.series and self.each:
+            raise ConfigurationError(["--series and --each: give one of them"])
+        if not patches and (self.series or self.each):
+            option = "--series" if self.series else "--each"
+            raise ConfigurationError([f"{option} makes a kernel for each patch: name a patch"])
+        if self.each:
+            return [self._define(f"{name}-{file.stem.lower()}", [file]) for file in patches]
+        own = self._define(name, patches)
+        if not self.series:
             return [own]
         before = 0
         if self.base and self.base not in pins():
-            before = len(read_own(self.base, home).patches)
-        ends = range(before + 1, len(own.patches) + 1)
-        if self.series and self.each:
-            raise ConfigurationError(["--series and --each: give one of them"])
-        if not ends:
-            option = "--series" if self.series else "--each"
-            raise ConfigurationError([f"{option} makes a kernel for each patch: name a patch"])
-        if self.series:
-            return [
-                replace(own, name=f"{own.name}-{end - before}", patches=own.patches[:end])
-                for end in ends
-            ]
-        return _alone(own, before)
+            before = len(read_own(self.base, places.data()).patches)
+        return [
+            replace(own, name=f"{own.name}-{end - before}", patches=own.patches[:end])
+            for end in range(before + 1, len(own.patches) + 1)
+        ]
 
-
-def _alone(own: OwnKernel, before: int) -> list[OwnKernel]:
-    """Return a kernel for each patch behind the first ``before``, with those and no other."""
-    found = {}
-    for patch in own.patches[before:]:
-        words = patch.name.partition("-")[2].removesuffix(".patch")
-        name = f"{own.name}-{words}"
-        if name_problems(name) or name in found:
-            raise ConfigurationError(
-                [f"--each: a kernel cannot be named {name!r}, after the patch {patch.subject!r}: "
-                 "it is too long or there twice; choose a shorter NAME, or add it by itself"]
-            )  # fmt: skip
-        alone = replace(patch, name=f"{before + 1:04d}-{words}.patch")
-        found[name] = replace(own, name=name, patches=(*own.patches[:before], alone))
-    return list(found.values())
+    def _define(self, name: str, patches: Sequence[Path]) -> OwnKernel:
+        return define(
+            name, places.data(), base=self.base, patches=patches, fragments=self.fragments,
+            git=self.git, revision=self.revision,
+        )  # fmt: skip
 
 
 def source_options(command: Command) -> Command:
