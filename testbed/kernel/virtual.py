@@ -52,7 +52,7 @@ with open("/ff/out/{OBSERVATION_FILE}", "w") as file:
 
 
 @dataclass(frozen=True, slots=True)
-class Boot:
+class FirstBoot:
     """What came of booting a kernel once.
 
     Attributes:
@@ -172,7 +172,7 @@ def core_of(slot: int) -> int:
 
 def boot_once(
     version: str, binary: Path, boot_options: tuple[str, ...], init: Path, *, jailed: bool
-) -> Boot:
+) -> FirstBoot:
     """Boot the kernel ``binary``, look at its sysctls, and power it off.
 
     ``init`` is the guest's process 1, ``jailed`` as in ``VirtualKernel``.
@@ -192,6 +192,6 @@ def boot_once(
         never = threading.Event()
         raw = kernel.run(trial, scratch / "page", scratch / "out", 0, never)
         if raw.status == "ended" and raw.observation is not None:
-            return Boot(None, json.loads(raw.observation.read_text())["sysctls"])
+            return FirstBoot(None, json.loads(raw.observation.read_text())["sysctls"])
     said = f"does not boot: {raw.message}; its console ends with {raw.console_tail!r}"
-    return Boot(said, {})
+    return FirstBoot(said, {})
