@@ -26,7 +26,8 @@ _OPTIONS: tuple[Callable[[Command], Command], ...] = (
                  help="The source: a git tree, by default as it is, with what is not committed."),
     click.option("--rev", "revision", metavar="REV", help="The revision of the git tree."),
     click.option("--base", metavar="KERNEL",
-                 help="What it is made from: 7.3 (default), 6.1, or another kernel of yours."),
+                 help="What it is made from: a pinned kernel or one of yours; default: 7.3, "
+                      "and of a git tree the nearest pinned one whose patches fit."),
     click.option("--config", "fragments", type=_path, metavar="FRAGMENT", multiple=True,
                  help="Options that its configuration has otherwise.  Repeatable."),
     click.option("--series", is_flag=True,
