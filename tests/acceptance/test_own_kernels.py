@@ -15,7 +15,7 @@ from testbed.kernel.build import find_kernel
 from testbed.kernel.own import own_kernels, read_own
 from testbed.kernel.own_build import find_own, remove_own
 from testbed.kernel.pin import DEFAULT_VERSION, read_pin
-from testbed.kernel.source import kept_tarball, unpack
+from testbed.kernel.source import fetch_source
 from tests.acceptance.house import House
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
@@ -30,7 +30,8 @@ CELLS = ("--only", "page=wikipedia,rtt_ms=20,loss_pct=0", "--jobs", "2")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """The texts of the files that are patched, as the pinned source has them."""
     folder = tmp_path_factory.mktemp("source")
-    unpack(kept_tarball(read_pin(DEFAULT_VERSION), places.cache()), folder, [TCP, IPV4])
+    fetched = fetch_source(read_pin(DEFAULT_VERSION), places.cache(), print)
+    fetched.extract([TCP, IPV4], folder)
     return {name: (folder / name).read_text() for name in (TCP, IPV4)}
 
 
