@@ -13,26 +13,14 @@ from analysis.regression.compare.comparison import CompareOptions
 from analysis.regression.compare.documents import describe_comparison, write_files
 from analysis.regression.compare.folders import compare_results
 from analysis.regression.compare.text import render_text
-from analysis.regression.kernels.document import describe_attribution
-from analysis.regression.kernels.suite import render_junit, render_ktap
-from analysis.regression.kernels.table import (
-    Attribution,
-    FailOn,
-    FailRule,
-    attribute,
-    attribute_lanes,
-)
-from analysis.regression.kernels.text import render_markdown
-from analysis.regression.kernels.text import render_text as render_kernels
+from analysis.regression.kernels.table import FailOn, FailRule, attribute, attribute_lanes
 from firstflight.cli.metric import metric_option
 from firstflight.cli.reports import read_width
+from firstflight.cli.verdicts import STYLES, show_verdicts
 from testbed.base.errors import ConfigurationError
-from testbed.base.whole_file import write_whole
 
 _file = click.Path(path_type=Path, dir_okay=False)
 _ALPHA = 0.05
-STYLES = ("table", "mail", "ktap")
-"""How the table of kernels may be printed."""
 
 
 @click.command()
@@ -89,8 +77,7 @@ def compare(
             attribute_lanes(base, metric) if new is None else attribute(base, new, metric=metric)
         )
         rule = FailRule(fail_on or "slower", min_effect_pct or 0.0)
-        _write(found, rule, junit, markdown)
-        click.echo(_render(found, rule, style or "table", as_json).rstrip("\n"))
+        show_verdicts(found, rule, style or STYLES[0], as_json, junit, markdown)
         return found.exit_code(rule)
     compared = compare_results(base, new, options)
     write_files(compared, junit, markdown, html)
@@ -123,23 +110,3 @@ def _refuse_unused(options: CompareOptions, html: Path | None) -> None:
              "but the kernel, and nothing is left to chance; leave it out, or name BASE and NEW "
              "without --fail-on and --style"]
         )  # fmt: skip
-
-
-def _write(found: Attribution, rule: FailRule, junit: Path | None, markdown: Path | None) -> None:
-    for path, text in (
-        (junit, render_junit(found, rule)), (markdown, render_markdown(found, rule)),
-    ):  # fmt: skip
-        if path is not None:
-            write_whole(path, text, "make its folder, or choose another place")
-
-
-def _render(found: Attribution, rule: FailRule, style: str, as_json: bool) -> str:
-    if as_json:
-        return json.dumps(describe_attribution(found, rule), indent=2)
-    if style == "ktap":
-        return render_ktap(found, rule)
-    return (
-        render_markdown(found, rule)
-        if style == "mail"
-        else render_kernels(found, rule, read_width())
-    )

@@ -12,26 +12,21 @@ from typing import Any, get_args
 import click
 
 from analysis.records.metric import Metric
-from analysis.regression.kernels.document import describe_attribution
-from analysis.regression.kernels.suite import render_junit, render_ktap
-from analysis.regression.kernels.table import Attribution, FailOn, FailRule, attribute_lanes
-from analysis.regression.kernels.text import render_markdown, render_text
+from analysis.regression.kernels.table import FailOn, FailRule, attribute_lanes
 from firstflight.cli.choice import Choice, sweep_options
 from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.ended import say_tally, write_reports
 from firstflight.cli.kernel_source import KernelSource, keep_kernels, source_options
 from firstflight.cli.metric import metric_option
-from firstflight.cli.reports import read_width
+from firstflight.cli.verdicts import STYLES, show_verdicts
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OUT_OF_TOLERANCE, ConfigurationError, worst_exit
-from testbed.base.whole_file import write_whole
 from testbed.experiment.lanes import split
 from testbed.experiment.options import Override
 from testbed.kernel.own import OwnKernel
 from testbed.launch import open_lanes, run_lanes
 
 CONFIG = places.CONFIGS / "kernel-try.toml"
-STYLES = ("table", "mail", "ktap")
 
 _log = log.logger(__name__)
 _file = click.Path(path_type=Path, dir_okay=False)
@@ -145,12 +140,7 @@ def try_command(
         return worst_exit(codes)
     write_reports(doors, folder, metric)
     found, rule = attribute_lanes(folder, metric), FailRule(fail_on, least_pct)
-    for path, text in (
-        (junit, render_junit(found, rule)), (markdown, render_markdown(found, rule)),
-    ):  # fmt: skip
-        if path is not None:
-            write_whole(path, text, "make its folder, or choose another place")
-    click.echo(_render(found, rule, style, as_json).rstrip("\n"))
+    show_verdicts(found, rule, style, as_json, junit, markdown)
     return worst_exit([*codes, found.exit_code(rule)])
 
 
@@ -174,13 +164,3 @@ def _first(
     parent = f"{kernel.git.commit}^" if kernel.git.revision != "work tree" else kernel.git.commit
     other = replace(source, revision=against or parent, base=kernel.base, series=False, each=False)
     return other.define(name, ())[0]
-
-
-def _render(found: Attribution, rule: FailRule, style: str, as_json: bool) -> str:
-    if as_json:
-        return json.dumps(describe_attribution(found, rule), indent=2)
-    if style == "ktap":
-        return render_ktap(found, rule)
-    if style == "mail":
-        return render_markdown(found, rule)
-    return render_text(found, rule, read_width())

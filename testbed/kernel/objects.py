@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
@@ -113,15 +113,15 @@ def build_in(
             state = _begin(folder, recipe, compiler, progress)
             cores = min(jobs, os.cpu_count() or 1)
             span = f"usually {format_duration(CORE_S / cores)} in all"
-        _hold(folder, state, recipe, progress)
+        held = _hold(folder, state, recipe, progress)
         try:
             configure(folder / _SOURCE, recipe.fragment, f"kernel {recipe.name}")
             progress(f"kernel {recipe.name}: compiling, {span} on {jobs} cores; log: {log}")
             compile_tree(folder / _SOURCE, binary, log, jobs, recipe.name)
         except (BuildError, MissingError):
-            _set_at_rest(folder)
+            _write_state(folder, held)
             raise
-        _set_at_rest(folder)
+        _write_state(folder, held)
 
 
 def is_kept(folder: Path) -> bool:
@@ -153,8 +153,11 @@ def _begin(folder: Path, recipe: KernelRecipe, compiler: str, progress: Progress
     return state
 
 
-def _hold(folder: Path, state: _State, recipe: KernelRecipe, progress: Progress) -> None:
-    """Make the tree hold the source of ``recipe`` with its patches, and nothing else."""
+def _hold(folder: Path, state: _State, recipe: KernelRecipe, progress: Progress) -> _State:
+    """Make the tree hold the source of ``recipe`` with its patches, and nothing else.
+
+    Return what it holds once its build has ended; until that is written it is not at rest.
+    """
     changed = _changed(state, recipe)
     if changed is None:
         progress(f"kernel {recipe.name}: nothing tells this source from the last one")
@@ -173,7 +176,7 @@ def _hold(folder: Path, state: _State, recipe: KernelRecipe, progress: Progress)
                 if name in touched:
                     _copy(found, over / name)
         _apply(recipe, over)
-        _write_state(folder, _State(recipe.source.id, (), state.compiler, RECIPE, at_rest=False))
+        _write_state(folder, replace(state, at_rest=False))
         for name in sorted(changed - touched):
             _put(fresh / name, folder / _SOURCE / name)
         for name in sorted(set(state.overlaid) - touched):
@@ -183,10 +186,7 @@ def _hold(folder: Path, state: _State, recipe: KernelRecipe, progress: Progress)
             _put(over / name, folder / _SOURCE / name)
         _remove(folder / _ORIGINALS)
         originals.rename(folder / _ORIGINALS)
-    _write_state(
-        folder,
-        _State(recipe.source.id, tuple(sorted(touched)), state.compiler, RECIPE, at_rest=False),
-    )
+    return replace(state, source=recipe.source.id, overlaid=tuple(sorted(touched)))
 
 
 def _changed(state: _State, recipe: KernelRecipe) -> frozenset[str] | None:
@@ -243,11 +243,6 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def _set_at_rest(folder: Path) -> None:
-    document = json.loads((folder / _STATE).read_text())
-    _write_state(folder, _State(**{**document, "at_rest": True}))
 
 
 def _write_state(folder: Path, state: _State) -> None:

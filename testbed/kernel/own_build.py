@@ -27,7 +27,7 @@ from testbed.kernel.build import (
     new_build,
     objects_folder,
     own_compiler,
-    read_identity,
+    read_build,
     write_identity,
 )
 from testbed.kernel.compiler import RECIPE, BuildError, check_machine, read_compiler
@@ -81,12 +81,8 @@ def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
 
 
 def _read_whole(own: OwnKernel, folder: Path) -> KernelBuild | None:
-    identity, binary = read_identity(folder), folder / BINARY_FILE
-    if identity is None or not binary.is_file():
-        return None
-    if file_sha256(binary) != identity.binary_sha256:
-        return None
-    return KernelBuild(binary, replace(identity, version=own.name), own.pin.boot)
+    build = read_build(folder, own.pin)
+    return build and replace(build, identity=replace(build.identity, version=own.name))
 
 
 def ensure_own(

@@ -130,9 +130,10 @@ def import_kernel(file: Path, cache: Path, home: Path, progress: Write) -> Kerne
             repeating(progress) as report,
             build_lock(pin, cache, report),
         ):
-            build = _find_same(file, pack.identity, pin, _own_places(pack, pin, own, cache))
+            there_or_imported = _places(pack, pin, own, cache)
+            build = _find_same(file, pack.identity, pin, there_or_imported)
             programs = None if foreign else _put_programs(pack, pin, cache)
-            folder = _own_places(pack, pin, own, cache)[-1]
+            folder = there_or_imported[-1]
             if build is None:
                 with _new_folder(folder, pin, cache) as scratch:
                     _write(scratch / BINARY_FILE, pack.files[BINARY_FILE])
@@ -149,9 +150,7 @@ def import_kernel(file: Path, cache: Path, home: Path, progress: Write) -> Kerne
     return KernelImport(build or there, build is None, used, programs, foreign)
 
 
-def _own_places(
-    pack: KernelPack, pin: Pin, own: OwnKernel | None, cache: Path
-) -> tuple[Path, Path]:
+def _places(pack: KernelPack, pin: Pin, own: OwnKernel | None, cache: Path) -> tuple[Path, Path]:
     """Return where the build would be if it were made here, and where an imported one goes."""
     if own is not None:
         return build_place(own, pack.identity.compiler, cache), imported_place(own, cache)

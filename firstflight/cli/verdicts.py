@@ -1,0 +1,49 @@
+"""Verdicts on kernels, as verbs print and write them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from analysis.regression.kernels.document import describe_attribution
+from analysis.regression.kernels.suite import render_junit, render_ktap
+from analysis.regression.kernels.table import Attribution, FailRule
+from analysis.regression.kernels.text import render_markdown, render_text
+from firstflight.cli.reports import read_width
+from testbed.base.whole_file import write_whole
+
+STYLES = ("table", "mail", "ktap")
+"""How the table of kernels may be printed."""
+
+
+def show_verdicts(
+    found: Attribution,
+    rule: FailRule,
+    style: str,
+    as_json: bool,
+    junit: Path | None,
+    markdown: Path | None,
+) -> None:
+    """Print what cells came to, in one of STYLES or as JSON, and write the files that are named.
+
+    Raises:
+        StorageError: a file cannot be written; nothing is printed.
+    """
+    for path, text in (
+        (junit, render_junit(found, rule)), (markdown, render_markdown(found, rule)),
+    ):  # fmt: skip
+        if path is not None:
+            write_whole(path, text, "make its folder, or choose another place")
+    click.echo(_render(found, rule, style, as_json).rstrip("\n"))
+
+
+def _render(found: Attribution, rule: FailRule, style: str, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(describe_attribution(found, rule), indent=2)
+    if style == "ktap":
+        return render_ktap(found, rule)
+    if style == "mail":
+        return render_markdown(found, rule)
+    return render_text(found, rule, read_width())
