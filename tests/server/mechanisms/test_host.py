@@ -27,7 +27,7 @@ from tests.server.mechanisms.expected import (
 )
 
 pytestmark = pytest.mark.root
-TAG = f"ffm{os.getpid()}"
+TAG = f"fftm{os.getpid()}"
 LATE = scenario.CRAFTED_COUNT - SMALL["accept"] - 1
 """Handshakes of the scenario for which there is no room."""
 
