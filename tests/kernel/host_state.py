@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -13,8 +15,10 @@ from tests.lab.wires import namespace
 
 DEADLINE_S = 60.0
 SYSCTLS = ("net/ipv4", "net/core")
-# Other tests of this project may run at the same time; the host kernel's names have digits there.
-FOREIGN = ("/ff-test-", "/fft", "/ffprobe")
+# Other tests of this project may run at the same time, of Mininet's links among them; the names of
+# a trial on the host kernel are ff, digits, and an s.
+FOREIGN = re.compile(r"/(ff-test-|fft|ffprobe|ff\d+l\d+-)")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 FOLDERS = ("/run/netns", "/etc/netns", "/etc/chromium", "/etc/opt", "/sys/fs/cgroup", "/sys/module")
 
 
@@ -25,7 +29,7 @@ def read_host_state() -> dict[str, str]:
     state |= {f"listing {folder}": "\n".join(_tree(Path(folder))) for folder in FOLDERS}
     state["mounts"] = Path("/proc/self/mounts").read_text()
     state = {
-        name: "\n".join(line for line in text.splitlines() if not any(f in line for f in FOREIGN))
+        name: "\n".join(line for line in text.splitlines() if not FOREIGN.search(line))
         for name, text in state.items()
     }
     for path in (p for tree in SYSCTLS for p in _files(Path("/proc/sys") / tree)):
@@ -36,11 +40,17 @@ def read_host_state() -> dict[str, str]:
     return state
 
 
-def read_holders(inode: int, kind: str = "net") -> list[int]:
-    """The processes of this machine in one namespace; without any, and no mount, it is gone."""
+def read_holders(inode: int, kind: str = "net", until_s: float = math.inf) -> list[int]:
+    """The processes of this machine in one namespace; without any, and no mount, it is gone.
+
+    Its number is then another's soon: ``until_s`` (CLOCK_BOOTTIME) leaves out what began later.
+    """
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
+            began_ticks = int((path / "stat").read_text().rpartition(")")[2].split()[19])
+            if began_ticks > until_s * TICKS_PER_S:
+                continue
             if (path / "ns" / kind).stat().st_ino == inode:
                 found.append(int(path.name))
         except OSError:  # ended meanwhile

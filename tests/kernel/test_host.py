@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,10 @@ class Room:
     ) -> RawResult:
         """Run the trial."""
         (self.bundle / "orders").write_text(orders)
-        return self.kernel.run(TRIAL, self.page, out, slot, cancel or threading.Event())
+        try:
+            return self.kernel.run(TRIAL, self.page, out, slot, cancel or threading.Event())
+        finally:
+            self.ended_s = now_s()
 
 
 @pytest.fixture
@@ -81,11 +85,16 @@ def seen(out: Path) -> dict[str, Any]:
     return found
 
 
-def is_gone(out: Path) -> bool:
-    """Whether nobody is left in the trial's namespaces."""
+def now_s() -> float:
+    """The clock that the starts of processes are told by."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def is_gone(out: Path, ended_s: float) -> bool:
+    """Whether nobody is left in the namespaces of a trial that had ended by then."""
     made = seen(out)
     assert not Path("/tmp", f"{made['tag']}scratch").exists()
-    return not any(read_holders(inode, kind) for kind, inode in made["spaces"].items())
+    return not any(read_holders(inode, kind, ended_s) for kind, inode in made["spaces"].items())
 
 
 def test_a_trial_that_ends_well(room: Room) -> None:
@@ -99,7 +108,7 @@ def test_a_trial_that_ends_well(room: Room) -> None:
     assert seen(out)["tag"] == tag_of(os.getpid(), 3)
     assert not (out / "link").is_symlink()
     assert read_host_state() == before
-    assert is_gone(out)
+    assert is_gone(out, room.ended_s)
 
 
 def test_nothing_of_the_caller_is_seen(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +125,7 @@ def test_a_trial_that_fails(room: Room) -> None:
     assert raw.message == "the trial left no observation (status 1)"
     assert raw.console_tail == "it went wrong"
     assert read_host_state() == before
-    assert is_gone(out)
+    assert is_gone(out, room.ended_s)
 
 
 def test_a_trial_without_an_end(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +135,7 @@ def test_a_trial_without_an_end(room: Room, monkeypatch: pytest.MonkeyPatch) -> 
     assert (raw.status, raw.cost) == ("timeout", None)
     assert raw.message == "the trial did not end within 1.5 s"
     assert read_host_state() == before
-    assert is_gone(out)
+    assert is_gone(out, room.ended_s)
 
 
 def test_an_interrupt_ends_it(room: Room) -> None:
@@ -138,7 +147,7 @@ def test_an_interrupt_ends_it(room: Room) -> None:
         with pytest.raises(InterruptedTrial):
             running.result()
     assert read_host_state() == before
-    assert is_gone(out)
+    assert is_gone(out, room.ended_s)
 
 
 def test_kill_9_of_the_runner_leaves_nothing_even_to_clean(room: Room, tmp_path: Path) -> None:
@@ -147,10 +156,11 @@ def test_kill_9_of_the_runner_leaves_nothing_even_to_clean(room: Room, tmp_path:
     argv = (sys.executable, "-c", RUNNER, str(room.bundle), str(room.page), str(out))
     with proc.started(argv, cwd=ROOT) as runner:
         seen(out)
-        assert not is_gone(out)
+        assert not is_gone(out, now_s())
         os.kill(runner.pid, signal.SIGKILL)
         runner.wait()
-        await_that(lambda: is_gone(out))
+        ended_s = now_s()
+        await_that(lambda: is_gone(out, ended_s))
     assert read_host_state() == before
     assert find_leftovers(tmp_path / "no-cache", tmp_path) == []
 

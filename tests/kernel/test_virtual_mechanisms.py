@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ def test_both_implementations_say_the_same(guests: Guests, tmp_path: Path) -> No
     words = ("default", "abort rst-syn rst-fin", "reserv rst-syn", "no-syn-drop")
     virtual = run(guests, OBSERVE, *((one, SMALL) for one in words))
     for one, seen in zip(words, virtual, strict=True):
-        host = scenario.observe("ffmb", one, SMALL, tmp_path, object_file)
+        host = scenario.observe(f"fftb{os.getpid()}", one, SMALL, tmp_path, object_file)
         check_wire(one, host)
         check_wire(one, seen)
         refused = (
