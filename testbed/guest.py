@@ -8,13 +8,17 @@ from pathlib import Path
 
 def main() -> None:
     """Perform the trial; paths are those that ``native/init.c`` laid out."""
-    sys.path.insert(0, "/ff/bundle")
+    bundle = Path("/ff/bundle")
+    sys.path.insert(0, str(bundle))
+    from testbed.base import generated
+
+    generated.use(bundle)
     from testbed.kinds.site import Site
     from testbed.trial import main as perform
 
     scratch = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs
     scratch.mkdir()
-    perform(Site(Path("/ff/page"), Path("/ff/out"), Path("/ff/bundle"), scratch))
+    perform(Site(Path("/ff/page"), Path("/ff/out"), bundle, scratch))
 
 
 if __name__ == "__main__":

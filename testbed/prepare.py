@@ -21,7 +21,7 @@ from testbed.kernel.host import HostKernel
 from testbed.kernel.idle import require_idle
 from testbed.kernel.interface import Kernel
 from testbed.kernel.virtual import VirtualKernel
-from testbed.model import Condition, Experiment, LabCommand, LinkSpec, TcpSpec, in_real_time
+from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_kind
 from testbed.results.environment import Environment, hash_tree, read_environment
@@ -72,9 +72,8 @@ def prepare(
     cache = places.cache()
     names = dict.fromkeys(condition.page for condition in experiment.page_loads)
     pages = {name: built_page(name, cache, home) for name in names}
-    commands = _commands_of(experiment)
     own = {} if experiment.command_folder is None else list_own(Path(experiment.command_folder))
-    problems = check_programs(commands, own)
+    problems = check_programs(experiment.commands, own)
     if problems:
         raise ConfigurationError(problems)
     bundle = make_bundle(cache, places.built_part("native"), own)
@@ -87,7 +86,7 @@ def prepare(
         kernel = replace(kernel, management=build_program(cache / "bpf"))
     clients = {condition.client for condition in experiment.page_loads}
     browser = kernel.browser if isinstance(kernel, HostKernel) else None
-    programs = (*programs_of(clients, browser), *programs_named(commands))
+    programs = (*programs_of(clients, browser), *programs_named(experiment.commands))
     environment = read_environment(
         kernel=kernel.identity(),
         programs=read_files(programs) | read_versions(programs) | read_own(own),
@@ -100,13 +99,6 @@ def prepare(
     facts = environment.facts | facts | read_elsewhere(programs)
     setup = RunSetup(kernel, pages, conclude, fitting_jobs(kernel, jobs), (bundle.path,))
     return setup, replace(environment, facts=facts)
-
-
-def _commands_of(experiment: Experiment) -> tuple[str, ...]:
-    """Return the commands of a user's own that trials of ``experiment`` run, each once."""
-    commands = [condition.command for condition in experiment.page_loads]
-    commands += [one.peer for one in experiment.conditions if isinstance(one, LabCommand)]
-    return tuple(filter(None, dict.fromkeys(commands)))
 
 
 def fitting_jobs(kernel: Kernel, jobs: int) -> int:

@@ -43,10 +43,19 @@ def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
         yield scratch
         _settle(scratch)
         _move(scratch, target, replace=replace)
-        _sync(target.parent)
+        sync(target.parent)
     finally:
         # Without the rename it is what was written; after an exchange, what was replaced.
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or a folder's list of names, is on the disk (fsync(2))."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _refuse(target: Path) -> None:
@@ -57,15 +66,7 @@ def _refuse(target: Path) -> None:
 def _settle(folder: Path) -> None:
     for path in (*folder.rglob("*"), folder):
         path.chmod(0o755 if path.is_dir() else 0o644)
-        _sync(path)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync(path)
 
 
 def _move(scratch: Path, target: Path, *, replace: bool) -> None:

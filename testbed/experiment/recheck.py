@@ -38,7 +38,7 @@ def _whole(experiment: Experiment, catalogue: Catalogue) -> Iterator[str]:
         yield "it has no conditions"
     if any(kind_of(spec) != experiment.kind for spec in experiment.conditions):
         yield f"some of its conditions are of another kind than {experiment.kind}"
-    if experiment.command_folder is not None or any(_commands(experiment)):
+    if experiment.command_folder is not None or experiment.commands:
         yield (
             "it runs a command of somebody's own, which no pack brings along and nothing here can "
             "judge: read it, write it into an experiment file of yours, and run that"
@@ -52,10 +52,6 @@ def _whole(experiment: Experiment, catalogue: Catalogue) -> Iterator[str]:
     yield from wrong
     if not wrong and experiment.kernel_version not in versions:
         yield describe_no_version(experiment.kernel, experiment.kernel_version, versions)
-
-
-def _commands(experiment: Experiment) -> Iterator[str]:
-    return (getattr(spec, "command", "") for spec in experiment.conditions)
 
 
 def _values(spec: Any, catalogue: Catalogue) -> Iterator[str]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from testbed.lab.exactness import HOST
 from testbed.lab.knobs import NOTHING, Sysctls
 from testbed.lab.laboratory import Lab, open_lab
-from testbed.lab.link.backend import choose_backend
 from testbed.model import Trial
 
 
@@ -43,6 +42,8 @@ def open_lab_of(
     condition, tag = trial.linked, site.tag
     if site.aligned:
         return open_lab(condition, origins, tag, own=own)
+    from testbed.lab.link.backend import choose_backend  # nothing that a guest imports
+
     return open_lab(condition, origins, tag, HOST, choose_backend(), trial.seed, own=own)
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from testbed.base.errors import LabError
-from testbed.base.namespace import new_namespace
 from testbed.lab.bounded import calibrate_bounded
 from testbed.lab.exactness import HOST
 from testbed.lab.interfaces import (
@@ -20,23 +19,18 @@ from testbed.lab.interfaces import (
     add_bridge,
     add_neighbour,
     set_up,
-    wait_until_running,
 )
 from testbed.lab.link.protocol import Link, LinkBackend, require_emulated
-from testbed.lab.offloads import clear_offloads
 from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import (
     CLIENT_ADDRESS,
-    IPV6_SYSCTLS,
-    MIDDLE,
-    ROLES,
-    SENDERS,
     SERVER_ADDRESS,
     WIRES,
     MiddleWire,
     Topology,
-    connect_wires,
+    lay_wires,
     mac_of,
+    settle_wires,
 )
 from testbed.model import LinkSpec, Measurement
 
@@ -110,12 +104,7 @@ def _measure(topology: Topology, spec: LinkSpec, link: Link) -> tuple[Measuremen
 @contextmanager
 def _bridged(tag: str, mtu_bytes: int, middle: MiddleWire) -> Iterator[Topology]:
     """Build two ends with a bridge before each, and nothing between the bridges yet."""
-    with ExitStack() as undo:
-        topology = Topology(*(undo.enter_context(new_namespace(f"{tag}{role}")) for role in ROLES))
-        if IPV6_SYSCTLS.exists():
-            for role in ROLES:
-                topology.role(role).write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
-        connect_wires(topology, mtu_bytes, middle)
+    with lay_wires(tag, mtu_bytes, middle) as topology:
         for role, ports in (("near", ("n0", "n1")), ("far", ("f0", "f1"))):
             with topology.role(role).entered(), open_control() as control:
                 add_bridge(control, BRIDGE, ports)
@@ -131,9 +120,5 @@ def _bridged(tag: str, mtu_bytes: int, middle: MiddleWire) -> Iterator[Topology]
                 set_up(control, "lo")
                 set_up(control, device)
                 add_neighbour(control, device, peer, peer_mac)
-        for number, wire in enumerate(WIRES):
-            if number != MIDDLE or middle == "veth":
-                wait_until_running(topology.role(wire.left), wire.left_device)
-        for role, device in SENDERS:
-            clear_offloads(topology.role(role), device)
+        settle_wires(topology, middle)
         yield topology

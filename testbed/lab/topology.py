@@ -116,29 +116,40 @@ def open_topology(
 
     The undo deletes the namespaces that were made here, and with them every device.
     """
+    with lay_wires(tag, mtu_bytes, middle) as topology:
+        for role in ROLES:
+            with topology.role(role).entered(), open_control() as control:
+                _address(control, role, origins)
+        settle_wires(topology, middle)
+        for role in ("near", "far"):
+            topology.role(role).write_sysctls({"net.ipv4.ip_forward": "1"})
+        yield topology
+
+
+@contextmanager
+def lay_wires(tag: str, mtu_bytes: int, middle: MiddleWire) -> Iterator[Topology]:
+    """Make the namespaces and the devices of all wires, switched off; the undo deletes them."""
     with ExitStack() as undo:
         topology = Topology(*(undo.enter_context(new_namespace(f"{tag}{role}")) for role in ROLES))
         # Before there is a device: none may announce itself.  Guests have no IPv6 at all.
         if IPV6_SYSCTLS.exists():
             for role in ROLES:
                 topology.role(role).write_sysctls({"net.ipv6.conf.default.disable_ipv6": "1"})
-        connect_wires(topology, mtu_bytes, middle)
-        for role in ROLES:
-            with topology.role(role).entered(), open_control() as control:
-                _address(control, role, origins)
-        for number, wire in enumerate(WIRES):
-            if number != MIDDLE or middle == "veth":  # a TAP runs when a program has joined it
-                # The end that was switched on last finds its peer there and runs at once.
-                wait_until_running(topology.role(wire.left), wire.left_device)
-        for role, device in SENDERS:
-            clear_offloads(topology.role(role), device)
-        for role in ("near", "far"):
-            topology.role(role).write_sysctls({"net.ipv4.ip_forward": "1"})
+        _connect(topology, mtu_bytes, middle)
         yield topology
 
 
-def connect_wires(topology: Topology, mtu_bytes: int, middle: MiddleWire) -> None:
-    """Make the devices of all wires, switched off."""
+def settle_wires(topology: Topology, middle: MiddleWire) -> None:
+    """Wait until the wires, switched on by now, run; the ends send each packet as it is."""
+    for number, wire in enumerate(WIRES):
+        if number != MIDDLE or middle == "veth":  # a TAP runs when a program has joined it
+            # The end that was switched on last finds its peer there and runs at once.
+            wait_until_running(topology.role(wire.left), wire.left_device)
+    for role, device in SENDERS:
+        clear_offloads(topology.role(role), device)
+
+
+def _connect(topology: Topology, mtu_bytes: int, middle: MiddleWire) -> None:
     for number, wire in enumerate(WIRES):
         left, right = topology.role(wire.left), topology.role(wire.right)
         left_mac, right_mac = mac_of(number, 1), mac_of(number, 2)

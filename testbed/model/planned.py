@@ -234,6 +234,13 @@ class Experiment:
         """Those of its conditions that are page loads: all, or none."""
         return tuple(spec for spec in self.conditions if isinstance(spec, Condition))
 
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The commands of a user's own that its trials run, peers included, each once."""
+        found = [condition.command for condition in self.page_loads]
+        found += [spec.peer for spec in self.conditions if isinstance(spec, LabCommand)]
+        return tuple(filter(None, dict.fromkeys(found)))
+
 
 def _only(kind: type[_S], spec: Spec) -> _S:
     if not isinstance(spec, kind):

@@ -86,8 +86,7 @@ def gather_contents(folder: Path, pages: Path, cache: Path) -> PackContents:
         packed.append(page)
         files |= dict(_walk(source, f"{PAGES_FOLDER}/{page}/"))
         notes += _changed(source, digest, cache)
-    specs = (spec for lane in lanes for spec in lane.manifest.experiment.conditions)
-    if any(getattr(spec, "command", "") for spec in specs):
+    if any(lane.manifest.experiment.commands for lane in lanes):
         missing["command"] = "it is of your own, and a pack brings none along"
     wanted = tuple(f"{PAGES_FOLDER}/{page}/" for page in packed)
     files = {

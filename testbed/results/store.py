@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.whole_folder import sync
 from testbed.model import Record, canonical
 from testbed.results.manifest import PARTIAL_FILE, read_manifest
 from testbed.results.records import RECORDS_FILE, read_records, scan_records
@@ -194,7 +195,7 @@ def open_store(directory: Path) -> Iterator[Store]:
                 _move_torn_aside(path, scan.intact_bytes, scan.torn)
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            _sync_directory(directory)
+            sync(directory)
         except OSError as error:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
         try:
@@ -239,11 +240,3 @@ def _write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

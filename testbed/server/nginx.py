@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -170,10 +170,11 @@ def serve(
     if terms.tls is not None:
         # A link: paths of certificates may hold variables, and this one has none.
         (scratch / TLS_LINK).symlink_to(terms.tls.absolute())
-    argv = (*(namespace.prefix if namespace is not None else TIED), *nginx_argv(scratch))
+    argv = (*(TIED if namespace is None else ()), *nginx_argv(scratch))
     with ExitStack() as undo:
         log = undo.enter_context((scratch / "nginx.log").open("wb"))
-        child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))
+        with nullcontext() if namespace is None else namespace.entered():
+            child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))
         deadline = time.monotonic() + READY_S
         # nginx writes down its process id when it has all its sockets.
         while not _has_content(scratch / PID_FILE):

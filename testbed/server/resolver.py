@@ -61,8 +61,9 @@ def resolve(
         (folder / "resolv.conf").write_text(f"nameserver {listen}\noptions timeout:30\n")
         if mode == "resolver":
             log = undo.enter_context((scratch / "dnsmasq.log").open("wb"))
-            argv = (*server.prefix, *resolver_argv(addresses, listen, scratch / "dnsmasq.pid"))
-            child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))
+            argv = resolver_argv(addresses, listen, scratch / "dnsmasq.pid")
+            with server.entered():
+                child = undo.enter_context(proc.started(argv, stdout=log, stderr=log))
             _await_ready(child, server, scratch / "dnsmasq.log")
         yield
 

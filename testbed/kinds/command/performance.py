@@ -20,11 +20,11 @@ from testbed.base.namespace import Namespace
 from testbed.client.command import keep_files, load_values
 from testbed.client.interface import LoadError, LoadOrder, client_environment
 from testbed.client.process import read_tail, run_logged
-from testbed.kinds.page_load.performance import order_of, replayed, start_argv
-from testbed.kinds.site import Site, link_numbers, open_lab_of
-from testbed.lab.alignment import begin_stage, choose_moments, draw_secrets
+from testbed.kinds.page_load.performance import open_lab_for, order_of, replayed, start_argv
+from testbed.kinds.site import Site, link_numbers
+from testbed.lab.alignment import begin_stage, choose_moments
 from testbed.lab.laboratory import Lab
-from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS, origin_address
+from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS
 from testbed.model import CAPTURE_FILE, Executed, Trial
 from testbed.model.command import fill_words, split_words
 from testbed.model.served import CAPTURED_MOST
@@ -49,13 +49,7 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
         TestbedError, OSError: it could not be run, or took too long.
     """
     archive = read_archive(site.page)
-    addresses = {host: origin_address(i) for i, host in enumerate(archive.hosts)}
-    if site.aligned:
-        begin_stage()
-        draw_secrets()
-    observation["hosts"] = {address: host for host, address in addresses.items()}
-    with open_lab_of(trial, len(addresses), site) as lab:
-        observation["lab"] = asdict(lab.reading)
+    with open_lab_for(archive, trial, site, observation) as (lab, addresses):
         if lab.reading.problems:
             return
         nginx = site.scratch / "nginx"

@@ -47,6 +47,19 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
         TestbedError, OSError: the load did not come to its end.
     """
     archive = read_archive(site.page)
+    with open_lab_for(archive, trial, site, observation) as (lab, addresses):
+        if not lab.reading.problems:
+            _measure(trial, site, archive, addresses, lab, observation)
+
+
+@contextmanager
+def open_lab_for(
+    archive: Archive, trial: Trial, site: Site, observation: dict[str, object]
+) -> Iterator[tuple[Lab, dict[str, str]]]:
+    """Open the lab of a page; yield it, and the address of each of the page's hosts.
+
+    What the lab measured of itself is in ``observation`` by then, its problems too.
+    """
     addresses = {host: origin_address(i) for i, host in enumerate(archive.hosts)}
     if site.aligned:
         begin_stage()
@@ -54,8 +67,7 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
     observation["hosts"] = {address: host for host, address in addresses.items()}
     with open_lab_of(trial, len(addresses), site) as lab:
         observation["lab"] = asdict(lab.reading)
-        if not lab.reading.problems:
-            _measure(trial, site, archive, addresses, lab, observation)
+        yield lab, addresses
 
 
 def _measure(
