@@ -182,9 +182,11 @@ def rule(comparison: Comparison) -> str:
     if comparison.metric in PROMISES:
         return bits if exact else "Scenarios: same is what became of the same promise."
     if comparison.clocks_differ:
+        browser = any(cell.clocks and cell.clocks.cpu_ms is not None for cell in comparison.cells)
+        explained = ", or within that and the browser's busy main thread (explained)" * browser
         return (
-            f"Virtual against real time: same needs the whole interval of the difference within "
-            f"{least} (agrees), or within that and the browser's busy main thread (explained)."
+            "Virtual against real time: same needs the whole interval of the difference within "
+            f"{least} (agrees){explained}."
         )
     if comparison.kernel == VIRTUAL:
         if exact:

@@ -113,6 +113,8 @@ def test_verdicts(
     assert found.exit_code == code
     assert verdict in render_text(found)
     assert f">{verdict}</span>" in render_page(found)
+    # Only a browser tells how long it computed.
+    assert ("main thread (explained)" in render_text(found)) == (client == "chromium")
 
 
 def test_what_accounts_for_a_difference(compare: Callable[..., Comparison]) -> None:
