@@ -41,9 +41,8 @@ def capture(
     """
     with ExitStack() as undo:
         output = undo.enter_context(log.open("wb"))
-        argv = capture_argv(device, pcap, most)
-        with namespace.entered():
-            child = undo.enter_context(proc.started(argv, stdout=output, stderr=output))
+        argv = (*namespace.prefix, *capture_argv(device, pcap, most))
+        child = undo.enter_context(proc.started(argv, stdout=output, stderr=output))
         deadline = time.monotonic() + READY_S
         while b"listening on" not in log.read_bytes():
             if child.poll() is not None or time.monotonic() > deadline:

@@ -13,7 +13,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.base import proc
@@ -113,12 +113,12 @@ def serving_nginx(
     text = configuration(scratch, address, load, backlog, processors)
     (scratch / "nginx.conf").write_text(text)
     log = scratch / "nginx.log"
-    with ExitStack() as undo:
-        output = undo.enter_context(log.open("wb"))
-        with namespace.entered():
-            child = undo.enter_context(
-                proc.started(nginx_argv(scratch), stdout=output, stderr=output)
-            )
+    with (
+        log.open("wb") as output,
+        proc.started(
+            (*namespace.prefix, *nginx_argv(scratch)), stdout=output, stderr=output
+        ) as child,
+    ):
         deadline = time.monotonic() + READY_S
         while not _is_ready(scratch):
             if child.poll() is not None or time.monotonic() > deadline:

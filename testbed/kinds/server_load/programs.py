@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +90,10 @@ def serving(
     Raises:
         LabError: it did not start, or not end as it should; ``log`` says why.
     """
-    with ExitStack() as undo:
-        output = undo.enter_context(log.open("wb"))
-        with namespace.entered():
-            child = undo.enter_context(proc.started(argv, stdout=output, stderr=output))
+    with (
+        log.open("wb") as output,
+        proc.started((*namespace.prefix, *argv), stdout=output, stderr=output) as child,
+    ):
         deadline = time.monotonic() + READY_S
         while b"listening" not in log.read_bytes():
             if child.poll() is not None or time.monotonic() > deadline:
@@ -120,8 +120,7 @@ def generate(namespace: Namespace, argv: tuple[str, ...], trial: Trial) -> dict[
     """
     arrivals = trial.server_load.arrivals
     bound_s = arrivals.warm_up_s + arrivals.duration_s + arrivals.patience_s + GRACE_S
-    with namespace.entered():
-        done = proc.run(argv, check=False, timeout_s=bound_s)
+    done = proc.run((*namespace.prefix, *argv), check=False, timeout_s=bound_s)
     if done.returncode not in (0, ITS_OWN_LIMIT):
         said = done.stderr.strip()[-2000:]
         raise LabError(f"the generator ended with status {done.returncode}: {said}")
