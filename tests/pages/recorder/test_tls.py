@@ -20,7 +20,8 @@ from testbed.pages.recorder import RecordOrder, record
 pytestmark = pytest.mark.browser
 
 HOSTS = {"h1.site.test": "ssl", "h2.site.test": "ssl http2"}
-PAGE = b"<title>t</title><script src=https://h1.site.test/a.js></script><img src=/old>" + b" " * 999
+PAGE = b"<title>t</title><script src=https://h1.site.test/a.js></script><script src=/old></script>"
+PAGE += b" " * 999
 TEXT = b"var a = 1;\n" * 999
 
 
