@@ -22,6 +22,7 @@ from testbed.kinds.site import Site
 from testbed.lab.alignment import Moments
 from testbed.lab.exactness import HOST
 from testbed.lab.knobs import NOTHING
+from testbed.lab.link import backend
 from testbed.model import (
     Condition,
     LabReading,
@@ -179,7 +180,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     }.items():
         monkeypatch.setattr(performance, name, part)
     monkeypatch.setattr(sites, "open_lab", made.open_lab)
-    monkeypatch.setattr(sites, "choose_backend", lambda: "the backend")
+    monkeypatch.setattr(backend, "choose_backend", lambda: "the backend")
     (tmp_path / "scratch").mkdir()
     (tmp_path / "scratch" / "client.pcap").touch()
     return made

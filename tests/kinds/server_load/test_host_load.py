@@ -25,6 +25,7 @@ from testbed.kernel.interface import RawResult
 from testbed.kinds import site as sites
 from testbed.kinds.site import Site
 from testbed.lab.exactness import HOST, Exactness
+from testbed.lab.link import backend
 from testbed.lab.link.backend import choose_backend
 from testbed.model import (
     OBSERVATION_FILE,
@@ -101,7 +102,7 @@ def test_all_are_answered_and_all_is_proven(
     """Performed here and not in an enclosure, so that the link may be as late as it is."""
     link = kernel.bundle / "native" / "link"
     monkeypatch.setattr(sites, "HOST", PATIENT)
-    monkeypatch.setattr(sites, "choose_backend", lambda: choose_backend(link))
+    monkeypatch.setattr(backend, "choose_backend", lambda: choose_backend(link))
     folders = [tmp_path / name for name in ("page", "out", "scratch")]
     for folder in folders:
         folder.mkdir()
