@@ -80,29 +80,34 @@ class Lab:
         return replace(self, state=_read_state(self.topology, self.condition))
 
     @contextmanager
-    def watched(self) -> Iterator[Callable[[], LabReading]]:
+    def watched(self, withheld: Callable[[], int] = int) -> Iterator[Callable[[], LabReading]]:
         """Watch the lab from now on; what is yielded reads all of it again, after a load.
 
         Its reading has a sentence for everything that is not as it was when the lab was opened,
         or was not for a while, and the packets of the load as the link counted them.
 
+        Args:
+            withheld: tells how many packets somebody who may has kept from the server's IP so far.
+
         Raises:
             LabError: the link has ended.
             OSError: the kernel does not tell.
         """
-        before = self._count()
+        before = self._count(withheld())
         with watch(self.topology) as seen:
-            yield lambda: self._read_again(seen, before)
+            yield lambda: self._read_again(seen, before, self._count(withheld()))
 
-    def _count(self) -> Counts:
-        """What the link and the ends count."""
+    def _count(self, withheld: int) -> Counts:
+        """What the link and the ends count, without packets that were withheld from the server."""
         topology = self.topology
         taken = {end: read_taken(topology.role(end)) for end in ENDS}
+        received, told, kept = taken["server"]
+        taken["server"] = (received - withheld, told, kept)
         return Counts(count_inside(read_all_devices(topology)), self.read_link(), taken)
 
-    def _read_again(self, seen: Watch, before: Counts) -> LabReading:
+    def _read_again(self, seen: Watch, before: Counts, after: Counts) -> LabReading:
         condition, topology = self.condition, self.topology
-        after, state = self._count(), _read_state(topology, condition)
+        state = _read_state(topology, condition)
         problems = [*seen.read(self.state.table), *changed(self.state.table, state.table)]
         problems += knobs.judge_key(state, condition.tcp)
         traffic = compare_reports(before.link, after.link)

@@ -47,6 +47,16 @@ class ServerAccount:
         return 100 * busy_ns / len(self.ledgers) / (until_ns - since_ns)
 
 
+def count_segments(grown: Mapping[str, int]) -> int:
+    """Return how many segments a server's kernel took and sent, from what its counters grew by.
+
+    Linux leaves segments that it sends again out of TcpOutSegs, but not SYN-ACKs
+    (net/ipv4/tcp_output.c, __tcp_transmit_skb and tcp_rtx_synack).
+    """
+    names = ("TcpInSegs", "TcpOutSegs", "TcpRetransSegs")
+    return sum(grown.get(name, 0) for name in names) - grown.get("TcpExtTCPSynRetrans", 0)
+
+
 def read_account(workers: Sequence[Mapping[str, Any]]) -> ServerAccount:
     """Return the account of an event server from what it reported of each of its workers."""
     names = [name for name in workers[0] if name not in _LEDGER]

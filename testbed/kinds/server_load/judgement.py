@@ -13,6 +13,7 @@ from socket import inet_aton
 
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
+from testbed.kinds.server_load.account import count_segments
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, Proof, ServedLoad, ServerLoad, Trial
 from testbed.model.served import CAPTURED_MOST
@@ -53,7 +54,7 @@ def _prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
         *(check_both_ways(flows, client) if whole else ()),
         *check_generator(served, client),
         *check_server(served, load, server),
-        *check_link(traffic, client, server),
+        *check_link(traffic, client, server, served.management.get("withheld", 0)),
         *check_ledger(served, client, server, traffic),
         *check_mechanism(load, served, server),
     )
@@ -101,12 +102,21 @@ def check_server(served: ServedLoad, load: ServerLoad, server: Counters) -> Iter
         yield f"the server lacked descriptors or memory for {lacked} connections"
 
 
-def check_link(traffic: Counters, client: Counters, server: Counters) -> Iterator[str]:
-    """Yield a sentence where a kernel took another number of segments than the link delivered."""
-    for way, end, counters in (("up", "server", server), ("down", "client", client)):
+def check_link(
+    traffic: Counters, client: Counters, server: Counters, withheld: int
+) -> Iterator[str]:
+    """Yield a sentence where a kernel took another number of segments than the link delivered.
+
+    ``withheld`` are those that the server's management let no further than its device.
+    """
+    ways = (("up", "server", server, withheld), ("down", "client", client, 0))
+    for way, end, counters, less in ways:
         delivered, taken = traffic.get(f"{way}.delivered"), counters.get("TcpInSegs")
-        if delivered != taken:
-            yield f"the link delivered {delivered} packets to the {end}, its kernel took {taken}"
+        if delivered is None or delivered - less != taken:
+            but = f" but for {less}" * bool(less)
+            yield (
+                f"the link delivered {delivered} packets{but} to the {end}, its kernel took {taken}"
+            )
 
 
 def check_ledger(
@@ -118,10 +128,7 @@ def check_ledger(
         return
     syns, segments = counts["syns"], counts["segments"]
     # The ledger ends with the server: what its connections send then is in no ledger.
-    least, most = (
-        counts["settled_segments"],
-        server.get("TcpInSegs", 0) + server.get("TcpOutSegs", 0),
-    )
+    least, most = counts["settled_segments"], count_segments(server)
     if not least <= syns + segments <= most:
         yield (
             f"the ledger has {syns + segments} segments, the server's kernel {least} before it "

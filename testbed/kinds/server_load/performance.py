@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from testbed.base.machine import describe_machine, read_sample
-from testbed.kinds.server_load.account import ServerAccount
+from testbed.kinds.server_load.account import ServerAccount, count_segments
 from testbed.kinds.server_load.management import DEVICE, client_sysctls, managing
 from testbed.kinds.server_load.nginx import serving_nginx
 from testbed.kinds.server_load.price_list import price_work
@@ -98,16 +98,15 @@ def _measure_in_real_time(
     arrivals = load.arrivals
     with receiving(lab.topology.server, DEVICE, on.server):
         _prime_cookies(lab, serve)
-        with serve("server") as end_server, lab.watched() as read_again:
+        with serve("server") as end_server, lab.watched(applied.count_withheld) as read_again:
             began = read_sample()
             with watching(on.server, arrivals.warm_up_s, arrivals.duration_s) as busy_pct:
                 report, account = _generate(trial, site, lab, argv, end_server, observation)
             machine = describe_machine(began, read_sample()) | link_numbers(lab)
             observation["lab"] = asdict(read_again())
-    managed = applied.attached.read_counters() if applied.attached is not None else {}
     found = gather_load(report, account, {}, busy_pct.result())
     observation["machine"] = machine
-    observation["served"] = asdict(replace(found, management=managed))
+    observation["served"] = asdict(replace(found, management=applied.read_counters()))
 
 
 def _serve(
@@ -170,5 +169,5 @@ def _generate(
             if path.exists():
                 shutil.copyfile(path, site.out / path.name)
     observation["counters"] = {end: grown(before[end], after[end]) for end in ends}
-    segments = sum(settled[name] - before["server"][name] for name in ("TcpInSegs", "TcpOutSegs"))
+    segments = count_segments(grown(before["server"], settled))
     return report, replace(account, counts=account.counts | {"settled_segments": segments})

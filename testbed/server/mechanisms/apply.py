@@ -36,6 +36,14 @@ class Applied:
     by: Literal["kernel", "bpf"]
     attached: program.Attached | None = None
 
+    def read_counters(self) -> dict[str, int]:
+        """What the BPF program counted; nothing where the kernel itself manages."""
+        return {} if self.attached is None else self.attached.read_counters()
+
+    def count_withheld(self) -> int:
+        """How many packets reached the server's device, and not its IP, by the BPF program."""
+        return self.read_counters().get("withheld", 0)
+
 
 def is_patched(namespace: Namespace) -> bool:
     """Whether this kernel's own TCP knows the mechanisms."""

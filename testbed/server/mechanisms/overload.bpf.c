@@ -51,6 +51,7 @@ enum {
 	FINS_RESET,
 	LONGEST_ACCEPT_QUEUE,
 	LONGEST_SYN_QUEUE,
+	WITHHELD,	/* packets of which nothing went up */
 	COUNTERS,
 };
 
@@ -265,17 +266,15 @@ INLINE int to_request(struct __sk_buff *skb, struct headers *h, struct state s,
 	return reset_both(skb, h);
 }
 
-SECTION("classifier") int manage(struct __sk_buff *skb)
+INLINE int decide(struct __sk_buff *skb, struct state s)
 {
-	__u32 zero = 0;
-	struct state s = {map_lookup(configuration, &zero), map_lookup(counters, &zero)};
 	struct bpf_sock_tuple tuple = {};
 	struct bpf_sock *sk;
 	struct headers h;
 	int known = 0;
 	__u8 flags;
 
-	if (!s.configuration || !s.counters || skb->protocol != swap16(ETH_P_IP) ||
+	if (skb->protocol != swap16(ETH_P_IP) ||
 	    load_bytes(skb, ETH_HLEN, &h, sizeof(h)) || h.ip.ihl != 5 ||
 	    h.ip.protocol != IPPROTO_TCP || h.tcp.dest != swap16(s.configuration->port))
 		return TC_ACT_OK;
@@ -310,6 +309,20 @@ SECTION("classifier") int manage(struct __sk_buff *skb)
 		return to_request(skb, &h, s, sk);
 	release(sk);
 	return TC_ACT_OK;
+}
+
+SECTION("classifier") int manage(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	struct state s = {map_lookup(configuration, &zero), map_lookup(counters, &zero)};
+	int verdict;
+
+	if (!s.configuration || !s.counters)
+		return TC_ACT_OK;
+	verdict = decide(skb, s);
+	if (verdict != TC_ACT_OK)
+		s.counters[WITHHELD]++;
+	return verdict;
 }
 
 SECTION("license") char terms[] = "GPL";

@@ -40,7 +40,7 @@ OFFSETS = {
 COUNTERS = (
     *("syns", "syns_again", "syns_refused", "syns_reset"),
     *("acks", "acks_cookie", "acks_refused", "acks_reset"),
-    *("fins", "fins_reset", "longest_accept_queue", "longest_syn_queue"),
+    *("fins", "fins_reset", "longest_accept_queue", "longest_syn_queue", "withheld"),
 )
 """As the program's own list has them, whose comments say what each is."""
 _LARGEST = frozenset({"longest_accept_queue", "longest_syn_queue"})

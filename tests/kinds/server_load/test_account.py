@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.kinds.server_load.account import SLICE_NS, Ledger, ServerAccount, read_account
+from testbed.kinds.server_load.account import (
+    SLICE_NS,
+    Ledger,
+    ServerAccount,
+    count_segments,
+    read_account,
+)
 
 FROM = 10 * SLICE_NS
 
@@ -44,3 +50,12 @@ def test_the_share_of_a_time(since: float, until: float, busy_pct: float) -> Non
 def test_of_several_processors_the_mean() -> None:
     both = ServerAccount({}, (Ledger(FROM, (SLICE_NS,)), Ledger(FROM, (0,))))
     assert both.busy_pct(FROM, FROM + SLICE_NS) == 50.0
+
+
+def test_segments_that_a_kernel_sent_again_are_counted_once() -> None:
+    """Of 100 segments sent four again and three SYN-ACKs, which Linux has in both counters."""
+    counted = {
+        "TcpInSegs": 50, "TcpOutSegs": 103, "TcpRetransSegs": 7, "TcpExtTCPSynRetrans": 3
+    }  # fmt: skip
+    assert count_segments(counted) == 50 + 100 + 4 + 3
+    assert count_segments({"TcpInSegs": 2, "TcpOutSegs": 1}) == 3

@@ -37,7 +37,7 @@ from testbed.model import (
     TcpSpec,
     Trial,
 )
-from testbed.model.served import Program
+from testbed.model.served import Mechanism, Program
 from testbed.server.mechanisms.program import build_program
 from testbed.setup.bundle import make_bundle
 
@@ -90,16 +90,10 @@ def require_measured(record: Record, fast_open: bool) -> None:
     assert found.prices_ns == {}
 
 
-@pytest.mark.parametrize("fast_open", [False, True])
-@pytest.mark.parametrize("program", get_args(Program))
-def test_all_are_answered_and_all_is_proven(
-    kernel: HostKernel,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    program: Program,
-    fast_open: bool,
-) -> None:
-    """Performed here and not in an enclosure, so that the link may be as late as it is."""
+def perform_here(
+    kernel: HostKernel, trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Record:
+    """Perform it here and not in an enclosure, so that the link may be as late as it is."""
     link = kernel.bundle / "native" / "link"
     monkeypatch.setattr(sites, "HOST", PATIENT)
     monkeypatch.setattr(backend, "choose_backend", lambda: choose_backend(link))
@@ -116,11 +110,49 @@ def test_all_are_answered_and_all_is_proven(
         aligned=False,
         management=kernel.management,
     )
-    trial = short_load(program, fast_open)
     seen = out / OBSERVATION_FILE
     seen.write_text(json.dumps(performed.perform(trial, here)))
-    record = conclude(trial, RawResult("ended", "", "", None, seen), out, "e", 1)
+    return conclude(trial, RawResult("ended", "", "", None, seen), out, "e", 1)
+
+
+@pytest.mark.parametrize("fast_open", [False, True])
+@pytest.mark.parametrize("program", get_args(Program))
+def test_all_are_answered_and_all_is_proven(
+    kernel: HostKernel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    program: Program,
+    fast_open: bool,
+) -> None:
+    record = perform_here(kernel, short_load(program, fast_open), tmp_path, monkeypatch)
     require_measured(record, fast_open)
+
+
+@pytest.mark.parametrize(
+    "mechanism", ["default", "abort", "abort rst-syn", "reserv rst-syn rst-fin", "no-syn-drop"]
+)
+def test_what_an_overloaded_server_withholds_from_its_kernel_is_accounted_for(
+    kernel: HostKernel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mechanism: Mechanism,
+) -> None:
+    """A hundred connections a second for a server that takes 25, with room for eight."""
+    load = ServerLoad(
+        ServerSpec(
+            mechanism=mechanism, listen_backlog=8, admission="linux-2.4", request_cost_us=40_000
+        ),
+        ArrivalSpec(rate_per_s=100, warm_up_s=0, duration_s=2, patience_s=4, syn_retries=2),
+        LinkSpec(rtt_ms=20.0),
+    )
+    trial = Trial(load, 0, 0, "host", os.uname().release)
+    record = perform_here(kernel, trial, tmp_path, monkeypatch)
+    found, proof, lab = record.served, record.proof, record.lab
+    assert found is not None and proof is not None and lab is not None, record.reason
+    assert [one for one in lab.changes if "its devices received" in one] == []
+    assert [problem for problem in proof.problems if problem != LATE] == []
+    assert 0 < found.answered < found.started
+    assert found.management["withheld"] > 0
 
 
 def run_enclosed(
