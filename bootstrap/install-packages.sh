@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
 # Installs Debian packages as root, asks nothing, and starts or enables no service. While
 # they are downloaded a signal ends it; then none does, for dpkg must not be stopped halfway.
+# Where another of its kind or another apt is at work, as a cloud machine's own is after its start, it
+# waits its turn.
 # Usage: install-packages.sh PACKAGE...
 set -euo pipefail
 
 readonly policy=/usr/sbin/policy-rc.d
 readonly mark='# firstflight: removed when the installation ends'
+readonly PATIENCE_S=300
+# One at a time on a machine: the first to end would take the policy from the others.
+exec {turn}<"${policy%/*}"
+flock --timeout 1800 "$turn"
 work=$(mktemp -d)
 
 # A policy-rc.d that answers 101 keeps maintainer scripts from starting services (invoke-rc.d(8)).
@@ -31,9 +37,26 @@ nginx_is_installed() {
   [[ $(dpkg-query --show --showformat='${db:Status-Status}' nginx 2>/dev/null) == installed ]]
 }
 
+# ask_apt ARG...: apt-get; again, for up to PATIENCE_S, while another holds the lock of the lists or of
+# the downloads. apt waits by itself for dpkg's lock alone (apt.conf(5), DPkg::Lock::Timeout).
+ask_apt() {
+  local status started=$SECONDS
+  while true; do
+    status=0
+    DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -q -o "DPkg::Lock::Timeout=$PATIENCE_S" "$@" \
+      2>"$work/errors" || status=$?
+    cat -- "$work/errors" >&2
+    if ((status == 0 || SECONDS - started >= PATIENCE_S)) ||
+      ! grep -q '^E: Could not get lock ' "$work/errors"; then
+      return "$status"
+    fi
+    echo "waiting for another apt" >&2
+    sleep 3
+  done
+}
+
 apt_install() {
-  DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 \
-    -o Dpkg::Options::=--force-confold install --no-install-recommends "$@"
+  ask_apt -y -o Dpkg::Options::=--force-confold install --no-install-recommends "$@"
 }
 
 # install PACKAGE...: after it, signals end this script again.
@@ -56,7 +79,7 @@ main() {
     [[ $package == npm ]] || first+=("$package")
   done
   forbid_services
-  apt-get -q -o DPkg::Lock::Timeout=300 update
+  ask_apt update
   ((${#first[@]} == 0)) || install "${first[@]}"
   # Only now: where NodeSource's archive is configured, its nodejs brought npm and conflicts
   # with Debian's.

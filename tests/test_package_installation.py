@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,50 @@ def test_apt_asks_nothing_waits_for_its_lock_and_starts_no_service(machine: Smal
     assert (machine.home / "policy-during").read_text().endswith("\nexit 101\n")
     assert not (machine.home / "policy").exists()
     assert disable == "update-rc.d nginx disable"
+
+
+HELD = "Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)"
+
+
+def test_it_waits_while_another_apt_holds_a_lock(machine: SmallMachine) -> None:
+    """apt gives up at once where the lock of its lists or of its downloads is another's."""
+    for name in ("update", "--download-only"):
+        (machine.home / f"{name}-held").touch()
+    machine.fake("sleep", f'echo "sleep $*" >>{machine.home}/log')
+    apt(
+        machine,
+        "for name in update --download-only; do\n"
+        f'  case "$*" in *$name*) if rm {machine.home}/$name-held 2>/dev/null; then\n'
+        f'    echo "E: {HELD}" >&2; exit 100; fi ;; esac\n'
+        "done",
+    )
+    assert install(machine, "wget2") == 0
+    steps = [
+        line.removesuffix(" wget2").rpartition(" ")[2]
+        for line in (machine.home / "log").read_text().splitlines()
+    ]
+    waited = ["update", "3", "update", "--download-only", "3", "--download-only"]
+    assert steps == [*waited, "--no-install-recommends"]
+
+
+def test_two_at_once_take_turns(machine: SmallMachine) -> None:
+    """The first to end would otherwise let the services start that the other one installs."""
+    busy, log = machine.home / "busy", machine.home / "log"
+    apt(
+        machine,
+        f'case "$*" in *update) mkdir {busy} || echo collision >>{log} ;;\n'
+        f"*--download-only*) sleep 0.3 ;;\n*) rmdir {busy} ;; esac",
+    )
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda name: install(machine, name), ["wget2", "nginx"])) == [0, 0]
+    assert "collision" not in log.read_text()
+
+
+def test_another_failure_of_apt_is_not_waited_for(machine: SmallMachine) -> None:
+    machine.fake("sleep", f'echo "sleep $*" >>{machine.home}/log')
+    apt(machine, 'echo "E: Unable to fetch some archives" >&2; exit 100')
+    assert install(machine, "wget2") == 100
+    assert len((machine.home / "log").read_text().splitlines()) == 1
 
 
 def test_the_policy_goes_when_apt_fails(machine: SmallMachine) -> None:
