@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ PAGES = ROOT / "pages"
 SCENARIOS = ROOT / "scenarios"
 REFERENCES = ROOT / "analysis" / "publications" / "reference"
 RESULTS = ROOT / "results"
+PATIENCE_S = 5.0
 DEFAULT_CONFIG = CONFIGS / "paper-table1.toml"
 
 
@@ -65,10 +67,13 @@ def describe_version() -> str:
 def using_cache(folder: Path) -> Iterator[None]:
     """Keep ``clean`` away from the cache for the time of the block (flock(2), shared).
 
+    It waits a moment: to remove one kernel does not take longer.
+
     Raises:
         StorageError: the cache cannot be made, or is just being emptied.
     """
-    with _locked(folder, fcntl.LOCK_SH, "`clean` is emptying it; try again when it has ended"):
+    taken = "`clean` is emptying it; try again when it has ended"
+    with _locked(folder, fcntl.LOCK_SH, taken, PATIENCE_S):
         yield
 
 
@@ -84,7 +89,7 @@ def emptying_cache(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _locked(folder: Path, kind: int, taken: str) -> Iterator[None]:
+def _locked(folder: Path, kind: int, taken: str, patience_s: float = 0) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -94,10 +99,15 @@ def _locked(folder: Path, kind: int, taken: str) -> Iterator[None]:
             "set XDG_CACHE_HOME to a folder that you may write to"
         ) from error
     try:
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StorageError(f"cannot use the cache {folder}: {taken}") from None
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise StorageError(f"cannot use the cache {folder}: {taken}") from None
+                time.sleep(0.05)
         yield
     finally:
         os.close(descriptor)

@@ -9,6 +9,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
+from testbed.base.places import emptying_cache
 from testbed.kernel.build import (
     BINARY_FILE,
     IMPORTED,
@@ -132,6 +134,8 @@ def ensure_own(
 def remove_own(name: str, home: Path, cache: Path) -> None:
     """Remove a kernel's definition, and what was built of it unless another name has the same.
 
+    What was built stays while any run uses the cache: its kernel may be this one.
+
     Raises:
         ConfigurationError: there is none of that name.
         StorageError: it cannot be removed.
@@ -149,10 +153,15 @@ def remove_own(name: str, home: Path, cache: Path) -> None:
             others = (read_own(other, home) for other in own_kernels(home))
             keys = {key_of(other) for other in others}
             if key_of(own) not in keys:
-                for built in (cache / "kernels" / "own").glob(f"{key_of(own)[:24]}-*/"):
-                    shutil.rmtree(built, ignore_errors=True)
+                _remove_builds(own, cache)
     except OSError as error:
         raise StorageError(f"cannot remove {folder}: {error.strerror}") from None
+
+
+def _remove_builds(own: OwnKernel, cache: Path) -> None:
+    with suppress(StorageError), emptying_cache(cache):
+        for built in (cache / "kernels" / "own").glob(f"{key_of(own)[:24]}-*/"):
+            shutil.rmtree(built, ignore_errors=True)
 
 
 def _open_source(own: OwnKernel, cache: Path, progress: Progress) -> tuple[Source, Path]:

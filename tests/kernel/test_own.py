@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import ConfigurationError
+from testbed.base.places import using_cache
 from testbed.kernel import own
 from testbed.kernel.build import KernelBuild
 from testbed.kernel.compiler import BuildError
@@ -136,6 +137,18 @@ def test_removed_with_its_build_unless_another_has_the_same(home: Path, tmp_path
     assert not made.binary.exists()
     with pytest.raises(ConfigurationError, match="no kernel 'two'"):
         remove_own("two", home, cache)
+
+
+@pytest.mark.usefixtures("pin")
+def test_what_is_built_stays_while_a_run_uses_the_cache(home: Path, tmp_path: Path) -> None:
+    """Of this kernel, perhaps: another home may have the same under the same cache."""
+    cache = tmp_path / "pin" / "cache"
+    write_own(make(home, "one", SEVEN_TO_NINE), home, replaced=False)
+    made = build(read_own("one", home), cache)
+    with using_cache(cache):
+        remove_own("one", home, cache)
+    assert own.own_kernels(home) == ()
+    assert made.binary.is_file()
 
 
 def test_everything_wrong_is_said_at_once(home: Path, tmp_path: Path) -> None:
