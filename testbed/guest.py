@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
+READY = 3
+
 
 def main() -> None:
-    """Perform the trial; paths are those that ``native/init.c`` laid out."""
+    """Get ready, wait for the trial, and perform it; paths are those of ``native/init.c``."""
     bundle = Path("/ff/bundle")
     sys.path.insert(0, str(bundle))
-    from testbed.base import generated
-
-    generated.use(bundle)
     from testbed.kinds.site import Site
+    from testbed.trial import import_common
     from testbed.trial import main as perform
 
+    import_common()
     scratch = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs
     scratch.mkdir()
+    await_trial()
     perform(Site(Path("/ff/page"), Path("/ff/out"), bundle, scratch))
+
+
+def await_trial() -> None:
+    """Say that all is ready that does not depend on the trial, and wait until there is one.
+
+    In between the guest may be saved, and others go on from there: other trials of the same seed.
+    """
+    os.write(READY, b"\n")
+    os.close(READY)
+    os.read(sys.stdin.fileno(), 1)
 
 
 if __name__ == "__main__":

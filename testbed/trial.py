@@ -11,6 +11,7 @@ import time
 from importlib import import_module
 
 from testbed.base.errors import MissingError, TestbedError
+from testbed.client import CLIENTS
 from testbed.client.interface import LoadTimeoutError
 from testbed.kinds.site import Site
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Kind, Outcome, Trial
@@ -21,6 +22,13 @@ _PERFORMERS: dict[Kind, str] = {
     "scenario": "testbed.kinds.scenario.performance",
     "command": "testbed.kinds.command.performance",
 }
+
+
+def import_common() -> None:
+    """Import what short trials need, page loads and scenarios, so that none of them has to."""
+    for kind in ("page_load", "scenario"):
+        import_module(_PERFORMERS[kind])
+    tuple(CLIENTS.values())  # a client's module is imported when it is first asked for
 
 
 def perform(trial: Trial, site: Site) -> dict[str, object]:

@@ -13,7 +13,7 @@ import grp
 import os
 import pwd
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,6 @@ from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.enclosure import CAPABILITIES, effective_capabilities
-from testbed.kernel.memory import MEMORY_VARIABLE
 from testbed.kernel.seccomp import filter_program
 
 STAGE = "/stage"
@@ -72,14 +71,15 @@ class Stage:
 class GuestFiles:
     """Files that a guest is given, as paths of the host; without a page its folder is empty.
 
-    ``memory`` is the descriptor of the memory that a jailed guest is lent; ``None``: of its own.
+    ``inherited`` has open files for the kernel of a jailed guest: their descriptors, by the
+    variables of its environment that tell them.
     """
 
     kernel: Path
     bundle: Path
     page: Path | None
     out: Path
-    memory: int | None = field(default=None, kw_only=True)
+    inherited: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
 
 def jail_argv(contents: GuestFiles, filter_descriptor: int, user: int | None) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def jail_argv(contents: GuestFiles, filter_descriptor: int, user: int | None) ->
         *(word for words in merged for word in words),
         *("--proc", "/proc", "--dev", "/dev"),
         *_room("/tmp", TMP_BYTES), *("--setenv", "TMPDIR", "/tmp"),  # noqa: S108  the jail's own
-        *_memory(contents.memory),
+        *_inherited(contents.inherited),
         *("--dir", STAGE, *_room(f"{STAGE}/uml", UML_BYTES)),
         *("--ro-bind", str(contents.kernel), f"{STAGE}/linux"),
         *("--ro-bind", str(contents.bundle), f"{STAGE}/bundle"),
@@ -124,8 +124,9 @@ def _room(path: str, size_bytes: int) -> tuple[str, ...]:
     return ("--perms", "1777", "--size", str(size_bytes), "--tmpfs", path)
 
 
-def _memory(descriptor: int | None) -> tuple[str, ...]:
-    return () if descriptor is None else ("--setenv", MEMORY_VARIABLE, str(descriptor))
+def _inherited(descriptors: Mapping[str, int]) -> Iterator[str]:
+    for name, descriptor in descriptors.items():
+        yield from ("--setenv", name, str(descriptor))
 
 
 def _page(page: Path | None) -> tuple[str, ...]:
@@ -210,8 +211,8 @@ def open_stage(contents: GuestFiles, jailed: bool, slot: int = 0) -> Iterator[St
             if user is not None:
                 os.chown(contents.out, user, user)
             argv = jail_argv(contents, file.fileno(), user)
-            lent = () if contents.memory is None else (contents.memory,)
-            yield Stage(argv, None, {}, f"{STAGE}/linux", (file.fileno(), *lent))
+            descriptors = (file.fileno(), *contents.inherited.values())
+            yield Stage(argv, None, {}, f"{STAGE}/linux", descriptors)
         return
     with scratch_folder("stage") as stage:
         (stage / "uml").mkdir()

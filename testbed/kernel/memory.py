@@ -1,9 +1,9 @@
-"""Memory of guests: files of zeroes that the runner lends to one guest after the other.
+"""Memory of guests: files that the runner lends to one guest after the other.
 
 Each page that a guest touches in new memory is a fault of the host that allocates it; a page that
-is there already is mapped with fifteen others by one, and costs less to fill with zeroes than to be
-made.  The next guest finds what is in a new file, and nothing of the guest before (memfd_create(2),
-lseek(2); docs/decisions/kernel-memory.md).
+is there already is mapped with fifteen others by one, and costs less to fill than to be made.  The
+next guest finds zeroes, as in a new file, or the memory in the image that it goes on from, and
+nothing of the guest before (memfd_create(2), lseek(2); docs/decisions/kernel-memory.md).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import fcntl
 import mmap
 import os
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 MEMORY_VARIABLE = "UML_MEMORY_FD"
@@ -35,6 +35,12 @@ class GuestMemory:
         os.ftruncate(self.descriptor, size_bytes)
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS)
         self._view = mmap.mmap(self.descriptor, size_bytes)
+
+    def fill(self, other: mmap.mmap, parts: Iterable[tuple[int, int]]) -> None:
+        """Copy these parts of another guest's memory, each from its first byte to its end."""
+        with memoryview(self._view) as view, memoryview(other) as saved:
+            for start, end in parts:
+                view[start:end] = saved[start:end]
 
     def clear(self) -> None:
         """Write zeroes over all that has been written, and make the open file as it was."""

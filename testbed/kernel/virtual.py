@@ -1,4 +1,4 @@
-"""Virtual kernel: a User-Mode Linux guest in virtual time, one boot for each trial.
+"""Virtual kernel: a User-Mode Linux guest in virtual time, one for each trial.
 
 ``time-travel=inf-cpu`` (Documentation/virt/uml): idle time is skipped and computing costs no time.
 Nothing of the user or the path reaches the guest: command line, environment, memory and file tree
@@ -14,8 +14,8 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,9 +23,10 @@ from typing import IO
 
 from testbed.base import proc
 from testbed.base.scratch import scratch_folder
+from testbed.kernel.image import RESUME_VARIABLE, SAVE_VARIABLE, GuestImages
 from testbed.kernel.interface import RawResult
 from testbed.kernel.jail import MEMORY_FILE_BYTES, GuestFiles, Stage, open_stage
-from testbed.kernel.memory import GuestMemories
+from testbed.kernel.memory import MEMORY_VARIABLE, GuestMemories
 from testbed.kernel.sandbox import confined, gather_result, run_trial
 from testbed.lab.sysctls import DEFAULTS
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Trial
@@ -38,7 +39,9 @@ TRACE_OPTION = f"tt-trace=/proc/self/cwd/out/{TRACE_FILE}"
 
 BOOT_S = 60.0
 GUEST = f"""\
-import json
+import json, os
+os.write(3, b"x")
+os.read(0, 1)
 found = {{}}
 for name in {sorted(DEFAULTS)!r}:
     try:
@@ -72,6 +75,14 @@ class FirstBoot:
         }
 
 
+@dataclass(slots=True)
+class _Lent:
+    """What a guest is lent: descriptors by their variables; and whether it came to its end."""
+
+    descriptors: dict[str, int]
+    ended: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class VirtualKernel:
     """One built User-Mode Linux kernel.
@@ -86,6 +97,7 @@ class VirtualKernel:
         otherwise: what does where bubblewrap does not: ``container`` or ``none``.
         traced: whether the guest's system calls are written to ``TRACE_FILE``.
         memories: what its jailed guests are lent.
+        images: what they go on from, by their seeds.
     """
 
     version: str
@@ -100,6 +112,9 @@ class VirtualKernel:
     memories: GuestMemories = field(
         default_factory=partial(GuestMemories, MEMORY_FILE_BYTES), compare=False, repr=False
     )
+    images: GuestImages = field(
+        default_factory=partial(GuestImages, MEMORY_FILE_BYTES), compare=False, repr=False
+    )
 
     @property
     def confinement(self) -> str:
@@ -113,24 +128,48 @@ class VirtualKernel:
     def run(
         self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
-        """Boot a guest for ``trial`` and wait until it halts (see ``Kernel.run``)."""
+        """Start a guest for ``trial`` and wait until it halts (see ``Kernel.run``)."""
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
-        # Of a guest without a jail nothing says when its last process has gone.
-        memory = self.memories.lend() if self.jailed else None
-        lent = None if memory is None else memory.descriptor
-        contents = GuestFiles(self.binary, self.bundle, page, out, memory=lent)
         started_s = time.monotonic()
-        with open_stage(contents, self.jailed, slot) as stage:
-            argv = self._boot_argv(stage, trial, slot)
-            start = partial(self._started, argv, stage)
-            ended, console = run_trial(start, out, trial.timeout_s, cancel)
-        if memory is not None and ended is not None:
-            self.memories.give_back(memory)
+        with self._lent(trial.seed) as lent:
+            contents = GuestFiles(self.binary, self.bundle, page, out, inherited=lent.descriptors)
+            with open_stage(contents, self.jailed, slot) as stage:
+                argv = self._boot_argv(stage, trial, slot)
+                start = partial(self._started, argv, stage)
+                ended, console = run_trial(start, out, trial.timeout_s, cancel)
+            lent.ended = ended is not None
         return gather_result(
             trial, "the guest", out, ended, console,
             started_s=started_s, limit_s=trial.timeout_s, cancel=cancel,
             panicked="Kernel panic" in console,
         )  # fmt: skip
+
+    @contextmanager
+    def _lent(self, seed: int) -> Iterator[_Lent]:
+        """Lend a guest memory, and an image of its seed to go on from or to make.
+
+        A guest without a jail gets neither: nothing says when its last process has gone.  One that
+        is traced gets no image, for what it does before is of interest, too.
+        """
+        lent = _Lent({})
+        if not self.jailed:
+            yield lent
+            return
+        memory = self.memories.lend()
+        lent.descriptors[MEMORY_VARIABLE] = memory.descriptor
+        image = None if self.traced else self.images.take(seed)
+        if image is not None and image.whole:
+            memory.fill(image.memory, image.written)
+            lent.descriptors[RESUME_VARIABLE] = image.descriptor
+        elif image is not None:
+            lent.descriptors[SAVE_VARIABLE] = image.descriptor
+        try:
+            yield lent
+        finally:
+            if image is not None:
+                self.images.settle(seed, image, ended=lent.ended)
+        if lent.ended:
+            self.memories.give_back(memory)
 
     def _boot_argv(self, stage: Stage, trial: Trial, slot: int) -> tuple[str, ...]:
         return (

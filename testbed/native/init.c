@@ -2,6 +2,11 @@
 /*
  * init - process 1 of a guest: assemble a private root, run one program, power off.
  *
+ * The program gets ready and says so by a byte to descriptor READY. Only then come its page and the
+ * trial's folder, and a byte on its standard input. In between the kernel may make an image of the
+ * guest, or the guest is one that goes on from an image (reboot(2), LINUX_REBOOT_CMD_SW_SUSPEND, by
+ * our patch 0015): so what a program does to get ready must not depend on the trial.
+ *
  * The kernel is started in a stage directory; hostfs resolves /proc/self/cwd on the host, so the
  * kernel command line is the same whoever starts it and from wherever.  What the guest sees:
  *
@@ -13,11 +18,12 @@
  *   /ff/out        the trial's folder: the only place that outlives the guest
  *   /tmp /run /var /dev/shm   tmpfs
  *
- * Sources: pivot_root(2), mount(2), reboot(2), Documentation/filesystems/hostfs.
+ * Sources: pivot_root(2), mount(2), pipe(2), reboot(2), Documentation/filesystems/hostfs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/reboot.h>
 #include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,6 +40,7 @@
 
 #define NEW "/mnt"
 #define STAGE "/proc/self/cwd/"
+#define READY 3
 
 /*
  * The loader looks into other folders on each level of x86-64, and so makes another number of
@@ -161,8 +168,6 @@ static void make_root(void)
 	make_dir(NEW "/var/lib", 0755);
 	make_dir(NEW "/ff", 0755);
 	mount_host(STAGE "bundle", NEW "/ff/bundle", MS_RDONLY);
-	mount_host(STAGE "page", NEW "/ff/page", MS_RDONLY);
-	mount_host(STAGE "out", NEW "/ff/out", 0);
 }
 
 static void enter_root(void)
@@ -185,22 +190,50 @@ static void raise_loopback(void)
 	close(any);
 }
 
+/* Wait until the program is ready, and have it go on, in this guest or in another one. */
+static void go_on(int ready, int go)
+{
+	char byte;
+
+	/* It may have ended instead. */
+	if (read(ready, &byte, 1) != 1)
+		return;
+	close(ready);
+	/* EINVAL: a kernel without images. */
+	if (syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2,
+		    LINUX_REBOOT_CMD_SW_SUSPEND, NULL) && errno != EINVAL)
+		die("image");
+	mount_host(STAGE "page", "/ff/page", MS_RDONLY);
+	mount_host(STAGE "out", "/ff/out", 0);
+	if (write(go, &byte, 1) != 1)
+		die("go on");
+	close(go);
+}
+
 static int run(char *const argv[])
 {
 	static char *const environment[] = {
 		"PATH=/usr/sbin:/usr/bin", "HOME=/root", "LC_ALL=C.UTF-8", "TZ=UTC",
 		"PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", SAME_PROCESSOR, NULL,
 	};
-	int status;
-	pid_t child = fork(), ended;
+	int status, ready[2], go[2];
+	pid_t child, ended;
 
+	if (pipe2(ready, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
+		die("pipe");
+	child = fork();
 	if (child < 0)
 		die("fork");
 	if (child == 0) {
 		setsid();
+		if (dup2(go[0], STDIN_FILENO) < 0 || dup2(ready[1], READY) < 0)
+			die("dup2");
 		execve(argv[0], argv, environment);
 		die("exec %s", argv[0]);
 	}
+	close(ready[1]);
+	close(go[0]);
+	go_on(ready[0], go[1]);
 	do
 		ended = wait(&status);
 	while (ended != child && (ended > 0 || errno == EINTR));

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
-from testbed.base import log, proc, sources
+from testbed.base import log, sources
 from testbed.base.checksums import damaged_files, file_sha256, write_checksums
 from testbed.base.errors import MissingError
 from testbed.client.command import OWN_FOLDER
@@ -24,9 +24,8 @@ from testbed.client.command import OWN_FOLDER
 _log = log.logger(__name__)
 # What runs in a guest or an enclosure; the bundle has what they import, and nothing else of ours,
 # but for what they read.
-GUEST = "testbed.guest"
 PROGRAMS = (
-    *(GUEST, "testbed.hosted", "testbed.client.walk.main"),
+    *("testbed.guest", "testbed.hosted", "testbed.client.walk.main"),
     "testbed.kinds.command.prompt",
 )
 DATA = ("client/chromium/pinned.js",)
@@ -108,14 +107,6 @@ def _contents(native: Path) -> dict[str, Path]:
     return files
 
 
-def _compile_generated(folder: Path) -> None:
-    """Compile what ``dataclasses`` will generate for the modules of a guest's trial."""
-    files = (file.relative_to(sources.PACKAGE.parent) for file in sources.imported_sources(GUEST))
-    modules = (".".join(file.with_suffix("").parts).removesuffix(".__init__") for file in files)
-    python = (sys.executable, "-I", "-S", "-B")  # as in a guest: no installed packages
-    proc.run((*python, str(folder / "testbed/base/generated.py"), str(folder), *modules))
-
-
 def _mode(path: Path) -> int:
     """Return the mode that a user's file has in a bundle: whether it is a program is kept."""
     return 0o755 if path.stat().st_mode & 0o111 else 0o644
@@ -136,7 +127,6 @@ def _fill(folder: Path, contents: Mapping[str, Path], own: Mapping[str, Path]) -
         prependdir="/ff/bundle",
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
     )
-    _compile_generated(folder)
     for name, path in own.items():
         target = folder / OWN_FOLDER / name
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ import pytest
 
 from testbed.base.places import cache
 from testbed.kernel.build import find_kernel
+from testbed.kernel.jail import read_jail_problem
 from testbed.kernel.pin import read_pin
 from tests.kernel.guests import Guests, compile_init
 
@@ -41,3 +42,11 @@ def guest_init(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def guests(kernel_binary: Path, guest_init: Path, tmp_path: Path) -> Guests:
     """Runs programs in guests."""
     return Guests(kernel_binary, guest_init, read_pin("7.3").boot, tmp_path)
+
+
+@pytest.fixture
+def jail() -> None:
+    """Skip where the machine has no jail."""
+    problem = read_jail_problem()
+    if problem is not None:
+        pytest.skip(f"no jail here: {problem}")

@@ -16,7 +16,9 @@ from testbed.model import Condition, Trial
 from testbed.setup.bundle import FONTS_CONF, PROGRAMS
 
 PRELUDE = """\
-import json, sys
+import json, os, sys
+os.write(3, b"x")
+os.read(0, 1)
 sys.path.insert(0, "/ff/bundle")
 from pathlib import Path
 

@@ -63,14 +63,6 @@ def contents(tmp_path: Path) -> GuestFiles:
     return GuestFiles(kernel, *folders)
 
 
-@pytest.fixture
-def jail() -> None:
-    """Skip where the machine has no jail."""
-    problem = read_jail_problem()
-    if problem is not None:
-        pytest.skip(f"no jail here: {problem}")
-
-
 def inside(contents: GuestFiles, script: str, *, jailed: bool = True) -> str:
     """What ``script`` prints, errors included, when it runs in place of the guest's kernel."""
     with open_stage(contents, jailed) as stage:
@@ -109,7 +101,7 @@ def test_the_command(contents: GuestFiles, user: int | None) -> None:
 
 def test_memory_is_lent_by_its_descriptor(contents: GuestFiles) -> None:
     assert MEMORY_VARIABLE not in jail_argv(contents, 7, None)
-    argv = jail_argv(replace(contents, memory=9), 7, None)
+    argv = jail_argv(replace(contents, inherited={MEMORY_VARIABLE: 9}), 7, None)
     at = argv.index(MEMORY_VARIABLE)
     assert argv[at - 1 : at + 2] == ("--setenv", MEMORY_VARIABLE, "9")
     assert argv.index("--clearenv") < at < argv.index("--")
@@ -120,7 +112,8 @@ def test_lent_memory_is_open_inside(contents: GuestFiles) -> None:
     memory = GuestMemory(1 << 20)
     os.pwrite(memory.descriptor, b"lent", 0)
     script = f'head -c 4 "/proc/self/fd/${MEMORY_VARIABLE}"'
-    assert inside(replace(contents, memory=memory.descriptor), script) == "lent"
+    lent = replace(contents, inherited={MEMORY_VARIABLE: memory.descriptor})
+    assert inside(lent, script) == "lent"
 
 
 @pytest.mark.usefixtures("jail")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import marshal
 import os
 import stat
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from testbed.base import proc, sources
+from testbed.base import sources
 from testbed.base.errors import MissingError
 from testbed.setup import bundle as bundles
 from testbed.setup.bundle import Bundle, make_bundle
@@ -67,30 +66,6 @@ def test_any_user_may_read_it(parts: Parts) -> None:
         programs = [made.path / "native" / name for name in bundles.NATIVE if name != "tfo.so"]
         executable = path.is_dir() or path in programs
         assert mode == (0o755 if executable else 0o644), path
-
-
-GUEST = """\
-import sys
-sys.path.insert(0, sys.argv[1])
-import dataclasses
-from pathlib import Path
-from testbed.base import generated
-generated.use(Path(sys.argv[1]))
-import testbed.trial
-from testbed.kinds.page_load import performance
-found = {
-    each.__init__.__code__.co_filename
-    for module in list(sys.modules.values()) if module.__name__.startswith("testbed.")
-    for each in vars(module).values() if dataclasses.is_dataclass(each)
-}
-print(*found)
-"""
-
-
-def test_no_guest_compiles_what_dataclasses_generate(parts: Parts) -> None:
-    made = parts.make()
-    words = (sys.executable, "-I", "-S", "-B", "-c", GUEST, str(made.path))
-    assert proc.run(words).stdout == "<dataclass>\n"
 
 
 def test_it_is_compiled_and_knows_no_path_of_this_machine(parts: Parts) -> None:

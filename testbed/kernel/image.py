@@ -1,0 +1,99 @@
+"""Images of guests: what a guest was when it was ready, for other trials of its seed to go on from.
+
+A guest boots, and imports what trials need, before it learns which trial is its own.  What it is by
+then depends on its seed alone.  So the first guest of a seed leaves an image, and those after it go
+on from there instead of booting: with the same packets, at less cost (patch 0015 of the kernel;
+docs/decisions/kernel-images.md).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from functools import cached_property
+
+from testbed.kernel.memory import list_written
+
+SAVE_VARIABLE, RESUME_VARIABLE = "UML_SAVE_FD", "UML_RESUME_FD"
+"""Tell a patched kernel the descriptor of the image to make, or of the one to go on from."""
+STATE_BYTES = 16 << 20
+"""More than the kernel's process has of its own, which lies behind the guest's memory."""
+MOST_IMAGES = 4
+"""Of some 50 MB each: a run goes from seed to seed."""
+
+
+class GuestImage:
+    """One guest's image: an open file, which the guest's kernel seals when all of it is there.
+
+    No page's code has run by then, and nobody can change it any more (fcntl(2), F_SEAL_WRITE).
+
+    Attributes:
+        descriptor: of the file; it is closed with this object.
+    """
+
+    def __init__(self, memory_bytes: int) -> None:
+        flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+        self.descriptor = os.memfd_create("guest-image", flags)
+        weakref.finalize(self, os.close, self.descriptor)
+        os.ftruncate(self.descriptor, memory_bytes + STATE_BYTES)
+        self._memory_bytes = memory_bytes
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it is there."""
+        return bool(fcntl.fcntl(self.descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_WRITE)
+
+    @cached_property
+    def memory(self) -> mmap.mmap:
+        """The guest's memory, of a whole image."""
+        return mmap.mmap(self.descriptor, self._memory_bytes, prot=mmap.PROT_READ)
+
+    @cached_property
+    def written(self) -> tuple[tuple[int, int], ...]:
+        """The parts of its memory that are not zeroes: the first byte, and the one behind it."""
+        end = self._memory_bytes
+        parts = list_written(self.descriptor)
+        return tuple((first, min(behind, end)) for first, behind in parts if first < end)
+
+
+class GuestImages:
+    """Images of one kernel's guests with one bundle, by their seeds; the oldest goes first."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        self._memory_bytes = memory_bytes
+        self._images: OrderedDict[int, GuestImage] = OrderedDict()
+        self._lock = threading.Lock()
+        self._made = True
+
+    def take(self, seed: int) -> GuestImage | None:
+        """Return the image of ``seed``: a whole one, or one for the caller's guest to fill.
+
+        ``None``: another guest fills it, or this kernel makes none.
+        """
+        with self._lock:
+            image = self._images.get(seed)
+            if image is None and self._made:
+                image = self._images[seed] = GuestImage(self._memory_bytes)
+                if len(self._images) > MOST_IMAGES:
+                    self._images.popitem(last=False)
+                return image
+            if image is None or not image.whole:
+                return None
+            self._images.move_to_end(seed)
+            return image
+
+    def settle(self, seed: int, image: GuestImage, *, ended: bool) -> None:
+        """Forget an image that the caller's guest has left empty.
+
+        ``ended`` says that the guest came to its own end: then its kernel makes none at all.
+        """
+        with self._lock:
+            if image.whole:
+                return
+            self._made = self._made and not ended
+            if self._images.get(seed) is image:
+                del self._images[seed]
