@@ -23,6 +23,8 @@ class Observation:
     ``problems`` are what it holds against its own proof, and ``error`` why it did not succeed.
     ``machine`` is what the machine did meanwhile, of a trial in real time.  Of page loads:
     ``hosts`` are the page's by their addresses in the lab, ``connections`` the server's account.
+    Of server loads: ``taken_later`` is how many segments each end's kernel had taken once the link
+    had been read; ``counters`` are read before that.
     """
 
     lab: LabReading | None = None
@@ -34,6 +36,7 @@ class Observation:
     counters: dict[str, dict[str, int]] | None = None
     hosts: dict[str, str] = field(default_factory=dict)
     connections: tuple[ServedConnection, ...] = ()
+    taken_later: dict[str, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     error: str | None = None
     outcome: Literal["failed", "timeout", "unsupported"] = "failed"

@@ -78,8 +78,9 @@ def _measure_in_virtual_time(
     _prime_cookies(lab, serve)
     with serve("server") as end_server, lab.watched() as read_again:
         begin_stage()
-        report, account = _generate(trial, site, lab, argv, end_server, observation)
+        report, account, before = _generate(trial, site, lab, argv, end_server, observation)
         observation["lab"] = asdict(read_again())
+        observation["taken_later"] = _count_taken(lab, before)
     observation["served"] = asdict(gather_load(report, account, prices))
 
 
@@ -101,9 +102,10 @@ def _measure_in_real_time(
         with serve("server") as end_server, lab.watched(applied.count_withheld) as read_again:
             began = read_sample()
             with watching(on.server, arrivals.warm_up_s, arrivals.duration_s) as busy_pct:
-                report, account = _generate(trial, site, lab, argv, end_server, observation)
+                report, account, before = _generate(trial, site, lab, argv, end_server, observation)
             machine = describe_machine(began, read_sample()) | link_numbers(lab)
             observation["lab"] = asdict(read_again())
+            observation["taken_later"] = _count_taken(lab, before)
     found = gather_load(report, account, {}, busy_pct.result())
     observation["machine"] = machine
     observation["served"] = asdict(replace(found, management=applied.read_counters()))
@@ -143,31 +145,42 @@ def _generate(
     argv: tuple[str, ...],
     end_server: Callable[[], ServerAccount],
     observation: dict[str, object],
-) -> tuple[dict[str, object], ServerAccount]:
+) -> tuple[dict[str, object], ServerAccount, dict[str, dict[str, int]]]:
     """Run the generator within a capture, and count what both kernels count meanwhile.
 
-    Returns its report and the server's account.  The server ends before the counters are read for
-    the last time: until then it may have work, and so may the link.
+    Returns its report, the server's account and what both kernels had counted before.  The server
+    ends before the counters are read again: until then it may have work, and so may the link.
     """
-    ends = {"client": lab.topology.client, "server": lab.topology.server}
     kept = (CAPTURE_FILE, HISTOGRAMS_FILE)
     pcap, histograms = (site.scratch / name for name in kept)
     try:
-        with capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log", CAPTURED_MOST):
-            before = {end: read_all_counters(there) for end, there in ends.items()}
+        with capture(lab.topology.client, "c0", pcap, site.scratch / "tcpdump.log", CAPTURED_MOST):
+            before = _count(lab)
             log = ("--histograms", str(histograms))
-            report = generate(ends["client"], (*argv, *log), trial)
+            report = generate(lab.topology.client, (*argv, *log), trial)
             # The last FINs and ACKs belong to the load.
             time.sleep(lab.settle_s)
-            settled = read_all_counters(ends["server"])
+            settled = read_all_counters(lab.topology.server)
             account = end_server()
             time.sleep(lab.settle_s)
-            after = {end: read_all_counters(there) for end, there in ends.items()}
+            after = _count(lab)
     finally:
         # Of a failed load, too: its packets are what explains it.
         for path in (pcap, histograms):
             if path.exists():
                 shutil.copyfile(path, site.out / path.name)
-    observation["counters"] = {end: grown(before[end], after[end]) for end in ends}
+    observation["counters"] = {end: grown(before[end], after[end]) for end in after}
     segments = count_segments(grown(before["server"], settled))
-    return report, replace(account, counts=account.counts | {"settled_segments": segments})
+    counts = account.counts | {"settled_segments": segments}
+    return report, replace(account, counts=counts), before
+
+
+def _count(lab: Lab) -> dict[str, dict[str, int]]:
+    """What the kernels of both ends count."""
+    ends = {"client": lab.topology.client, "server": lab.topology.server}
+    return {end: read_all_counters(there) for end, there in ends.items()}
+
+
+def _count_taken(lab: Lab, before: Mapping[str, dict[str, int]]) -> dict[str, int]:
+    """How many segments each end's kernel has taken since ``before``, until now."""
+    return {end: grown(before[end], now)["TcpInSegs"] for end, now in _count(lab).items()}
