@@ -18,7 +18,7 @@ from testbed.base.errors import EXIT_OK, ConfigurationError
 from testbed.base.units import format_bytes
 from testbed.kernel import ensure_build
 from testbed.kernel.build import KernelBuild, find_kernel
-from testbed.kernel.own import OwnKernel, own_kernels, read_own
+from testbed.kernel.own import OwnKernel, own_kernels, read_own, what_is_lost
 from testbed.kernel.own_build import find_own, remove_own
 from testbed.kernel.patches import read_patch
 from testbed.kernel.pin import pins, read_pin
@@ -111,7 +111,7 @@ def show(doors: Doors, /, name: str, as_json: bool) -> int:
     if facts["base"]:
         click.echo(f"base {facts['base']}, whose configuration and patches come first")
     for left_out in facts["omitted"]:
-        click.echo(f"without {left_out}, which does not fit: a server has no overload mechanisms")
+        click.echo(f"without {left_out}, which does not fit: {what_is_lost(left_out)}")
     for patch in facts["patches"]:
         click.echo(f"patch {patch['file']}: {', '.join(patch['touches'])}")
     for option, value in facts["options"].items():

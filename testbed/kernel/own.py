@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError, StorageError
@@ -22,6 +23,11 @@ from testbed.kernel.objects import KernelRecipe, Source, check_patches
 from testbed.kernel.patches import Patch, PatchError, read_patch, read_series
 from testbed.kernel.pin import DEFAULT_VERSION, Pin, pins, read_pin
 
+DISPENSABLE = {
+    "tcp-manage-connections-under-overload.patch": "a server has no overload mechanisms",
+    "um-images-of-a-guest.patch": "each guest boots, which costs more",
+}
+"""What a kernel lacks without those of the pins' patches that it can do without."""
 DEFINITION_FILE = "kernel.json"
 PATCHES_FOLDER = "patches"
 _OBJECTS = "git-objects"
@@ -179,8 +185,8 @@ def _read_base(base: str, home: Path) -> OwnKernel:
 def _fitted(own: OwnKernel, git: GitSource, base: str | None) -> OwnKernel:
     """Return ``own`` on the pinned kernel whose patches fit the git tree, the nearest first.
 
-    ``base`` is the only one to look at, if it is asked for.  Those that touch ``net/`` give a
-    server its overload mechanisms, and are left out where they do not fit.
+    ``base`` is the only one to look at, if it is asked for.  Those of ``DISPENSABLE`` are left out
+    where they do not fit.
 
     Raises:
         ConfigurationError: none fits; the message says for each what does not.
@@ -189,7 +195,7 @@ def _fitted(own: OwnKernel, git: GitSource, base: str | None) -> OwnKernel:
     near = sorted(pins(), key=lambda name: _distance(_numbers(name), version))
     problems = []
     for name in [own.base] if base is not None else near:
-        for omitted in ((), _dispensable(name)):
+        for omitted in _subsets(name):
             found = OwnKernel(name, name, git=git, omitted=omitted)
             try:
                 check_patches(recipe_for(found, git, read_pin(name).config))
@@ -212,12 +218,16 @@ def _rename_options(asked: Mapping[str, str], version: tuple[int, int]) -> dict[
     return {older.get(name, name): value for name, value in asked.items()}
 
 
-def _dispensable(base: str) -> tuple[str, ...]:
-    """Return the names of a pinned kernel's patches without which it runs in virtual time."""
-    patches = map(read_patch, read_pin(base).patches)
-    return tuple(
-        patch.name for patch in patches if any(name.startswith("net/") for name in patch.touched)
-    )
+def _subsets(base: str) -> Iterator[tuple[str, ...]]:
+    """Yield what to leave out of a pinned kernel's patches: nothing first, all that may go last."""
+    names = [file.name for file in read_pin(base).patches if what_is_lost(file.name) is not None]
+    for count in range(len(names) + 1):
+        yield from combinations(names, count)
+
+
+def what_is_lost(patch: str) -> str | None:
+    """Return what a kernel lacks without this patch file of a pin; ``None``: it takes that."""
+    return DISPENSABLE.get(patch.partition("-")[2])
 
 
 def _numbers(version: str) -> tuple[int, int]:

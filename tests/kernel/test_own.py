@@ -217,6 +217,26 @@ def test_a_git_tree_is_built_step_by_step(home: Path, tmp_path: Path, pin: Pin) 
     assert (made.identity.package, pin.version) == ("git", "7.3")
 
 
+def test_what_does_not_fit_is_left_out_where_a_kernel_can_do_without(
+    home: Path, tmp_path: Path, pin: Pin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = make_repository(tmp_path / "linux")
+    (repository / "hello.c").write_text("int main(void) { return 0; }\n")
+    commit(repository, "hello")
+    names = ("0002-um-images-of-a-guest.patch", "0003-tcp-manage-connections-under-overload.patch")
+    for fits in (0, 1):
+        for number, name in enumerate(names):
+            before = 7 if number == fits else 1
+            text = SEVEN_TO_NINE.replace("return 7", f"return {before}")
+            (tmp_path / name).write_text(f"SPDX-License-Identifier: GPL-2.0-only\n\n---\n{text}")
+        more = replace(pin, patches=(*pin.patches, *(tmp_path / name for name in names)))
+        monkeypatch.setattr(own, "read_pin", lambda _version, more=more: more)
+        kernel = make(home, "mine", git=repository, base="7.3")
+        assert kernel.omitted == (names[1 - fits],)
+    assert own.what_is_lost(names[0]) == "each guest boots, which costs more"
+    assert own.what_is_lost("0001-um-choose-the-timer-frequency.patch") is None
+
+
 @pytest.fixture
 def native(tmp_path: Path) -> Path:
     return keep_programs(tmp_path / "pin" / "cache")
