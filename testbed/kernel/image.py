@@ -1,9 +1,9 @@
 """Images of guests: what a guest was when it was ready, for other trials of its seed to go on from.
 
 A guest boots, and imports what trials need, before it learns which trial is its own.  What it is by
-then depends on its seed alone.  So the first guest of a seed leaves an image, and those after it go
-on from there instead of booting: with the same packets, at less cost (patch 0015 of the kernel;
-docs/decisions/kernel-images.md).
+then depends on its seed alone.  So the third guest of a seed leaves an image, and those after it
+go on from there instead of booting: with the same packets, at less cost (patch 0015 of the kernel;
+docs/decisions/kernel-images.md).  To make an image costs what two guests save.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import mmap
 import os
 import threading
 import weakref
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from functools import cached_property
 
 from testbed.kernel.memory import list_written
@@ -22,6 +22,8 @@ SAVE_VARIABLE, RESUME_VARIABLE = "UML_SAVE_FD", "UML_RESUME_FD"
 """Tell a patched kernel the descriptor of the image to make, or of the one to go on from."""
 STATE_BYTES = 16 << 20
 """More than the kernel's process has of its own, which lies behind the guest's memory."""
+BOOTS = 2
+"""How many guests of a seed boot before one makes an image: many plans ask no more of a seed."""
 MOST_IMAGES = 4
 """Of some 50 MB each: a run goes from seed to seed."""
 
@@ -66,17 +68,20 @@ class GuestImages:
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
         self._images: OrderedDict[int, GuestImage] = OrderedDict()
+        self._guests: Counter[int] = Counter()
         self._lock = threading.Lock()
         self._made = True
 
     def take(self, seed: int) -> GuestImage | None:
         """Return the image of ``seed``: a whole one, or one for the caller's guest to fill.
 
-        ``None``: another guest fills it, or this kernel makes none.
+        ``None``: this guest boots, and leaves none.  Another one fills it, or the seed has had few
+        guests so far, or this kernel makes none.
         """
         with self._lock:
+            self._guests[seed] += 1
             image = self._images.get(seed)
-            if image is None and self._made:
+            if image is None and self._made and self._guests[seed] > BOOTS:
                 image = self._images[seed] = GuestImage(self._memory_bytes)
                 if len(self._images) > MOST_IMAGES:
                     self._images.popitem(last=False)
