@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import fcntl
 import mmap
-import os
 import threading
-import weakref
 from collections import Counter, OrderedDict
 from functools import cached_property
 
-from testbed.kernel.memory import list_written
+from testbed.kernel.memory import list_written, open_zeroes
 
 SAVE_VARIABLE, RESUME_VARIABLE = "UML_SAVE_FD", "UML_RESUME_FD"
 """Tell a patched kernel the descriptor of the image to make, or of the one to go on from."""
@@ -38,10 +36,7 @@ class GuestImage:
     """
 
     def __init__(self, memory_bytes: int) -> None:
-        flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
-        self.descriptor = os.memfd_create("guest-image", flags)
-        weakref.finalize(self, os.close, self.descriptor)
-        os.ftruncate(self.descriptor, memory_bytes + STATE_BYTES)
+        self.descriptor = open_zeroes(self, "guest-image", memory_bytes + STATE_BYTES)
         self._memory_bytes = memory_bytes
 
     @property

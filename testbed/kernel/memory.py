@@ -29,10 +29,7 @@ class GuestMemory:
     """
 
     def __init__(self, size_bytes: int) -> None:
-        flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
-        self.descriptor = os.memfd_create("guest-memory", flags)
-        weakref.finalize(self, os.close, self.descriptor)
-        os.ftruncate(self.descriptor, size_bytes)
+        self.descriptor = open_zeroes(self, "guest-memory", size_bytes)
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS)
         self._view = mmap.mmap(self.descriptor, size_bytes)
 
@@ -71,6 +68,14 @@ class GuestMemories:
     def give_back(self, memory: GuestMemory) -> None:
         """Keep it for the next guest: no process is left that could write to it."""
         self._free.append(memory)
+
+
+def open_zeroes(owner: object, name: str, size_bytes: int) -> int:
+    """Open a new file of zeroes in memory, which can be sealed; it is closed with ``owner``."""
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    weakref.finalize(owner, os.close, descriptor)
+    os.ftruncate(descriptor, size_bytes)
+    return descriptor
 
 
 def list_written(descriptor: int) -> Iterator[tuple[int, int]]:
