@@ -19,6 +19,9 @@ SCRATCH = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs
 def main(stage: str) -> None:
     """Go as far as ``stage`` and leave an observation, which says that the guest came to an end."""
     sys.path.insert(0, str(BUNDLE))
+    from testbed.guest import await_trial
+
+    await_trial()
     if stage != "boot":
         _go_on(stage)
     (OUT / "observation.json").write_text(json.dumps({"virtual_s": 0.0}))

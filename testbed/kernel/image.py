@@ -1,4 +1,4 @@
-"""Images of guests: what a guest was when it was ready, for other trials of its seed to go on from.
+"""Images of guests: memory and state of a guest that is ready, saved for others to go on from.
 
 A guest boots, and imports what trials need, before it learns which trial is its own.  What it is by
 then depends on its seed alone.  So the third guest of a seed leaves an image, and those after it

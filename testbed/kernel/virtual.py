@@ -38,10 +38,15 @@ TRACE_FILE = "syscalls.trace"
 TRACE_OPTION = f"tt-trace=/proc/self/cwd/out/{TRACE_FILE}"
 
 BOOT_S = 60.0
-GUEST = f"""\
-import json, os
+AWAIT_TRIAL = """\
+import os
 os.write(3, b"x")
 os.read(0, 1)
+"""
+"""What a program of a guest's own has to do first, in Python (native/init.c)."""
+GUEST = f"""\
+{AWAIT_TRIAL}
+import json
 found = {{}}
 for name in {sorted(DEFAULTS)!r}:
     try:

@@ -11,19 +11,18 @@ from textwrap import dedent
 from testbed.base import proc
 from testbed.base.sources import PACKAGE, imported_sources
 from testbed.kernel.interface import RawResult
-from testbed.kernel.virtual import VirtualKernel
+from testbed.kernel.virtual import AWAIT_TRIAL, VirtualKernel
 from testbed.model import Condition, Trial
 from testbed.setup.bundle import FONTS_CONF, PROGRAMS
 
-PRELUDE = """\
-import json, os, sys
-os.write(3, b"x")
-os.read(0, 1)
+PRELUDE = f"""\
+{AWAIT_TRIAL}
+import json, sys
 sys.path.insert(0, "/ff/bundle")
 from pathlib import Path
 
 def leave(**observation):
-    Path("/ff/out/observation.json").write_text(json.dumps({"virtual_s": 1.5, **observation}))
+    Path("/ff/out/observation.json").write_text(json.dumps({{"virtual_s": 1.5, **observation}}))
 
 """
 

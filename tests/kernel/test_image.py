@@ -7,7 +7,6 @@ import json
 import mmap
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +108,9 @@ leave(
 
 
 @pytest.fixture
-def runs(guests: Guests, tmp_path: Path) -> Iterator[Runs]:
+def runs(guests: Guests, tmp_path: Path) -> Runs:
     """Runs of one kernel's guests."""
-    yield Runs(guests.kernel(PROGRAM), tmp_path)
+    return Runs(guests.kernel(PROGRAM), tmp_path)
 
 
 class Runs:
