@@ -16,6 +16,7 @@ import resource
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -172,7 +173,8 @@ def jail_user(slot: int) -> int | None:
     """
     if os.geteuid() != 0 or not may_administer(Path("/proc/self/status").read_text()):
         return None
-    free = [number for number in range(FIRST_ID, LAST_ID + 1) if not _has_account(number)]
+    numbers = (number for number in range(FIRST_ID, LAST_ID + 1) if not _has_account(number))
+    free = tuple(islice(numbers, slot + 1))  # no more than needed: to ask takes 0.1 ms each
     if not free:
         raise MissingError(
             f"every user id from {FIRST_ID} to {LAST_ID} has an account here, so root has none "
