@@ -12,6 +12,7 @@ import fcntl
 import mmap
 import os
 import weakref
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
@@ -19,6 +20,9 @@ MEMORY_VARIABLE = "UML_MEMORY_FD"
 """Tells a patched kernel its memory's descriptor; others make a file of their own."""
 _SEALS = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 _ZEROES = memoryview(bytes(1 << 20))
+
+Part = tuple[int, int]
+"""Of a file: the first byte, and the one behind the last."""
 
 
 class GuestMemory:
@@ -33,17 +37,20 @@ class GuestMemory:
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS)
         self._view = mmap.mmap(self.descriptor, size_bytes)
 
-    def fill(self, other: mmap.mmap, parts: Iterable[tuple[int, int]]) -> None:
-        """Copy these parts of another guest's memory, each from its first byte to its end."""
+    def fill(self, other: mmap.mmap, parts: Iterable[Part]) -> None:
+        """Copy these parts of another guest's memory."""
         with memoryview(self._view) as view, memoryview(other) as saved:
             for start, end in parts:
                 view[start:end] = saved[start:end]
 
-    def clear(self) -> None:
-        """Write zeroes over all that has been written, and make the open file as it was."""
+    def clear(self, but: Iterable[Part] = ()) -> None:
+        """Write zeroes over all that has been written, and make the open file as it was.
+
+        The parts in ``but`` are left to the caller, who fills them.
+        """
         fcntl.fcntl(self.descriptor, fcntl.F_SETFL, 0)  # O_APPEND would be the next guest's, too
         with memoryview(self._view) as view:
-            for start, end in list_written(self.descriptor):
+            for start, end in list(_without(list_written(self.descriptor), but)):
                 for at in range(start, end, len(_ZEROES)):
                     until = min(at + len(_ZEROES), end)
                     view[at:until] = _ZEROES[: until - at]
@@ -56,13 +63,16 @@ class GuestMemories:
         self._size_bytes = size_bytes
         self._free: list[GuestMemory] = []
 
-    def lend(self) -> GuestMemory:
-        """Return memory of zeroes; what is not given back is freed with the last reference."""
+    def lend(self, but: Iterable[Part] = ()) -> GuestMemory:
+        """Return memory of zeroes; what is not given back is freed with the last reference.
+
+        The parts in ``but`` may hold anything: the caller fills them.
+        """
         try:
             memory = self._free.pop()
         except IndexError:
             return GuestMemory(self._size_bytes)
-        memory.clear()
+        memory.clear(but)
         return memory
 
     def give_back(self, memory: GuestMemory) -> None:
@@ -78,8 +88,8 @@ def open_zeroes(owner: object, name: str, size_bytes: int) -> int:
     return descriptor
 
 
-def list_written(descriptor: int) -> Iterator[tuple[int, int]]:
-    """Yield the first byte of each part of a file that is no hole, and the one behind it."""
+def list_written(descriptor: int) -> Iterator[Part]:
+    """Yield each part of a file that is no hole."""
     end = 0
     # There is no such part where lseek(2) fails (ENXIO).
     with suppress(OSError):
@@ -87,3 +97,20 @@ def list_written(descriptor: int) -> Iterator[tuple[int, int]]:
             start = os.lseek(descriptor, end, os.SEEK_DATA)
             end = os.lseek(descriptor, start, os.SEEK_HOLE)
             yield start, end
+
+
+def _without(parts: Iterable[Part], others: Iterable[Part]) -> Iterator[Part]:
+    """Yield what of ``parts`` is not in ``others``; both are in order and do not overlap."""
+    left = deque(others)
+    for start, end in parts:
+        at = start
+        while left and left[0][0] < end:
+            first, behind = left[0]
+            if at < first:
+                yield at, first
+            at = max(at, behind)
+            if behind > end:
+                break
+            left.popleft()
+        if at < end:
+            yield at, end

@@ -34,6 +34,32 @@ def test_its_pages_stay_where_they_are() -> None:
     assert written == [(5 * PAGE, 6 * PAGE), (9 * PAGE, 11 * PAGE)]
 
 
+@pytest.mark.parametrize(
+    ("but", "kept"),
+    [
+        ((), ()),
+        (((2, 3),), (2,)),
+        (((0, 4),), (2, 3)),
+        (((1, 3), (3, 8), (9, 10)), (2, 3, 7)),
+        (((4, 6),), ()),
+        (((3, 14),), (3, 7, 8, 12)),
+        (((0, 1), (8, 9), (12, 13)), (8, 12)),
+    ],
+)
+def test_what_the_caller_fills_is_left_to_it(
+    but: tuple[tuple[int, int], ...], kept: tuple[int, ...]
+) -> None:
+    memory = GuestMemory(SIZE)
+    written = (2, 3, 7, 8, 12)
+    for page in written:
+        os.pwrite(memory.descriptor, b"x" * PAGE, page * PAGE)
+    memory.clear([(start * PAGE, end * PAGE) for start, end in but])
+    found = [page for page in written if os.pread(memory.descriptor, 1, page * PAGE) == b"x"]
+    assert found == list(kept)
+    for page in kept:
+        assert os.pread(memory.descriptor, PAGE, page * PAGE) == b"x" * PAGE
+
+
 def test_each_guest_at_a_time_has_its_own() -> None:
     memories = GuestMemories(SIZE)
     first, second = memories.lend(), memories.lend()
