@@ -1,4 +1,7 @@
-"""Entry point of a guest: it performs the trial in /ff/out with the bundle that this file is in."""
+"""Entry point of a guest: it performs the trial in /ff/out with the bundle that this file is in.
+
+Its argument, if it has one, is the client of the page load that the trial is.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,23 @@ def main() -> None:
     bundle = Path("/ff/bundle")
     sys.path.insert(0, str(bundle))
     from testbed.kinds.site import Site
-    from testbed.trial import import_common
+    from testbed.trial import import_common, prepared
     from testbed.trial import main as perform
 
     import_common()
     scratch = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs
     scratch.mkdir()
-    await_trial()
-    perform(Site(Path("/ff/page"), Path("/ff/out"), bundle, scratch))
+    client = sys.argv[1] if len(sys.argv) > 1 else None
+    with prepared(client, Site(Path("/ff/page"), Path("/ff/out"), bundle, scratch)) as site:
+        await_trial()
+        perform(site)
 
 
 def await_trial() -> None:
     """Say that all is ready that does not depend on the trial, and wait until there is one.
 
-    In between the guest may be saved, and others go on from there: other trials of the same seed.
+    In between the guest may be saved, and others go on from there: other trials of the same seed
+    and client.
     """
     os.write(READY, b"\n")
     os.close(READY)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from importlib import import_module
 
 from testbed.base.errors import MissingError, TestbedError
@@ -24,6 +27,23 @@ _PERFORMERS: dict[Kind, str] = {
 }
 
 
+@contextmanager
+def prepared(client: str | None, site: Site) -> Iterator[Site]:
+    """Do of the page loads of ``client`` what needs neither page nor condition; the undo ends it.
+
+    What cannot be done is an obstacle to every trial that the site is for.
+    """
+    with ExitStack() as undo:
+        there = site
+        if client is not None:
+            load = import_module(_PERFORMERS["page_load"])
+            try:
+                there = undo.enter_context(load.prepared(client, site))
+            except (TestbedError, OSError) as error:
+                there = replace(site, obstacle=error)
+        yield there
+
+
 def import_common() -> None:
     """Import what short trials need, page loads and scenarios, so that none of them has to."""
     for kind in ("page_load", "scenario"):
@@ -36,6 +56,8 @@ def perform(trial: Trial, site: Site) -> dict[str, object]:
     observation: dict[str, object] = {}
     performer = import_module(_PERFORMERS[trial.kind])
     try:
+        if site.obstacle is not None:
+            raise site.obstacle
         performer.perform(trial, site, observation)
     except (TestbedError, OSError) as error:
         observation["error"] = str(error)

@@ -9,6 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +26,15 @@ from testbed.client.interface import (
     LoadError,
     LoadOrder,
     LoadTimeoutError,
+    Seat,
     client_environment,
 )
-from testbed.client.process import run_logged
+from testbed.client.process import Feed, Logged, logged
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
 WALK = Path(__file__).parent / "walk" / "main.py"
 NOTHING = hashlib.sha256(b"").hexdigest()
+ORDER, RESULT = "order", "load.json"
 START_GRACE_S = 30.0  # for starting and writing, beyond the load itself
 
 
@@ -47,17 +52,45 @@ class Graph:
             MissingError: an origin is to speak HTTP/2, which this client does not.
         """
         _require_h1(order)
-        request, result = order.scratch / "order.json", order.scratch / "load.json"
-        request.write_text(json.dumps(describe_order(order, result)), "utf-8")
+        with self.started(order.seat) as walk:
+            return walk.load(order)
+
+    @contextmanager
+    def started(self, seat: Seat) -> Iterator[StartedGraph]:
+        """Start the process that loads the page; see ``EarlyClient.started``."""
+        feed, result = Feed(seat.scratch / ORDER), seat.scratch / RESULT
         # -I: no user's settings; -S: no installed packages. Both make it start faster, too.
-        run_logged(
-            (*order.prefix, sys.executable, "-I", "-S", str(WALK), str(request)),
-            log=order.out / "client.log",
-            env=client_environment(order),
-            cwd=order.scratch,
-            timeout_s=order.timeout_s + START_GRACE_S,
+        words = (sys.executable, "-I", "-S", str(WALK), str(seat.scratch / ORDER), str(result))
+        with logged(
+            (*seat.prefix, *words),
+            log=seat.out / "client.log",
+            env=client_environment(seat),
+            cwd=seat.scratch,
+        ) as process:
+            yield StartedGraph(process, feed, result)
+
+
+@dataclass(frozen=True, slots=True)
+class StartedGraph:
+    """A process that waits for its order on a named pipe, and leaves a file."""
+
+    process: Logged
+    feed: Feed
+    result: Path
+
+    def load(self, order: LoadOrder) -> PageLoad:
+        """Have it load the page; see ``Loader.load``.
+
+        Raises:
+            MissingError: an origin is to speak HTTP/2, which this client does not.
+        """
+        _require_h1(order)
+        asked = json.dumps(describe_order(order)) + "\n"
+        self.feed.begin(
+            self.process.child, order.wait_until_ns, "", ahead=asked, restart=order.restart
         )
-        seen = json.loads(result.read_text("utf-8"))
+        self.process.end(order.timeout_s + START_GRACE_S)
+        seen = json.loads(self.result.read_text("utf-8"))
         if seen["timed_out"]:
             raise LoadTimeoutError(
                 f"graph: {_unfinished(seen)} requests were not complete in {order.timeout_s:g} s"
@@ -66,17 +99,17 @@ class Graph:
         digests = [(one["url"], one["body_sha256"]) for one in seen["requests"] if one["status"]]
         altered = list_altered(order.archive, digests, _digest)
         timings = tuple(exchange.timing for exchange in exchanges)
+        page = order.archive
         if not timings:
-            page = order.archive.name
-            raise LoadError(f"{page}: no entry of the page has how = root: nothing to load")
+            raise LoadError(f"{page.name}: no entry of the page has how = root: nothing to load")
         plt_ms = max(timing.end_ms for timing in timings)
-        load = describe_load(self.name, self.version, order.archive, timings, plt_ms, altered)
-        write_har(order.out / HAR_FILE, load, order.archive.root_url, seen["started"], exchanges)
+        load = describe_load(Graph.name, Graph.version, page, timings, plt_ms, altered)
+        write_har(order.out / HAR_FILE, load, page.root_url, seen["started"], exchanges)
         return load
 
 
-def describe_order(order: LoadOrder, result: Path) -> dict[str, Any]:
-    """Return the order of the process that loads the page and writes the file ``result``."""
+def describe_order(order: LoadOrder) -> dict[str, Any]:
+    """Return the order of the process that loads the page."""
     return {
         "entries": [
             {
@@ -101,13 +134,12 @@ def describe_order(order: LoadOrder, result: Path) -> dict[str, Any]:
             for entry in order.archive.entries
             if not entry.after_load
         ],
-        "authority": None if order.tls is None else str(order.tls / AUTHORITY_NAME),
+        # Its text: a process that was started early does not see the page's folder.
+        "authority": None if order.tls is None else (order.tls / AUTHORITY_NAME).read_text("ascii"),
         "tls_version": order.tls_version,
         "think_time": order.think_time,
         "fast_open": order.tfo,
         "timeout_s": order.timeout_s,
-        "wait_until_ns": order.wait_until_ns,
-        "result": str(result),
     }
 
 

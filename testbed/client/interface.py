@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from testbed.archive.reading import Archive
 from testbed.base.errors import TrialError
@@ -26,6 +28,25 @@ class LoadTimeoutError(LoadError):
 
 
 @dataclass(frozen=True, slots=True)
+class Seat:
+    """Where a client runs: what of an order neither page nor condition has a say in.
+
+    ``real_time`` says that nobody waits for a round instant, ``timeout_s`` how long a process may
+    take to be ready, ``trusting`` that the lab's authority is trusted; the rest is as in
+    ``LoadOrder``.
+    """
+
+    prefix: tuple[str, ...]
+    bundle: Path
+    scratch: Path
+    out: Path
+    user: int | None = None
+    real_time: bool = False
+    timeout_s: float = 60.0
+    trusting: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class LoadOrder:
     """Order of one page load.
 
@@ -40,7 +61,9 @@ class LoadOrder:
     ("as-recorded", "h1" or "h2") is what https origins are to speak.  ``pinned`` gives the page's
     scripts pinned clocks and random numbers, in clients that run scripts.  ``think_spread_pct``
     and ``seed`` vary recorded think times (graph client; see ``testbed.base.seeding``).
-    ``command`` is what the client of that name runs.
+    ``command`` is what the client of that name runs.  ``restart`` is called in virtual time at
+    ``wait_until_ns``, by a client whose process was started long before, and returns a second
+    later: the guest then has forgotten what was.
     """
 
     archive: Archive
@@ -60,9 +83,32 @@ class LoadOrder:
     think_spread_pct: float = 0.0
     seed: int = 0
     command: str = ""
+    restart: Callable[[], None] | None = None
+
+    @property
+    def seat(self) -> Seat:
+        """Where the client runs."""
+        return Seat(
+            *(self.prefix, self.bundle, self.scratch, self.out, self.user),
+            real_time=self.wait_until_ns is None,
+            timeout_s=self.timeout_s,
+            trusting=self.tls is not None,
+        )
 
 
-class Client(Protocol):
+class Loader(Protocol):
+    """Something that loads a page: a client, or one whose process has been started already."""
+
+    def load(self, order: LoadOrder) -> PageLoad:
+        """Load the page once, with empty caches, and write ``load.har`` to ``order.out``.
+
+        Raises:
+            LoadTimeoutError: it did not end in time.
+            LoadError: the client itself failed; failed requests are no error but a result.
+        """
+
+
+class Client(Loader, Protocol):
     """A program that loads a page."""
 
     @property
@@ -73,12 +119,16 @@ class Client(Protocol):
     def programs(self) -> tuple[Program, ...]:
         """What it runs; a client that is part of the harness runs none."""
 
-    def load(self, order: LoadOrder) -> PageLoad:
-        """Load the page once, with empty caches, and write ``load.har`` to ``order.out``.
+
+@runtime_checkable
+class EarlyClient(Client, Protocol):
+    """A client whose process can be started before it is known what it is to load."""
+
+    def started(self, seat: Seat) -> AbstractContextManager[Loader]:
+        """Start it, and have it ready for one load; the undo ends it.
 
         Raises:
-            LoadTimeoutError: it did not end in time.
-            LoadError: the client itself failed; failed requests are no error but a result.
+            LoadError: it did not start.
         """
 
 
@@ -94,22 +144,7 @@ NO_RDRAND = "~0x4000000000000000"
 SAME_PROCESSOR = "glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-ERMS,-FSRM"
 
 
-def read_authority(order: LoadOrder) -> str | None:
-    """Read the fingerprint of the lab's authority; ``None`` when the order has no TLS.
-
-    Raises:
-        LoadError: the built page lacks it.
-    """
-    if order.tls is None:
-        return None
-    path = order.tls / SPKI_NAME
-    try:
-        return path.read_text("ascii").strip()
-    except OSError as error:
-        raise LoadError(f"{path}: {error.strerror}; run ./run.sh pages build") from None
-
-
-def client_environment(order: LoadOrder) -> dict[str, str]:
+def client_environment(order: LoadOrder | Seat) -> dict[str, str]:
     """Return the environment of a client's processes: the same for all users, without settings."""
     return {
         "GLIBC_TUNABLES": SAME_PROCESSOR,

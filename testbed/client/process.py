@@ -6,8 +6,8 @@ import errno
 import os
 import select
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,21 +40,49 @@ def run_logged(
         LoadTimeoutError: it was still running after ``timeout_s``.
         LoadError: it ended with another status.
     """
+    with logged(argv, log=log, env=env, cwd=cwd, output=output) as running:
+        if begin is not None:
+            begin(running.child)
+        return running.end(timeout_s, good)
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A running process whose words go to a log."""
+
+    argv: Sequence[str]
+    child: proc.Process
+    log: Path
+
+    def end(self, timeout_s: float, good: Sequence[int] = (0,)) -> int:
+        """Wait for its end and return its exit status; raises what ``run_logged`` does."""
+        if not _ends_within(self.child.pid, timeout_s):
+            raise LoadTimeoutError(
+                f"`{' '.join(self.argv)}` did not end within {timeout_s:g} s: {read_tail(self.log)}"
+            )
+        status = self.child.wait()
+        if status not in good:
+            said = read_tail(self.log)
+            raise LoadError(f"`{' '.join(self.argv)}` ended with status {status}: {said}")
+        return status
+
+
+@contextmanager
+def logged(
+    argv: Sequence[str],
+    *,
+    log: Path,
+    env: Mapping[str, str],
+    cwd: Path,
+    output: Path | None = None,
+) -> Iterator[Logged]:
+    """Start ``argv`` as ``run_logged`` does; the undo ends it."""
     with (
         log.open("wb") as said,
         nullcontext(said) if output is None else output.open("wb") as printed,
         proc.started(argv, env=env, cwd=cwd, stdout=printed, stderr=said) as child,
     ):
-        if begin is not None:
-            begin(child)
-        if not _ends_within(child.pid, timeout_s):
-            raise LoadTimeoutError(
-                f"`{' '.join(argv)}` did not end within {timeout_s:g} s: {read_tail(log)}"
-            )
-        status = child.wait()
-    if status not in good:
-        raise LoadError(f"`{' '.join(argv)}` ended with status {status}: {read_tail(log)}")
-    return status
+        yield Logged(argv, child, log)
 
 
 def read_tail(log: Path) -> str:
@@ -83,30 +111,42 @@ class Start:
 
 
 class Feed:
-    """The named pipe ``path``, made here; its reader gets ``text`` when begun, and then the end."""
+    """The named pipe ``path``, made here; its reader gets text when begun, and then the end."""
 
-    def __init__(self, path: Path, text: str) -> None:
+    def __init__(self, path: Path) -> None:
         os.mkfifo(path)
         path.chmod(0o644)  # the reader may be another user
         self._path = path
-        self._text = text
         self.start: Start | None = None
 
-    def begin(self, child: proc.Process, wait_until_ns: int | None) -> None:
-        """Wait until ``child`` reads and the moment has come, then give it the list.
+    def begin(
+        self,
+        child: proc.Process,
+        wait_until_ns: int | None,
+        text: str,
+        *,
+        ahead: str = "",
+        restart: Callable[[], None] | None = None,
+    ) -> None:
+        """Wait until ``child`` reads and the moment has come, then give it ``text``.
 
-        ``start`` stays ``None`` when the child ends, or does not read in ``READY_S`` seconds: what
-        it said is in its log.
+        It gets what is ``ahead`` before that moment; ``restart`` is called at the moment, which is
+        then when it returns.  ``start`` stays ``None`` when the child ends, or does not read in
+        ``READY_S`` seconds: what it said is in its log.
         """
         writer = self._open(child)
         if writer is None:
             return
         try:
-            if wait_until_ns is not None:
-                time.sleep(max(0.0, (wait_until_ns - time.time_ns()) / 1e9))
-            self.start = Start(time.time_ns(), time.monotonic_ns())
             with open(writer, "w", encoding="utf-8", closefd=False) as stream:
-                stream.write(self._text)
+                stream.write(ahead)
+                stream.flush()
+                if wait_until_ns is not None:
+                    time.sleep(max(0.0, (wait_until_ns - time.time_ns()) / 1e9))
+                    if restart is not None:
+                        restart()
+                self.start = Start(time.time_ns(), time.monotonic_ns())
+                stream.write(text)
         except BrokenPipeError:
             self.start = None
         finally:

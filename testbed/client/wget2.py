@@ -59,7 +59,8 @@ class Wget2:
     def load(self, order: LoadOrder) -> PageLoad:
         """Load the page; see ``Client.load``."""
         urls, stats = order.scratch / "urls", order.scratch / "stats.csv"
-        feed = Feed(urls, "".join(f"{url}\n" for url in list_urls(order.archive)))
+        feed = Feed(urls)
+        listed = "".join(f"{url}\n" for url in list_urls(order.archive))
         log = order.out / "client.log"
         version = read_version()
         run_logged(
@@ -69,7 +70,7 @@ class Wget2:
             cwd=order.scratch,
             timeout_s=order.timeout_s,
             good=(0, NETWORK_FAILURE, TLS_FAILURE, SERVER_ERROR),
-            begin=lambda child: feed.begin(child, order.wait_until_ns),
+            begin=lambda child: feed.begin(child, order.wait_until_ns, listed),
         )
         ended_ns = time.monotonic_ns()
         if feed.start is None:

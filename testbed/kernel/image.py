@@ -1,9 +1,9 @@
 """Images of guests: memory and state of a guest that is ready, saved for others to go on from.
 
-A guest boots, and imports what trials need, before it learns which trial is its own.  What it is by
-then depends on its seed alone.  So the third guest of a seed leaves an image, and those after it
-go on from there instead of booting: with the same packets, at less cost (patch 0015 of the kernel;
-docs/decisions/kernel-images.md).  To make an image costs what two guests save.
+A guest boots, imports what trials need, lays the lab's wires and starts a browser before it learns
+which trial is its own.  What it is by then depends on its seed and its client alone.  So the third
+such guest leaves an image, and those after it go on from there instead of booting: with the same
+packets, at less cost (patch 0015 of the kernel; docs/decisions/kernel-images.md).
 """
 
 from __future__ import annotations
@@ -12,18 +12,22 @@ import fcntl
 import mmap
 import threading
 from collections import Counter, OrderedDict
+from collections.abc import Hashable
 from functools import cached_property
 
-from testbed.kernel.memory import list_written, open_zeroes
+from testbed.kernel.memory import Part, list_written, open_zeroes
 
 SAVE_VARIABLE, RESUME_VARIABLE = "UML_SAVE_FD", "UML_RESUME_FD"
 """Tell a patched kernel the descriptor of the image to make, or of the one to go on from."""
 STATE_BYTES = 16 << 20
 """More than the kernel's process has of its own, which lies behind the guest's memory."""
 BOOTS = 2
-"""How many guests of a seed boot before one makes an image: many plans ask no more of a seed."""
+"""How many alike boot before one makes an image: many plans ask for no more."""
 MOST_IMAGES = 4
-"""Of some 50 MB each: a run goes from seed to seed."""
+"""A run goes from seed to seed.  One with a browser in it takes some 220 MB, others 50."""
+
+Like = Hashable
+"""What an image depends on: the seed, and the client of a page load."""
 
 
 class GuestImage:
@@ -50,43 +54,43 @@ class GuestImage:
         return mmap.mmap(self.descriptor, self._memory_bytes, prot=mmap.PROT_READ)
 
     @cached_property
-    def written(self) -> tuple[tuple[int, int], ...]:
-        """The parts of its memory that are not zeroes: the first byte, and the one behind it."""
+    def written(self) -> tuple[Part, ...]:
+        """The parts of its memory that are not zeroes."""
         end = self._memory_bytes
         parts = list_written(self.descriptor)
         return tuple((first, min(behind, end)) for first, behind in parts if first < end)
 
 
 class GuestImages:
-    """Images of one kernel's guests with one bundle, by their seeds; the oldest goes first."""
+    """Images of one kernel's guests with one bundle; the oldest goes first."""
 
     def __init__(self, memory_bytes: int) -> None:
         self._memory_bytes = memory_bytes
-        self._images: OrderedDict[int, GuestImage] = OrderedDict()
-        self._guests: Counter[int] = Counter()
+        self._images: OrderedDict[Like, GuestImage] = OrderedDict()
+        self._guests: Counter[Like] = Counter()
         self._lock = threading.Lock()
         self._made = True
 
-    def take(self, seed: int) -> GuestImage | None:
-        """Return the image of ``seed``: a whole one, or one for the caller's guest to fill.
+    def take(self, like: Like) -> GuestImage | None:
+        """Return the image of such guests: a whole one, or one for the caller's guest to fill.
 
-        ``None``: this guest boots, and leaves none.  Another one fills it, or the seed has had few
+        ``None``: this guest boots, and leaves none.  Another one fills it, or there were few such
         guests so far, or this kernel makes none.
         """
         with self._lock:
-            self._guests[seed] += 1
-            image = self._images.get(seed)
-            if image is None and self._made and self._guests[seed] > BOOTS:
-                image = self._images[seed] = GuestImage(self._memory_bytes)
+            self._guests[like] += 1
+            image = self._images.get(like)
+            if image is None and self._made and self._guests[like] > BOOTS:
+                image = self._images[like] = GuestImage(self._memory_bytes)
                 if len(self._images) > MOST_IMAGES:
                     self._images.popitem(last=False)
                 return image
             if image is None or not image.whole:
                 return None
-            self._images.move_to_end(seed)
+            self._images.move_to_end(like)
             return image
 
-    def settle(self, seed: int, image: GuestImage, *, ended: bool) -> None:
+    def settle(self, like: Like, image: GuestImage, *, ended: bool) -> None:
         """Forget an image that the caller's guest has left empty.
 
         ``ended`` says that the guest came to its own end: then its kernel makes none at all.
@@ -95,5 +99,5 @@ class GuestImages:
             if image.whole:
                 return
             self._made = self._made and not ended
-            if self._images.get(seed) is image:
-                del self._images[seed]
+            if self._images.get(like) is image:
+                del self._images[like]

@@ -102,7 +102,7 @@ class VirtualKernel:
         otherwise: what does where bubblewrap does not: ``container`` or ``none``.
         traced: whether the guest's system calls are written to ``TRACE_FILE``.
         memories: what its jailed guests are lent.
-        images: what they go on from, by their seeds.
+        images: what they go on from, by seed and client.
     """
 
     version: str
@@ -136,7 +136,7 @@ class VirtualKernel:
         """Start a guest for ``trial`` and wait until it halts (see ``Kernel.run``)."""
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
         started_s = time.monotonic()
-        with self._lent(trial.seed) as lent:
+        with self._lent(trial) as lent:
             contents = GuestFiles(self.binary, self.bundle, page, out, inherited=lent.descriptors)
             with open_stage(contents, self.jailed, slot) as stage:
                 argv = self._boot_argv(stage, trial, slot)
@@ -150,8 +150,8 @@ class VirtualKernel:
         )  # fmt: skip
 
     @contextmanager
-    def _lent(self, seed: int) -> Iterator[_Lent]:
-        """Lend a guest memory, and an image of its seed to go on from or to make.
+    def _lent(self, trial: Trial) -> Iterator[_Lent]:
+        """Lend a guest memory, and an image of its like to go on from or to make.
 
         A guest without a jail gets neither: nothing says when its last process has gone.  One that
         is traced gets no image, for what it does before is of interest, too.
@@ -160,19 +160,22 @@ class VirtualKernel:
         if not self.jailed:
             yield lent
             return
-        memory = self.memories.lend()
-        lent.descriptors[MEMORY_VARIABLE] = memory.descriptor
-        image = None if self.traced else self.images.take(seed)
+        like = (trial.seed, trial.client)
+        image = None if self.traced else self.images.take(like)
         if image is not None and image.whole:
+            memory = self.memories.lend(image.written)
             memory.fill(image.memory, image.written)
             lent.descriptors[RESUME_VARIABLE] = image.descriptor
-        elif image is not None:
-            lent.descriptors[SAVE_VARIABLE] = image.descriptor
+        else:
+            memory = self.memories.lend()
+            if image is not None:
+                lent.descriptors[SAVE_VARIABLE] = image.descriptor
+        lent.descriptors[MEMORY_VARIABLE] = memory.descriptor
         try:
             yield lent
         finally:
             if image is not None:
-                self.images.settle(seed, image, ended=lent.ended)
+                self.images.settle(like, image, ended=lent.ended)
         if lent.ended:
             self.memories.give_back(memory)
 
@@ -183,6 +186,7 @@ class VirtualKernel:
             stage.kernel,
             *command_line(trial.seed, self.boot_options),
             *((TRACE_OPTION,) if self.traced else ()),
+            *(("--", trial.client) if trial.client else ()),
         )
 
     def _started(

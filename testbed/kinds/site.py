@@ -7,10 +7,20 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from testbed.client.interface import Loader
 from testbed.lab.exactness import HOST
 from testbed.lab.knobs import NOTHING, Sysctls
 from testbed.lab.laboratory import Lab, open_lab
+from testbed.lab.topology import Topology
 from testbed.model import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyStart:
+    """A client that was started before the trial was known, at a CLOCK_REALTIME in ns."""
+
+    client: Loader
+    launched_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +31,9 @@ class Site:
     program that manages a server's connections, where the kernel does not.  ``aligned`` is for
     virtual time, where a load starts at a round instant; in real time the lab has the host's
     bounds, and the machine is watched.
+
+    ``topology`` and ``early`` are what was there before the trial was known: the lab's wires, and
+    a client.  ``obstacle`` is why that could not be had.
     """
 
     page: Path
@@ -30,6 +43,9 @@ class Site:
     tag: str = ""
     aligned: bool = True
     management: Path | None = None
+    topology: Topology | None = None
+    early: EarlyStart | None = None
+    obstacle: Exception | None = None
 
 
 def open_lab_of(
@@ -41,7 +57,7 @@ def open_lab_of(
     """
     condition, tag = trial.linked, site.tag
     if site.aligned:
-        return open_lab(condition, origins, tag, own=own)
+        return open_lab(condition, origins, tag, own=own, laid=site.topology)
     from testbed.lab.link.backend import choose_backend  # nothing that a guest imports
 
     return open_lab(condition, origins, tag, HOST, choose_backend(), trial.seed, own=own)

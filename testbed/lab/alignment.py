@@ -19,6 +19,8 @@ from testbed.model import Trial
 
 ALIGN_NS = 10_000_000_000
 LAUNCH_NS = 10_000_000_000
+AGE_NS = 100_000_000_000
+"""A client that was launched early loads at a multiple of this age, however long labs take."""
 READY_NS = 1_000_000_000  # for what comes before: until then it may take more or less time
 RNDCLEARPOOL = 0x5206
 
@@ -31,15 +33,24 @@ class Moments:
     load_ns: int
 
 
-def choose_moments(trial: Trial) -> Moments:
+def choose_moments(trial: Trial, launched_ns: int | None = None) -> Moments:
     """The moments of ``trial``: the next round instant, later by what its seed says.
 
-    What ``start_spread_ms`` adds moves both, so that a client has no longer to wait than without.
-    In real time nothing is aligned and nothing added: a machine spreads by itself.
+    What ``start_spread_ms`` adds moves both, so that a client has no longer to wait than without;
+    one that was launched before the trial was known, at ``launched_ns``, has to.  In real time
+    nothing is aligned and nothing added: a machine spreads by itself.
     """
     offset_ns = start_offset_ns(trial.seed, trial.page_load.start_spread_ms)
-    launch_ns = next_round(time.time_ns() + READY_NS) + offset_ns
-    return Moments(launch_ns, launch_ns + LAUNCH_NS)
+    if launched_ns is None:
+        launch_ns = next_launch() + offset_ns
+        return Moments(launch_ns, launch_ns + LAUNCH_NS)
+    ages = max(1, -(-(time.time_ns() + READY_NS - launched_ns) // AGE_NS))
+    return Moments(launched_ns, launched_ns + ages * AGE_NS + offset_ns)
+
+
+def next_launch() -> int:
+    """Return the next round instant for which there is time to get ready."""
+    return next_round(time.time_ns() + READY_NS)
 
 
 def begin_stage() -> None:
@@ -52,6 +63,11 @@ def begin_stage() -> None:
     _end_a_thread()
     now_ns = time.time_ns()
     time.sleep((next_round(now_ns + READY_NS) - now_ns) / 1e9)
+    forget()
+
+
+def forget() -> None:
+    """Start the guest's random numbers anew, at a moment that is a second later, to the ns."""
     with Path("/dev/urandom").open("rb", buffering=0) as device:
         fcntl.ioctl(device, RNDCLEARPOOL)
 

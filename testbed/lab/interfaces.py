@@ -136,6 +136,12 @@ def set_up(control: socket.socket, device: str) -> None:
     order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), _UP, _UP))
 
 
+def set_mtu(control: socket.socket, device: str, mtu_bytes: int) -> None:
+    """Set the longest IP packet of ``device``, in bytes."""
+    mtu = attribute(_MTU, struct.pack("=I", mtu_bytes))
+    order(control, NEWLINK, _LINK.pack(0, 0, index_of(device), 0, 0) + mtu)
+
+
 def wait_until_running(namespace: Namespace, device: str) -> None:
     """Wait until the kernel has seen that ``device`` has a carrier: from then on it passes packets.
 

@@ -30,7 +30,7 @@ from testbed.lab.readback import (
     judge_paths,
     read_state,
 )
-from testbed.lab.topology import SENDERS, Topology, open_topology
+from testbed.lab.topology import SENDERS, Topology, fit_topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, Linked
@@ -144,6 +144,7 @@ def open_lab(
     backend: LinkBackend = NETEM,
     seed: int = 0,
     own: Mapping[str, knobs.Sysctls] = knobs.NOTHING,
+    laid: Topology | None = None,
 ) -> Iterator[Lab]:
     """Build, shape, set, measure and read back; the undo takes everything down again.
 
@@ -155,6 +156,7 @@ def open_lab(
         backend: what emulates the link.
         seed: of the random loss, where the backend has a seed of its own.
         own: sysctls of one end only, by its role.
+        laid: wires that are there already; they stay.
 
     Raises:
         MissingError: the kernel does not have what is asked.
@@ -163,7 +165,9 @@ def open_lab(
     spec, tcp = condition.link, condition.tcp
     require_emulated(backend, spec)
     with (
-        open_topology(tag, spec.mtu_bytes, origins, backend.wire) as topology,
+        _fitted(laid, spec.mtu_bytes, origins)
+        if laid is not None
+        else open_topology(tag, spec.mtu_bytes, origins, backend.wire) as topology,
         backend.open(topology, spec, seed) as link,
     ):
         pinned = knobs.set_knobs(topology, tcp, own)
@@ -192,6 +196,12 @@ def open_lab(
         )
         reading = LabReading(measurements, values, errors)
         yield Lab(topology, reading, condition, link, state, exactness)
+
+
+@contextmanager
+def _fitted(laid: Topology, mtu_bytes: int, origins: int) -> Iterator[Topology]:
+    fit_topology(laid, mtu_bytes, origins)
+    yield laid
 
 
 def _read_state(topology: Topology, condition: Linked) -> State:

@@ -21,6 +21,7 @@ from testbed.lab.interfaces import (
     add_neighbour,
     add_tap,
     add_wire,
+    set_mtu,
     set_route,
     set_up,
     wait_until_running,
@@ -35,6 +36,8 @@ RESOLVER_ADDRESS = "10.10.255.53"
 MAX_ORIGINS = 250
 # Frames that a TAP holds while the link is not running: more than any buffer lets through at once.
 TAP_QUEUE_FRAMES = 10_000
+MTU_BYTES = 1500
+"""Of wires that no condition is known for yet."""
 IPV6_SYSCTLS = Path("/proc/sys/net/ipv6")
 
 
@@ -112,18 +115,38 @@ def origin_address(index: int) -> str:
 def open_topology(
     tag: str, mtu_bytes: int, origins: int, middle: MiddleWire = "veth"
 ) -> Iterator[Topology]:
-    """Build the row of namespaces; ``tag`` keeps the names of two labs apart.
+    """Build the row of namespaces for a condition; ``tag`` keeps the names of two labs apart.
 
     The undo deletes the namespaces that were made here, and with them every device.
     """
-    with lay_wires(tag, mtu_bytes, middle) as topology:
+    with lay_topology(tag, middle) as topology:
+        fit_topology(topology, mtu_bytes, origins)
+        yield topology
+
+
+@contextmanager
+def lay_topology(tag: str, middle: MiddleWire = "veth") -> Iterator[Topology]:
+    """Build what all conditions have of it: packets pass, and the server has one address."""
+    with lay_wires(tag, MTU_BYTES, middle) as topology:
         for role in ROLES:
             with topology.role(role).entered(), open_control() as control:
-                _address(control, role, origins)
+                _address(control, role)
         settle_wires(topology, middle)
         for role in ("near", "far"):
             topology.role(role).write_sysctls({"net.ipv4.ip_forward": "1"})
         yield topology
+
+
+def fit_topology(topology: Topology, mtu_bytes: int, origins: int) -> None:
+    """Give all wires an MTU, and the server its ``origins`` addresses and the resolver's."""
+    for role in ROLES:
+        with topology.role(role).entered(), open_control() as control:
+            if mtu_bytes != MTU_BYTES:
+                for device in devices_of(role):
+                    set_mtu(control, device, mtu_bytes)
+            if role == "server":
+                for address in (*(origin_address(i) for i in range(origins)), RESOLVER_ADDRESS):
+                    add_address(control, "lo", f"{address}/32")
 
 
 @contextmanager
@@ -175,7 +198,7 @@ def mac_of(wire: int, side: int) -> str:
     return f"02:00:00:00:{wire:02x}:{side:02x}"
 
 
-def _address(control: socket.socket, role: str, origins: int) -> None:
+def _address(control: socket.socket, role: str) -> None:
     """Switch the devices of ``role`` on, and give it addresses, neighbours and routes."""
     set_up(control, "lo")
     for number, wire in enumerate(WIRES):
@@ -190,6 +213,3 @@ def _address(control: socket.socket, role: str, origins: int) -> None:
                 add_neighbour(control, device, peer.partition("/")[0], mac_of(number, peer_side))
     for destination, gateway in ROUTES[role].items():
         set_route(control, destination, gateway)
-    if role == "server":
-        for address in (*(origin_address(i) for i in range(origins)), RESOLVER_ADDRESS):
-            add_address(control, "lo", f"{address}/32")

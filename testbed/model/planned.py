@@ -79,6 +79,11 @@ class Trial:
         return self.condition.page if isinstance(self.condition, Condition) else None
 
     @property
+    def client(self) -> str | None:
+        """The name of the client of a page load; ``None``: the trial is of another kind."""
+        return self.condition.client if isinstance(self.condition, Condition) else None
+
+    @property
     def page_load(self) -> Condition:
         """The condition of a page load.
 

@@ -240,10 +240,12 @@ static int run(char *const argv[])
 	return status;
 }
 
-int main(void)
+/* The words behind "--" on the kernel's command line are the program's. */
+int main(int count, char **words)
 {
-	static char *const guest[] = {
-		"/usr/bin/python3", "-P", "-s", "-S", "/ff/bundle/guest.py", NULL,
+	char *guest[] = {
+		"/usr/bin/python3", "-P", "-s", "-S", "/ff/bundle/guest.py",
+		count > 1 ? words[1] : NULL, NULL,
 	};
 	int status;
 

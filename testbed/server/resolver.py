@@ -19,6 +19,7 @@ from testbed.base.namespace import Namespace
 ETC_NETNS = Path("/etc/netns")
 READY_S = 10.0
 TTL_S = 3600
+LOCALHOST = "127.0.0.1 localhost\n"
 
 
 def resolver_argv(addresses: dict[str, str], listen: str, pid_file: Path) -> tuple[str, ...]:
@@ -29,6 +30,19 @@ def resolver_argv(addresses: dict[str, str], listen: str, pid_file: Path) -> tup
         *("--no-daemon", "--no-poll", "--local=/#/", "--user=root", "--bind-interfaces"),
         *("--listen-address=" + listen, f"--pid-file={pid_file}", *records),
     )
+
+
+@contextmanager
+def name_files(client: Namespace, listen: str) -> Iterator[None]:
+    """Give programs in ``client`` files of their own, by which they ask ``listen`` for names."""
+    folder = ETC_NETNS / client.name
+    folder.mkdir(parents=True)
+    try:
+        (folder / "hosts").write_text(LOCALHOST)
+        (folder / "resolv.conf").write_text(f"nameserver {listen}\noptions timeout:30\n")
+        yield
+    finally:
+        shutil.rmtree(folder)
 
 
 @contextmanager
@@ -43,23 +57,19 @@ def resolve(
     """Make every host of ``addresses`` resolvable for the client.
 
     Args:
-        client: the namespace whose programs will resolve names.
+        client: the namespace whose programs will resolve names; it has ``name_files``.
         server: the namespace in which the name server runs, behind the link.
         addresses: host name to IPv4 address.
         listen: address of the name server.
         mode: ``resolver`` (names cost round trips on the link) or ``hosts`` (they are free).
         scratch: a writable directory.
     """
-    folder = ETC_NETNS / client.name
     with ExitStack() as undo:
-        folder.mkdir(parents=True)
-        undo.callback(shutil.rmtree, folder)
-        hosts = ["127.0.0.1 localhost"]
         if mode == "hosts":
-            hosts += [f"{address} {host}" for host, address in addresses.items()]
-        (folder / "hosts").write_text("".join(f"{line}\n" for line in hosts))
-        (folder / "resolv.conf").write_text(f"nameserver {listen}\noptions timeout:30\n")
-        if mode == "resolver":
+            # In place: a program that has started already has this very file over its /etc/hosts.
+            with (ETC_NETNS / client.name / "hosts").open("a") as hosts:
+                hosts.writelines(f"{address} {host}\n" for host, address in addresses.items())
+        else:
             log = undo.enter_context((scratch / "dnsmasq.log").open("wb"))
             argv = resolver_argv(addresses, listen, scratch / "dnsmasq.pid")
             with server.entered():

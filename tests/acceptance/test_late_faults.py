@@ -137,7 +137,8 @@ def _plant(load):
     def faulty(self, order):
         before, during, undo = {faults!r}[order.seed]
         subprocess.run(before, shell=True, check=True)
-        wait_s = order.wait_until_ns / 1e9 - time.time() + 0.4
+        # The guest forgets for a second before the load begins.
+        wait_s = order.wait_until_ns / 1e9 - time.time() + 1.4
         later = f"sleep {{wait_s}}; {{during}}; sleep 0.4; {{undo}}"
         child = subprocess.Popen(later, shell=True) if during != ":" else None
         seen = load(self, order)
@@ -147,7 +148,7 @@ def _plant(load):
     return faulty
 
 
-Graph.load = _plant(Graph.load)
+StartedGraph.load = _plant(StartedGraph.load)
 """
 
 

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
 PAGE = "tum-website"
 KEPT = "server.log"  # written only if the server complains
-LOAD = "            load = CLIENTS[trial.page_load.client].load(order)\n"
+LOAD = "            load = client.load(order)\n"
 WATCHED = """\
             import threading
             mapped, over = set(), threading.Event()
@@ -32,7 +32,7 @@ WATCHED = """\
             watching = threading.Thread(target=watch)
             watching.start()
             try:
-                load = CLIENTS[trial.page_load.client].load(order)
+                load = client.load(order)
             finally:
                 over.set()
                 watching.join()

@@ -25,6 +25,6 @@ def test_a_request_goes_to_its_origin_without_its_fragment(
     site = Site(url)
     site.add(url, b"x", "text/html", "root")
     order = LoadOrder(site.archive(), (), False, "none", tmp_path, tmp_path, tmp_path, 60.0)
-    (entry,) = describe_order(order, tmp_path / "load.json")["entries"]
+    (entry,) = describe_order(order)["entries"]
     found = (entry["tls"], entry["host"], entry["port"], entry["target"])
     assert found == (tls, "www.page.test", port, target)

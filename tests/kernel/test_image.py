@@ -95,13 +95,14 @@ def test_few_are_kept_and_the_latest() -> None:
     assert not made_again.whole
 
 
+CLIENT = "c"
 PROGRAM = """\
-import os, time
+import os, sys, time
 Path("/tmp/filled").write_bytes(b"x" * (8 << 20))
 leave(
     trial=json.loads(Path("/ff/out/trial.json").read_text())["repetition"],
     random=os.urandom(16).hex(), now=time.time_ns(), pid=os.getpid(), heap=id(object()),
-    up=Path("/proc/uptime").read_text(), names=sorted(os.listdir("/ff/page")),
+    up=Path("/proc/uptime").read_text(), words=sys.argv[1:], names=sorted(os.listdir("/ff/page")),
     mounts=Path("/proc/mounts").read_text(),
 )
 """
@@ -125,7 +126,7 @@ class Runs:
         page.mkdir()
         out.mkdir()
         (page / f"page-{number}").touch()
-        trial = Trial(Condition("p", "c"), number, seed, "virtual", "7.3", 60.0)
+        trial = Trial(Condition("p", CLIENT), number, seed, "virtual", "7.3", 60.0)
         raw = self.kernel.run(trial, page, out, slot, threading.Event())
         assert raw.observation is not None, raw
         found: dict[str, Any] = json.loads(raw.observation.read_text())
@@ -137,10 +138,11 @@ class Runs:
 def test_a_guest_that_goes_on_is_as_one_that_booted_but_for_its_trial(runs: Runs) -> None:
     booted = runs.run(0)
     others = [runs.run(number, slot=number % 2) for number in range(1, BOOTS + 3)]
-    image = runs.kernel.images.take(0)
+    image = runs.kernel.images.take((0, CLIENT))
     assert image is not None
     assert image.whole
     assert booted["names"] == ["page-0"]
+    assert booted["words"] == [CLIENT]
     for number, other in enumerate(others, 1):
         assert other == booted | {"trial": number, "names": [f"page-{number}"]}
     with pytest.raises(PermissionError):
@@ -156,4 +158,7 @@ def test_each_seed_has_its_own(runs: Runs) -> None:
         found[seed].add(runs.run(number, seed=seed)["random"])
     assert len(found[0]) == len(found[1]) == 1
     assert found[0] != found[1]
-    assert all(image is not None and image.whole for image in map(runs.kernel.images.take, (0, 1)))
+    for seed in (0, 1):
+        image = runs.kernel.images.take((seed, CLIENT))
+        assert image is not None
+        assert image.whole

@@ -8,7 +8,15 @@ from dataclasses import replace
 import pytest
 
 from testbed.base.seeding import start_offset_ns
-from testbed.lab.alignment import ALIGN_NS, LAUNCH_NS, READY_NS, choose_moments, next_round
+from testbed.lab.alignment import (
+    AGE_NS,
+    ALIGN_NS,
+    LAUNCH_NS,
+    READY_NS,
+    Moments,
+    choose_moments,
+    next_round,
+)
 from testbed.model import Condition, Trial
 
 NOW = 1_700_000_006_720_000_000
@@ -36,6 +44,19 @@ def test_without_a_spread_client_and_load_start_at_round_instants() -> None:
 def test_there_is_always_time_to_get_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time_ns", lambda: ROUND - READY_NS + 1)
     assert choose_moments(TRIAL).launch_ns == ROUND + ALIGN_NS
+
+
+@pytest.mark.parametrize(("lab_s", "ages"), [(0, 1), (20, 1), (93, 1), (94, 2)])
+def test_a_client_launched_before_loads_at_an_age_that_labs_do_not_change(
+    monkeypatch: pytest.MonkeyPatch, lab_s: int, ages: int
+) -> None:
+    launched_ns = NOW - 6_000_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: NOW + lab_s * 1_000_000_000)
+    assert choose_moments(TRIAL, launched_ns) == Moments(launched_ns, launched_ns + ages * AGE_NS)
+    trial = replace(TRIAL, condition=replace(TRIAL.page_load, start_spread_ms=7.0))
+    spread = choose_moments(trial, launched_ns)
+    assert spread.load_ns - launched_ns - ages * AGE_NS == start_offset_ns(trial.seed, 7.0) > 0
+    assert spread.launch_ns == launched_ns
 
 
 @pytest.mark.parametrize("spread_ms", [1.0, 60_000.0])

@@ -16,6 +16,8 @@ from testbed.lab.topology import (
     RESOLVER_ADDRESS,
     ROLES,
     Topology,
+    fit_topology,
+    lay_topology,
     open_topology,
     origin_address,
 )
@@ -117,6 +119,20 @@ def test_what_is_set_on_the_wires(tag: str) -> None:
                 assert f"{offload}: off" in [line.strip() for line in said]
         forwards = {role: topology.role(role).read_sysctl("net.ipv4.ip_forward") for role in ROLES}
         assert forwards == {"client": "0", "near": "1", "far": "1", "server": "0"}
+
+
+@pytest.mark.root
+def test_wires_that_are_there_are_fitted_to_a_condition(tag: str) -> None:
+    with lay_topology(tag) as topology:
+        fit_topology(topology, 1280, 2)
+        for role in ROLES:
+            name = topology.role(role).name
+            links = json.loads(proc.run(("ip", "-j", "-n", name, "link", "show")).stdout)
+            assert {one["mtu"] for one in links if one["ifname"] != "lo"} == {1280}
+        addresses = proc.run(("ip", "-n", topology.server.name, "address", "show", "lo")).stdout
+        for address in (origin_address(0), origin_address(1), RESOLVER_ADDRESS):
+            assert f" {address}/32 " in addresses
+        assert origin_address(2) not in addresses
 
 
 @pytest.mark.root

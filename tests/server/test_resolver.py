@@ -13,7 +13,7 @@ import pytest
 from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
-from testbed.server.resolver import resolve, resolver_argv
+from testbed.server.resolver import name_files, resolve, resolver_argv
 from tests.lab.wires import RIGHT_ADDRESS, joined
 
 ADDRESSES = {"www.page.test": "10.10.0.1", "img.page.test": "10.10.0.2"}
@@ -49,7 +49,10 @@ def ends() -> Iterator[tuple[Namespace, Namespace]]:
 def resolving(ends: tuple[Namespace, Namespace], mode: str, scratch: Path) -> Iterator[Namespace]:
     """The name server of ``mode``; yields the client's namespace."""
     client, server = ends
-    with resolve(client, server, ADDRESSES, RIGHT_ADDRESS, mode, scratch):
+    with (
+        name_files(client, RIGHT_ADDRESS),
+        resolve(client, server, ADDRESSES, RIGHT_ADDRESS, mode, scratch),
+    ):
         yield client
 
 
@@ -141,6 +144,7 @@ def test_an_address_that_it_cannot_have(ends: tuple[Namespace, Namespace], tmp_p
     client, server = ends
     with (
         pytest.raises(LabError, match=r"not ready: [^\0]*10\.99\.0\.9"),
+        name_files(client, "10.99.0.9"),
         resolve(client, server, ADDRESSES, "10.99.0.9", "resolver", tmp_path),
     ):
         pytest.fail("it cannot listen there")

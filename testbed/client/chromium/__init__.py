@@ -10,7 +10,10 @@ and a server that has TLS 1.2 only gets that.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from testbed.base.errors import MissingError
 from testbed.client.alpn import require_protocols
@@ -21,17 +24,18 @@ from testbed.client.chromium.browser import (
     sandbox_obstacle,
 )
 from testbed.client.chromium.cost import Stopwatch
-from testbed.client.chromium.flags import FIRST_PAGE, browser_arguments
+from testbed.client.chromium.flags import FIRST_PAGE, LAB_AUTHORITY, browser_arguments
 from testbed.client.chromium.har import write_har
-from testbed.client.chromium.launch import PIPE, running
+from testbed.client.chromium.launch import PIPE, Browser, running
 from testbed.client.chromium.traffic import BrowserRequest
-from testbed.client.chromium.visit import Errand, Visit, read_version, visit
+from testbed.client.chromium.visit import Errand, Visit, attach, read_version, visit
 from testbed.client.coverage import compare, list_due
 from testbed.client.interface import (
+    SPKI_NAME,
     LoadError,
     LoadOrder,
+    Seat,
     client_environment,
-    read_authority,
 )
 from testbed.client.program import LIBRARIES, Program
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
@@ -74,23 +78,74 @@ class Chromium:
 
     def load(self, order: LoadOrder) -> PageLoad:
         """Load the page; see ``Client.load``."""
+        with self.started(order.seat) as browser:
+            return browser.load(order)
+
+    @contextmanager
+    def started(self, seat: Seat) -> Iterator[StartedChromium]:
+        """Start a browser and attach to its empty page; see ``EarlyClient.started``."""
         executable = find_browser() if self._executable is None else self._executable
-        argv = (*order.prefix, str(executable), *self._arguments(order))
+        argv = (*seat.prefix, str(executable), *self._arguments(seat))
+        stopwatch = Stopwatch(real_time=seat.real_time)
+        with running(argv, _environment(seat), seat.out / LOG, real_time=seat.real_time) as browser:
+            with browser.explained():
+                version = read_version(browser.devtools, seat.timeout_s)
+                stopwatch.split("launch_s")
+                session = attach(browser.devtools, seat.timeout_s)
+            full = HEADLESS_SHELL not in executable.name
+            yield StartedChromium(browser, session, version, full, stopwatch)
+
+    def _arguments(self, seat: Seat) -> list[str]:
+        profile = seat.scratch / "profile"
+        profile.mkdir()
+        profile.chmod(0o777)  # the browser may be another user than this one
+        user = os.geteuid() if seat.user is None else seat.user
+        return [
+            *browser_arguments(
+                profile,
+                sandbox=sandbox_obstacle(user) is None if self._sandbox is None else self._sandbox,
+                filter_calls=filters_calls(),
+                authority=LAB_AUTHORITY if seat.trusting else None,
+                in_memory=True,
+            ),
+            PIPE,
+            FIRST_PAGE,
+        ]
+
+
+class StartedChromium(NamedTuple):
+    """A browser that waits at its empty page, for one load.
+
+    Attributes:
+        browser: its process.
+        session: that of the empty page.
+        version: its name and version.
+        full: whether it is a full browser, rather than headless-shell.
+        stopwatch: what its start took in real time.
+    """
+
+    browser: Browser
+    session: str
+    version: str
+    full: bool
+    stopwatch: Stopwatch
+
+    def load(self, order: LoadOrder) -> PageLoad:
+        """Load the page and end the browser; see ``Loader.load``."""
+        _require_authority(order)
         errand = Errand(
             url=order.archive.root_url,
             due=list_due(order.archive),
             timeout_s=order.timeout_s,
             pinned=PINNED.read_text("utf-8") if order.pinned else None,
-            full_browser=HEADLESS_SHELL not in executable.name,
+            full_browser=self.full,
             wait_until_ns=order.wait_until_ns,
+            restart=order.restart,
         )
-        real_time = order.wait_until_ns is None
-        stopwatch = Stopwatch(real_time=real_time)
-        environment, log = self._environment(order), order.out / LOG
-        with running(argv, environment, log, real_time=real_time) as browser:
-            version = read_version(browser.devtools, errand)
-            stopwatch.split("launch_s")
-            seen = visit(browser.devtools, errand, browser.proc)
+        browser, stopwatch = self.browser, self.stopwatch
+        stopwatch.split()
+        with browser.explained():
+            seen = visit(browser.devtools, self.session, errand, browser.proc)
             stopwatch.split()
             browser.close()
             stopwatch.split("close_s")
@@ -98,40 +153,37 @@ class Chromium:
             order.out / HAR_FILE,
             seen.events,
             seen.requests,
-            browser=version,
+            browser=self.version,
             page_url=errand.url,
             plt_ms=seen.plt_ms,
             start_s=seen.start_s,
         )
-        load = read_load(seen, version, order)
+        load = read_load(seen, self.version, order)
         load.browser.update(stopwatch.read())
         return load
 
-    def _arguments(self, order: LoadOrder) -> list[str]:
-        profile = order.scratch / "profile"
-        profile.mkdir()
-        profile.chmod(0o777)  # the browser may be another user than this one
-        user = os.geteuid() if order.user is None else order.user
-        return [
-            *browser_arguments(
-                profile,
-                sandbox=sandbox_obstacle(user) is None if self._sandbox is None else self._sandbox,
-                filter_calls=filters_calls(),
-                authority=read_authority(order),
-                in_memory=True,
-            ),
-            PIPE,
-            FIRST_PAGE,
-        ]
 
-    def _environment(self, order: LoadOrder) -> dict[str, str]:
-        nowhere = f"unix:path={order.scratch / 'no-bus'}"
-        return client_environment(order) | {
-            "LD_PRELOAD": str(_part(order, SHIM)),
-            # The browser asks the desktop's services; what it finds must not depend on the machine.
-            "DBUS_SESSION_BUS_ADDRESS": nowhere,
-            "DBUS_SYSTEM_BUS_ADDRESS": nowhere,
-        }
+def _environment(seat: Seat) -> dict[str, str]:
+    nowhere = f"unix:path={seat.scratch / 'no-bus'}"
+    return client_environment(seat) | {
+        "LD_PRELOAD": str(_part(seat.bundle, SHIM)),
+        # The browser asks the desktop's services; what it finds must not depend on the machine.
+        "DBUS_SESSION_BUS_ADDRESS": nowhere,
+        "DBUS_SYSTEM_BUS_ADDRESS": nowhere,
+    }
+
+
+def _require_authority(order: LoadOrder) -> None:
+    """Raise a LoadError when the page's certificates are not of the authority that is trusted."""
+    if order.tls is None:
+        return
+    path = order.tls / SPKI_NAME
+    try:
+        trusted = path.read_text("ascii").strip() == LAB_AUTHORITY
+    except OSError as error:
+        raise LoadError(f"{path}: {error.strerror}; run ./run.sh pages build") from None
+    if not trusted:
+        raise LoadError(f"{path} is not that of the lab's authority; run ./run.sh pages build")
 
 
 def read_load(seen: Visit, version: str, order: LoadOrder) -> PageLoad:
@@ -176,8 +228,8 @@ def _read_request(item: BrowserRequest, seen: Visit) -> RequestTiming:
     )
 
 
-def _part(order: LoadOrder, part: Path) -> Path:
-    path = order.bundle / part
+def _part(bundle: Path, part: Path) -> Path:
+    path = bundle / part
     if not os.access(path, os.R_OK):
         raise MissingError(f"{path} is missing: the bundle has not been built; run ./run.sh doctor")
     return path

@@ -80,6 +80,10 @@ WITHOUT_CALL_FILTER = (("--disable-seccomp-filter-sandbox", "the filter cannot w
 # (OCSP, CT), and are free of the key pins and lifetimes that the browser demands of public ones.
 TRUST = "--ignore-certificate-errors-spki-list"
 
+LAB_AUTHORITY = "HKwjX3y6fUl6TzUyRCoYWV79N/ka5tcI26Ep7eaveFs="
+"""Of the intermediate of every page's chains (``testbed.pages.authority``), which is everywhere the
+same: so a browser can be started before its page is known."""
+
 FIRST_PAGE = "about:blank"
 
 

@@ -27,11 +27,32 @@ class Browser(NamedTuple):
 
     devtools: DevTools
     process: proc.Child
+    log: Path
 
     @property
     def proc(self) -> Path:
         """The /proc of the browser's process namespace, whose process ids it tells."""
         return Path("/proc", str(self.process.pid), "root", "proc")
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Say of what goes wrong in the block what became of the browser, and what it said.
+
+        Raises:
+            LoadTimeoutError: it did not answer in time.
+            LoadError: it ended, or refused a command.
+        """
+        try:
+            yield
+        except LateError as error:
+            said = read_tail(self.log)
+            raise LoadTimeoutError(f"chromium: {error} in time: {said}") from None
+        except ClosedError:
+            end, said = _describe_end(self.process), read_tail(self.log)
+            raise LoadError(f"chromium: {end}: {said}") from None
+        except RefusedError as error:
+            said = read_tail(self.log)
+            raise LoadError(f"chromium: the browser refused {error}: {said}") from None
 
     def close(self) -> None:
         """Have it end in order, and wait until it has: what it has not done by then is lost."""
@@ -55,8 +76,6 @@ def running(
 
     Raises:
         MissingError: the program does not exist.
-        LoadTimeoutError: in the block, it did not answer in time.
-        LoadError: in the block, it ended, or refused a command.
     """
     with ExitStack() as undo:
         output = undo.enter_context(log.open("wb"))
@@ -73,14 +92,7 @@ def running(
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
-        try:
-            yield Browser(DevTools(ours_out, ours_in, EVENTS), child)
-        except LateError as error:
-            raise LoadTimeoutError(f"chromium: {error} in time: {read_tail(log)}") from None
-        except ClosedError:
-            raise LoadError(f"chromium: {_describe_end(child)}: {read_tail(log)}") from None
-        except RefusedError as error:
-            raise LoadError(f"chromium: the browser refused {error}: {read_tail(log)}") from None
+        yield Browser(DevTools(ours_out, ours_in, EVENTS), child, log)
 
 
 def _describe_end(child: proc.Child) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +48,7 @@ class Errand(NamedTuple):  # a dataclass is made at run time: 5 ms of each guest
         pinned: script that pins clocks and random numbers; ``None``: they are free.
         full_browser: whether it is one, rather than headless-shell.
         wait_until_ns: CLOCK_REALTIME of the navigation; ``None``: at once, in real time.
+        restart: called at that moment; the navigation is when it returns.
     """
 
     url: str
@@ -56,6 +57,7 @@ class Errand(NamedTuple):  # a dataclass is made at run time: 5 ms of each guest
     pinned: str | None = None
     full_browser: bool = False
     wait_until_ns: int | None = None
+    restart: Callable[[], None] | None = None
 
 
 class Visit(NamedTuple):
@@ -72,11 +74,12 @@ class Visit(NamedTuple):
     cost: dict[str, float]
 
 
-def visit(devtools: DevTools, errand: Errand, proc: Path) -> Visit:
+def visit(devtools: DevTools, session: str, errand: Errand, proc: Path) -> Visit:
     """Load the page and see it through.
 
     Args:
-        devtools: of a browser that has one empty page; it keeps the events of ``traffic``.
+        devtools: of a browser; it keeps the events of ``traffic``.
+        session: that of its empty page, from ``attach``.
         errand: what to do.
         proc: the /proc of the browser's process namespace.
 
@@ -85,12 +88,14 @@ def visit(devtools: DevTools, errand: Errand, proc: Path) -> Visit:
         LoadError: the browser could not go there, or the page crashed.
         ClosedError: the browser ended.
     """
-    session = _prepare(devtools, errand)
+    _prepare(devtools, session, errand)
     if errand.wait_until_ns is not None:
         # It reads what the browser says at one instant all at once, when no other process can run,
         # not message by message; and no time passes meanwhile.
         with scheduled(os.SCHED_IDLE):
             time.sleep(max(0.0, (errand.wait_until_ns - time.time_ns()) / 1e9))
+            if errand.restart is not None:
+                errand.restart()
             return _load(devtools, session, errand)
     cpu = cpu_of(_processes(devtools, time.monotonic() + ANSWER_S))
     return _load(devtools, session, errand, Spent(cpu, read_queues(cpu, proc), proc))
@@ -131,22 +136,43 @@ def _load(devtools: DevTools, session: str, errand: Errand, before: Spent | None
     )
 
 
-def read_version(devtools: DevTools, errand: Errand) -> str:
+def read_version(devtools: DevTools, timeout_s: float) -> str:
     """Ask for the browser's name and version; the answer comes once it has started.
 
     Raises:
-        LateError: it has not, after as long as the errand may take.
+        LateError: it has not, after ``timeout_s``.
         ClosedError: it ended.
     """
-    deadline = time.monotonic() + errand.timeout_s
+    deadline = time.monotonic() + timeout_s
     product: str = devtools.ask(deadline, ("Browser.getVersion", None))[0]["product"]
     return product
 
 
-def _prepare(devtools: DevTools, errand: Errand) -> str:
-    """Attach to the browser's empty page and ready it; returns the session."""
-    deadline = time.monotonic() + errand.timeout_s
+def attach(devtools: DevTools, timeout_s: float) -> str:
+    """Attach to the browser's empty page and have it tell what a load needs; returns the session.
+
+    Raises:
+        LateError: it did not answer within ``timeout_s``.
+        ClosedError: it ended.
+        RefusedError: it cannot.
+    """
+    deadline = time.monotonic() + timeout_s
     session = _attach(devtools, deadline)
+    commands: tuple[tuple[str, dict[str, Any] | None], ...] = (
+        ("Network.enable", NO_BODIES),
+        ("Page.enable", None),
+        ("Inspector.enable", None),
+        ("Performance.enable", None),
+    )
+    devtools.ask(deadline, *commands, session=session)
+    return session
+
+
+def _prepare(devtools: DevTools, session: str, errand: Errand) -> None:
+    """Have the page's workers, dialogs and end looked after, and set what the errand asks for.
+
+    The answers come behind all that the browser had to say of its empty page.
+    """
 
     def join(event: Event) -> None:
         """Observe, and where asked pin, a worker that the page starts, before it does anything."""
@@ -169,19 +195,12 @@ def _prepare(devtools: DevTools, errand: Errand) -> str:
     devtools.on("Target.attachedToTarget", join)
     devtools.on("Page.javascriptDialogOpening", accept)
     devtools.on("Inspector.targetCrashed", give_up)
-    commands: list[tuple[str, dict[str, Any] | None]] = [
-        ("Network.enable", NO_BODIES),
-        ("Page.enable", None),
-        ("Inspector.enable", None),
-        ("Performance.enable", None),
-        ("Target.setAutoAttach", AUTO_ATTACH),
-    ]
+    commands: list[tuple[str, dict[str, Any] | None]] = [("Target.setAutoAttach", AUTO_ATTACH)]
     if errand.pinned is not None:
         commands.append(("Page.addScriptToEvaluateOnNewDocument", {"source": errand.pinned}))
     if errand.full_browser:
         commands += list(_take_away(errand.due))
-    devtools.ask(deadline, *commands, session=session)
-    return session
+    devtools.ask(time.monotonic() + errand.timeout_s, *commands, session=session)
 
 
 # Bodies are in the archive: the browser need not keep them to be asked for.

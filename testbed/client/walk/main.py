@@ -1,7 +1,8 @@
-"""Entry point of the graph client's process: one order file in, one result file out.
+"""Entry point of the graph client's process: one order in, one result file out.
 
-Started as ``python -I -S main.py ORDER``: isolated from the user's settings and from installed
-packages, so the path to our own package is set here.
+Started as ``python -I -S main.py ORDER RESULT``: isolated from the user's settings and from
+installed packages, so the path to our own package is set here.  The order is the only line of a
+file, which may be a named pipe: the load begins when its end has come.
 """
 
 from __future__ import annotations
@@ -15,23 +16,22 @@ import time
 ROOT = os.path.realpath(__file__).rpartition("/testbed/")[0]
 
 
-def main(order_path: str) -> None:
-    """Load the page that ``order_path`` describes and write its result file."""
+def main(order_path: str, result_path: str) -> None:
+    """Load the page that ``order_path`` describes and write the file ``result_path``."""
     from testbed.client.walk.discovery import build_graph
     from testbed.client.walk.loader import Loader
 
     with open(order_path, encoding="utf-8") as file:  # noqa: PTH123 - no pathlib
-        order = json.load(file)
-    roots = build_graph(order["entries"], order["think_time"])
-    trust = None
-    if order["authority"] is not None:
-        from testbed.client.walk.tls import Trust
+        order = json.loads(file.readline())
+        roots = build_graph(order["entries"], order["think_time"])
+        trust = None
+        if order["authority"] is not None:
+            from testbed.client.walk.tls import Trust
 
-        trust = Trust(order["authority"], order["tls_version"])
-    loader = Loader(order["fast_open"], order["timeout_s"], trust)
-    gc.disable()  # a pause inside the load would be a pause of the browser that this imitates
-    if order["wait_until_ns"] is not None:
-        time.sleep(max(0.0, (order["wait_until_ns"] - time.time_ns()) / 1e9))
+            trust = Trust(order["authority"], order["tls_version"])
+        loader = Loader(order["fast_open"], order["timeout_s"], trust)
+        gc.disable()  # a pause inside the load would be a pause of the browser that this imitates
+        file.read()
     started = time.time()
     loader.load(roots)
     result = {
@@ -39,10 +39,10 @@ def main(order_path: str) -> None:
         "timed_out": loader.timed_out,
         "requests": [fetch.report(loader.start) for fetch in loader.fetches],
     }
-    with open(order["result"], "w", encoding="utf-8") as file:  # noqa: PTH123 - no pathlib
+    with open(result_path, "w", encoding="utf-8") as file:  # noqa: PTH123 - no pathlib
         json.dump(result, file)
 
 
 if __name__ == "__main__":
     sys.path.insert(0, ROOT)
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -17,15 +17,15 @@ class Trust:
     """Trust that all connections of a load share: one authority, one highest version, sessions."""
 
     def __init__(self, authority: str, version: str) -> None:
-        """Trust the certificates in the file ``authority`` and nothing else.
+        """Trust the certificates in ``authority`` and nothing else.
 
         Args:
-            authority: path of a PEM file.
+            authority: PEM text.
             version: the highest TLS version to offer, "1.3" or "1.2".
         """
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._context.maximum_version = VERSIONS[version]
-        self._context.load_verify_locations(authority)
+        self._context.load_verify_locations(cadata=authority)
         self._context.set_alpn_protocols([ALPN])
         self._sessions: dict[str, ssl.SSLSession] = {}
 

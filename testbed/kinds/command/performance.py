@@ -111,15 +111,15 @@ def _run(
         LoadTimeoutError: they did not end in time.
         LoadError: they could not be started.
     """
-    moments = None
+    at_ns = None
     if site.aligned:
         begin_stage()
-        moments = None if namespace is None else choose_moments(trial)
+        at_ns = None if namespace is None else choose_moments(trial).launch_ns
     log, began = order.out / ERROR_FILE, site.scratch / "began"
     start_ns = time.time_ns()
     prefix: tuple[str, ...] = ()
     if namespace is not None:
-        *words_of_start, end = start_argv(site.bundle, namespace.name, ROOT, moments)
+        *words_of_start, end = start_argv(site.bundle, namespace.name, ROOT, at_ns)
         prefix = (*words_of_start, f"began={began}", end)
     status = run_logged(
         (*prefix, *words),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -17,17 +17,23 @@ from testbed.base.errors import LabError
 from testbed.base.machine import describe_machine, describe_queues, read_queued, read_sample
 from testbed.client import CLIENTS
 from testbed.client.coverage import check_protocols, compare, judge_coverage, unreached
-from testbed.client.interface import LoadError, LoadOrder
-from testbed.kinds.site import Site, link_numbers, open_lab_of
-from testbed.lab.alignment import Moments, begin_stage, choose_moments, draw_secrets
+from testbed.client.interface import EarlyClient, LoadError, LoadOrder, Seat
+from testbed.kinds.site import EarlyStart, Site, link_numbers, open_lab_of
+from testbed.lab.alignment import (
+    begin_stage,
+    choose_moments,
+    draw_secrets,
+    forget,
+    next_launch,
+)
 from testbed.lab.laboratory import Lab
-from testbed.lab.topology import RESOLVER_ADDRESS, origin_address
+from testbed.lab.topology import RESOLVER_ADDRESS, lay_topology, origin_address
 from testbed.model import CAPTURE_FILE, PageLoad, Randomness, RequestTiming, Trial
 from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
 from testbed.server.replay_log import LoggedAnswer, read_answered, read_replay
-from testbed.server.resolver import resolve
+from testbed.server.resolver import name_files, resolve
 from testbed.server.think import Think
 from testbed.wire.capture import capture
 from testbed.wire.counters import difference, read_counters
@@ -38,6 +44,8 @@ COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]")
 # A client handles what pages send: it has no privileges, and a browser then has its sandbox.
 CLIENT_USER = 1000
 START = Path("native") / "start"
+SETTLE_S = 60.0
+"""After which a browser does nothing more at its empty page."""
 
 
 def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
@@ -53,6 +61,34 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
 
 
 @contextmanager
+def prepared(name: str, site: Site) -> Iterator[Site]:
+    """Do what needs neither page nor condition: lay the wires, and start the client if it can be.
+
+    This is for virtual time.  ``name`` is the client's; the undo ends it.
+
+    Raises:
+        TestbedError, OSError: it cannot be done.
+    """
+    begin_stage()
+    draw_secrets()
+    client = CLIENTS[name]
+    with (
+        lay_topology(site.tag) as topology,
+        name_files(topology.client, RESOLVER_ADDRESS),
+    ):
+        there = replace(site, topology=topology)
+        if not isinstance(client, EarlyClient):
+            yield there
+            return
+        launch_ns = next_launch()
+        prefix = start_argv(site.bundle, topology.client.name, CLIENT_USER, launch_ns)
+        seat = Seat(prefix, site.bundle, *_make_folders(site), CLIENT_USER)
+        with client.started(seat) as started:
+            time.sleep(SETTLE_S)
+            yield replace(there, early=EarlyStart(started, launch_ns))
+
+
+@contextmanager
 def open_lab_for(
     archive: Archive, trial: Trial, site: Site, observation: dict[str, object]
 ) -> Iterator[tuple[Lab, dict[str, str]]]:
@@ -63,7 +99,8 @@ def open_lab_for(
     addresses = {host: origin_address(i) for i, host in enumerate(archive.hosts)}
     if site.aligned:
         begin_stage()
-        draw_secrets()
+        if site.topology is None:
+            draw_secrets()
     observation["hosts"] = {address: host for host, address in addresses.items()}
     with open_lab_of(trial, len(addresses), site) as lab:
         observation["lab"] = asdict(lab.reading)
@@ -128,6 +165,9 @@ def replayed(
     )
     try:
         with (
+            name_files(topology.client, RESOLVER_ADDRESS)
+            if site.topology is None
+            else nullcontext(),
             serve(topology.server, archive, listeners, nginx, terms) as server,
             resolve(
                 topology.client,
@@ -164,6 +204,7 @@ def _load(
     if site.aligned:
         begin_stage()
     order = order_of(trial, site, archive, lab.topology.client.name, CLIENT_USER)
+    client = CLIENTS[trial.page_load.client] if site.early is None else site.early.client
     pcap = site.scratch / CAPTURE_FILE
     # In virtual time what the machine does has no effect, so it is not watched.
     began = None if site.aligned else (read_sample(), read_queued(server))
@@ -171,7 +212,7 @@ def _load(
         with capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log"):
             # Within the capture: what the counters grow by, it must show.
             before = {end: read_counters(namespace) for end, namespace in ends.items()}
-            load = CLIENTS[trial.page_load.client].load(order)
+            load = client.load(order)
             # The last FINs and ACKs belong to the trial.
             time.sleep(lab.settle_s)
             after = {end: read_counters(namespace) for end, namespace in ends.items()}
@@ -191,15 +232,13 @@ def _load(
 
 def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: int) -> LoadOrder:
     """Return the order of what runs in ``namespace`` as ``user``; its folders are made."""
-    scratch, out = site.scratch / "client", site.scratch / "client-out"
-    for folder in (scratch, out):
-        folder.mkdir()
-        folder.chmod(0o777)
+    scratch, out = _make_folders(site)
     condition = trial.page_load
-    moments = choose_moments(trial) if site.aligned else None
+    launched_ns = None if site.early is None else site.early.launched_ns
+    moments = choose_moments(trial, launched_ns) if site.aligned else None
     return LoadOrder(
         archive=archive,
-        prefix=start_argv(site.bundle, namespace, user, moments),
+        prefix=start_argv(site.bundle, namespace, user, moments.launch_ns if moments else None),
         tfo=condition.tcp.tfo,
         think_time=condition.think_time,
         bundle=site.bundle,
@@ -215,12 +254,25 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         think_spread_pct=condition.think_spread_pct,
         seed=trial.seed,
         command=condition.command,
+        restart=forget if site.aligned else None,
     )
 
 
-def start_argv(bundle: Path, namespace: str, user: int, moments: Moments | None) -> tuple[str, ...]:
-    """Return the command that starts the words after it as ``user`` (native/start.c)."""
-    at = () if moments is None else (f"at-ns={moments.launch_ns}",)
+def _make_folders(site: Site) -> tuple[Path, Path]:
+    """Return the client's folders, its own and that of what it leaves; they are there then."""
+    folders = site.scratch / "client", site.scratch / "client-out"
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o777)
+    return folders
+
+
+def start_argv(bundle: Path, namespace: str, user: int, at_ns: int | None) -> tuple[str, ...]:
+    """Return the command that starts the words after it as ``user`` (native/start.c).
+
+    ``at_ns`` is the round instant of virtual time at which it does; ``None``: at once.
+    """
+    at = () if at_ns is None else (f"at-ns={at_ns}",)
     return (str(bundle / START), f"namespace={namespace}", f"user={user}", *at, "--")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.client.chromium.flags import browser_arguments
+from testbed.client.chromium.flags import LAB_AUTHORITY, browser_arguments
+from testbed.pages.authority import SPKI_NAME, make_authority
 
 PROFILE = Path("/profile")
 
@@ -27,6 +28,11 @@ def test_trust_needs_a_profile() -> None:
     assert "--ignore-certificate-errors-spki-list=key=" in given
     assert "--user-data-dir=/profile" in given
     assert not [flag for flag in arguments() if "certificate" in flag]
+
+
+def test_the_authority_is_that_of_every_page() -> None:
+    for hosts in (["www.page.test"], ["a.test", "b.test"]):
+        assert make_authority(hosts)[SPKI_NAME].decode() == LAB_AUTHORITY
 
 
 def test_features_are_given_once_each() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from testbed.base.errors import MissingError
 from testbed.client.chromium import Chromium
-from testbed.client.interface import LoadError, LoadOrder, LoadTimeoutError
+from testbed.client.interface import EarlyClient, LoadError, LoadOrder, LoadTimeoutError
 from testbed.model import PageLoad
 from tests.client.chromium.fake import write_browser
 from tests.client.sites import Site
@@ -117,6 +118,48 @@ def test_a_browser_that_does_not_exist(order: LoadOrder) -> None:
     missing = order.scratch / "none"
     with pytest.raises(MissingError, match=f"cannot start `{missing}`: No such file"):
         Chromium(missing, sandbox=False).load(order)
+
+
+def test_a_browser_that_was_started_before_its_page_is_known(order: LoadOrder) -> None:
+    chromium = Chromium(write_browser(order.scratch, "plain"), sandbox=False)
+    assert isinstance(chromium, EarlyClient)
+    with chromium.started(order.seat) as started:
+        assert len(running(order.scratch)) > 0
+        assert started.load(dataclasses.replace(order, timeout_s=5.0)).plt_ms == 1000.5
+    assert running(order.scratch) == []
+
+
+def test_one_that_is_never_asked_for_a_page_is_ended(order: LoadOrder) -> None:
+    chromium = Chromium(write_browser(order.scratch, "plain"), sandbox=False)
+    with pytest.raises(KeyError), chromium.started(order.seat):
+        raise KeyError
+    assert running(order.scratch) == []
+
+
+def test_a_moment_is_waited_for_and_then_the_guest_forgets(order: LoadOrder) -> None:
+    moment_ns, forgotten_ns = time.time_ns() + 300_000_000, []
+    order = dataclasses.replace(
+        order, wait_until_ns=moment_ns, restart=lambda: forgotten_ns.append(time.time_ns())
+    )
+    load(order, "plain")
+    assert len(forgotten_ns) == 1
+    assert forgotten_ns[0] >= moment_ns
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("another=", r"authority\.spki is not that of the lab's authority; run .* pages build"),
+        (None, r"authority\.spki: No such file or directory; run .* pages build"),
+    ],
+)
+def test_a_page_with_certificates_of_others(
+    order: LoadOrder, tmp_path: Path, key: str | None, message: str
+) -> None:
+    if key is not None:
+        (tmp_path / "authority.spki").write_text(key)
+    with pytest.raises(LoadError, match=message):
+        load(dataclasses.replace(order, tls=tmp_path), "plain")
 
 
 def test_descriptors_do_not_pile_up(order: LoadOrder) -> None:

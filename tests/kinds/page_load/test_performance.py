@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -14,12 +15,12 @@ import pytest
 
 from testbed.archive.reading import Archive, Entry, split_url
 from testbed.base.errors import MissingError
-from testbed.client.interface import LoadOrder, LoadTimeoutError
+from testbed.client.interface import LoadOrder, LoadTimeoutError, Seat
 from testbed.kinds import site as sites
 from testbed.kinds.page_load import performance
 from testbed.kinds.page_load.performance import SERVER_LOG_FILE
 from testbed.kinds.site import Site
-from testbed.lab.alignment import Moments
+from testbed.lab.alignment import AGE_NS, Moments
 from testbed.lab.exactness import HOST
 from testbed.lab.knobs import NOTHING
 from testbed.lab.link import backend
@@ -40,6 +41,7 @@ from testbed.server.replay_log import LoggedAnswer
 from testbed.server.think import Think
 from testbed.trial import perform
 
+FOLDERS = ("page", "out", "bundle", "scratch")
 ROOT, OTHER = "https://www.page.test/", "http://img.page.test/a.png?v=1"
 LOAD = PageLoad(
     "graph", "1", 100.0, (RequestTiming(ROOT, 200, 0, 50), RequestTiming(OTHER, 200, 50, 100))
@@ -47,6 +49,12 @@ LOAD = PageLoad(
 SPOKEN = {"https://www.page.test HTTP/2.0": 1, "http://img.page.test HTTP/1.1": 1}
 REPLAY = Replay(2, most_per_connection=1, protocols=SPOKEN)
 CONDITION = Condition("p", "graph", tcp=TcpSpec(requests_per_connection=3))
+
+
+def site_of(folder: Path) -> Site:
+    """The site of trials whose folders are in ``folder``."""
+    page, out, bundle, scratch = (folder / name for name in FOLDERS)
+    return Site(page, out, bundle, scratch)
 
 
 def entry(url: str, protocol: str) -> Entry:
@@ -93,21 +101,27 @@ class Stage:
     real_time: bool = False
     labs: list[tuple[object, ...]] = field(default_factory=list)
     stages: list[int] = field(default_factory=list)
+    laid: object = None
 
-    def perform(self, condition: Condition = CONDITION) -> dict[str, Any]:
-        """The observation of a trial of ``condition``."""
-        for name in ("page", "out", "scratch"):
+    def perform(self, condition: Condition = CONDITION, at: Site | None = None) -> dict[str, Any]:
+        """The observation of a trial of ``condition``, by itself or at a site that is ready."""
+        for name in FOLDERS:
             (self.folder / name).mkdir(exist_ok=True)
-        page, out, scratch = (self.folder / name for name in ("page", "out", "scratch"))
-        site = Site(page, out, self.folder / "bundle", scratch, aligned=not self.real_time)
+        site = at or replace(site_of(self.folder), aligned=not self.real_time)
         return perform(Trial(condition, 0, 0, "virtual", "7.3"), site)
 
     @contextmanager
     def open_lab(
-        self, _condition: object, _origins: int, *asked: object, own: object = NOTHING
+        self,
+        _condition: object,
+        _origins: int,
+        *asked: object,
+        own: object = NOTHING,
+        laid: object = None,
     ) -> Iterator[Any]:
         """A lab without anything in it."""
         assert own == NOTHING
+        self.laid = laid
         self.labs.append(asked)
         end = SimpleNamespace(name="client", prefix=("in", "client"))
         topology = SimpleNamespace(client=end, server=end)
@@ -169,6 +183,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     for name, part in {
         "read_archive": lambda _page: made.archive,
         "serve": made.serve,
+        "name_files": lambda *_asked: nullcontext(),
         "resolve": lambda *_asked: nullcontext(),
         "capture": lambda *_asked: nullcontext(),
         "begin_stage": lambda: made.stages.append(len(made.orders)),
@@ -259,13 +274,77 @@ def test_think_times_reach_server_and_client(stage: Stage) -> None:
 def test_the_start_is_spread_in_virtual_time_only(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def choose(trial: Trial) -> Moments:
+    def choose(trial: Trial, launched_ns: int | None) -> Moments:
+        assert launched_ns is None
         return Moments(5, 6 + int(trial.page_load.start_spread_ms))
 
     monkeypatch.setattr(performance, "choose_moments", choose)
     stage.perform(replace(CONDITION, start_spread_ms=7.0))
     assert stage.orders[0].wait_until_ns == 13
     assert "at-ns=5" in stage.orders[0].prefix
+
+
+def prepare(stage: Stage, monkeypatch: pytest.MonkeyPatch, client: object) -> Site:
+    """The site of a trial of ``client`` that is not known yet; nothing is kept of it but that."""
+    topology = SimpleNamespace(client=SimpleNamespace(name="client"))
+    monkeypatch.setattr(performance, "lay_topology", lambda _tag: nullcontext(topology))
+    monkeypatch.setattr(performance, "CLIENTS", {"c": client})
+    monkeypatch.setattr(time, "sleep", lambda _s: None)
+    with performance.prepared("c", site_of(stage.folder)) as site:
+        laid: object = site.topology
+        assert laid is topology
+        return site
+
+
+def test_wires_are_laid_before_the_trial_is_known(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = prepare(stage, monkeypatch, SimpleNamespace(load=stage.ask))
+    assert (site.early, stage.stages) == (None, [0])
+
+
+def test_a_client_is_started_before_the_trial_is_known_and_loads_then(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seats: list[Seat] = []
+
+    class Early:
+        name, programs = "c", ()
+
+        def load(self, _order: LoadOrder) -> PageLoad:
+            pytest.fail("it has been started already")
+
+        @contextmanager
+        def started(self, seat: Seat) -> Iterator[Any]:
+            seats.append(seat)
+            yield SimpleNamespace(load=stage.ask)
+
+    (stage.folder / "scratch").mkdir(exist_ok=True)
+    site = prepare(stage, monkeypatch, Early())
+    (seat,), early = seats, site.early
+    assert early is not None
+    assert f"at-ns={early.launched_ns}" in seat.prefix
+    order = performance.order_of(
+        Trial(CONDITION, 0, 0, "virtual", "7.3"), site, ARCHIVE, "client", 1000
+    )
+    assert (order.scratch, order.out, order.user) == (seat.scratch, seat.out, seat.user)
+    assert order.wait_until_ns == early.launched_ns + AGE_NS
+    assert order.restart is not None
+    observed = stage.perform(at=site)
+    assert observed["load"]["plt_ms"] == 100.0
+    assert len(stage.orders) == 1
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "outcome"),
+    [(MissingError("no browser"), "unsupported"), (OSError("no wires"), "failed")],
+)
+def test_what_could_not_be_prepared_is_told_of_the_trial(
+    stage: Stage, obstacle: Exception, outcome: str
+) -> None:
+    observed = stage.perform(at=replace(site_of(stage.folder), obstacle=obstacle))
+    assert (observed["outcome"], observed["error"]) == (outcome, str(obstacle))
+    assert stage.orders == []
 
 
 @pytest.mark.parametrize(
