@@ -8,12 +8,15 @@ anything.  A SIGHUP that nohup(1) has the program ignore stays ignored.
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -67,14 +70,16 @@ def raising() -> Iterator[None]:
     """
     came = threading.Event()
 
-    def interrupt(number: int, _frame: FrameType | None) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
         came.set()
         if _holding:
             _holding[-1] = True
+        elif _is_swallowing(frame):
+            swallowed(number)
         else:
             raise SignalInterrupt(number)
 
-    with _handling(interrupt), _unswallowed():
+    with _sending_again() as swallowed, _handling(interrupt), _unswallowed(swallowed):
         try:
             yield
         except Exception as error:
@@ -84,30 +89,65 @@ def raising() -> Iterator[None]:
 
 
 @contextmanager
-def _unswallowed() -> Iterator[None]:
-    """Send a signal once more where its exception can go nowhere.
+def _sending_again() -> Iterator[Callable[[int], None]]:
+    """Yield what sends a signal to the main thread once more, a little later.
+
+    It may itself be interrupted anywhere, by the next signal, and be called again: so it takes no
+    lock, as ``threading.Thread.start`` would.
+    """
+    main = threading.main_thread().ident
+    lock, over = threading.Lock(), threading.Event()
+
+    def send(number: int) -> None:
+        time.sleep(AGAIN_S)
+        with lock:
+            if main is not None and not over.is_set():
+                signal.pthread_kill(main, number)
+
+    def send_later(number: int) -> None:
+        _thread.start_new_thread(send, (number,))
+
+    try:
+        yield send_later
+    finally:
+        with lock:
+            over.set()
+
+
+@contextmanager
+def _unswallowed(swallowed: Callable[[int], None]) -> Iterator[None]:
+    """Tell ``swallowed`` of each signal whose exception can go nowhere.
 
     In a callback of the interpreter's own, as importlib has them for weak references, CPython
     prints an exception and goes on (sys.unraisablehook).
     """
     usual = sys.unraisablehook
-    main = threading.main_thread().ident
 
-    def send_again(unraisable: UnraisableHookArgs) -> None:
-        if not isinstance(unraisable.exc_value, SignalInterrupt) or main is None:
-            usual(unraisable)
-            return
-        # From another thread, later: here it would come in the same callback.
-        timer = threading.Timer(AGAIN_S, signal.pthread_kill, (main, *unraisable.exc_value.args))
-        undo.callback(timer.cancel)
-        timer.start()
+    sys.unraisablehook = partial(_swallow, usual=usual, swallowed=swallowed)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = usual
 
-    with ExitStack() as undo:
-        sys.unraisablehook = send_again
-        try:
-            yield
-        finally:
-            sys.unraisablehook = usual
+
+def _swallow(
+    unraisable: UnraisableHookArgs,
+    usual: Callable[[UnraisableHookArgs], None],
+    swallowed: Callable[[int], None],
+) -> None:
+    if isinstance(unraisable.exc_value, SignalInterrupt):
+        swallowed(*unraisable.exc_value.args)
+    else:
+        usual(unraisable)
+
+
+def _is_swallowing(frame: FrameType | None) -> bool:
+    """Return whether this is a place where an exception would go nowhere, too."""
+    while frame is not None:
+        if frame.f_code is _swallow.__code__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextmanager

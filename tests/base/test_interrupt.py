@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import shlex
 import signal
@@ -112,6 +113,38 @@ def test_an_interrupt_that_the_interpreter_swallows_comes_again(
         del watched
         assert reference() is None
         time.sleep(60)
+    assert capsys.readouterr().err == ""
+
+
+def test_one_that_comes_while_another_is_being_swallowed_comes_again(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine the one that is sent again may come before the hook has returned."""
+    sent: list[object] = []
+    start = _thread.start_new_thread
+
+    def start_slowly(*asked: Any) -> int:
+        sent.append(asked)
+        if len(sent) < 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            sum(range(100))
+        return start(*asked)
+
+    class Watched:
+        pass
+
+    def callback(_reference: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        sum(range(100))
+
+    watched = Watched()
+    reference = weakref.ref(watched, callback)
+    monkeypatch.setattr(_thread, "start_new_thread", start_slowly)
+    with pytest.raises(SignalInterrupt), raising():
+        del watched
+        assert reference() is None
+        time.sleep(60)
+    assert len(sent) == 3
     assert capsys.readouterr().err == ""
 
 
