@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import platform
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -263,7 +264,11 @@ def price_file(
         f"rounds {min(fit[part] for fit in fits):.3f} to {max(fit[part] for fit in fits):.3f}"
         for part, sample in samples.items()
     ]
-    sets = " ".join(f"--set {name}={value:g}" for name, value in knobs)
+    options = [
+        *(f"{name}={value:g}" for name, value in knobs),
+        shlex.quote(f"prices_from={json.dumps(origin)}"),
+    ]
+    sets = " ".join(f"--set {option}" for option in options)
     return "\n".join(
         [
             "# Price list of a server's work in virtual time, by the bench's server-price: a part",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 
 import pytest
@@ -57,6 +58,12 @@ def test_the_list_of_all_rounds_has_intervals_and_is_a_part_of_an_experiment_fil
     assert prices["accept"] == prices["close"]
     assert document["prices_from"].startswith("measured: event-server on ")
     assert document["prices_from"].endswith(", n = 6")
+    (options,) = [line[1:] for line in text.splitlines() if line.startswith("#   --set")]
+    words = shlex.split(options)
+    assert set(words[::2]) == {"--set"}
+    told = [tomllib.loads(word) for word in words[1::2]]
+    given = {name: value for one in told for name, value in one.items()}
+    assert given == {**document["server"], "prices_from": document["prices_from"]}
 
 
 def test_a_list_of_a_busy_machine_says_so() -> None:
