@@ -1,7 +1,8 @@
 """CPU time of one Chromium trial, by stages, from trials that stop early.
 
 The difference between a stage and the one before it is what that stage costs: no profiler sees
-through a guest's kernel, but the CPU time of a guest that ends earlier is exact.
+through a guest's kernel, but the CPU time of a guest that ends earlier is exact.  All go on from an
+image of their own kernel's guests, as most loads of a run do.
 """
 
 from __future__ import annotations
@@ -20,22 +21,23 @@ from bench.work import Work, bundle, virtual_kernel
 from testbed.base import places
 from testbed.base.errors import TrialError
 from testbed.judge import conclude
+from testbed.kernel.image import BOOTS
 from testbed.kernel.pin import DEFAULT_VERSION
 from testbed.kernel.virtual import VirtualKernel
 from testbed.model import Condition, LinkSpec, TcpSpec, Trial
 from testbed.prepare import built_page
 
 STAGES = {
-    "boot": "boot and halt",
-    "imports": "Python and our modules",
-    "lab": "topology, link, knobs, calibration",
+    "image": "going on from an image, and halting",
+    "lab": "link, knobs, calibration",
     "server": "nginx, names, cookies, capture",
-    "driver": "the modules that drive the browser",
 }
-BROWSER = "browser's start, one object, its end"
+BROWSER = "one object, the browser's end"
 PAGES = ("wikipedia", "amazon", "wsj", "nytimes")
 LIMIT_S = 5.0
 RUNS = 3
+BEFORE = BOOTS + 1
+"""The guests of which the last one leaves the image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def measure(work: Work) -> Result:
     small = build_small_page(work.folder("cost"))
     runs = 1 if work.quick else RUNS
     stages = [
-        TrialStage(text, _repeat(work, name, _stopping(work, real, name), small, runs))
+        TrialStage(text, _repeat(work, name, stopping(work, real, name), small, runs))
         for name, text in STAGES.items()
     ]
     kernel = virtual_kernel(DEFAULT_VERSION, real)
@@ -92,7 +94,7 @@ def increments(stages: Sequence[TrialStage]) -> dict[str, float]:
     return {stage.name: stage.typical_s - was for stage, was in zip(stages, before, strict=False)}
 
 
-def _stopping(work: Work, real: Path, stage: str) -> VirtualKernel:
+def stopping(work: Work, real: Path, stage: str) -> VirtualKernel:
     """Return the default kernel with a bundle whose guests stop after ``stage``."""
     folder = work.folder(f"bundle-{stage}") / "bundle"
     shutil.copytree(real, folder)
@@ -108,7 +110,7 @@ def _repeat(
     condition = Condition(page.name, "chromium", LinkSpec(rtt_ms=20.0), tcp)
     trial = Trial(condition, 0, 0, kernel.name, kernel.version)
     cpu_s = []
-    for number in range(runs):
+    for number in range(BEFORE + runs):
         out = work.folder(f"out-{name}-{number}")
         raw = kernel.run(trial, page, out, 0, threading.Event())
         if raw.status != "ended" or raw.cost is None:
@@ -117,5 +119,6 @@ def _repeat(
             record = conclude(trial, raw, out, "", 1)
             if record.outcome != "ok":
                 raise TrialError(f"{name}: {record.outcome}: {record.reason}")
-        cpu_s.append(raw.cost.cpu_s)
+        if number >= BEFORE:
+            cpu_s.append(raw.cost.cpu_s)
     return tuple(cpu_s)

@@ -1,15 +1,19 @@
 """Entry point of a guest whose trial stops after a given stage, to measure what each costs.
 
 ``cost`` puts this in a bundle in the place of the real ``guest.py``, with the stage's name beside
-it.  Each stage does all of the one before.
+it.  Each stage does all of the one before; all get ready as a page load of Chromium does.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from importlib import import_module
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from testbed.kinds.site import Site
 
 BUNDLE = Path("/ff/bundle")
 OUT = Path("/ff/out")
@@ -20,42 +24,40 @@ def main(stage: str) -> None:
     """Go as far as ``stage`` and leave an observation, which says that the guest came to an end."""
     sys.path.insert(0, str(BUNDLE))
     from testbed.guest import await_trial
+    from testbed.kinds.site import Site
+    from testbed.trial import import_common, prepared
 
-    await_trial()
-    if stage != "boot":
-        _go_on(stage)
-    (OUT / "observation.json").write_text(json.dumps({"virtual_s": 0.0}))
+    import_common()
+    SCRATCH.mkdir()
+    with prepared(sys.argv[1], Site(BUNDLE.parent / "page", OUT, BUNDLE, SCRATCH)) as site:
+        await_trial()
+        if site.obstacle is not None:
+            raise site.obstacle
+        if stage != "image":
+            _go_on(stage, site)
+        (OUT / "observation.json").write_text(json.dumps({"virtual_s": 0.0}))
 
 
-def _go_on(stage: str) -> None:
+def _go_on(stage: str, site: Site) -> None:
     from testbed import trial
     from testbed.archive.reading import read_archive
     from testbed.client.interface import LoadOrder
-    from testbed.kinds.page_load import performance
-    from testbed.kinds.site import Site
-    from testbed.lab.laboratory import open_lab
+    from testbed.kinds.page_load.performance import open_lab_for
     from testbed.model import TRIAL_FILE, PageLoad, Trial
 
-    class Stopping:
-        """A client that goes no further than its own modules."""
+    class Waiting:
+        """A client that goes nowhere."""
 
-        name = "stopping"
-
-        def load(self, order: LoadOrder) -> PageLoad:
-            if stage == "driver":
-                import_module("testbed.client.chromium")
-            return PageLoad(self.name, "", 0.0, ())
+        def load(self, _order: LoadOrder) -> PageLoad:
+            return PageLoad("waiting", "", 0.0, ())
 
     asked = Trial.from_dict(json.loads((OUT / TRIAL_FILE).read_text()))
-    if stage == "imports":
-        return
     if stage == "lab":
-        with open_lab(asked.linked, len(read_archive(BUNDLE.parent / "page").hosts)):
+        with open_lab_for(read_archive(site.page), asked, site, {}):
             return
-    # The registry that the trial looks its client up in.
-    vars(performance)["CLIENTS"] = {asked.page_load.client: Stopping()}
-    SCRATCH.mkdir()
-    trial.perform(asked, Site(BUNDLE.parent / "page", OUT, BUNDLE, SCRATCH))
+    if site.early is None:
+        raise TypeError("the client is not one that is started early")
+    trial.perform(asked, replace(site, early=replace(site.early, client=Waiting())))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from textwrap import dedent
 
 import pytest
 
-from bench import guest as bench_guest
 from testbed.kernel import sandbox
 from testbed.kernel.interface import InterruptedTrial
 from testbed.kernel.virtual import VirtualKernel, boot_once, command_line, core_of
@@ -72,22 +71,6 @@ def test_a_guest_that_ends(guests: Guests, jailed: bool) -> None:
     assert 0 < raw.cost.cpu_s < 20
     assert raw.cost.wall_s > 0
     assert still_running(guests.binary) == []
-
-
-@pytest.mark.guest
-@pytest.mark.parametrize("stage", ["boot", "imports"])
-def test_a_guest_of_the_bench_stops_after_its_stage(
-    guests: Guests, stage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = Path(bench_guest.__file__).read_text()
-    monkeypatch.setattr("tests.kernel.guests.PRELUDE", "")
-    kernel = guests.kernel(text)
-    (kernel.bundle / "stage").write_text(stage)
-    out = guests.folder / "out"
-    out.mkdir()
-    trial = Trial(Condition("p", "c"), 0, 0, "virtual", "7.3", 60.0)
-    raw = kernel.run(trial, None, out, 0, threading.Event())
-    assert raw.status == "ended", raw
 
 
 @pytest.mark.guest
