@@ -18,6 +18,7 @@ TAIL_BYTES = 2000
 
 READY_S = 30.0
 POLL_S = 0.001
+AHEAD_NS = 1_000_000_000
 
 
 def run_logged(
@@ -85,6 +86,10 @@ def logged(
         yield Logged(argv, child, log)
 
 
+def _sleep_until(moment_ns: int) -> None:
+    time.sleep(max(0.0, (moment_ns - time.time_ns()) / 1e9))
+
+
 def read_tail(log: Path) -> str:
     """Return the end of a log, for an error message."""
     text = log.read_bytes()[-TAIL_BYTES:].decode(errors="replace").strip()
@@ -134,6 +139,9 @@ class Feed:
         then when it returns.  ``start`` stays ``None`` when the child ends, or does not read in
         ``READY_S`` seconds: what it said is in its log.
         """
+        if wait_until_ns is not None:
+            # A child that is launched at a round instant reads seconds later: not to be polled for.
+            _sleep_until(wait_until_ns - AHEAD_NS)
         writer = self._open(child)
         if writer is None:
             return
@@ -142,7 +150,7 @@ class Feed:
                 stream.write(ahead)
                 stream.flush()
                 if wait_until_ns is not None:
-                    time.sleep(max(0.0, (wait_until_ns - time.time_ns()) / 1e9))
+                    _sleep_until(wait_until_ns)
                     if restart is not None:
                         restart()
                 self.start = Start(time.time_ns(), time.monotonic_ns())
