@@ -79,7 +79,7 @@ class StartedGraph:
     result: Path
 
     def load(self, order: LoadOrder) -> PageLoad:
-        """Have it load the page; see ``Loader.load``.
+        """Have it load the page; see ``PageLoader.load``.
 
         Raises:
             MissingError: an origin is to speak HTTP/2, which this client does not.

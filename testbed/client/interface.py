@@ -96,7 +96,7 @@ class LoadOrder:
         )
 
 
-class Loader(Protocol):
+class PageLoader(Protocol):
     """Something that loads a page: a client, or one whose process has been started already."""
 
     def load(self, order: LoadOrder) -> PageLoad:
@@ -108,7 +108,7 @@ class Loader(Protocol):
         """
 
 
-class Client(Loader, Protocol):
+class Client(PageLoader, Protocol):
     """A program that loads a page."""
 
     @property
@@ -124,7 +124,7 @@ class Client(Loader, Protocol):
 class EarlyClient(Client, Protocol):
     """A client whose process can be started before it is known what it is to load."""
 
-    def started(self, seat: Seat) -> AbstractContextManager[Loader]:
+    def started(self, seat: Seat) -> AbstractContextManager[PageLoader]:
         """Start it, and have it ready for one load; the undo ends it.
 
         Raises:

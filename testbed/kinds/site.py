@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from testbed.client.interface import Loader
+from testbed.client.interface import PageLoader
 from testbed.lab.exactness import HOST
 from testbed.lab.knobs import NOTHING, Sysctls
 from testbed.lab.laboratory import Lab, open_lab
@@ -19,7 +19,7 @@ from testbed.model import Trial
 class EarlyStart:
     """A client that was started before the trial was known, at a CLOCK_REALTIME in ns."""
 
-    client: Loader
+    client: PageLoader
     launched_ns: int
 
 

@@ -131,7 +131,7 @@ class StartedChromium(NamedTuple):
     stopwatch: Stopwatch
 
     def load(self, order: LoadOrder) -> PageLoad:
-        """Load the page and end the browser; see ``Loader.load``."""
+        """Load the page and end the browser; see ``PageLoader.load``."""
         _require_authority(order)
         errand = Errand(
             url=order.archive.root_url,
