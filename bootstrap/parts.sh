@@ -32,6 +32,8 @@ find_cache() {
 # open_cache: sets `cache`, which exists and can be written afterwards.
 open_cache() {
   find_cache
+  [[ $cache != *[[:space:]:]* ]] || refuse "the cache's path '$cache' holds a space or a colon, and" \
+    "Linux's makefiles build in no such folder: set XDG_CACHE_HOME to one without."
   if ! mkdir -p -- "$cache/logs" 2>/dev/null || [[ ! -w $cache || ! -w $cache/logs ]]; then
     refuse "cannot write to $cache: set XDG_CACHE_HOME to a folder that you may write to."
   fi

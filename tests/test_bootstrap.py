@@ -169,6 +169,18 @@ def test_a_cache_that_cannot_be_written_is_named(machine: SmallMachine) -> None:
     assert "XDG_CACHE_HOME" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["two words", "a:b", "a\tb"])
+def test_a_cache_that_no_kernel_could_be_built_in_is_refused_first(
+    machine: SmallMachine, name: str
+) -> None:
+    machine.environment["XDG_CACHE_HOME"] = str(machine.tree / name)
+    done = machine.run(str(machine.tree / "run.sh"))
+    assert done.returncode == 3
+    assert f"{name}/firstflight' holds a space or a colon" in done.stderr
+    assert "set XDG_CACHE_HOME" in done.stderr
+    assert not (machine.tree / name).exists()
+
+
 def test_a_failed_build_shows_its_end_and_leaves_no_part(machine: SmallMachine) -> None:
     (machine.tree / "testbed" / "native" / "tfo.c").write_text("int unused(int a) { int b; }\n")
     done = machine.shell("bootstrap kernel")
