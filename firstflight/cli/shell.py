@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import select
 import shutil
-import socket
 import sys
-import termios
-import time
-import tty
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
 from typing import Any
 
 import click
@@ -23,6 +16,7 @@ import click
 from firstflight.cli.choice import Choice, lab_options
 from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.in_lab import plan_command, read_text
+from firstflight.cli.terminal import relay_by_files, relay_by_socket, terminal_of
 from testbed.base import log, places
 from testbed.base.errors import (
     EXIT_OK,
@@ -39,10 +33,7 @@ from testbed.run import run_experiment
 
 MININET = Path("/usr/lib/python3/dist-packages/mininet")
 PROMPT = "/ff/bundle/testbed/kinds/command/prompt.py"
-TERMINAL = "terminal"
 LONGEST_S = 86_400
-POLL_S = 0.05
-READ_BYTES = 65536
 _log = log.logger(__name__)
 
 
@@ -56,8 +47,8 @@ _log = log.logger(__name__)
 def shell(doors: Doors, /, script: Path | None, output: Path | None, **chosen: Any) -> int:
     """Open Mininet's prompt in the lab of one condition of CONFIG: client, near, far, server.
 
-    On the host kernel you type; in virtual time all lines are read first, from FILE or standard
-    input, and then performed (docs/shell.md).
+    Lines come from FILE, standard input, or the terminal. In virtual time the clock stands still
+    while a line is awaited (docs/shell.md).
     """
     require_mininet()
     catalogue, choice = doors.catalogue(), Choice(**chosen)
@@ -68,10 +59,10 @@ def shell(doors: Doors, /, script: Path | None, output: Path | None, **chosen: A
             choice, catalogue, f"{words} script {{folder}}/script", "shell",
             at="lab", command_folder=folder,
         )  # fmt: skip
-        live = live and in_real_time(experiment.kernel)
+        relay = relay_by_socket if in_real_time(experiment.kernel) else relay_by_files
         if live:
-            command = f"{words} {TERMINAL} /ff/out/{TERMINAL}"
-            experiment = plan_command(choice, catalogue, command, "shell", at="lab")
+            where = "terminal /ff/out/terminal" if relay is relay_by_socket else "typed /ff/out"
+            experiment = plan_command(choice, catalogue, f"{words} {where}", "shell", at="lab")
             experiment = replace(experiment, timeout_s=LONGEST_S)
         else:
             Path(folder, "script").write_text(_read_script(script), "utf-8")
@@ -80,7 +71,8 @@ def shell(doors: Doors, /, script: Path | None, output: Path | None, **chosen: A
                 doors.prepare, (experiment,), 1, doors.results, output, doors.now
             )
             trial = plan_trials(experiment)[0]
-            with terminal_of(results / "trials" / trial.id) if live else nullcontext():
+            out = results / "trials" / trial.id
+            with terminal_of(out, relay) if live else nullcontext():
                 # Once: whoever has typed it all does not want to do so again.
                 tally = run_experiment(results, lane.manifest, lane.setup, Quiet(), attempts=1)
     if tally.interrupted:
@@ -120,67 +112,8 @@ class Quiet:
         """Show nothing."""
 
 
-@contextmanager
-def terminal_of(out: Path) -> Iterator[None]:
-    """Join this process's terminal with the prompt in the trial's folder ``out``, once it is there.
-
-    The undo gives the terminal back as it was.
-    """
-    over = Event()
-    relay = Thread(target=_relay, args=(out, over), daemon=True)
-    before = termios.tcgetattr(sys.stdin)
-    relay.start()
-    try:
-        yield
-    finally:
-        over.set()
-        relay.join()
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-
-
-def _relay(out: Path, over: Event) -> None:
-    with socket.socket(socket.AF_UNIX) as prompt:
-        if not _connect(prompt, out, over):
-            return
-        tty.setraw(sys.stdin)
-        keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
-        while not over.is_set():
-            ready, _, _ = select.select([prompt, keys], [], [], POLL_S)
-            if prompt in ready:
-                said = prompt.recv(READ_BYTES)
-                if not said:
-                    return
-                os.write(screen, said)
-            if keys in ready:
-                prompt.sendall(os.read(keys, READ_BYTES))
-
-
-def _connect(prompt: socket.socket, out: Path, over: Event) -> bool:
-    """Connect as soon as the prompt waits; return whether it came to that."""
-    while not over.is_set():
-        try:
-            folder = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            time.sleep(POLL_S)
-            continue
-        try:  # by the descriptor: the path of a socket has 107 characters at the most (unix(7))
-            prompt.connect(f"/proc/self/fd/{folder}/{TERMINAL}")
-        except (FileNotFoundError, ConnectionRefusedError):
-            time.sleep(POLL_S)
-        else:
-            return True
-        finally:
-            os.close(folder)
-    return False
-
-
 def _read_script(script: Path | None) -> str:
     if script is None:
-        if sys.stdin.isatty():
-            _log.info(
-                "in virtual time all lines are performed at once: type them, then Ctrl-D; such as "
-                "`client ping -c 3 server`"
-            )
         return sys.stdin.read()
     try:
         return script.read_text("utf-8")

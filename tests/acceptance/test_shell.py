@@ -1,18 +1,24 @@
-"""The lab under Mininet's prompt: scripted, on the virtual kernel."""
+"""The lab under Mininet's prompt on the virtual kernel: scripted, and typed."""
 
 from __future__ import annotations
 
 import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from testbed.base import places
-from testbed.base.errors import EXIT_MISSING, EXIT_OK
+from testbed.base.errors import EXIT_INTERRUPTED, EXIT_MISSING, EXIT_OK
 from testbed.results.store import read_records
 from tests.acceptance.house import House, assert_ok
+from tests.typist import typing
 
 QUICK = places.ROOT / "configs" / "quick.toml"
+SHELL = (sys.executable, "-m", "firstflight", "shell", str(QUICK), "--only", "tfo=true")
 SCRIPT = """\
 nodes
 client curl -s -o /dev/null -w %{http_code} http://en.wikipedia.org.p.test/0.html
@@ -45,6 +51,66 @@ def test_a_script_in_virtual_time(house: House, tmp_path: Path) -> None:
     (record,) = read_records(results)
     assert_ok(record)
     assert record.proof is not None and record.proof.connections == 2
+
+
+def descendants(pid: int) -> Iterator[tuple[int, str]]:
+    """Processes that ``pid`` started, and those that they started, with their states (ps(1))."""
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in listed.read_text().split():
+            state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
+            yield int(child), state
+            yield from descendants(int(child))
+
+
+@pytest.mark.guest
+def test_typed_in_virtual_time_the_clock_stands_still_at_the_prompt(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    with typing((*SHELL, "-o", str(results))) as typist:
+        assert "lab> " in typist.read_until("lab> ")
+        first = typist.perform("client date +%s%N", "lab> ")
+        time.sleep(1.0)
+        states = [state for _, state in descendants(typist.child.pid)]
+        assert len(states) > 2 and set(states) <= {"T", "Z"}  # no processor is taken
+        second = typist.perform("client date +%s%N", "lab> ")
+        assert 0 < int(second) - int(first) < 50_000_000  # ns: a start of `date`, no second
+        # What has its own time takes that, whatever it takes here.
+        assert "time 99" in typist.perform("client ping -c 100 server", "lab> ")
+        third = typist.perform("client date +%s%N", "lab> ")
+        assert 99e9 < int(third) - int(second) < 100e9
+        typist.type("client ping serv\x7f\x7f\x7f\x7fserver\r")  # edited; it has no end
+        typist.read_until("icmp_seq=30")
+        typist.type("\x03")
+        assert "packets transmitted" in typist.read_until("lab> ")
+        typist.type("\x04")  # Ctrl-D ends the session
+        typist.read_until("output and capture")
+        assert typist.child.wait() == EXIT_OK
+    (record,) = read_records(results)
+    assert_ok(record)
+    assert record.proof is not None and not record.proof.problems
+    typed = results / "trials" / record.trial_id / "terminal.in"
+    assert typed.read_bytes().endswith(b"server\r\x03\x04")
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("key", ["\x1c", None], ids=["given up", "killed"])
+def test_a_typed_session_that_does_not_end_leaves_nobody(tmp_path: Path, key: str | None) -> None:
+    with typing((*SHELL, "-o", str(tmp_path / "results"))) as typist:
+        assert "lab> " in typist.read_until("lab> ")
+        there = [pid for pid, _ in descendants(typist.child.pid)]
+        assert there
+        if key is None:
+            typist.child.kill()
+        else:
+            typist.type("client python3 -c 'while True: pass'\r")  # takes no virtual time, ever
+            time.sleep(1.0)
+            typist.type(key)
+            assert "interrupted" in typist.read_until("what there is of it")
+        status = typist.child.wait()
+        assert status == (-signal.SIGKILL if key is None else EXIT_INTERRUPTED)
+        deadline = time.monotonic() + 30.0
+        while any(Path(f"/proc/{pid}/exe").exists() for pid in there):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
 @pytest.mark.guest

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
 import sys
 import time
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 from testbed.base import places, proc
 from testbed.results.store import read_records
 from tests.kernel.host_state import read_host_state
+from tests.typist import Typist, typing
 
 # The command line on a machine that need not be idle.
 PROGRAM = """\
@@ -27,29 +26,6 @@ host.await_idle = lambda cancel: not cancel.is_set()
 sys.exit(main(sys.argv[1:], open_doors()))
 """
 QUICK = places.ROOT / "configs" / "quick.toml"
-TYPED_S = 120.0
-
-
-class Typist:
-    """Who sits at the terminal whose other end is given."""
-
-    def __init__(self, terminal: int) -> None:
-        self.terminal = terminal
-
-    def read_until(self, text: str) -> str:
-        """What it says until it says ``text``."""
-        said, deadline = "", time.monotonic() + TYPED_S
-        while text not in said and time.monotonic() < deadline:
-            if select.select([self.terminal], [], [], 1.0)[0]:
-                try:
-                    said += os.read(self.terminal, 65536).decode(errors="replace")
-                except OSError:  # nobody is there any more
-                    break
-        return said
-
-    def type(self, text: str) -> None:
-        """Type."""
-        os.write(self.terminal, text.encode())
 
 
 @pytest.mark.root
@@ -59,13 +35,10 @@ def test_typed_on_the_host_kernel(tmp_path: Path) -> None:
     before = read_host_state()
     results = tmp_path / "results"
     words = ("--kernel", "host", "--only", "tfo=false", "-o", str(results))
-    ours, theirs = pty.openpty()
     argv = (sys.executable, "-c", PROGRAM, "shell", str(QUICK), *words)
-    with proc.started(argv, cwd=places.ROOT, stdin=theirs, stdout=theirs, stderr=theirs) as child:
-        os.close(theirs)
-        session(Typist(ours))
-        status = child.wait()
-    os.close(ours)
+    with typing(argv) as typist:
+        session(typist)
+        status = typist.child.wait()
     (record,) = read_records(results)
     assert record.outcome in ("ok", "lab_mismatch"), record.reason  # whatever the machine did
     assert record.executed is not None and record.executed.exit_status == 0
@@ -76,9 +49,7 @@ def test_typed_on_the_host_kernel(tmp_path: Path) -> None:
 def session(typist: Typist) -> None:
     """Type, read, interrupt and leave."""
     assert "lab> " in typist.read_until("lab> ")
-    typist.type("client echo here-$((40 + 2))\r")
-    assert "here-42" in typist.read_until("here-42")
-    typist.read_until("lab> ")
+    assert typist.perform("client echo here-$((40 + 2))", "lab> ") == "here-42"
     typist.type("server sleep 3600\r")
     typist.read_until("sleep 3600")
     time.sleep(1.0)

@@ -2,15 +2,25 @@
 
     prompt.py TAG script FILE       performs the lines of FILE, and shows each before what it says
     prompt.py TAG terminal SOCKET   waits at a socket for whoever has the terminal
+    prompt.py TAG typed FOLDER      the same, over files: no time passes while a line is awaited
 
-TAG begins the names of the lab's network namespaces.  Runs in the system's Python, where Debian's
-``mininet`` is (version 2.3), inside of a guest or an enclosure.
+TAG begins the names of the lab's network namespaces.  A guest in virtual time has no socket that
+leads out of it, and its clock runs on as fast as it can while all its programs sleep.  So there the
+terminal's other end is three files of FOLDER, which its host shares: ``terminal.in`` (what is
+typed), ``terminal.out`` (what is shown) and ``terminal.waits`` (lines: after how many bytes of the
+first the prompt waits for more).  At the prompt this program looks for more without ever sleeping
+or reading a clock, which takes no virtual time; the host need not let it run meanwhile.
+
+Runs in the system's Python, where Debian's ``mininet`` is (version 2.3), inside of a guest or an
+enclosure.
 """
 
 from __future__ import annotations
 
 import os
 import pty
+import readline
+import select
 import selectors
 import socket
 import sys
@@ -32,6 +42,11 @@ HOSTS = {
 PREFIX_BITS = 24
 WAIT_S = 60.0
 READ_BYTES = 65536
+TYPED_FILE, SHOWN_FILE, WAITS_FILE = "terminal.in", "terminal.out", "terminal.waits"
+LOOK_S = 0.1
+"""Virtual time between two looks for typed keys while a command runs, such as Ctrl-C."""
+TAKEN_MOST = 1024
+ASKING, PERFORMING = b"?", b"!"
 
 
 class LabHost(Node):  # type: ignore[misc]  # Mininet has no types
@@ -66,6 +81,20 @@ class Prompt(CLI):  # type: ignore[misc]  # Mininet has no types
         if self.inputFile and line.strip():
             print(f"{self.prompt}{line.strip()}", flush=True)
         return super().onecmd(line)
+
+
+class TypedPrompt(Prompt):
+    """The prompt, which says at ``told``, a descriptor, when it asks for a line and has one."""
+
+    def __init__(self, network: Any, told: int) -> None:
+        self.told = told
+        readline.set_pre_input_hook(lambda: os.write(told, ASKING))
+        super().__init__(network)
+
+    def precmd(self, line: str) -> Any:
+        """Say that a line has come."""
+        os.write(self.told, PERFORMING)
+        return super().precmd(line)
 
 
 def open_network(tag: str) -> Any:
@@ -112,6 +141,78 @@ def serve_terminal(tag: str, path: str) -> None:
     os.waitpid(child, 0)
 
 
+def serve_typed(tag: str, folder: Path) -> None:
+    """Give the prompt a terminal, and join that with the files of ``folder`` until it ends."""
+    state, told = os.pipe()
+    child, terminal = pty.fork()
+    if not child:
+        os.close(state)
+        TypedPrompt(open_network(tag), told)
+        sys.exit()
+    os.close(told)
+    # Runs only when nothing else can: whatever happens at an instant has happened when it looks.
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    for descriptor in (state, terminal):
+        os.set_blocking(descriptor, False)
+    visitor, asking = Visitor(folder), False
+    while (shown := read_now(terminal)) != b"":
+        if shown:
+            visitor.show(shown)
+        elif marks := read_now(state):
+            asking = marks.endswith(ASKING)
+        elif keys := visitor.take():
+            os.write(terminal, keys)
+        elif asking:
+            visitor.wait()
+            os.sched_yield()
+        else:
+            select.select([terminal, state], [], [], LOOK_S)
+    os.close(terminal)  # whoever still runs there is hung up
+    os.waitpid(child, 0)
+
+
+class Visitor:
+    """Who sits at the other end of the files of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.taken = 0
+        self.waiting_after = -1
+
+    def show(self, data: bytes) -> None:
+        """Show what the terminal says; it reaches the host when the file is closed."""
+        with (self.folder / SHOWN_FILE).open("ab") as file:
+            file.write(data)
+
+    def take(self) -> bytes:
+        """Return keys that were typed and not yet taken, but not more than a terminal takes."""
+        try:
+            with (self.folder / TYPED_FILE).open("rb", buffering=0) as file:
+                file.seek(self.taken)
+                keys = file.read(TAKEN_MOST)
+        except FileNotFoundError:
+            return b""
+        self.taken += len(keys)
+        return keys
+
+    def wait(self) -> None:
+        """Say, once, that there is nothing to do before more is typed."""
+        if self.waiting_after != self.taken:
+            self.waiting_after = self.taken
+            with (self.folder / WAITS_FILE).open("a") as file:
+                file.write(f"{self.taken}\n")
+
+
+def read_now(descriptor: int) -> bytes | None:
+    """Return what there is to read; ``b""``: nobody has the other end any more; ``None``: none."""
+    try:
+        return os.read(descriptor, READ_BYTES)
+    except BlockingIOError:
+        return None
+    except OSError:  # so says a terminal that nobody has open any more (EIO)
+        return b""
+
+
 def relay(ready: selectors.BaseSelector, visitor: socket.socket, terminal: int) -> bool:
     """Pass on what has come; return whether both ends are still there."""
     for key, _ in ready.select():
@@ -133,6 +234,8 @@ def main() -> None:
     tag, how, path = sys.argv[1:]
     if how == "script":
         perform_script(open_network(tag), path)
+    elif how == "typed":
+        serve_typed(tag, Path(path))
     else:
         serve_terminal(tag, path)
 
