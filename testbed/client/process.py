@@ -29,12 +29,10 @@ def run_logged(
     cwd: Path,
     timeout_s: float,
     good: Sequence[int] = (0,),
-    begin: Callable[[proc.Process], None] | None = None,
     output: Path | None = None,
 ) -> int:
     """Run ``argv`` to its end and return its exit status, which is one of ``good``.
 
-    ``begin`` is called once the process has been started; ``timeout_s`` counts from its return.
     Its standard output goes to the file ``output``, or to its log as well.
 
     Raises:
@@ -42,8 +40,6 @@ def run_logged(
         LoadError: it ended with another status.
     """
     with logged(argv, log=log, env=env, cwd=cwd, output=output) as running:
-        if begin is not None:
-            begin(running.child)
         return running.end(timeout_s, good)
 
 
@@ -86,7 +82,8 @@ def logged(
         yield Logged(argv, child, log)
 
 
-def _sleep_until(moment_ns: int) -> None:
+def sleep_until(moment_ns: int) -> None:
+    """Sleep until ``moment_ns`` of CLOCK_REALTIME; not at all if that is over."""
     time.sleep(max(0.0, (moment_ns - time.time_ns()) / 1e9))
 
 
@@ -141,7 +138,7 @@ class Feed:
         """
         if wait_until_ns is not None:
             # A child that is launched at a round instant reads seconds later: not to be polled for.
-            _sleep_until(wait_until_ns - AHEAD_NS)
+            sleep_until(wait_until_ns - AHEAD_NS)
         writer = self._open(child)
         if writer is None:
             return
@@ -150,7 +147,7 @@ class Feed:
                 stream.write(ahead)
                 stream.flush()
                 if wait_until_ns is not None:
-                    _sleep_until(wait_until_ns)
+                    sleep_until(wait_until_ns)
                     if restart is not None:
                         restart()
                 self.start = Start(time.time_ns(), time.monotonic_ns())

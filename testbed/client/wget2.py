@@ -28,7 +28,7 @@ from testbed.client.interface import (
     LoadOrder,
     client_environment,
 )
-from testbed.client.process import Feed, read_tail, run_logged
+from testbed.client.process import Feed, logged, read_tail
 from testbed.client.program import Program
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
@@ -63,15 +63,10 @@ class Wget2:
         listed = "".join(f"{url}\n" for url in list_urls(order.archive))
         log = order.out / "client.log"
         version = read_version()
-        run_logged(
-            (*order.prefix, *wget2_argv(urls, stats), *tls_arguments(order)),
-            log=log,
-            env=client_environment(order),
-            cwd=order.scratch,
-            timeout_s=order.timeout_s,
-            good=(0, NETWORK_FAILURE, TLS_FAILURE, SERVER_ERROR),
-            begin=lambda child: feed.begin(child, order.wait_until_ns, listed),
-        )
+        argv = (*order.prefix, *wget2_argv(urls, stats), *tls_arguments(order))
+        with logged(argv, log=log, env=client_environment(order), cwd=order.scratch) as running:
+            feed.begin(running.child, order.wait_until_ns, listed)
+            running.end(order.timeout_s, (0, NETWORK_FAILURE, TLS_FAILURE, SERVER_ERROR))
         ended_ns = time.monotonic_ns()
         if feed.start is None:
             raise LoadError(f"wget2 did not read its list: {read_tail(log)}")

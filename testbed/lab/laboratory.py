@@ -30,7 +30,7 @@ from testbed.lab.readback import (
     judge_paths,
     read_state,
 )
-from testbed.lab.topology import SENDERS, Topology, fit_topology, open_topology
+from testbed.lab.topology import SENDERS, Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, Linked
@@ -165,9 +165,7 @@ def open_lab(
     spec, tcp = condition.link, condition.tcp
     require_emulated(backend, spec)
     with (
-        _fitted(laid, spec.mtu_bytes, origins)
-        if laid is not None
-        else open_topology(tag, spec.mtu_bytes, origins, backend.wire) as topology,
+        open_topology(tag, spec.mtu_bytes, origins, backend.wire, laid) as topology,
         backend.open(topology, spec, seed) as link,
     ):
         pinned = knobs.set_knobs(topology, tcp, own)
@@ -196,12 +194,6 @@ def open_lab(
         )
         reading = LabReading(measurements, values, errors)
         yield Lab(topology, reading, condition, link, state, exactness)
-
-
-@contextmanager
-def _fitted(laid: Topology, mtu_bytes: int, origins: int) -> Iterator[Topology]:
-    fit_topology(laid, mtu_bytes, origins)
-    yield laid
 
 
 def _read_state(topology: Topology, condition: Linked) -> State:

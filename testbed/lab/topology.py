@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -113,13 +113,18 @@ def origin_address(index: int) -> str:
 
 @contextmanager
 def open_topology(
-    tag: str, mtu_bytes: int, origins: int, middle: MiddleWire = "veth"
+    tag: str,
+    mtu_bytes: int,
+    origins: int,
+    middle: MiddleWire = "veth",
+    laid: Topology | None = None,
 ) -> Iterator[Topology]:
     """Build the row of namespaces for a condition; ``tag`` keeps the names of two labs apart.
 
-    The undo deletes the namespaces that were made here, and with them every device.
+    The undo deletes the namespaces that were made here, and with them every device.  Wires that
+    were ``laid`` before are used instead, and stay.
     """
-    with lay_topology(tag, middle) as topology:
+    with lay_topology(tag, middle) if laid is None else nullcontext(laid) as topology:
         fit_topology(topology, mtu_bytes, origins)
         yield topology
 

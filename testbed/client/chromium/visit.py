@@ -15,6 +15,7 @@ from testbed.client.chromium.flags import WINDOW
 from testbed.client.chromium.milestones import SCRIPT, Milestones, milestones_of
 from testbed.client.chromium.traffic import BrowserRequest, BrowserTraffic
 from testbed.client.interface import LoadError, LoadTimeoutError
+from testbed.client.process import sleep_until
 
 QUIET_S = 1.0
 """How long a page that owes something may be silent before it is taken as finished."""
@@ -93,7 +94,7 @@ def visit(devtools: DevTools, session: str, errand: Errand, proc: Path) -> Visit
         # It reads what the browser says at one instant all at once, when no other process can run,
         # not message by message; and no time passes meanwhile.
         with scheduled(os.SCHED_IDLE):
-            time.sleep(max(0.0, (errand.wait_until_ns - time.time_ns()) / 1e9))
+            sleep_until(errand.wait_until_ns)
             if errand.restart is not None:
                 errand.restart()
             return _load(devtools, session, errand)
