@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import pty
 import select
+import termios
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,10 +23,10 @@ class Typist:
     terminal: int
     child: proc.Process
 
-    def read_until(self, text: str) -> str:
-        """What it says until it says ``text``."""
+    def read_until(self, text: str, after: str = "") -> str:
+        """What it says until it says ``text``, after it has said ``after``."""
         said, deadline = "", time.monotonic() + TYPED_S
-        while text not in said and time.monotonic() < deadline:
+        while said.find(text, said.find(after)) < 0 and time.monotonic() < deadline:
             if select.select([self.terminal], [], [], 1.0)[0]:
                 try:
                     said += os.read(self.terminal, 65536).decode(errors="replace")
@@ -37,19 +38,24 @@ class Typist:
         """Type."""
         os.write(self.terminal, text.encode())
 
+    def resize(self, columns: int, rows: int) -> None:
+        """Draw the terminal larger or smaller."""
+        termios.tcsetwinsize(self.terminal, (rows, columns))
+
     def perform(self, line: str, prompt: str) -> str:
         """Type a line; return what is said to it before the next prompt."""
         self.type(f"{line}\r")
-        return self.read_until(prompt).partition(line)[2].rpartition(prompt)[0].strip()
+        said = self.read_until(prompt, after=line)  # a prompt is drawn anew in another size
+        return said.partition(line)[2].rpartition(prompt)[0].strip()
 
 
 @contextmanager
-def typing(argv: Sequence[str]) -> Iterator[Typist]:
+def typing(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Iterator[Typist]:
     """Start a program at a terminal of its own, in this work tree."""
     ours, theirs = pty.openpty()
     try:
         with proc.started(
-            argv, cwd=places.ROOT, stdin=theirs, stdout=theirs, stderr=theirs
+            argv, cwd=places.ROOT, env=env, stdin=theirs, stdout=theirs, stderr=theirs
         ) as child:
             os.close(theirs)
             yield Typist(ours, child)

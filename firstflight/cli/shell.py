@@ -61,7 +61,7 @@ def shell(doors: Doors, /, script: Path | None, output: Path | None, **chosen: A
         )  # fmt: skip
         relay = relay_by_socket if in_real_time(experiment.kernel) else relay_by_files
         if live:
-            where = "terminal /ff/out/terminal" if relay is relay_by_socket else "typed /ff/out"
+            where = "terminal /ff/out" if relay is relay_by_socket else "typed /ff/out"
             experiment = plan_command(choice, catalogue, f"{words} {where}", "shell", at="lab")
             experiment = replace(experiment, timeout_s=LONGEST_S)
         else:

@@ -1,14 +1,19 @@
 """Terminals of a prompt: joins this process's own with the one that runs inside of a trial.
 
-On the host's kernel over a socket.  In virtual time over the three files that
+On the host's kernel the trial hands its terminal over through a socket, and windows (xterm) are
+opened for the others that it has.  In virtual time over the four files that
 ``testbed.kinds.command.prompt`` describes; while its prompt waits for a line, the guest is held
 (SIGSTOP), so that neither its clock nor this machine's processor runs while nobody types.
+
+    python -m firstflight.cli.terminal SOCKET     joins this terminal with the one behind a socket
 """
 
 from __future__ import annotations
 
 import os
+import re
 import select
+import shutil
 import signal
 import socket
 import stat
@@ -17,11 +22,17 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 
+from testbed.base import places, proc
+
+SOCKET_FILE = "terminal"
 TYPED_FILE, SHOWN_FILE, WAITS_FILE = "terminal.in", "terminal.out", "terminal.waits"
+SIZE_FILE = "terminal.size"
+WINDOW = re.compile(r"terminal-(client|near|far|server)-\d+")
+WINDOWS_MOST = 16
 GIVE_UP = b"\x1c"  # Ctrl-\
 POLL_S = 0.05
 LOOK_S = 0.005
@@ -51,40 +62,83 @@ def terminal_of(out: Path, relay: Relay) -> Iterator[None]:
 
 
 def relay_by_socket(out: Path, over: Event) -> None:
-    """Pass keys and what is shown through the socket where the prompt waits, in real time."""
-    with socket.socket(socket.AF_UNIX) as prompt:
-        if not _connect(prompt, out, over):
+    """Join with the terminal that the prompt hands over, in real time, and open its windows."""
+    with ExitStack() as windows:
+        opened: set[str] = set()
+
+        def look() -> None:
+            for path in sorted(out.glob(f"{SOCKET_FILE}-*")):
+                host = WINDOW.fullmatch(path.name)
+                if host and path.name not in opened and len(opened) < WINDOWS_MOST:
+                    opened.add(path.name)
+                    _open_window(host[1], path, windows)
+
+        _join(out / SOCKET_FILE, over, look)
+
+
+def _open_window(host: str, path: Path, windows: ExitStack) -> None:
+    """Show the terminal behind a socket in a window of its own, until ``windows`` are closed."""
+    missing = ""
+    if not os.environ.get("DISPLAY"):
+        missing = "there is no display (DISPLAY is not set; `sudo` and `ssh -X` can hand it on)"
+    elif not shutil.which("xterm"):
+        missing = "it is not installed; as root: apt-get install xterm"
+    if missing:
+        os.write(sys.stdout.fileno(), f"xterm: {missing}\r\n".encode())
+        with suppress(OSError):
+            os.close(_take_terminal(path))  # what waits there ends
+        return
+    joined = (sys.executable, "-m", "firstflight.cli.terminal", str(path.resolve()))
+    window = ("xterm", "-title", f"{host} - firstflight", "-e", *joined)
+    windows.enter_context(proc.started(window, cwd=places.ROOT))
+
+
+def _join(path: Path, over: Event, look: Callable[[], None]) -> None:
+    """Join this process's terminal with the one behind the socket ``path`` until either ends.
+
+    ``look`` is called again and again meanwhile.
+    """
+    while True:
+        with suppress(FileNotFoundError, ConnectionRefusedError):
+            terminal = _take_terminal(path)
+            break
+        if over.wait(POLL_S):
             return
-        tty.setraw(sys.stdin)
-        keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
+    keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
+    size = None
+    tty.setraw(sys.stdin)
+    try:
         while not over.is_set():
-            ready, _, _ = select.select([prompt, keys], [], [], POLL_S)
-            if prompt in ready:
-                said = prompt.recv(READ_BYTES)
-                if not said:
-                    return
-                os.write(screen, said)
+            if size != (size := os.get_terminal_size(screen)):
+                termios.tcsetwinsize(terminal, (size.lines, size.columns))
+            ready, _, _ = select.select([terminal, keys], [], [], POLL_S)
+            if terminal in ready:
+                os.write(screen, os.read(terminal, READ_BYTES))
             if keys in ready:
-                prompt.sendall(os.read(keys, READ_BYTES))
+                os.write(terminal, os.read(keys, READ_BYTES))
+            look()
+    except OSError:  # nobody has the terminal open any more (EIO)
+        return
+    finally:
+        os.close(terminal)
 
 
-def _connect(prompt: socket.socket, out: Path, over: Event) -> bool:
-    """Connect as soon as the prompt waits; return whether it came to that."""
-    while not over.is_set():
-        try:
-            folder = os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            time.sleep(POLL_S)
-            continue
+def _take_terminal(path: Path) -> int:
+    """Return the terminal that is handed over at the socket ``path``.
+
+    Raises:
+        OSError: none is.
+    """
+    with socket.socket(socket.AF_UNIX) as prompt:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:  # by the descriptor: the path of a socket has 107 characters at the most (unix(7))
-            prompt.connect(f"/proc/self/fd/{folder}/terminal")
-        except (FileNotFoundError, ConnectionRefusedError):
-            time.sleep(POLL_S)
-        else:
-            return True
+            prompt.connect(f"/proc/self/fd/{folder}/{path.name}")
         finally:
             os.close(folder)
-    return False
+        _, descriptors, _, _ = socket.recv_fds(prompt, 1, 1)
+    if not descriptors:
+        raise ConnectionRefusedError(f"no terminal was handed over at {path}")
+    return descriptors[0]
 
 
 def relay_by_files(out: Path, over: Event) -> None:
@@ -97,7 +151,7 @@ def relay_by_files(out: Path, over: Event) -> None:
             time.sleep(POLL_S)
         # Not before: a trial's folder is empty at its start.
         typed = os.open(out / TYPED_FILE, _NEW, 0o644)
-        sent, held = 0, False
+        sent, held, size = 0, False, None
         tty.setraw(sys.stdin)
         try:
             while not over.is_set():
@@ -112,6 +166,8 @@ def relay_by_files(out: Path, over: Event) -> None:
                 if GIVE_UP in data:
                     os.kill(os.getpid(), signal.SIGINT)
                     return
+                if size != (size := os.get_terminal_size(screen)):
+                    _tell_size(out, size)
                 os.write(typed, data)
                 sent += len(data)
                 _signal_guests(signal.SIGCONT)
@@ -120,6 +176,16 @@ def relay_by_files(out: Path, over: Event) -> None:
         finally:
             _signal_guests(signal.SIGCONT)
             os.close(typed)
+
+
+def _tell_size(out: Path, size: os.terminal_size) -> None:
+    """Tell the prompt how much is seen of its terminal."""
+    whole = out / f"{SIZE_FILE}.new"
+    with suppress(FileExistsError):  # a name that the trial took
+        descriptor = os.open(whole, _NEW, 0o644)
+        os.write(descriptor, f"{size.columns} {size.lines}\n".encode())
+        os.close(descriptor)
+        whole.replace(out / SIZE_FILE)
 
 
 @contextmanager
@@ -161,3 +227,7 @@ def _signal_guests(number: signal.Signals) -> None:
         if above == os.getpid() != process:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(process, number)
+
+
+if __name__ == "__main__":
+    _join(Path(sys.argv[1]), Event(), lambda: None)  # the window ends with this

@@ -36,8 +36,8 @@ def test_typed_on_the_host_kernel(tmp_path: Path) -> None:
     results = tmp_path / "results"
     words = ("--kernel", "host", "--only", "tfo=false", "-o", str(results))
     argv = (sys.executable, "-c", PROGRAM, "shell", str(QUICK), *words)
-    with typing(argv) as typist:
-        session(typist)
+    with typing(argv, env_with_windows(tmp_path)) as typist:
+        session(typist, tmp_path / "window")
         status = typist.child.wait()
     (record,) = read_records(results)
     assert record.outcome in ("ok", "lab_mismatch"), record.reason  # whatever the machine did
@@ -46,10 +46,52 @@ def test_typed_on_the_host_kernel(tmp_path: Path) -> None:
     assert read_host_state() == before
 
 
-def session(typist: Typist) -> None:
+# What xterm is told to run, run without a display; what is said there goes into a file.
+WINDOW = """\
+#!{python}
+import os, pty, sys
+child, terminal = pty.fork()
+if not child:
+    argv = sys.argv[sys.argv.index("-e") + 1:]
+    os.execvp(argv[0], argv)
+said = b""
+def read(prompts):
+    global said
+    while said.count(b"server:") < prompts:
+        said += os.read(terminal, 4096)
+read(1)
+os.write(terminal, b"ip -brief address\\r")
+read(2)
+open({file!r}, "wb").write(sys.argv[2].encode() + said)
+os.read(terminal, 4096)  # until the session ends
+"""
+
+
+def env_with_windows(folder: Path) -> dict[str, str]:
+    """This process's environment, with an xterm."""
+    xterm = folder / "bin" / "xterm"
+    xterm.parent.mkdir()
+    xterm.write_text(WINDOW.format(python=sys.executable, file=str(folder / "window")))
+    xterm.chmod(0o755)
+    return {**os.environ, "DISPLAY": ":7", "PATH": f"{xterm.parent}:{os.environ['PATH']}"}
+
+
+def session(typist: Typist, window: Path) -> None:
     """Type, read, interrupt and leave."""
     assert "lab> " in typist.read_until("lab> ")
+    typist.resize(132, 50)
+    time.sleep(0.5)
+    assert typist.perform("sh stty size", "lab> ") == "50 132"
+    assert typist.perform("xterm nobody", "lab> ") == "node 'nobody' not in network"
+    assert typist.perform("xterm server", "lab> ") == ""
+    deadline = time.monotonic() + 30.0
+    while not window.exists() or not window.stat().st_size:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert window.read_text().startswith("server - firstflight")
+    assert "10.0.2.2/24" in window.read_text()
     assert typist.perform("client echo here-$((40 + 2))", "lab> ") == "here-42"
+    assert "1 received" in typist.perform("client ping -c 1 server", "lab> ")
     typist.type("server sleep 3600\r")
     typist.read_until("sleep 3600")
     time.sleep(1.0)

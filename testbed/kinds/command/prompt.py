@@ -1,15 +1,18 @@
 """Mininet's prompt over the lab: its four hosts as Mininet nodes, for a script or a terminal.
 
     prompt.py TAG script FILE       performs the lines of FILE, and shows each before what it says
-    prompt.py TAG terminal SOCKET   waits at a socket for whoever has the terminal
+    prompt.py TAG terminal FOLDER   hands a terminal to who comes to the socket FOLDER/terminal
     prompt.py TAG typed FOLDER      the same, over files: no time passes while a line is awaited
 
-TAG begins the names of the lab's network namespaces.  A guest in virtual time has no socket that
-leads out of it, and its clock runs on as fast as it can while all its programs sleep.  So there the
-terminal's other end is three files of FOLDER, which its host shares: ``terminal.in`` (what is
-typed), ``terminal.out`` (what is shown) and ``terminal.waits`` (lines: after how many bytes of the
-first the prompt waits for more).  At the prompt this program looks for more without ever sleeping
-or reading a clock, which takes no virtual time; the host need not let it run meanwhile.
+TAG begins the names of the lab's network namespaces.  ``xterm HOST`` waits at another socket of
+FOLDER, ``terminal-HOST-NUMBER``, for who shows a shell of that host in a window.
+
+A guest in virtual time has no socket that leads out of it, and its clock runs on as fast as it can
+while all its programs sleep.  So there the terminal's other end is four files of FOLDER, which its
+host shares: ``terminal.in`` (what is typed), ``terminal.out`` (what is shown), ``terminal.waits``
+(lines: after how many bytes of the first the prompt waits for more) and ``terminal.size`` (columns
+and rows).  At the prompt this program looks for more without ever sleeping or reading a clock,
+which takes no virtual time; the host need not let it run meanwhile.
 
 Runs in the system's Python, where Debian's ``mininet`` is (version 2.3), inside of a guest or an
 enclosure.
@@ -21,9 +24,14 @@ import os
 import pty
 import readline
 import select
-import selectors
+import signal
 import socket
 import sys
+import termios
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +51,11 @@ PREFIX_BITS = 24
 WAIT_S = 60.0
 READ_BYTES = 65536
 TYPED_FILE, SHOWN_FILE, WAITS_FILE = "terminal.in", "terminal.out", "terminal.waits"
+SIZE_FILE = "terminal.size"
+NO_WINDOWS = """\
+xterm: only at a prompt that is typed on the host's kernel (--kernel host): in virtual time the
+clock stands still for one prompt. `HOST COMMAND &` runs a command beside the others.
+"""
 LOOK_S = 0.1
 """Virtual time between two looks for typed keys while a command runs, such as Ctrl-C."""
 TAKEN_MOST = 1024
@@ -66,15 +79,61 @@ class LabHost(Node):  # type: ignore[misc]  # Mininet has no types
         super().startShell(mnopts)
         self.inNamespace = True
 
+    def become_shell(self) -> None:
+        """Go on as the shell of a window."""
+        argv = ("ip", "netns", "exec", self.namespace, "bash", "--norc")
+        environment = {**os.environ, "TERM": "xterm", "PS1": f"{self.name}:\\w# "}
+        os.execvpe(argv[0], argv, environment)  # noqa: S606 - in the system's Python
+
+    def popen(self, *args: Any, **params: Any) -> Any:
+        """Start a program in the namespace; mnexec(1) would also change the root, which is ours."""
+        return super().popen(*args, mncmd=["ip", "netns", "exec", self.namespace], **params)
+
     def _popen(self, cmd: list[str], **params: Any) -> Any:
         entered = ["ip", "netns", "exec", self.namespace] if self.shell is None else []
         return super()._popen([*entered, *cmd], **params)
 
 
 class Prompt(CLI):  # type: ignore[misc]  # Mininet has no types
-    """Mininet's prompt, which shows the lines of a script."""
+    """Mininet's prompt, which shows the lines of a script.
+
+    ``folder`` is where windows are asked for; ``None``: there are none.
+    """
 
     prompt = "lab> "
+
+    def __init__(self, network: Any, folder: Path | None = None, **how: Any) -> None:
+        self.folder = folder
+        self.shells: list[int] = []
+        try:
+            super().__init__(network, **how)  # performs all lines
+        finally:
+            for shell in self.shells:
+                os.kill(shell, signal.SIGHUP)  # its window may be there still
+                os.waitpid(shell, 0)
+
+    def do_xterm(self, line: str, term: str = "xterm") -> None:
+        """Open a window with a shell for each host.
+
+        Usage: xterm HOST ...
+        """
+        if self.folder is None:
+            print(NO_WINDOWS, end="")
+            return
+        if not line.split():
+            print(f"usage: {term} node1 node2 ...")
+        for name in line.split():
+            if name in self.mn:
+                self._open_window(self.mn[name], self.folder)
+            else:
+                print(f"node '{name}' not in network")
+
+    def _open_window(self, host: LabHost, folder: Path) -> None:
+        path = folder / f"terminal-{host.name}-{len(self.shells) + 1}"
+        try:
+            self.shells.append(hand_over(path, host.become_shell))
+        except TimeoutError:
+            print(f"xterm: nobody came within {WAIT_S:g} s")
 
     def onecmd(self, line: str) -> Any:
         """Perform a line."""
@@ -100,6 +159,7 @@ class TypedPrompt(Prompt):
 def open_network(tag: str) -> Any:
     """Return the lab's hosts as a Mininet network, which has built and configured nothing."""
     mininet.net.fixLimits = lambda: None  # it would rewrite the machine's sysctls
+    mininet.net.waitListening = await_listener  # it would use telnet
     network = mininet.net.Mininet(build=False, controller=None)
     for name, devices in HOSTS.items():
         host = LabHost(name, f"{tag}{name}")
@@ -111,6 +171,17 @@ def open_network(tag: str) -> Any:
     return network
 
 
+def await_listener(client: LabHost, server: str, port: int) -> bool:
+    """Wait until ``client`` can send to a port of the address ``server``.
+
+    It sends as much as iperf 2.1 counts as a test, since Mininet awaits its report, too.
+    """
+    sent = f"(head -c 1000 /dev/zero >/dev/tcp/{server}/{port}) 2>&-; echo $?"
+    while client.cmd(sent).strip() != "0":
+        time.sleep(0.1)
+    return True
+
+
 def perform_script(network: Any, script: str) -> None:
     """Perform the lines of ``script``; nobody types."""
     silent, _open = os.pipe()  # to read from /dev/null would be to read for ever
@@ -118,27 +189,43 @@ def perform_script(network: Any, script: str) -> None:
     Prompt(network, stdin=os.fdopen(silent), script=script)
 
 
-def serve_terminal(tag: str, path: str) -> None:
-    """Give the prompt a terminal, and join that with the first who comes to the socket ``path``."""
-    with socket.socket(socket.AF_UNIX) as door:
-        door.bind(path)
-        Path(path).chmod(0o600)
-        door.listen(1)
-        door.settimeout(WAIT_S)
-        visitor, _ = door.accept()
-    visitor.settimeout(None)
-    child, terminal = pty.fork()
-    if not child:
-        visitor.close()
-        Prompt(open_network(tag))
-        sys.exit()
-    with visitor, selectors.DefaultSelector() as ready:
-        ready.register(visitor, selectors.EVENT_READ)
-        ready.register(terminal, selectors.EVENT_READ)
-        while relay(ready, visitor, terminal):
-            pass
-    os.close(terminal)  # whoever still runs there is hung up
+def serve_terminal(tag: str, folder: Path) -> None:
+    """Give the prompt a terminal, and hand that to the first who comes; return at its end."""
+    child = hand_over(folder / "terminal", lambda: Prompt(open_network(tag), folder))
     os.waitpid(child, 0)
+
+
+def hand_over(path: Path, program: Callable[[], object]) -> int:
+    """Hand a terminal to who comes to the socket ``path``; return the process that has it.
+
+    It runs ``program``, and is hung up as soon as nobody has the terminal's other end any more.
+
+    Raises:
+        TimeoutError: nobody comes.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind(str(path))
+            path.chmod(0o600)
+            door.listen(1)
+            door.settimeout(WAIT_S)
+            visitor, _ = door.accept()
+    finally:
+        path.unlink(missing_ok=True)
+    with visitor:
+        child, terminal = pty.fork()
+        if not child:
+            visitor.close()
+            try:
+                program()
+            except Exception:
+                traceback.print_exc()  # to the terminal
+            sys.stdout.flush()
+            os._exit(0)  # nothing of the process that it comes from is its own to undo
+        with suppress(OSError):  # who came may have gone
+            socket.send_fds(visitor, [b"\n"], [terminal])
+        os.close(terminal)
+    return child
 
 
 def serve_typed(tag: str, folder: Path) -> None:
@@ -161,6 +248,8 @@ def serve_typed(tag: str, folder: Path) -> None:
         elif marks := read_now(state):
             asking = marks.endswith(ASKING)
         elif keys := visitor.take():
+            if size := visitor.size():
+                termios.tcsetwinsize(terminal, size)
             os.write(terminal, keys)
         elif asking:
             visitor.wait()
@@ -195,6 +284,13 @@ class Visitor:
         self.taken += len(keys)
         return keys
 
+    def size(self) -> tuple[int, int] | None:
+        """Return how many rows and columns are seen of the terminal; ``None``: it was not said."""
+        with suppress(OSError, ValueError):
+            columns, rows = (self.folder / SIZE_FILE).read_text().split()
+            return int(rows), int(columns)
+        return None
+
     def wait(self) -> None:
         """Say, once, that there is nothing to do before more is typed."""
         if self.waiting_after != self.taken:
@@ -213,22 +309,6 @@ def read_now(descriptor: int) -> bytes | None:
         return b""
 
 
-def relay(ready: selectors.BaseSelector, visitor: socket.socket, terminal: int) -> bool:
-    """Pass on what has come; return whether both ends are still there."""
-    for key, _ in ready.select():
-        try:
-            data = os.read(key.fd, READ_BYTES)
-            if not data:
-                return False
-            if key.fd == terminal:
-                visitor.sendall(data)
-            else:
-                os.write(terminal, data)
-        except OSError:  # a terminal that nobody has open any more is an error to read (EIO)
-            return False
-    return True
-
-
 def main() -> None:
     """Do what the arguments say."""
     tag, how, path = sys.argv[1:]
@@ -237,7 +317,7 @@ def main() -> None:
     elif how == "typed":
         serve_typed(tag, Path(path))
     else:
-        serve_terminal(tag, path)
+        serve_terminal(tag, Path(path))
 
 
 if __name__ == "__main__":
