@@ -39,10 +39,17 @@ open_cache() {
   fi
 }
 
+# require_ours FILE: refuses a file that cannot be written.
+require_ours() {
+  [[ ! -e $1 || -w $1 ]] ||
+    refuse "cannot write $1, which is another user's: set XDG_CACHE_HOME to a folder of your own."
+}
+
 # take_lock: from here on no other bootstrap builds in this cache, and `testbed clean`, which locks
 # the folder itself, does not empty it.
 take_lock() {
   [[ -z ${lock:-} ]] || return 0
+  require_ours "$cache/bootstrap.lock"
   exec {in_use}<"$cache" {lock}>"$cache/bootstrap.lock"
   flock -s "$in_use"
   if ! flock -n "$lock"; then
@@ -63,9 +70,9 @@ release_lock() {
 }
 
 # list_files FOLDER: size, time, mode and name of each file, which tell at little cost that none
-# was touched.
+# was touched. Sorted, for a copied folder has its files in another order.
 list_files() {
-  (cd -- "$1" && find . "${FILES[@]}" -printf '%s %T@ %m %l %p\n')
+  (cd -- "$1" && find . "${FILES[@]}" -printf '%s %T@ %m %l %p\n' | LC_ALL=C sort)
 }
 
 # list_modes FOLDER: what the contents of files do not tell: who may run them, where links lead.
@@ -97,8 +104,10 @@ is_whole() {
     damaged=$(list_modes "$1" | LC_ALL=C comm -23 "$contents/modes" - |
       sed -n '1s/ [0-7]* [^ ]*$//p')
   [[ -z $damaged ]] || return 1
-  list_files "$1" >"$contents/listing.$$"
-  mv -- "$contents/listing.$$" "$contents/listing"
+  [[ ! -w $contents ]] || { # another user's: whole all the same
+    list_files "$1" >"$contents/listing.$$" &&
+      mv -- "$contents/listing.$$" "$contents/listing"
+  }
 }
 
 # find_part NAME KEY: sets `part` to the folder that the part has, or will have.
@@ -124,6 +133,7 @@ ensure_part() {
   mkdir -p -- "$unfinished"
   span "$about"
   say "$title: building$again, about $spanned; log: $log"
+  require_ours "$log"
   if ! { attended "$title" "$about" "$log" "$@" "$unfinished" "$part" &&
     write_contents "$unfinished"; }; then
     tail -n 25 -- "$log" >&2

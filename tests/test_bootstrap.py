@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base import proc
+from testbed.base.errors import EXIT_MISSING
 from testbed.client import CLIENTS
 from testbed.setup.programs import package_names, programs_of
 from tests.small_machine import ROOT, SmallMachine, make_small_machine
@@ -337,6 +338,39 @@ def test_a_copied_cache_and_an_added_file_are_no_damage(machine: SmallMachine) -
     listing = (part / ".contents" / "listing").read_text()
     assert "./extra" in listing  # what is there now is what the next start looks for
     assert machine.shell("bootstrap kernel").stderr == ""
+
+
+def test_what_is_looked_for_does_not_depend_on_the_order_of_a_folder(machine: SmallMachine) -> None:
+    machine.shell("bootstrap kernel")
+    (part,) = machine.cache.glob("native/*")
+    lines = (part / ".contents" / "listing").read_text().splitlines()
+    assert len(lines) > 1 and lines == sorted(lines)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user takes root")
+def test_parts_of_another_user_are_used_and_what_they_lack_is_said(machine: SmallMachine) -> None:
+    machine.shell("bootstrap kernel")
+    for folder in (machine.home, *machine.home.parents):
+        if folder.stat().st_uid == os.geteuid() and folder.is_relative_to("/tmp"):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    logs = machine.cache / "logs"
+    for folder in (machine.cache, logs, machine.cache / "native"):
+        folder.chmod(0o777)
+    listing = next(machine.cache.glob("native/*")) / ".contents" / "listing"
+    listing.write_text("of a copy that has other times\n")
+    stranger = "setpriv --reuid=1000 --regid=1000 --clear-groups bash -c"
+    script = f"set -euo pipefail; source {machine.tree}/bootstrap/main.sh; bootstrap"
+    done = machine.run(*stranger.split(), f"{script} programs")
+    assert (done.returncode, done.stderr) == (0, "")
+    (listing.parent / "sha256").unlink()
+    done = machine.run(*stranger.split(), f"{script} programs")
+    assert done.returncode == EXIT_MISSING
+    assert f"cannot write {machine.cache}/bootstrap.lock, which is another user's" in done.stderr
+    (machine.cache / "bootstrap.lock").unlink()
+    done = machine.run(*stranger.split(), f"{script} programs")
+    assert done.returncode == EXIT_MISSING
+    assert f"cannot write {logs}/native.log, which is another user's" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["", "/gone", "/usr/bin/true\n"])

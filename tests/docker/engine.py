@@ -44,13 +44,13 @@ class Engine:
         self.buildah("umount", container)
         self.buildah("commit", "--quiet", "--rm", container, BASE)
 
-    def build(self, context: Path, target: str, name: str, revision: str) -> str:
-        """Build a stage of the Dockerfile, and return all that was said."""
+    def build(self, context: Path, file: Path, target: str, name: str, revision: str) -> str:
+        """Build a stage of the Dockerfile ``file``, and return all that was said."""
         done = self.buildah(
             *("bud", "--isolation", "chroot", "--layers=false", "--format", "docker"),
             *("--build-arg", f"BASE={BASE}", "--build-arg", f"REVISION={revision}"),
             *("--target", target, "--tag", name),
-            *("--file", str(context / "docker" / "Dockerfile"), str(context)),
+            *("--file", str(file), str(context)),
         )
         return done.stdout + done.stderr
 

@@ -33,8 +33,9 @@ COMMITTED = "analysis/baselines/nightly"
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The image that was built, what was said, and a container of it."""
+    """The image that was built, what of, what was said, and a container of it."""
 
+    context: Path
     said: str
     config: dict[str, dict[str, object]]
     container: Container
@@ -59,9 +60,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
     engine = Engine(folder)
     try:
         engine.make_base(SUITE)
-        said = engine.build(context, "runtime", "firstflight", REVISION)
+        file = context / "docker" / "Dockerfile"
+        said = engine.build(context, file, "runtime", "firstflight", REVISION)
         config = json.loads(engine.buildah("inspect", "--type", "image", "firstflight").stdout)
-        yield Built(said, config["Docker"], engine.start("firstflight"))
+        yield Built(context, said, config["Docker"], engine.start("firstflight"))
     finally:
         engine.buildah("rm", "--all", check=False)
         engine.buildah("rmi", "--all", "--force", check=False)
@@ -79,6 +81,19 @@ def copy_context(folder: Path) -> None:
             shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
         else:
             shutil.copy(ROOT / name, folder / name)
+
+
+@pytest.fixture(scope="module")
+def notebooks(built: Built) -> Container:
+    """The image with JupyterLab, whose stage goes on from the image that was built."""
+    file = built.context / "docker" / "Dockerfile"
+    text = file.read_text()
+    stage = text[text.index("FROM runtime AS notebooks") : text.index("FROM runtime AS firstf")]
+    alone = file.with_name("Dockerfile.notebooks")
+    alone.write_text(f"FROM localhost/firstflight AS runtime\n{stage}")
+    engine = built.container.engine
+    engine.build(built.context, alone, "notebooks", "firstflight-notebooks", REVISION)
+    return engine.start("firstflight-notebooks")
 
 
 def test_it_is_small_and_says_what_it_is(built: Built) -> None:
@@ -152,3 +167,38 @@ def test_the_main_job_gives_the_committed_numbers(built: Built) -> None:
     if not re.search(r"^Same to the bit as the committed results .*: 2 loads", done.stdout, re.M):
         named = re.findall(r"^  (package|code|page|kernel)\S*", done.stdout, re.MULTILINE)
         assert named, done.stdout
+
+
+LABS = ("bootstrap/develop.sh", "--labs")
+
+
+def test_labs_are_handed_out_and_one_is_solved_in_it(notebooks: Container) -> None:
+    done = notebooks.run(*LABS, "python", "-P", "-m", "analysis.labs.hand_out", "my-labs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "building" not in done.stderr
+    assert done.stdout.count(": new") == 6
+    assert notebooks.shell("head -c 5 my-labs/1-handshake/sheet.pdf") == "%PDF-"
+    lab = "analysis/labs/source/1-handshake/1-handshake.ipynb"
+    done = notebooks.run(
+        *(*LABS, "python", "-m", "nbconvert", "--to", "notebook", "--execute", lab),
+        *("--output-dir", "results"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = json.loads(notebooks.shell("cat results/1-handshake.ipynb"))
+    printed = "".join(
+        "".join(output.get("text", ()))
+        for cell in ran["cells"]
+        for output in cell.get("outputs", ())
+    )
+    assert "2 ok" in printed
+    assert printed.count("✓") >= 5
+    assert "Not yet." not in printed
+
+
+def test_its_jupyterlab_starts(notebooks: Container) -> None:
+    argv = "bootstrap/develop.sh --notebooks python -m jupyterlab --no-browser --ip=127.0.0.1"
+    said = notebooks.shell(
+        f"{argv} analysis/notebooks >/tmp/said 2>&1 & for i in $(seq 300); do "
+        "grep -q 'lab?token=' /tmp/said && break; sleep 0.2; done; kill $!; wait; cat /tmp/said"
+    )
+    assert "http://127.0.0.1:" in said and "lab?token=" in said, said
