@@ -44,11 +44,14 @@ packages() {
 # python LOCK: the Python environment of a lock file, without what installed it and its packages' own
 # tests: 150 MB.
 python() {
-  local level=programs
+  local level=programs name unneeded=()
   open_cache
   ensure_venv "$1"
   release_lock
-  "${venv:?}/bin/python" -m pip --disable-pip-version-check uninstall --yes --quiet setuptools pip
+  for name in setuptools pip; do # nbgrader, say, does need one
+    grep -q "^$name==" "$bootstrap/$1.txt" || unneeded+=("$name")
+  done
+  "${venv:?}/bin/python" -m pip --disable-pip-version-check uninstall --yes --quiet "${unneeded[@]}"
   find "$venv/lib" -name tests -type d -prune -exec rm -rf -- {} +
   settle "$venv"
   rm -rf -- "${venv:?}/$CONTENTS"

@@ -90,7 +90,7 @@ def notebooks(built: Built) -> Container:
     text = file.read_text()
     stage = text[text.index("FROM runtime AS notebooks") : text.index("FROM runtime AS firstf")]
     alone = file.with_name("Dockerfile.notebooks")
-    alone.write_text(f"FROM localhost/firstflight AS runtime\n{stage}")
+    alone.write_text(stage.replace("FROM runtime", "FROM localhost/firstflight"))
     engine = built.container.engine
     engine.build(built.context, alone, "notebooks", "firstflight-notebooks", REVISION)
     return engine.start("firstflight-notebooks")
@@ -190,8 +190,8 @@ def test_labs_are_handed_out_and_one_is_solved_in_it(notebooks: Container) -> No
         for cell in ran["cells"]
         for output in cell.get("outputs", ())
     )
-    assert "2 ok" in printed
-    assert printed.count("✓") >= 5
+    checks = [cell for cell in ran["cells"] if cell["metadata"]["nbgrader"].get("points")]
+    assert printed.count("✓ right") >= len([c for c in checks if c["cell_type"] == "code"]) > 0
     assert "Not yet." not in printed
 
 
