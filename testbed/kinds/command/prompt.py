@@ -109,7 +109,7 @@ class Prompt(CLI):  # type: ignore[misc]  # Mininet has no types
             super().__init__(network, **how)  # performs all lines
         finally:
             for shell in self.shells:
-                os.kill(shell, signal.SIGHUP)  # its window may be there still
+                os.kill(shell, signal.SIGKILL)  # its window may be there still
                 os.waitpid(shell, 0)
 
     def do_xterm(self, line: str, term: str = "xterm") -> None:
@@ -241,18 +241,18 @@ def serve_typed(tag: str, folder: Path) -> None:
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     for descriptor in (state, terminal):
         os.set_blocking(descriptor, False)
-    visitor, asking = Visitor(folder), False
+    files, asking = TerminalFiles(folder), False
     while (shown := read_now(terminal)) != b"":
         if shown:
-            visitor.show(shown)
+            files.show(shown)
         elif marks := read_now(state):
             asking = marks.endswith(ASKING)
-        elif keys := visitor.take():
-            if size := visitor.size():
+        elif keys := files.take():
+            if size := files.size():
                 termios.tcsetwinsize(terminal, size)
             os.write(terminal, keys)
         elif asking:
-            visitor.wait()
+            files.wait()
             os.sched_yield()
         else:
             select.select([terminal, state], [], [], LOOK_S)
@@ -260,8 +260,8 @@ def serve_typed(tag: str, folder: Path) -> None:
     os.waitpid(child, 0)
 
 
-class Visitor:
-    """Who sits at the other end of the files of a folder."""
+class TerminalFiles:
+    """The files of a folder, at whose other end somebody types."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
