@@ -220,8 +220,11 @@ def test_a_students_work_stays(handed_out: Path) -> None:
 
 @pytest.mark.guest
 @pytest.mark.slow
-def test_a_teacher_grades_with_the_tools_own_commands(measured_once: Path, tmp_path: Path) -> None:
-    lab, path = LABS[0].stem, LABS[0]
+@by_lab
+def test_a_teacher_grades_with_the_tools_own_commands(
+    path: Path, measured_once: Path, tmp_path: Path
+) -> None:
+    lab = path.stem
     shutil.copytree(path.parent, tmp_path / "source" / lab)
     course = f"--course-dir={tmp_path}"
     in_notebooks("nbgrader", "generate_assignment", lab, course)
