@@ -1,4 +1,4 @@
-"""Terminals of a prompt: joins this process's own with the one that runs inside of a trial.
+"""The terminal of the lab's prompt: joins the user's own with the one inside of the trial.
 
 On the host's kernel the trial hands its terminal over through a socket, and windows (xterm) are
 opened for the others that it has.  In virtual time over the four files that

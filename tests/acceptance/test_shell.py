@@ -26,6 +26,8 @@ client curl -s -o /dev/null -w %{http_code} http://en.wikipedia.org.p.test/0.htm
 client python3 -c "import socket; print(socket.create_connection(('10.0.2.2', 7)))" ; echo $?
 server ss -lnt
 client echo server
+"""
+OWN = """\
 pingall
 iperf client server
 py server.pexec("cat /sys/class/net/s0/address")
@@ -52,12 +54,25 @@ def test_a_script_in_virtual_time(house: House, tmp_path: Path) -> None:
     assert "Connection refused" in said  # of the server's own address
     assert "10.10.0.1:80" in said
     assert "lab> client echo server\n10.0.2.2\n" in said  # as Mininet does
+    (record,) = read_records(results)
+    assert_ok(record)
+    assert record.proof is not None and record.proof.connections == 2
+
+
+@pytest.mark.guest
+@pytest.mark.usefixtures("wikipedia")
+def test_mininets_own_commands_work(house: House, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text(OWN)
+    code, said = house.command(
+        *("shell", str(QUICK), "--only", "tfo=true"),
+        *("--script", str(script), "-o", str(tmp_path / "results")),
+    )
+    assert code == EXIT_OK, said
     assert "0% dropped (12/12 received)" in said
     # As much as the link carries, beside headers: 256 kbit/s up.
     assert re.search(r"Results: \['24\d Kbits/sec', '\d+ Kbits/sec'\]", said), said
     assert "('02:00:00:00:02:02\\n', '', 0)" in said
-    (record,) = read_records(results)
-    assert_ok(record)
 
 
 def descendants(pid: int) -> Iterator[tuple[int, str]]:
