@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from testbed.base import proc
 from testbed.base.sources import PACKAGE
 from testbed.kernel.jail import FIRST_ID, LAST_ID, TMP_BYTES
+from tests.open_folder import open_folder
 
 USER = 1000
 PROBE = Path(__file__).with_name("probe.py")
@@ -54,28 +54,26 @@ Enter = Callable[..., dict[str, Any]]
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A folder that every user can reach, with the code that makes a jail and three folders."""
-    folder = Path(mkdtemp(prefix="firstflight-test-"))
-    folder.chmod(0o755)
-    # The rooms of the house that are imported.
-    for name in (
-        "__init__.py",
-        "base",
-        "kernel",
-        "model",
-    ):
-        source, target = PACKAGE / name, folder / "testbed" / name
-        target.parent.mkdir(exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copyfile(source, target)
-    for name in ("bundle", "page", "out"):
-        (folder / name).mkdir()
-    shutil.copyfile(PROBE, folder / "bundle" / "probe.py")
-    for path in folder.rglob("*"):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    yield folder
-    shutil.rmtree(folder)
+    with open_folder() as folder:
+        # The rooms of the house that are imported.
+        for name in (
+            "__init__.py",
+            "base",
+            "kernel",
+            "model",
+        ):
+            source, target = PACKAGE / name, folder / "testbed" / name
+            target.parent.mkdir(exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copyfile(source, target)
+        for name in ("bundle", "page", "out"):
+            (folder / name).mkdir()
+        shutil.copyfile(PROBE, folder / "bundle" / "probe.py")
+        for path in folder.rglob("*"):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        yield folder
 
 
 @pytest.fixture(

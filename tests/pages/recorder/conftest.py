@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pytest
 
 from testbed.pages.exchange import Recording
 from testbed.pages.recorder import RecordOrder, record
+from tests.open_folder import open_folder
 from tests.pages.recorder.site import WWW, Site, make_site, serving
 
 Record = Callable[..., Recording]
@@ -18,11 +17,9 @@ Record = Callable[..., Recording]
 
 @pytest.fixture(scope="session")
 def open_scratch() -> Iterator[Path]:
-    """A folder that the browser's user can reach, which pytest's own are not for root."""
-    folder = Path(mkdtemp(prefix="firstflight-test-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
+    """A folder that the browser's user can reach, for root's pytest folders are closed to it."""
+    with open_folder() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")
