@@ -198,7 +198,7 @@ def test_labs_are_handed_out_and_one_is_solved_in_it(notebooks: Container) -> No
 def test_its_jupyterlab_starts(notebooks: Container) -> None:
     argv = "bootstrap/develop.sh --notebooks python -m jupyterlab --no-browser --ip=127.0.0.1"
     said = notebooks.shell(
-        f"{argv} analysis/notebooks >/tmp/said 2>&1 & for i in $(seq 300); do "
+        f"{argv} analysis/notebooks >/tmp/said 2>&1 & for i in $(seq 900); do "
         "grep -q 'lab?token=' /tmp/said && break; sleep 0.2; done; kill $!; wait; cat /tmp/said"
     )
     assert "http://127.0.0.1:" in said and "lab?token=" in said, said

@@ -80,8 +80,9 @@ def session(typist: Typist, window: Path) -> None:
     """Type, read, interrupt and leave."""
     assert "lab> " in typist.read_until("lab> ")
     typist.resize(132, 50)
-    time.sleep(0.5)
-    assert typist.perform("sh stty size", "lab> ") == "50 132"
+    deadline = time.monotonic() + 30.0
+    while typist.perform("sh stty size", "lab> ") != "50 132":
+        assert time.monotonic() < deadline
     assert typist.perform("xterm nobody", "lab> ") == "node 'nobody' not in network"
     assert typist.perform("xterm server", "lab> ") == ""
     deadline = time.monotonic() + 30.0
@@ -92,9 +93,8 @@ def session(typist: Typist, window: Path) -> None:
     assert "10.0.2.2/24" in window.read_text()
     assert typist.perform("client echo here-$((40 + 2))", "lab> ") == "here-42"
     assert "1 received" in typist.perform("client ping -c 1 server", "lab> ")
-    typist.type("server sleep 3600\r")
-    typist.read_until("sleep 3600")
-    time.sleep(1.0)
+    typist.type("server sh -c 'echo begun-$((40 + 2)); exec sleep 3600'\r")
+    assert "begun-42" in typist.read_until("begun-42")
     typist.type("\x03")  # Ctrl-C ends what runs there, and not the prompt
     assert "lab> " in typist.read_until("lab> ")
     typist.type("exit\r")
