@@ -85,13 +85,23 @@ def run_attached(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
         with _starting(argv) as release:
             child = subprocess.Popen(list(argv), stdout=subprocess.PIPE)
         release()
-        out, _ = child.communicate()
+        out = _read_patiently(child)
     except BaseException:
         if child is not None:
             child.terminate()
             _outlast(child)
         raise
     return subprocess.CompletedProcess(list(argv), child.returncode, out.decode(errors="replace"))
+
+
+def _read_patiently(child: Process) -> bytes:
+    """Return all that ``child`` writes to standard output, when it has ended.
+
+    In many short waits: a signal that came just before a long one would be seen at its end only.
+    """
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return child.communicate(timeout=CANCEL_POLL_S)[0]
 
 
 def _outlast(child: Process) -> None:

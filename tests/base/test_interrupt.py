@@ -217,6 +217,26 @@ def test_a_signal_while_a_process_starts_leaves_none_behind(
     assert [child.poll() for child in begun] == [-signal.SIGTERM]
 
 
+def test_a_signal_that_interrupts_no_wait_is_heeded_while_a_process_runs(tmp_path: Path) -> None:
+    """As one does that comes after Python's last look and before the wait: this goes elsewhere."""
+    script, begun, told = (tmp_path / name for name in ("script", "begun", "told"))
+    script.write_text(
+        f"trap ': >{told}; exit' TERM\n: >{begun}\nfor _ in {{1..600}}; do sleep 0.1; done\n"
+    )
+
+    def interrupt() -> None:
+        while not begun.exists():
+            time.sleep(0.01)
+        time.sleep(0.1)  # the main thread waits by then, or soon
+        signal.pthread_kill(_thread.get_ident(), signal.SIGTERM)
+
+    with raising():
+        _thread.start_new_thread(interrupt, ())
+        with pytest.raises(SignalInterrupt):
+            proc.run_attached(("bash", str(script)))
+    assert told.exists()
+
+
 def test_what_is_held_back_of_a_signal_comes_once() -> None:
     with raising():
         with holding() as release:
