@@ -13,8 +13,9 @@ from pathlib import Path
 ETC = {
     "passwd": "root:x:0:0:root:/root:/bin/sh\n"
     "browser:x:1000:1000:browser:/tmp:/bin/sh\n"
+    "tcpdump:x:100:101::/nonexistent:/usr/sbin/nologin\n"
     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-    "group": "root:x:0:\nbrowser:x:1000:\nnogroup:x:65534:\n",
+    "group": "root:x:0:\ntcpdump:x:101:\nbrowser:x:1000:\nnogroup:x:65534:\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\n",
     "hosts": "127.0.0.1 localhost\n",
     "hostname": "guest\n",

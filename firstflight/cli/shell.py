@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -127,7 +128,15 @@ def _show(results: Path, record: Record, code: int) -> int:
     trial = results / "trials" / record.trial_id
     click.echo(read_text(trial / OUTPUT_FILE), nl=False)
     click.echo(read_text(trial / ERROR_FILE), nl=False, err=True)
-    if record.reason is not None:
+    if record.outcome == "timeout":
+        shown = re.findall("^lab> (.*)", read_text(trial / OUTPUT_FILE), re.MULTILINE)
+        _log.error(
+            "timeout: %s: a session has %g s of the lab's time (--set timeout_s=N); in a script "
+            "what reads standard input wants `< /dev/null`",
+            f"`{shown[-1]}` did not end" if shown else "no line was begun",
+            record.trial.timeout_s,
+        )
+    elif record.reason is not None:
         _log.error("%s: %s", record.outcome, record.reason)
     _log.info("output and capture: %s", trial)
     failed = record.executed is not None and record.executed.exit_status

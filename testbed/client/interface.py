@@ -61,9 +61,10 @@ class LoadOrder:
     ("as-recorded", "h1" or "h2") is what https origins are to speak.  ``pinned`` gives the page's
     scripts pinned clocks and random numbers, in clients that run scripts.  ``think_spread_pct``
     and ``seed`` vary recorded think times (graph client; see ``testbed.base.seeding``).
-    ``command`` is what the client of that name runs.  ``restart`` is called in virtual time at
-    ``wait_until_ns``, by a client whose process was started long before, and returns a second
-    later: the guest then has forgotten what was.
+    ``command`` is what the client of that name runs; ``began`` is the file in which ``prefix``
+    notes when that starts, in ns of CLOCK_REALTIME, ``None`` when it does not.  ``restart`` is
+    called in virtual time at ``wait_until_ns``, by a client whose process was started long before,
+    and returns a second later: the guest then has forgotten what was.
     """
 
     archive: Archive
@@ -83,6 +84,7 @@ class LoadOrder:
     think_spread_pct: float = 0.0
     seed: int = 0
     command: str = ""
+    began: Path | None = None
     restart: Callable[[], None] | None = None
 
     @property

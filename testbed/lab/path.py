@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from testbed.base.namespace import Namespace
 from testbed.lab.topology import ROLES, WIRES, Topology
@@ -22,6 +24,9 @@ class Device:
 
 Taken = tuple[int, int, int]
 """Packets that devices received, that IP took in, and that it gave on."""
+BETWEEN = ("near", "far")
+"""The hosts between which the link is."""
+NOTHING: Mapping[str, int] = MappingProxyType({})
 GONE = Device(0, 0, 0)
 """A device that is not there any more."""
 
@@ -42,17 +47,23 @@ def parse_devices(text: str) -> dict[str, Device]:
     return found
 
 
-def count_strays(counters: dict[str, dict[str, Device]]) -> int:
+def count_strays(counters: dict[str, dict[str, Device]], made: Mapping[str, int] = NOTHING) -> int:
     """Packets that went another way than client, near, far, server, or vanished beside the link.
 
     Args:
         counters: of every role of the lab, by role and device.  Packets on their way, and those
             that the link drops, are no strays.
+        made: packets that a role between the ends sent as its own, such as those of a ping there.
     """
     # What came out of the link's far end is all that can have reached the server, and back.
     around = (
-        max(0, _received(counters, "server", "s0") - _received(counters, "far", "f0")),
-        max(0, _received(counters, "client", "c0") - _received(counters, "near", "n1")),
+        max(
+            0, _received(counters, end, device) - _received(counters, role, out) - made.get(role, 0)
+        )
+        for end, device, role, out in (
+            ("server", "s0", "far", "f0"),
+            ("client", "c0", "near", "n1"),
+        )
     )
     ours = {role: {LOOPBACK} for role in ROLES}
     for wire in WIRES:
@@ -92,11 +103,16 @@ def read_taken(namespace: Namespace) -> Taken:
     """What the devices of an end received, IP took in, and gave on (proc_net(5), snmp)."""
     with namespace.entered():
         devices = parse_devices(Path("/proc/thread-self/net/dev").read_text())
-        lines = Path("/proc/thread-self/net/snmp").read_text().splitlines()
-    names, values = (line.split() for line in lines if line.startswith("Ip:"))
-    told = dict(zip(names, values, strict=True))
+        told = _read_ip()
     received = sum(device.received for device in devices.values())
     return received, int(told["InReceives"]), int(told["InDelivers"])
+
+
+def _read_ip() -> dict[str, str]:
+    """The counters of IP in this thread's namespace, by name (proc_net(5), snmp)."""
+    lines = Path("/proc/thread-self/net/snmp").read_text().splitlines()
+    names, values = (line.split() for line in lines if line.startswith("Ip:"))
+    return dict(zip(names, values, strict=True))
 
 
 def _received(counters: dict[str, dict[str, Device]], role: str, name: str) -> int:
@@ -112,7 +128,17 @@ def read_all_devices(topology: Topology) -> dict[str, dict[str, Device]]:
 
 def read_strays(topology: Topology) -> int:
     """``count_strays`` of the running lab."""
-    return count_strays(read_all_devices(topology))
+    counters = read_all_devices(topology)
+    # Nobody is at near and far, but in a lab that a user types in.
+    return count_strays(counters) and count_strays(
+        counters, {role: _read_made(topology.role(role)) for role in BETWEEN}
+    )
+
+
+def _read_made(namespace: Namespace) -> int:
+    """How many packets are of ``namespace`` itself, not passed on by it."""
+    with namespace.entered():
+        return int(_read_ip()["OutRequests"])
 
 
 def read_unsent(topology: Topology) -> int:

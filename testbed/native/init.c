@@ -119,8 +119,9 @@ static void make_etc(void)
 	write_file(NEW "/etc/passwd",
 		   "root:x:0:0:root:/root:/bin/sh\n"
 		   "browser:x:1000:1000:browser:/tmp:/bin/sh\n"
+		   "tcpdump:x:100:101::/nonexistent:/usr/sbin/nologin\n"
 		   "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
-	write_file(NEW "/etc/group", "root:x:0:\nbrowser:x:1000:\nnogroup:x:65534:\n");
+	write_file(NEW "/etc/group", "root:x:0:\ntcpdump:x:101:\nbrowser:x:1000:\nnogroup:x:65534:\n");
 	write_file(NEW "/etc/nsswitch.conf",
 		   "passwd: files\ngroup: files\nhosts: files dns\nservices: files\n");
 	write_file(NEW "/etc/hosts", "127.0.0.1 localhost\n");

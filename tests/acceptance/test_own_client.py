@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -70,6 +71,24 @@ def test_a_client_that_names_no_request_is_judged_by_the_server(
     (record,) = read_records(loose)
     assert_ok(record)
     assert record.load is not None and len(record.load.missing) == 28
+
+
+def test_a_load_time_longer_than_the_program_ran_is_refused(house: House, tmp_path: Path) -> None:
+    """Also one that the program could have waited before the load began."""
+    (tmp_path / "own").mkdir()
+    script = tmp_path / "own" / "client"
+    script.write_text('#!/bin/sh\ncurl -s -o /dev/null "$1"\necho plt_ms=5000\n')
+    script.chmod(0o755)
+    code, _ = house.command(
+        *("run", str(QUICK), "--only", "tfo=false", "--client", "command"),
+        *("--set", f"command_folder={tmp_path / 'own'}"),
+        *("--set", 'command="{folder}/client {url}"', "--set", "allow_misses=true"),
+        *("-o", str(tmp_path / "results")),
+    )
+    (record,) = read_records(tmp_path / "results")
+    assert (code, record.outcome) == (EXIT_INCOMPLETE, "failed")
+    ran = re.search(r"plt_ms is 5000, and it ran for ([\d.]+) ms", str(record.reason))
+    assert ran is not None and 100 < float(ran[1]) < 2000
 
 
 def test_output_that_is_none_of_the_contract_is_a_failure_with_its_reason(

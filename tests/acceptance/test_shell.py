@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base import places
-from testbed.base.errors import EXIT_INTERRUPTED, EXIT_MISSING, EXIT_OK
+from testbed.base.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_MISSING, EXIT_OK
 from testbed.results.store import read_records
 from tests.acceptance.house import House, assert_ok
 from tests.typist import typing
@@ -29,9 +29,20 @@ server ss -lnt
 client echo server
 """
 OWN = """\
+# What follows is for a day on which all of it is tried.
 pingall
+pingpair
+client ping -c 1 near
+server ping -c 2 far
+client tcpdump -i c0 -c 2 -w /tmp/x.pcap &
+client ping -c 4 server
+client tcpdump -nr /tmp/x.pcap icmp
+source /nowhere
+x nobody xclock
 iperf client server
 py server.pexec("cat /sys/class/net/s0/address")
+exit
+client echo never
 """
 
 
@@ -74,6 +85,27 @@ def test_mininets_own_commands_work(house: House, tmp_path: Path) -> None:
     # As much as the link carries, beside headers: 256 kbit/s up.
     assert re.search(r"Results: \['24\d Kbits/sec', '\d+ Kbits/sec'\]", said), said
     assert "('02:00:00:00:02:02\\n', '', 0)" in said
+    assert "length 64\n" in said.partition("tcpdump -nr")[2]
+    assert "source: cannot read '/nowhere'" in said
+    assert "*** KeyError: 'nobody'" in said
+    assert "day" in said and "Unknown command" not in said
+    assert said.rstrip().endswith("lab> exit")
+
+
+@pytest.mark.guest
+@pytest.mark.usefixtures("wikipedia")
+def test_a_line_that_does_not_end_is_named(
+    house: House, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "script"
+    script.write_text("client echo first\nclient cat\nclient echo last\n")
+    code, said = house.command(
+        *("shell", str(QUICK), "--only", "tfo=true", "--set", "timeout_s=7"),
+        *("--script", str(script), "-o", str(tmp_path / "results")),
+    )
+    assert code == EXIT_INCOMPLETE
+    assert said.endswith("lab> client cat\n")
+    assert "`client cat` did not end: a session has 7 s" in capsys.readouterr().err
 
 
 def descendants(pid: int) -> Iterator[tuple[int, str]]:
@@ -117,6 +149,18 @@ def test_typed_in_virtual_time_the_clock_stands_still_at_the_prompt(tmp_path: Pa
         typist.read_until("icmp_seq=30")
         typist.type("\x03")
         assert "packets transmitted" in typist.read_until("lab> ")
+        typist.type(
+            "client echo one-$((1 + 0))\rnodes\rclient echo ünï-$((40 + 2))\rclient "
+        )  # pasted
+        said = typist.read_until("client ", after="ünï-42")
+        assert said.index("one-1") < said.index("available nodes") < said.index("ünï-42")
+        assert typist.perform("echo begun-$((40 + 2))", "lab> ") == "begun-42"
+        typist.type("client cat\r")
+        typist.read_until("client cat\r\n")
+        typist.type("to the program\r")
+        assert "to the program" in typist.read_until("to the program", after="to the program\r\n")
+        typist.type("\x03")
+        typist.read_until("lab> ")
         typist.type("\x04")  # Ctrl-D ends the session
         typist.read_until("output and capture")
         assert typist.child.wait() == EXIT_OK
@@ -124,7 +168,7 @@ def test_typed_in_virtual_time_the_clock_stands_still_at_the_prompt(tmp_path: Pa
     assert_ok(record)
     assert record.proof is not None and not record.proof.problems
     typed = results / "trials" / record.trial_id / "terminal.in"
-    assert typed.read_bytes().endswith(b"server\r\x03\x04")
+    assert typed.read_bytes().endswith(b"to the program\r\x03\x04")
 
 
 @pytest.mark.guest

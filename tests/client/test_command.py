@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,13 @@ def test_what_fails(order: LoadOrder, program: str, said: str) -> None:
         Command().load(command(order, program))
 
 
+def test_what_it_waited_before_it_began_is_no_load_time(order: LoadOrder, tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    began.write_text(str(time.time_ns() + 3_600_000_000_000))
+    with pytest.raises(LoadError, match="plt_ms is 1, and it ran for -"):
+        Command().load(command(replace(order, began=began), "print('plt_ms=1')"))
+
+
 def test_what_does_not_end(order: LoadOrder) -> None:
     with pytest.raises(LoadTimeoutError, match="did not end within"):
         Command().load(command(order, "import time; time.sleep(3600)", timeout_s=0.5))
@@ -108,6 +117,7 @@ def test_the_tiny_contract() -> None:
     [
         ("plt_ms=", "not a time above 0"),
         ("plt_ms=0", "not a time above 0"),
+        ("plt_ms=1_0", "not a time above 0"),
         ("plt_ms=nan", "not a time above 0"),
         ("plt_ms=1\nplt_s=1", "line 2 .* the load time was there already"),
         ("plt=1", "print other words on standard error"),

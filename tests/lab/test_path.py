@@ -14,6 +14,7 @@ from testbed.lab.path import (
     count_refused,
     count_strays,
     parse_devices,
+    read_all_devices,
     read_strays,
     read_taken,
 )
@@ -46,7 +47,10 @@ def test_packets_that_the_link_dropped_are_no_strays() -> None:
 def test_what_reached_an_end_but_not_by_the_link() -> None:
     server = {**LAB["server"], "s0": replace(LAB["server"]["s0"], received=11)}
     client = {**LAB["client"], "c0": replace(LAB["client"]["c0"], received=9)}
-    assert count_strays({**LAB, "server": server, "client": client}) == 3
+    strays = {**LAB, "server": server, "client": client}
+    assert count_strays(strays) == 3
+    assert count_strays(strays, {"far": 1, "near": 1}) == 1  # pings from there, say
+    assert count_strays(strays, {"far": 9, "near": 0}) == 1
 
 
 def test_another_way_out() -> None:
@@ -70,6 +74,15 @@ def test_what_an_end_takes(tag: str) -> None:
         after = read_taken(topology.server)
         assert after != before
         assert count_refused("server", before, after) == ()
+
+
+@pytest.mark.root
+def test_packets_of_the_hosts_between_are_no_strays(tag: str) -> None:
+    with open_topology(tag, 1500, 1) as topology:
+        for role, address in (("far", "10.0.2.2"), ("near", "10.0.0.2")):
+            proc.run((*topology.role(role).prefix, "ping", "-c", "3", "-i", "0.01", address))
+        assert count_strays(read_all_devices(topology)) == 6
+        assert read_strays(topology) == 0
 
 
 @pytest.mark.root

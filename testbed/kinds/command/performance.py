@@ -17,7 +17,7 @@ from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.machine import describe_machine, read_sample
 from testbed.base.namespace import Namespace
-from testbed.client.command import keep_files, load_values
+from testbed.client.command import began_ns, keep_files, load_values
 from testbed.client.interface import LoadError, LoadOrder, client_environment
 from testbed.client.process import read_tail, run_logged
 from testbed.kinds.page_load.performance import open_lab_for, order_of, replayed, start_argv
@@ -115,12 +115,11 @@ def _run(
     if site.aligned:
         begin_stage()
         at_ns = None if namespace is None else choose_moments(trial).launch_ns
-    log, began = order.out / ERROR_FILE, site.scratch / "began"
+    log = order.out / ERROR_FILE
     start_ns = time.time_ns()
     prefix: tuple[str, ...] = ()
     if namespace is not None:
-        *words_of_start, end = start_argv(site.bundle, namespace.name, ROOT, at_ns)
-        prefix = (*words_of_start, f"began={began}", end)
+        prefix = start_argv(site.bundle, namespace.name, ROOT, at_ns, order.began)
     status = run_logged(
         (*prefix, *words),
         log=log,
@@ -130,10 +129,7 @@ def _run(
         good=range(256),
         output=order.out / OUTPUT_FILE,
     )
-    end_ns = time.time_ns()
-    if began.exists():  # else it began at once, or not at all
-        start_ns = int(began.read_text())
-    duration_ms = (end_ns - start_ns) / 1e6
+    duration_ms = (time.time_ns() - began_ns(order, start_ns)) / 1e6
     said = read_tail(log)
     if status == NOT_STARTED and said.startswith("start: "):
         raise LoadError(f"`{' '.join(words)}` could not be started: {said}")
@@ -152,7 +148,7 @@ def _peer(
         LabError: they ended before that, with another status than 0.
     """
     log = order.out / PEER_FILE
-    argv = (*start_argv(bundle, namespace.name, ROOT, None), *words)
+    argv = (*start_argv(bundle, namespace.name, ROOT), *words)
     before = _listeners(namespace)
     with (
         log.open("wb") as output,

@@ -20,8 +20,10 @@ enclosure.
 
 from __future__ import annotations
 
+import codecs
 import os
 import pty
+import re
 import readline
 import select
 import signal
@@ -58,7 +60,8 @@ clock stands still for one prompt. `HOST COMMAND &` runs a command beside the ot
 """
 LOOK_S = 0.1
 """Virtual time between two looks for typed keys while a command runs, such as Ctrl-C."""
-TAKEN_MOST = 1024
+TAKEN_MOST = 4095
+"""Bytes that a terminal keeps until they are read (n_tty)."""
 ASKING, PERFORMING = b"?", b"!"
 
 
@@ -94,6 +97,28 @@ class LabHost(Node):  # type: ignore[misc]  # Mininet has no types
         return super()._popen([*entered, *cmd], **params)
 
 
+class Keyboard:
+    """Standard input as Mininet reads it, without a buffer that would keep what is not its own."""
+
+    def __init__(self) -> None:
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def fileno(self) -> int:
+        """Return its descriptor."""
+        return sys.stdin.fileno()
+
+    def read(self, most: int) -> str:
+        """Return what there is; ``""``: nothing any more, or half a character."""
+        return self.decoder.decode(os.read(self.fileno(), most))
+
+    def read_now(self) -> str:
+        """Return what has come already."""
+        said = ""
+        while select.select([self.fileno()], [], [], 0)[0] and (more := self.read(READ_BYTES)):
+            said += more
+        return said
+
+
 class Prompt(CLI):  # type: ignore[misc]  # Mininet has no types
     """Mininet's prompt, which shows the lines of a script.
 
@@ -102,11 +127,15 @@ class Prompt(CLI):  # type: ignore[misc]  # Mininet has no types
 
     prompt = "lab> "
 
-    def __init__(self, network: Any, folder: Path | None = None, **how: Any) -> None:
+    def __init__(
+        self, network: Any, folder: Path | None = None, stdin: Any = None, script: str | None = None
+    ) -> None:
         self.folder = folder
         self.shells: list[int] = []
+        self.ahead = ""
+        readline.set_pre_input_hook(self.ask)
         try:
-            super().__init__(network, **how)  # performs all lines
+            super().__init__(network, stdin or Keyboard(), script)  # performs all lines
         finally:
             for shell in self.shells:
                 os.kill(shell, signal.SIGKILL)  # its window may be there still
@@ -135,11 +164,53 @@ class Prompt(CLI):  # type: ignore[misc]  # Mininet has no types
         except TimeoutError:
             print(f"xterm: nobody came within {WAIT_S:g} s")
 
+    def do_source(self, line: str) -> Any:
+        """Perform the lines of a file.
+
+        Usage: source FILE
+        """
+        try:
+            lines = Path(line.strip()).read_text("utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            print(f"source: cannot read {line.strip()!r}: {error}")
+            return None
+        for each in filter(str.strip, lines):
+            print(f"{self.prompt}{each.strip()}", flush=True)
+            if self.onecmd(self.precmd(each)):
+                return True
+        return None
+
     def onecmd(self, line: str) -> Any:
-        """Perform a line."""
-        if self.inputFile and line.strip():
-            print(f"{self.prompt}{line.strip()}", flush=True)
-        return super().onecmd(line)
+        """Perform a line; what Mininet does not expect in it does not end the session."""
+        if self.isatty():
+            self.take_ahead()
+        try:
+            return super().onecmd(line)
+        except Exception as error:
+            print(f"*** {type(error).__name__}: {error}")
+            return None
+
+    def take_ahead(self) -> None:
+        """Take what was typed or pasted behind the line at hand: it is for the prompt.
+
+        What comes while that is performed is for the program that runs.
+        """
+        *lines, self.ahead = re.split("[\r\n]", self.ahead + self.stdin.read_now())
+        self.cmdqueue += lines
+
+    def postcmd(self, stop: Any, line: str) -> Any:
+        """Show the next line, if it is there already."""
+        if self.cmdqueue and not stop:
+            print(f"{self.prompt}{self.cmdqueue[0]}", flush=True)
+            readline.add_history(self.cmdqueue[0])
+        return super().postcmd(stop, line)
+
+    def ask(self) -> None:
+        """Begin a line with what there is of it; called when the prompt awaits one."""
+        if self.ahead:
+            readline.insert_text(self.ahead)
+            readline.redisplay()
+            self.ahead = ""
 
 
 class TypedPrompt(Prompt):
@@ -147,8 +218,12 @@ class TypedPrompt(Prompt):
 
     def __init__(self, network: Any, told: int) -> None:
         self.told = told
-        readline.set_pre_input_hook(lambda: os.write(told, ASKING))
         super().__init__(network)
+
+    def ask(self) -> None:
+        """Say that a line is awaited."""
+        super().ask()
+        os.write(self.told, ASKING)
 
     def precmd(self, line: str) -> Any:
         """Say that a line has come."""
@@ -191,8 +266,12 @@ def perform_script(network: Any, script: str) -> None:
 
 def serve_terminal(tag: str, folder: Path) -> None:
     """Give the prompt a terminal, and hand that to the first who comes; return at its end."""
-    child = hand_over(folder / "terminal", lambda: Prompt(open_network(tag), folder))
-    os.waitpid(child, 0)
+    end_as(hand_over(folder / "terminal", lambda: Prompt(open_network(tag), folder)))
+
+
+def end_as(child: int) -> None:
+    """Wait for a prompt and end with its exit status; one that is hung up has come to its end."""
+    sys.exit(max(0, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])))
 
 
 def hand_over(path: Path, program: Callable[[], object]) -> int:
@@ -218,10 +297,11 @@ def hand_over(path: Path, program: Callable[[], object]) -> int:
             visitor.close()
             try:
                 program()
+                sys.stdout.flush()
+                os._exit(0)  # nothing of the process that it comes from is its own to undo
             except Exception:
                 traceback.print_exc()  # to the terminal
-            sys.stdout.flush()
-            os._exit(0)  # nothing of the process that it comes from is its own to undo
+                os._exit(1)
         with suppress(OSError):  # who came may have gone
             socket.send_fds(visitor, [b"\n"], [terminal])
         os.close(terminal)
@@ -257,7 +337,7 @@ def serve_typed(tag: str, folder: Path) -> None:
         else:
             select.select([terminal, state], [], [], LOOK_S)
     os.close(terminal)  # whoever still runs there is hung up
-    os.waitpid(child, 0)
+    end_as(child)
 
 
 class TerminalFiles:

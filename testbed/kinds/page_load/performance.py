@@ -29,6 +29,7 @@ from testbed.lab.alignment import (
 from testbed.lab.laboratory import Lab
 from testbed.lab.topology import RESOLVER_ADDRESS, lay_topology, origin_address
 from testbed.model import CAPTURE_FILE, PageLoad, Randomness, RequestTiming, Trial
+from testbed.model.command import CLIENT as COMMAND
 from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
@@ -236,9 +237,11 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
     condition = trial.page_load
     launched_ns = None if site.early is None else site.early.launched_ns
     moments = choose_moments(trial, launched_ns) if site.aligned else None
+    launch_ns = None if moments is None else moments.launch_ns
+    began = site.scratch / "began" if condition.client == COMMAND else None
     return LoadOrder(
         archive=archive,
-        prefix=start_argv(site.bundle, namespace, user, moments.launch_ns if moments else None),
+        prefix=start_argv(site.bundle, namespace, user, launch_ns, began),
         tfo=condition.tcp.tfo,
         think_time=condition.think_time,
         bundle=site.bundle,
@@ -254,6 +257,7 @@ def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: i
         think_spread_pct=condition.think_spread_pct,
         seed=trial.seed,
         command=condition.command,
+        began=began,
         restart=forget if site.aligned else None,
     )
 
@@ -267,13 +271,17 @@ def _make_folders(site: Site) -> tuple[Path, Path]:
     return folders
 
 
-def start_argv(bundle: Path, namespace: str, user: int, at_ns: int | None) -> tuple[str, ...]:
+def start_argv(
+    bundle: Path, namespace: str, user: int, at_ns: int | None = None, began: Path | None = None
+) -> tuple[str, ...]:
     """Return the command that starts the words after it as ``user`` (native/start.c).
 
-    ``at_ns`` is the round instant of virtual time at which it does; ``None``: at once.
+    ``at_ns`` is the round instant of virtual time at which it does; ``None``: at once.  ``began``
+    is the file in which it notes when.
     """
     at = () if at_ns is None else (f"at-ns={at_ns}",)
-    return (str(bundle / START), f"namespace={namespace}", f"user={user}", *at, "--")
+    noted = () if began is None else (f"began={began}",)
+    return (str(bundle / START), f"namespace={namespace}", f"user={user}", *at, *noted, "--")
 
 
 def _pins(randomness: Randomness, recorded: bool) -> bool:
