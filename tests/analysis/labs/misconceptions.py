@@ -13,6 +13,10 @@ BELIEFS: dict[str, dict[str, str]] = {
         "2 * rtt_ms + (60 + 52) * 8 / up_kbit + (60 + 52 + 1500) * 8 / down_kbit",
         "an ACK costs nothing": "first_byte_ms = lambda rtt_ms, up_kbit, down_kbit: "
         "2 * rtt_ms + (60 + 542) * 8 / up_kbit + (60 + 1500) * 8 / down_kbit",
+        "the server's ACK costs nothing": "first_byte_ms = lambda rtt_ms, up_kbit, down_kbit: "
+        "2 * rtt_ms + (60 + 52 + 542) * 8 / up_kbit + (60 + 1500) * 8 / down_kbit",
+        "only data come down": "first_byte_ms = lambda rtt_ms, up_kbit, down_kbit: "
+        "2 * rtt_ms + (60 + 52 + 542) * 8 / up_kbit + 1500 * 8 / down_kbit",
         "a handshake is measured": "handshake_ms = lambda handshake_ms: handshake_ms",
         "a byte is measured": "first_byte_ms = lambda first_byte_ms: first_byte_ms",
         "a share is no percentage": "share_pct = {key: v / 100 for key, v in share_pct.items()}",
@@ -22,6 +26,12 @@ BELIEFS: dict[str, dict[str, str]] = {
     "2-fast-open": {
         "a cookie has no bytes": "cached_ms = lambda rtt_ms, up_kbit, down_kbit: "
         "rtt_ms + (60 + 490) * 8 / up_kbit + (60 + 1500) * 8 / down_kbit",
+        "the server's ACK costs nothing": "plain_ms = lambda rtt_ms, up_kbit, down_kbit: "
+        "2 * rtt_ms + (60 + 52 + 542) * 8 / up_kbit + (60 + 1500) * 8 / down_kbit",
+        "no ACK beside a new cookie": "stale_ms = lambda rtt_ms, up_kbit, down_kbit: "
+        "2 * rtt_ms + (562 + 542) * 8 / up_kbit + (60 + 12 + 1500) * 8 / down_kbit",
+        "a new cookie has no bytes": "stale_ms = lambda rtt_ms, up_kbit, down_kbit: "
+        "2 * rtt_ms + (562 + 542) * 8 / up_kbit + (60 + 52 + 1500) * 8 / down_kbit",
         "a plain byte is measured": "plain_ms = lambda first_byte_ms: first_byte_ms",
         "an early byte is measured": "cached_ms = lambda first_byte_ms: first_byte_ms",
         "a late byte is measured": "stale_ms = lambda first_byte_ms: first_byte_ms",
