@@ -6,6 +6,7 @@ Debian's own Python answers, from ``docs/command-line.md``: nothing has to be se
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,13 +18,13 @@ from firstflight.usage import REFERENCE, ROOT, VerbHelp, parse_reference
 
 SHELLS = ("bash",)
 _SCRIPT = """\
-# Completion of @ROOT@/run.sh, for bash 4.4 or newer: put this into ~/.bashrc
-#   source <(@ROOT@/run.sh completion bash)
+# Completion of Firstflight's run.sh, for bash 4.4 or newer: put this into ~/.bashrc
+#   source <(/path/to/firstflight/run.sh completion bash)
 _firstflight() {
   # Another project's run.sh is not ours to complete, and never to be started.
-  [[ $(readlink -f -- "${COMP_WORDS[0]/#\\~/$HOME}") == '@ROOT@/run.sh' ]] || return 0
+  [[ $(readlink -f -- "${COMP_WORDS[0]/#\\~/$HOME}") == @RUN@ ]] || return 0
   mapfile -t COMPREPLY < <(
-    /usr/bin/python3 -I -S '@ROOT@/firstflight/completion.py' "${COMP_WORDS[@]:1:COMP_CWORD}" \\
+    /usr/bin/python3 -I -S @ANSWERS@ "${COMP_WORDS[@]:1:COMP_CWORD}" \\
       2>/dev/null
   )
 }
@@ -59,14 +60,9 @@ ARGUMENT_PLACES: Mapping[str, Places] = {
 
 
 def render_completion(root: Path = ROOT) -> str:
-    """Return the script that bash reads, for the work tree in ``root``.
-
-    Raises:
-        ValueError: the folder's name has a quote, which the script cannot hold.
-    """
-    if "'" in str(root):
-        raise ValueError(f"{root}: a folder with a quote in its name cannot be completed")
-    return _SCRIPT.replace("@ROOT@", str(root))
+    """Return the script that bash reads, for the work tree in ``root``."""
+    places = {"@RUN@": root / "run.sh", "@ANSWERS@": root / "firstflight" / "completion.py"}
+    return re.sub("@[A-Z]+@", lambda found: shlex.quote(str(places[found[0]])), _SCRIPT)
 
 
 def complete(

@@ -20,15 +20,29 @@ _DATE = "2026-11-22"  # of the page's form: its content is the program's
 _FILES = (
     ("configs/NAME.toml", "An experiment; firstflight without a verb runs paper-table1."),
     ("pages/NAME/", "A page, by its recording, its table of sizes or its recipe."),
-    ("results/", "Results, a folder for each run; results/latest is the newest.  Nothing removes "
-                 "them."),
+    ("results/", "Results, a folder for each run; results/latest is the newest.  No command "
+                 "removes them but `unpack --replace`, in the folder that it is given."),
     ("$XDG_CACHE_HOME/firstflight/", "All that was built: the Python environment, kernels, pages; "
                                      "~/.cache/firstflight by default.  clean empties it."),
+    ("$XDG_DATA_HOME/firstflight/", "Kernels of your own: patches and settings; "
+                                    "~/.local/share/firstflight by default."),
 )  # fmt: skip
 _ENVIRONMENT = (
     ("XDG_CACHE_HOME", "Where the cache is."),
+    ("XDG_DATA_HOME", "Where kernels of your own are."),
     ("FIRSTFLIGHT_UNTRIED", "Set to 1: go on where this system was never tried."),
-    ("FIRSTFLIGHT_UNJAILED", "Set to 1: load pages without a jail, where none can be made."),
+    (
+        "FIRSTFLIGHT_UNJAILED",
+        "Set to 1: load pages without a jail, where none can be made; "
+        "`container`: the container that this runs in is the jail, if it "
+        "shows to be one.",
+    ),
+    ("FIRSTFLIGHT_BROWSER", "The headless browser's program, instead of the installed one."),
+    (
+        "FIRSTFLIGHT_DEBIAN_MIRROR",
+        "Where the packages of kernels' sources are had from, instead "
+        "of this machine's Debian mirror.",
+    ),
 )
 _QUOTED = re.compile(r"`([^`]+)`")
 

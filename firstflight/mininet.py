@@ -11,13 +11,16 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import fields
+from inspect import signature
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import mininet.net
-from mininet.link import Link
+from mininet.link import Intf, Link
 
 from testbed.base import places, proc
 from testbed.base.errors import ConfigurationError, MissingError
@@ -28,6 +31,13 @@ from testbed.model import LinkSpec, Measurement
 from testbed.model.knob import declared
 
 NATIVE_VARIABLE = "FIRSTFLIGHT_NATIVE"
+OF_TCLINK = {
+    "bw": "down_kbit and up_kbit",
+    "delay": "rtt_ms, for both directions together",
+    "loss": "loss_pct",
+    "max_queue_size": "buffer_bytes",
+}
+"""What does here what a parameter of Mininet's own TCLink does there."""
 _numbers = itertools.count()
 
 
@@ -47,13 +57,16 @@ class CalibratedLink(Link):  # type: ignore[misc]  # Mininet has no types
         """Make, measure and connect the link.
 
         Raises:
-            ConfigurationError: a knob has a value that it cannot have.
+            ConfigurationError: there is no such knob, or it has a value that it cannot have.
             LabError: the link is not what was asked.
             MissingError: this kernel cannot emulate it, or the link's program is not built.
         """
         own = {each.name: params.pop(each.name) for each in fields(LinkSpec) if each.name in params}
+        check_names(params)
         self.spec = LinkSpec(**own)
         check_spec(self.spec)
+        if type(seed) is not int or seed < 0:
+            raise ConfigurationError([f"seed: {seed!r} is not a whole number from 0"])
         self.seed = seed
         self.measurements: tuple[Measurement, ...] = ()
         self._undo = ExitStack()
@@ -104,6 +117,26 @@ class CalibratedLink(Link):  # type: ignore[misc]  # Mininet has no types
         self._undo.close()
 
 
+def check_names(params: Iterable[str]) -> None:
+    """Refuse what is neither a knob of the link nor known to Mininet, which would not mind.
+
+    Raises:
+        ConfigurationError: with each of them.
+    """
+    known = {name for each in (Link.__init__, Intf.__init__, Intf.config)
+             for name in signature(each).parameters}  # fmt: skip
+    knobs = ", ".join(each.name for each in fields(LinkSpec))
+    problems = [
+        f"{name}: the link has no such knob"
+        + (f"; for TCLink's {name} take {OF_TCLINK[name]}" if name in OF_TCLINK else "")
+        + f" (knobs: {knobs})"
+        for name in params
+        if name not in known
+    ]
+    if problems:
+        raise ConfigurationError(problems)
+
+
 def check_spec(spec: LinkSpec) -> None:
     """Refuse values that a knob of the link cannot have.
 
@@ -113,8 +146,10 @@ def check_spec(spec: LinkSpec) -> None:
     problems = []
     for each in declared(LinkSpec):
         value, knob = getattr(spec, each.name), each.knob
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
             problems.append(f"{each.name}: {value!r} is not a number")
+        elif each.type is int and not isinstance(value, int):
+            problems.append(f"{each.name}: {value!r} is not a whole number")
         elif (
             (knob.low is not None and value < knob.low)
             or (knob.above is not None and value <= knob.above)

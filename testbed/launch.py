@@ -20,7 +20,7 @@ from testbed.model import Experiment, Record
 from testbed.results.environment import Environment, differences
 from testbed.results.manifest import Manifest, load_manifest, make_manifest, write_manifest
 from testbed.results.progress import open_display
-from testbed.results.store import new_results
+from testbed.results.store import new_results, refuse_explicit
 from testbed.results.tally import Tally
 from testbed.run import RunSetup, run_experiment
 
@@ -70,6 +70,8 @@ def open_lanes(
     Raises:
         TestbedError: a part of the run cannot be had, or a folder cannot be made.
     """
+    if output is not None:
+        refuse_explicit(results, output)
     prepared = [_prepare(prepare, experiment, jobs) for experiment in experiments]
     began, words = now().astimezone(UTC), tuple(sys.argv[1:])
     manifests = [

@@ -67,8 +67,10 @@ def test_no_registry_host() -> None:
 
 
 def test_nothing_but_pictures_for_documents_and_captures_is_binary() -> None:
+    # Packs at the root are what STATUS.md has an evaluator write, and git ignores them.
     allowed = re.compile(
         r"docs/images/[a-z-]+\.png|\.hypothesis/.*|analysis/samples/scenarios/trials/\w+/\w+\.pcap"
+        r"|[^/]+\.zip"
     )
     assert [name for name in binaries() if not allowed.fullmatch(name)] == []
 

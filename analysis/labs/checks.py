@@ -7,8 +7,7 @@ answer raises, which is what nbgrader grades by, and is told a hint and not the 
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -28,18 +27,17 @@ def near(answer: object, measured: float, within_pct: float, hint: str) -> None:
     Raises:
         WrongAnswerError: it is not.
     """
-    _require(_is_near(answer, measured, within_pct), hint)
+    _require(_is_near(answer, measured, within_pct, hint), hint)
     _praise(f"right, within {within_pct:g} % of what was measured")
 
 
 def equal(answer: object, measured: object, hint: str) -> None:
-    """Check that ``answer`` is the very count or text that was measured.
+    """Check that ``answer`` is the very count or text that was measured, or the tuple of them.
 
     Raises:
         WrongAnswerError: it is not.
     """
-    same = answer == measured and isinstance(answer, bool) == isinstance(measured, bool)
-    _require(same, hint)
+    _require(_is_same(answer, measured, hint), hint)
     _praise("right")
 
 
@@ -52,48 +50,100 @@ def each(answer: object, measured: Mapping[Any, float], hint: str, within_pct: f
     if not isinstance(answer, Mapping):
         raise WrongAnswerError(f"Answer with a dictionary. {hint}")
     _require(set(answer) == set(measured), f"Its keys are not the ones asked for. {hint}")
-    right = sum(_is_near(answer[key], value, within_pct) for key, value in measured.items())
+    right = sum(_is_near(answer[key], value, within_pct, hint) for key, value in measured.items())
     _require(right == len(measured), f"{right} of {len(measured)} are right. {hint}")
     _praise(f"right, {right} of {len(measured)}")
 
 
 def formula(
-    answer: object, measured: pd.DataFrame, column: str, within_pct: float, hint: str
+    answer: object,
+    measured: pd.DataFrame,
+    column: str,
+    *,
+    given: Sequence[str],
+    within_pct: float,
+    hint: str,
 ) -> None:
     """Check a function: for each row of ``measured`` it must come to the value in ``column``.
 
-    Its parameters are columns of ``measured``, by their names.
+    Its parameters are columns of ``measured`` that the question gives; it may have others that
+    have a default.
 
     Raises:
         WrongAnswerError: it is no function, has other parameters, or is too far away in a row.
     """
     if not callable(answer):
         raise WrongAnswerError(f"Answer with a function. {hint}")
-    names = list(inspect.signature(answer).parameters)
-    _require(set(names) <= set(measured.columns), f"It has other parameters than asked for. {hint}")
+    names = _parameters(answer, given, hint)
     rows: list[dict[str, Any]] = [
         {str(name): value for name, value in row.items()} for row in measured.to_dict("records")
     ]
-    right = sum(_is_near(_call(answer, row, names), row[column], within_pct) for row in rows)
+    right = sum(
+        _is_near(_call(answer, row, names), row[column], within_pct, hint, verb="Return")
+        for row in rows
+    )
     _require(right == len(rows), f"It is right in {right} of {len(rows)} measurements. {hint}")
     _praise(f"right in {right} of {len(rows)} measurements, within {within_pct:g} %")
+
+
+def _parameters(function: Callable[..., Any], given: Sequence[str], hint: str) -> list[str]:
+    """Return by which of the ``given`` names to call ``function``."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # some that are built in do not say
+        raise WrongAnswerError(f"Answer with a function that you wrote. {hint}") from None
+    names = [
+        name for name, about in parameters.items() if name in given or about.default is about.empty
+    ]
+    _require(set(names) <= set(given), f"It has other parameters than asked for. {hint}")
+    return names
 
 
 def _call(function: Callable[..., Any], row: Mapping[str, Any], names: list[str]) -> object:
     try:
         return function(**{name: row[name] for name in names})
     except NotImplementedError:
-        raise
+        said = "Your function, or one that it calls, is not written yet."
+        raise WrongAnswerError(said) from None
     except Exception as error:
         raise WrongAnswerError(f"Your function raised {type(error).__name__}: {error}") from None
 
 
-def _is_near(answer: object, measured: float, within_pct: float) -> bool:
-    number = pd.api.types.is_number(answer) and not pd.api.types.is_bool(answer)
-    if not number or isinstance(answer, complex):
+def _is_same(answer: object, measured: object, hint: str) -> bool:
+    if isinstance(answer, list) and isinstance(measured, tuple):
+        answer = tuple(answer)
+    if answer is None:
         return False
-    value = float(answer)  # type: ignore[arg-type]
-    return math.isfinite(value) and abs(value - measured) <= abs(measured) * within_pct / 100.0
+    asked, kind = _kind(measured), _kind(answer)
+    _require(kind == asked, f"Answer with {asked}, not {kind}. {hint}")
+    if isinstance(answer, tuple) and isinstance(measured, tuple):
+        return len(answer) == len(measured) and all(
+            _is_same(one, other, hint) for one, other in zip(answer, measured, strict=True)
+        )
+    return bool(answer == measured)
+
+
+def _is_near(
+    answer: Any, measured: float, within_pct: float, hint: str, verb: str = "Answer with"
+) -> bool:
+    if answer is None:
+        return False
+    asked, kind = _kind(measured), _kind(answer)
+    _require(kind == asked, f"{verb} {asked}, not {kind}. {hint}")
+    away = abs(measured) * within_pct / 100.0
+    return bool(measured - away <= answer <= measured + away)
+
+
+def _kind(value: object) -> str:
+    """Return what ``value`` is, in words: to a student numbers are of one kind."""
+    types = pd.api.types
+    if types.is_number(value) and not (types.is_bool(value) or types.is_complex(value)):
+        return "a number"
+    if isinstance(value, str):
+        return "a text"
+    name = type(value).__name__
+    # "n" for ndarray and NAType.
+    return f"{'an' if name[0].lower() in 'aeion' else 'a'} {name}"
 
 
 def _require(right: bool, hint: str) -> None:

@@ -23,8 +23,10 @@ VARIABLE = "FIRSTFLIGHT_LABS"
 TIMEOUT_S = 1800.0
 
 
-def run(command: str) -> Results:
+def run(command: str, *, quiet: bool = False) -> Results:
     """Run ``command``, which begins with ``./run.sh run``, and print what it prints.
+
+    With ``quiet`` only the command is printed: what it says would answer a question.
 
     The results are in a folder of results/labs, or of what the variable FIRSTFLIGHT_LABS in the
     environment names; the folder's name is the experiment's and says which command it was.
@@ -48,7 +50,8 @@ def run(command: str) -> Results:
                 if outcome != "ok"]  # fmt: skip
     if unproven or not results.records:
         raise TestbedError(f"{shown}: a load does not count: {'; '.join(unproven) or said}")
-    print(said.strip())
+    if not quiet:
+        print(said.strip())
     return results
 
 

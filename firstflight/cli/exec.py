@@ -12,7 +12,7 @@ import click
 
 from firstflight.cli.choice import Choice, lab_options
 from firstflight.cli.doors import Doors, pass_doors
-from firstflight.cli.in_lab import plan_command, read_text
+from firstflight.cli.in_lab import plan_command, print_output, read_text
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
@@ -73,7 +73,6 @@ def exec(
 def _show(folder: Path, record: Record, code: int, as_json: bool) -> int:
     """Print what the command printed, and return the exit code of the verb."""
     trial = folder / "trials" / record.trial_id
-    printed, said = (read_text(trial / name) for name in (OUTPUT_FILE, ERROR_FILE))
     done = record.executed
     if code == EXIT_OK and done is not None and done.exit_status:
         code = EXIT_OUT_OF_TOLERANCE
@@ -85,12 +84,11 @@ def _show(folder: Path, record: Record, code: int, as_json: bool) -> int:
             "outcome": record.outcome,
             "reason": record.reason,
             "executed": None if done is None else asdict(done),
-            "output": printed,
-            "error": said,
+            "output": read_text(trial / OUTPUT_FILE),
+            "error": read_text(trial / ERROR_FILE),
         }, indent=2))  # fmt: skip
         return code
-    click.echo(printed, nl=False)
-    click.echo(said, nl=False, err=True)
+    print_output(trial)
     if record.reason is not None:
         _log.error("%s: %s", record.outcome, record.reason)
     if done is not None:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import shlex
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+
+import click
 
 from firstflight.cli.choice import Choice
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.config import Catalogue
 from testbed.experiment.label import knob_of, label_axes, varying
 from testbed.experiment.options import Override
+from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
 from testbed.model import Experiment
 from testbed.model.command import CLIENT
+
+WITH_A_PAGE = ("page_load", "command")
 
 
 def plan_command(
@@ -24,7 +30,7 @@ def plan_command(
     ``typed`` is how the user gave the command, for messages; ``more`` are other knobs by name.
 
     Raises:
-        ConfigurationError: the choice is of several conditions, or of none.
+        ConfigurationError: the choice is of several conditions, of none, or has no page.
     """
     fixed = [
         Override(knob, json.dumps(value, ensure_ascii=False), option)
@@ -35,7 +41,11 @@ def plan_command(
             *((knob, value, f"--{knob} {value}") for knob, value in more.items()),
         )
     ]
-    experiment = choice.load(catalogue, fixed)
+    try:
+        experiment = choice.load(catalogue, fixed)
+    except ConfigurationError:
+        _require_page(choice, catalogue)
+        raise
     if len(experiment.conditions) > 1:
         names = varying(experiment.conditions)
         shown = [
@@ -55,6 +65,30 @@ def plan_command(
         kernel_versions=(),
         reference=None,
     )
+
+
+def _require_page(choice: Choice, catalogue: Catalogue) -> None:
+    """Say of an experiment that is right, but not of page loads, that it has no such lab.
+
+    Raises:
+        ConfigurationError: it is such a one.
+    """
+    try:
+        kind = choice.load(catalogue).kind
+    except ConfigurationError:
+        return  # it is wrong in itself
+    if kind not in WITH_A_PAGE:
+        raise ConfigurationError(
+            [f'{choice.config}: kind = "{kind}" has no page: a command runs in the lab of page '
+             "loads, such as that of configs/quick.toml"]
+        )  # fmt: skip
+
+
+def print_output(trial: Path) -> None:
+    """Print what a command printed, byte by byte, each to where it was printed."""
+    for name, is_error in ((OUTPUT_FILE, False), (ERROR_FILE, True)):
+        with suppress(FileNotFoundError):  # it did not begin
+            click.echo((trial / name).read_bytes(), nl=False, err=is_error)
 
 
 def read_text(path: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import click
@@ -13,7 +14,13 @@ from analysis.regression.compare.text import render_text
 from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.reports import read_width
 from testbed.base import log, places
-from testbed.base.errors import EXIT_INTERRUPTED, EXIT_OK, ConfigurationError, worst_exit
+from testbed.base.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    ConfigurationError,
+    StorageError,
+    worst_exit,
+)
 from testbed.base.units import format_bytes, format_count
 from testbed.experiment.config import Catalogue
 from testbed.experiment.recheck import check_experiment
@@ -22,6 +29,8 @@ from testbed.packs.names import PAGES_FOLDER
 from testbed.packs.transfer import pack_results, unpack_results
 from testbed.pages.catalogue import list_pages
 from testbed.results.manifest import Manifest
+from testbed.results.records import read_records
+from testbed.results.store import refuse_explicit, refuse_latest
 
 _log = log.logger(__name__)
 _SUFFIX = ".zip"
@@ -67,14 +76,15 @@ def pack(
         for name, why in sorted(contents.missing.items()):
             click.echo(f"  {name}: {why}")
     else:
-        click.echo(f"On another machine: ./run.sh unpack {file.name} --rerun")
+        click.echo(f"On another machine: ./run.sh unpack {shlex.quote(file.name)} --rerun")
     return EXIT_OK
 
 
 @click.command()
 @click.argument("file", metavar="FILE", type=_path)
 @click.argument("directory", metavar="[DIR]", required=False, type=_path)
-@click.option("--replace", is_flag=True, help="Replace the folder if it is there.")
+@click.option("--replace", is_flag=True,
+              help="Replace the folder if it is there, and holds results or nothing.")  # fmt: skip
 @click.option("--rerun", is_flag=True,
               help="Run the experiment again, with the packed pages, and compare.")  # fmt: skip
 @click.option("-o", "output", type=_path, metavar="DIR",
@@ -106,16 +116,34 @@ def unpack(
         )
         raise ConfigurationError([f"{given}: only with --rerun"])
     folder = directory or doors.results / file.name.removesuffix(_SUFFIX)
+    refuse_latest(doors.results, folder)
+    if output is not None:
+        _refuse_output(doors.results, output, folder)
     count = unpack_results(file, folder, replace=replace)
     click.echo(f"{format_count(count, 'file')} unpacked to {folder}")
     if not rerun:
-        click.echo(f"Look at it: ./run.sh report {folder}")
+        click.echo(f"Look at it: ./run.sh report {shlex.quote(str(folder))}")
         return EXIT_OK
-    return _rerun(doors, folder, output, jobs or len(os.sched_getaffinity(0)))
+    again = shlex.join(["./run.sh", "unpack", str(file), str(folder), "--replace", "--rerun"])
+    return _rerun(doors, folder, output, jobs or len(os.sched_getaffinity(0)), again)
 
 
-def _rerun(doors: Doors, folder: Path, output: Path | None, jobs: int) -> int:
-    """Run what was unpacked to ``folder`` again, and compare."""
+def _refuse_output(results: Path, output: Path, folder: Path) -> None:
+    """Refuse a place for new results where some are, or the packed ones will be.
+
+    Raises:
+        ConfigurationError: it is one.
+    """
+    place = folder.resolve()
+    if output.resolve() in (place, *place.parents):
+        raise ConfigurationError(
+            [f"-o {output}: the packed results go to {folder}; name another folder for the new"]
+        )
+    refuse_explicit(results, output)
+
+
+def _rerun(doors: Doors, folder: Path, output: Path | None, jobs: int, again: str) -> int:
+    """Run what was unpacked to ``folder`` again, and compare; ``again`` is the command for that."""
     old = find_lanes(folder)
     _refuse(folder, old, doors.catalogue())
     experiments = tuple(manifest.experiment for manifest in old.values())
@@ -124,7 +152,7 @@ def _rerun(doors: Doors, folder: Path, output: Path | None, jobs: int) -> int:
         new, lanes = open_lanes(prepare, experiments, jobs, doors.results, output, doors.now)
         tallies = run_lanes(lanes, doors.reports.list_unsettled, doors.reports.draw_table)
     if tallies[-1].interrupted:
-        _log.error("interrupted: %s", tallies[-1].sentence())
+        _log.error("interrupted: %s; start again: %s", tallies[-1].sentence(), again)
         return EXIT_INTERRUPTED
     for lane in lanes:
         doors.reports.write(lane.folder)
@@ -152,6 +180,10 @@ def _refuse(folder: Path, lanes: dict[Path, Manifest], catalogue: Catalogue) -> 
     packed = frozenset(page.name for page in list_pages(folder / PAGES_FOLDER))
     problems = []
     for lane, manifest in lanes.items():
+        try:
+            read_records(lane)
+        except StorageError as error:  # which comparing would find after all trials
+            problems.append(str(error))
         wanted = {condition.page for condition in manifest.experiment.page_loads}
         names = Catalogue(
             packed.union(wanted),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,8 +50,18 @@ def open_whole(path: Path, remedy: str) -> Iterator[BinaryIO]:
 def refuse_existing(path: Path, *, replace: bool) -> None:
     """Let a file that a user named be written, unless it is there and is not to be replaced.
 
+    A folder, a link, a device or a pipe is never replaced.
+
     Raises:
-        ConfigurationError: it is.
+        ConfigurationError: it is, or cannot be looked at.
     """
-    if path.exists() and not replace:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ConfigurationError([f"{path}: {error.strerror}; choose another name"]) from None
+    if not stat.S_ISREG(mode):
+        raise ConfigurationError([f"{path} is there and is no plain file; choose another name"])
+    if not replace:
         raise ConfigurationError([f"{path} is there; choose another name, or give --replace"])

@@ -33,10 +33,9 @@ def new_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
 
     Raises:
         OccupiedError: ``target`` is there and is not to be replaced.
-        OSError: it cannot be written.
+        OSError: it cannot be written, or what is to be replaced is no folder, or a link to one.
     """
-    if not replace:
-        _refuse(target)
+    _refuse(target, replace=replace)
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
@@ -58,9 +57,13 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _refuse(target: Path) -> None:
-    if target.exists() or target.is_symlink():
+def _refuse(target: Path, *, replace: bool) -> None:
+    if not os.path.lexists(target):
+        return
+    if not replace:
         raise OccupiedError(errno.EEXIST, "it is there already", str(target))
+    if target.is_symlink() or not target.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "it is a link or no folder", str(target))
 
 
 def _settle(folder: Path) -> None:
@@ -70,12 +73,16 @@ def _settle(folder: Path) -> None:
 
 
 def _move(scratch: Path, target: Path, *, replace: bool) -> None:
-    if not replace or not target.exists():
-        _refuse(target)
+    _refuse(target, replace=replace)
+    if not target.exists():
         scratch.rename(target)
     elif not _exchange(scratch, target):
         aside = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        target.rename(aside)  # onto an empty folder, which rename(2) allows
+        try:
+            target.rename(aside)  # onto an empty folder, which rename(2) allows
+        except OSError:
+            aside.rmdir()
+            raise
         try:
             scratch.rename(target)
         except OSError:

@@ -56,8 +56,8 @@ def read_lanes(directory: Path) -> tuple[str, ...]:
         return ()
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise StorageError(f"{path} is not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"{path} is not JSON: {error}") from None
     known = isinstance(document, dict) and document.get("schema") == _SCHEMA
     names = document.get("lanes") if known else None
     if not isinstance(names, list) or not names or not all(_is_name(name) for name in names):

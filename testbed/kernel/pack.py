@@ -22,6 +22,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from testbed.base.errors import ConfigurationError
+from testbed.base.plain_file import open_plain
 from testbed.kernel.build import BINARY_FILE, KernelIdentity
 
 FORMAT = 1
@@ -104,7 +105,7 @@ def read_pack(file: Path) -> KernelPack:
             it cannot be read.
     """
     try:
-        with file.open("rb") as stream:
+        with open_plain(file) as stream:
             packed = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigurationError([f"{file}: cannot be read: {error.strerror}"]) from None

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.plain_file import open_plain
 from testbed.packs.names import (
     MAX_BYTES,
     MAX_FILES,
@@ -160,23 +161,26 @@ def open_container(file: Path) -> Iterator[Container]:
     """Yield the archive in ``file``, after a look at all that it says of its files.
 
     Raises:
-        ConfigurationError: it is no archive, cannot be read, or holds what no pack does: every
-            problem; nothing of it was unpacked.
+        ConfigurationError: it is no plain file, no archive, cannot be read, or holds what no pack
+            does: every problem; nothing of it was unpacked.
     """
-    try:
-        with file.open("rb") as stream:
+    with open_plain(file) as stream:
+        try:
             _check_directory(stream)
             stream.seek(0)
-            with zipfile.ZipFile(stream) as archive:
-                entries = archive.infolist()
-                problems = list(_list_problems(entries))
-                if problems:
-                    raise ConfigurationError(_shortened(file, problems))
-                yield Container(archive, {info.filename: info for info in entries})
-    except OSError as error:
-        raise ConfigurationError([f"{file}: cannot be read: {error.strerror or error}"]) from None
-    except _BROKEN as error:
-        raise ConfigurationError([f"{file}: no pack of results, or damaged: {error}"]) from None
+            archive = zipfile.ZipFile(stream)
+        except OSError as error:
+            raise ConfigurationError(
+                [f"{file}: cannot be read: {error.strerror or error}"]
+            ) from None
+        except _BROKEN as error:
+            raise refuse_pack(file, [f"no pack of results, or damaged: {error}"]) from None
+        with archive:
+            entries = archive.infolist()
+            problems = list(_list_problems(entries))
+            if problems:
+                raise refuse_pack(file, problems)
+            yield Container(archive, {info.filename: info for info in entries})
 
 
 def _check_directory(stream: BinaryIO) -> None:
@@ -187,7 +191,7 @@ def _check_directory(stream: BinaryIO) -> None:
     """
     size = stream.seek(0, 2)
     stream.seek(max(0, size - _END.size))
-    tail = stream.read()
+    tail = stream.read(_END.size)
     if len(tail) != _END.size or not tail.startswith(b"PK\x05\x06"):
         raise ValueError("it does not end as a ZIP archive of ours does")
     _, _, _, _, count, length, _, _ = _END.unpack(tail)
@@ -230,9 +234,12 @@ def _describe_mode(info: zipfile.ZipInfo, mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device, or something else that is no file")
 
 
-def _shortened(file: Path, problems: Sequence[str]) -> list[str]:
+def refuse_pack(file: Path, problems: Sequence[str]) -> ConfigurationError:
+    """Return the error that a pack is none, or not whole: the first problems, and the remedy."""
     shown = [f"{file}: {problem}" for problem in problems[:_MAX_NAMED]]
     more = len(problems) - _MAX_NAMED
     if more > 0:
         shown.append(f"{file}: and {more} more like these")
-    return [*shown, f"{file}: nothing was unpacked; get it again, or ask who made it"]
+    return ConfigurationError(
+        [*shown, f"{file}: nothing was unpacked; get it again, or ask who made it"]
+    )

@@ -21,7 +21,7 @@ from testbed.packs.names import (
     describe_wrong_name,
 )
 from testbed.pages.build import build_page
-from testbed.pages.catalogue import find_page, read_kind
+from testbed.pages.catalogue import list_pages, read_kind
 from testbed.results.manifest import PARTIAL_FILE, Manifest, load_manifest
 from testbed.results.records import read_records
 
@@ -81,11 +81,15 @@ def gather_contents(folder: Path, pages: Path, cache: Path) -> PackContents:
         try:
             source = _find_source(folder, pages, page)
         except ConfigurationError as error:
-            missing[page] = "; ".join(error.problems)
+            missing[page] = _without_places(error, folder, pages, cache)
             continue
         packed.append(page)
         files |= dict(_walk(source, f"{PAGES_FOLDER}/{page}/"))
-        notes += _changed(source, digest, cache)
+        try:
+            notes += _changed(source, digest, cache)
+        except ConfigurationError as error:
+            why = _without_places(error, folder, pages, cache)
+            notes.append(f"Page {page} cannot be built any more: {why}.")
     if any(lane.manifest.experiment.commands for lane in lanes):
         missing["command"] = "it is of your own, and a pack brings none along"
     wanted = tuple(f"{PAGES_FOLDER}/{page}/" for page in packed)
@@ -123,24 +127,34 @@ def _find_source(folder: Path, pages: Path, name: str) -> Path:
         ConfigurationError: nowhere.
     """
     own = folder / PAGES_FOLDER
-    source = find_page(own if (own / name).is_dir() else pages, name)
-    read_kind(source)
-    return source
+    root = own if (own / name).is_dir() else pages
+    # ``find_page`` would name all the others, which a pack tells nobody.
+    if name not in [page.name for page in list_pages(root)]:
+        raise ConfigurationError([f"{root}: no page {name!r}"])
+    read_kind(root / name)
+    return root / name
 
 
-def _changed(source: Path, digest: str, cache: Path) -> Iterator[str]:
-    if read_kind(source) == "recipe":
-        return
-    try:
-        now = read_archive(build_page(source, cache)).digest
-    except ConfigurationError as error:
-        yield f"Page {source.name} cannot be built any more: {'; '.join(error.problems)}."
-        return
-    if now != digest:
-        yield (
-            f"Page {source.name} is packed as it is now, which is another than what was loaded: "
-            "a re-run will differ in it."
-        )
+def _without_places(error: ConfigurationError, folder: Path, pages: Path, cache: Path) -> str:
+    """Return what an error says, with the paths in a pack instead of those on this machine."""
+    said = "; ".join(error.problems)
+    for place in (folder / PAGES_FOLDER, pages):
+        said = said.replace(str(place), PAGES_FOLDER)
+    return said.replace(str(cache), "cache")
+
+
+def _changed(source: Path, digest: str, cache: Path) -> list[str]:
+    """Return a note if a page is another than what was loaded.
+
+    Raises:
+        ConfigurationError: it cannot be built any more.
+    """
+    if read_kind(source) == "recipe" or read_archive(build_page(source, cache)).digest == digest:
+        return []
+    return [
+        f"Page {source.name} is packed as it is now, which is another than what was loaded: "
+        "a re-run will differ in it."
+    ]
 
 
 def _walk(folder: Path, prefix: str) -> Iterator[tuple[str, Path]]:

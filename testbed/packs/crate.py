@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from testbed.base.errors import ConfigurationError
 from testbed.base.units import format_count
 from testbed.packs.container import PackFile
 from testbed.packs.contents import PackContents, PackedLane
@@ -28,6 +29,7 @@ _MIT = "https://spdx.org/licenses/MIT"
 _NOT_STATED = "#license"
 _HEX = re.compile(r"[0-9a-f]{64}")
 _URL = re.compile(r"https?://[!-~]+")
+_SPDX = re.compile(r"[A-Za-z0-9.+-]+")
 _MEDIA_TYPES = {
     ".css": "text/css",
     ".csv": "text/csv",
@@ -47,6 +49,10 @@ _MEDIA_TYPES = {
 _OTHER = "application/octet-stream"
 
 Entity = dict[str, Any]
+
+
+class OtherFormatError(ValueError):
+    """The pack is of another format than this version reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,8 @@ def parse_metadata(text: bytes) -> dict[str, ListedFile]:
     """Return what the metadata of a pack says of its files, by their names.
 
     Raises:
-        ValueError: it is none of a pack, or of another format.
+        OtherFormatError: it is of a pack of another format.
+        ValueError: it is of no pack.
     """
     try:
         graph = json.loads(text)["@graph"]
@@ -115,12 +122,28 @@ def parse_metadata(text: bytes) -> dict[str, ListedFile]:
         listed = [each for each in entities if each.get("@type") == "File"]
     except (ValueError, RecursionError, LookupError, TypeError):
         raise ValueError(f"its {METADATA_FILE} is none, or of no pack of results") from None
-    if formats != [FORMAT]:
-        raise ValueError(
-            f"it is of format {', '.join(map(ascii, formats)) or 'none'}, and this version reads "
-            f"format {FORMAT}; ./run.sh pack writes it"
-        )
-    return dict(map(_parse_file, listed))
+    match formats:
+        case [str(given)] if given == FORMAT:
+            return dict(map(_parse_file, listed))
+        case [str(given)] if re.fullmatch(r"[0-9]{1,9}", given):
+            raise OtherFormatError(
+                f"is of format {given}, and this version reads {FORMAT}: use the revision that "
+                "wrote it"
+            )
+    raise ValueError(f"its {METADATA_FILE} names no format of a pack")
+
+
+def check_license(given: str) -> None:
+    """Check that a licence is an SPDX identifier or an address.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    if not (_SPDX.fullmatch(given) or _URL.fullmatch(given)):
+        raise ConfigurationError(
+            [f"--license {given!a}: give an SPDX identifier, such as CC-BY-4.0, or an address that "
+             "begins with https:// or http://"]
+        )  # fmt: skip
 
 
 def _parse_file(entity: Mapping[str, Any]) -> tuple[str, ListedFile]:

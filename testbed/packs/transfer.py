@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.checksums import file_sha256
-from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError, StorageError, TestbedError
 from testbed.base.whole_file import open_whole, refuse_existing
 from testbed.base.whole_folder import OccupiedError, new_folder
-from testbed.experiment.lanes import LANES_FILE
-from testbed.packs.container import Container, open_container, write_container
+from testbed.experiment.lanes import LANES_FILE, read_lanes
+from testbed.packs.container import Container, open_container, refuse_pack, write_container
 from testbed.packs.contents import PackContents, gather_contents
-from testbed.packs.crate import ListedFile, parse_metadata, render_metadata
+from testbed.packs.crate import (
+    ListedFile,
+    OtherFormatError,
+    check_license,
+    parse_metadata,
+    render_metadata,
+)
 from testbed.packs.names import METADATA_FILE
-from testbed.results.manifest import MANIFEST_FILE
-
-_MAX_NAMED = 20
+from testbed.results.manifest import MANIFEST_FILE, holds_results, load_manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +48,12 @@ def pack_results(
     """Write the results in ``folder`` to ``file``, the same bytes for equal results.
 
     Raises:
-        ConfigurationError: the file is there and is not to be replaced, or the folder holds what no
-            pack does.
+        ConfigurationError: the file is there and is not to be replaced, the folder holds what no
+            pack does, or the licence is none.
         StorageError: it cannot be read or written.
     """
+    if license_ is not None:
+        check_license(license_)
     refuse_existing(file, replace=replace)
     contents = gather_contents(folder, pages, cache)
     metadata = render_metadata(contents, license_)
@@ -60,25 +66,27 @@ def unpack_results(file: Path, folder: Path, *, replace: bool = False) -> int:
     """Write what is packed in ``file`` to ``folder``, and return how many files it was.
 
     Names, kinds, sizes and the list of all files are checked before anything is written, digests
-    while it is; the folder appears whole or not at all.
+    and manifests before the folder appears, whole or not at all.  Nothing but results, or an empty
+    folder, is ever replaced.
 
     Raises:
         ConfigurationError: it is no pack, or not whole; with every problem seen before unpacking,
-            or the folder is there and is not to be replaced.
+            or the folder is there and is not to be replaced, or cannot be made.
         StorageError: the folder cannot be written.
     """
+    _refuse_occupied(folder, replace=replace)
     with open_container(file) as container:
         listed = _read_list(file, container)
         _check_room(file, folder, sum(each.size for each in listed.values()))
         try:
             with new_folder(folder, replace=replace) as scratch:
                 (scratch / METADATA_FILE).write_bytes(container.read_metadata())
-                for name, entry in listed.items():
-                    container.extract(name, scratch / name, entry.sha256)
-        except OccupiedError:
-            raise ConfigurationError(
-                [f"{folder} is there; name another folder, or give --replace"]
-            ) from None
+                problems = list(_extract(container, listed, scratch))
+                problems = problems or list(_list_unreadable(scratch))
+                if problems:
+                    raise refuse_pack(file, problems)
+        except OccupiedError:  # since we looked
+            raise _occupied(folder) from None
         except OSError as error:
             raise StorageError(
                 f"cannot unpack {file} to {folder}: {error.strerror or error}; what was there "
@@ -93,16 +101,68 @@ def _read_list(file: Path, container: Container) -> dict[str, ListedFile]:
     Raises:
         ConfigurationError: it is not; every difference.
     """
-    listed = parse_metadata(container.read_metadata())
+    try:
+        listed = parse_metadata(container.read_metadata())
+    except OtherFormatError as error:
+        raise ConfigurationError([f"{file}: {error}"]) from None
+    except ValueError as error:
+        raise refuse_pack(file, [f"no pack of results, or damaged: {error}"]) from None
     problems = list(_list_differences(listed, container.sizes))
     if not {MANIFEST_FILE, LANES_FILE} & listed.keys():
         problems.append(f"holds no results: neither {MANIFEST_FILE} nor {LANES_FILE} is in it")
     if problems:
-        shown = problems[:_MAX_NAMED]
-        if len(problems) > len(shown):
-            shown.append(f"and {len(problems) - len(shown)} more like these")
-        raise ConfigurationError([f"{file}: {problem}" for problem in shown])
+        raise refuse_pack(file, problems)
     return listed
+
+
+def _refuse_occupied(folder: Path, *, replace: bool) -> None:
+    """Let a folder be written that is not there, or that may be replaced.
+
+    Raises:
+        ConfigurationError: it is neither, or has a name that no folder can have.
+    """
+    try:
+        folder.lstat()
+        ours = not folder.is_symlink() and folder.is_dir()
+        ours = ours and (holds_results(folder) or not any(folder.iterdir()))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ConfigurationError([f"{folder}: {error.strerror}; name another folder"]) from None
+    if not ours:
+        raise ConfigurationError(
+            [f"{folder} is there and is no folder of results, which alone are replaced; name "
+             "another folder"]
+        )  # fmt: skip
+    if not replace:
+        raise _occupied(folder)
+
+
+def _occupied(folder: Path) -> ConfigurationError:
+    return ConfigurationError([f"{folder} is there; name another folder, or give --replace"])
+
+
+def _extract(container: Container, listed: Mapping[str, ListedFile], folder: Path) -> Iterator[str]:
+    """Write every file to ``folder``, and yield each damage."""
+    for name, entry in listed.items():
+        try:
+            container.extract(name, folder / name, entry.sha256)
+        except ValueError as error:
+            yield str(error)
+
+
+def _list_unreadable(folder: Path) -> Iterator[str]:
+    """Yield what is wrong with the manifests in ``folder``, by their names in the pack."""
+    try:
+        names = read_lanes(folder) or ("",)
+    except TestbedError as error:
+        names = ()
+        yield str(error).replace(f"{folder}/", "")
+    for name in names:
+        try:
+            load_manifest(folder / name)
+        except TestbedError as error:
+            yield str(error).replace(f"{folder}/", "")
 
 
 def _list_differences(listed: Mapping[str, ListedFile], sizes: Mapping[str, int]) -> Iterator[str]:

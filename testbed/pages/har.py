@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -20,7 +19,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from testbed.archive.head import REASONS, natural_size, reachable_size
 from testbed.archive.reading import HAR_NAME, NOT_REPLAYED, Entry, read_archive, split_url
-from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.errors import ConfigurationError
+from testbed.base.whole_file import refuse_existing, write_whole
 from testbed.pages.catalogue import FACTS_NAME, PageFacts, read_facts
 from testbed.pages.coding import CodingError, content_coding, decode
 from testbed.pages.exchange import Headers, PageExchange, Recording, find_parents, redirect_target
@@ -214,19 +214,8 @@ def write_export(text: str, path: Path, *, replace: bool) -> None:
         ConfigurationError: the file is there and is not to be replaced.
         StorageError: it cannot be written.
     """
-    try:
-        if path.exists() and not replace:
-            raise ConfigurationError(
-                [f"{path}: there is a file of this name; choose another with -o, or give --replace"]
-            )
-        with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as scratch:
-            fresh = Path(scratch) / path.name
-            fresh.write_text(text, encoding="utf-8")
-            fresh.replace(path)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {path}: {error.strerror}; choose another place with -o FILE"
-        ) from None
+    refuse_existing(path, replace=replace)
+    write_whole(path, text, "choose another place with -o FILE")
 
 
 def _check(recording: Recording) -> None:

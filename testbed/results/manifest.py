@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.base.errors import StorageError
-from testbed.experiment.lanes import refuse_lanes
+from testbed.experiment.lanes import LANES_FILE, read_lanes, refuse_lanes
 from testbed.model import SCHEMA_VERSION, Experiment, Trial, spec_type
 from testbed.model.knob import with_defaults
 from testbed.results.environment import Environment
@@ -21,9 +21,7 @@ from testbed.results.records import check_schema, not_results
 
 MANIFEST_FILE = "manifest.json"
 PARTIAL_FILE = f".{MANIFEST_FILE}.new"
-
-_EXPERIMENT = TypeAdapter(Experiment)
-_ENVIRONMENT = TypeAdapter(Environment)
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,9 @@ class Manifest:
     """The command line; empty in baselines."""
     schema: int = SCHEMA_VERSION
     """The schema of the manifest and its records; others are refused."""
+
+
+_MANIFEST = TypeAdapter(Manifest)
 
 
 def make_manifest(
@@ -96,13 +97,13 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         raise not_results(directory) from None
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise StorageError(f"{path} is not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"{path} is not JSON: {error}") from None
     try:
         check_schema(document)
+        return _fill(document)
     except ValueError as error:
         raise StorageError(f"{path}: {error}") from None
-    return _fill(document)
 
 
 def load_manifest(directory: Path) -> Manifest:
@@ -112,27 +113,42 @@ def load_manifest(directory: Path) -> Manifest:
         ConfigurationError, StorageError: as ``read_manifest``, or a value has the wrong type.
     """
     document = read_manifest(directory)
-    document["environment"] = {
-        key: value for key, value in dict(document.get("environment", {})).items() if key != "id"
-    }
+    environment = document.get("environment")
+    if isinstance(environment, Mapping):
+        document["environment"] = {k: v for k, v in environment.items() if k != "id"}
     try:
-        return Manifest(
-            experiment=_EXPERIMENT.validate_python(document.get("experiment")),
-            environment=_ENVIRONMENT.validate_python(document["environment"]),
-            trials=tuple(document.get("trials", ())),
-            created_utc=str(document.get("created_utc")),
-            arguments=tuple(document.get("arguments", ())),
-        )
+        return _MANIFEST.validate_python(document)
     except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
+            for each in error.errors(include_url=False, include_input=False)[:_MAX_NAMED]
+        )
         raise StorageError(
-            f"{directory / MANIFEST_FILE} does not hold a manifest: {error}"
-        ) from error
+            f"{directory / MANIFEST_FILE} does not hold a manifest: {problems}"
+        ) from None
+
+
+def holds_results(directory: Path) -> bool:
+    """Return whether ``directory`` is a results folder or one of lanes, of whatever schema.
+
+    Other programs have a ``manifest.json`` as well, which says nothing of an experiment.
+    """
+    path = directory / MANIFEST_FILE
+    try:
+        document = json.loads(path.read_bytes()) if path.is_file() else None
+        lanes = (directory / LANES_FILE).is_file() and read_lanes(directory)
+    except (OSError, ValueError, RecursionError, StorageError):
+        return False
+    return bool(lanes) or (isinstance(document, dict) and {"schema", "experiment"} <= set(document))
 
 
 def _fill(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a manifest whose conditions name every knob.
 
     One that is younger than the revision which wrote the results has its default.
+
+    Raises:
+        ValueError: a condition is of a kind that is not known.
     """
     whole = dict(document)
     experiment = whole.get("experiment")
@@ -143,4 +159,9 @@ def _fill(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fill_spec(spec: Any) -> Any:
-    return with_defaults(spec_type(spec), spec) if isinstance(spec, Mapping) else spec
+    if not isinstance(spec, Mapping):
+        return spec
+    try:
+        return with_defaults(spec_type(spec), spec)
+    except (KeyError, TypeError):
+        raise ValueError(f"experiment.conditions: unknown kind {spec.get('kind')!a}") from None

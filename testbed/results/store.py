@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import secrets
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -39,13 +40,17 @@ def new_results(
     interrupted, leaves no folder, so that the same command can be given again.
 
     Raises:
-        ConfigurationError: ``explicit`` exists and is not empty.
-        StorageError: the folder cannot be made.
+        ConfigurationError: ``explicit`` is not empty, or is no place for results.
+        StorageError: the folder cannot be made, or ``latest`` cannot point at it.
     """
-    made = explicit is None or not explicit.exists()
+    if explicit is not None:
+        refuse_latest(base, explicit)
+    made = explicit is None or not os.path.lexists(explicit)
     folder = _make_explicit(explicit) if explicit else _make_stamped(base, name, now)
     with _locked(folder):
         _require_empty(folder)
+        # What a run that was killed wrote of its manifest is no result.
+        (folder / PARTIAL_FILE).unlink(missing_ok=True)
         try:
             yield folder
             if explicit is None:
@@ -59,6 +64,33 @@ def new_results(
             if made:
                 folder.rmdir()
             raise
+
+
+def refuse_latest(base: Path, folder: Path) -> None:
+    """Keep the name ``latest`` in ``base`` for the link to the newest results.
+
+    Raises:
+        ConfigurationError: ``folder`` would take it.
+    """
+    if folder.name == LATEST and folder.parent.resolve() == base.resolve():
+        raise ConfigurationError(
+            [f"{folder} is the link to the newest results, and no place for others; name another "
+             "folder"]
+        )  # fmt: skip
+
+
+def refuse_explicit(base: Path, folder: Path) -> None:
+    """Look whether new results can be in ``folder``, before anything is prepared for them.
+
+    Raises:
+        ConfigurationError: it is not empty, or is no place for results.
+    """
+    refuse_latest(base, folder)
+    with suppress(OSError):  # which making the folder tells
+        if folder.is_dir():
+            _require_empty(folder)
+        elif os.path.lexists(folder):
+            raise ConfigurationError([f"{folder} is there and is no folder; name another"])
 
 
 def _make_stamped(base: Path, name: str, now: datetime) -> Path:
@@ -87,20 +119,29 @@ def _make_explicit(folder: Path) -> Path:
 
 
 def _require_empty(folder: Path) -> None:
-    # What a run that was killed wrote of its manifest is no result.
-    (folder / PARTIAL_FILE).unlink(missing_ok=True)
-    if any(folder.iterdir()):
+    if any(path.name != PARTIAL_FILE for path in folder.iterdir()):
         raise ConfigurationError(
             [f"{folder} is not empty; results are never overwritten: choose another folder, "
-             "or go on with --resume"]
+             f"or go on with ./run.sh run --resume {shlex.quote(str(folder))}"]
         )  # fmt: skip
 
 
 def _point_latest(base: Path, folder: Path) -> None:
-    """Switch ``latest`` in one step, so that a reader never finds it missing."""
+    """Switch ``latest`` in one step, so that a reader never finds it missing.
+
+    Raises:
+        StorageError: it cannot be switched, as where a folder has that name.
+    """
     fresh = base / f".{LATEST}-{secrets.token_hex(4)}"
-    fresh.symlink_to(folder.name)
-    fresh.replace(base / LATEST)
+    try:
+        fresh.symlink_to(folder.name)
+        fresh.replace(base / LATEST)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise StorageError(
+            f"{base / LATEST} cannot point at new results: {error.strerror}; give what is there "
+            "another name, or choose a place for the results with -o DIR"
+        ) from None
 
 
 class Store:

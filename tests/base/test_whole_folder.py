@@ -73,6 +73,30 @@ def test_replacing_what_is_not_there(tmp_path: Path) -> None:
     assert read(tmp_path / "new") == "one"
 
 
+@pytest.mark.parametrize("kind", ["file", "pipe", "link", "dangling"])
+def test_nothing_but_a_folder_is_replaced(tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "new"
+    (tmp_path / "other").mkdir()
+    if kind == "file":
+        target.write_text("mine")
+    elif kind == "pipe":
+        os.mkfifo(target)
+    else:
+        target.symlink_to("other" if kind == "link" else "nowhere")
+    before = target.lstat()
+    with pytest.raises(NotADirectoryError):
+        write(target, "one", replace=True)
+    assert target.lstat().st_ino == before.st_ino
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "other"]
+
+
+def test_a_file_that_came_in_between_stays_and_nothing_is_left(tmp_path: Path) -> None:
+    with pytest.raises(NotADirectoryError), new_folder(tmp_path / "new", replace=True):
+        (tmp_path / "new").write_text("rival")
+    assert (tmp_path / "new").read_text() == "rival"
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
 class NoExchange:
     """A C library on a file system that cannot exchange."""
 
@@ -92,6 +116,22 @@ def test_without_an_exchange_the_old_one_goes_aside(
     monkeypatch.setattr(ctypes, "CDLL", NoExchange)
     write(tmp_path / "new", "one", replace=True)
     assert read(tmp_path / "new") == "one"
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+
+
+def test_without_an_exchange_nothing_is_left_of_what_cannot_go_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "new", "old")
+    monkeypatch.setattr(ctypes, "CDLL", NoExchange)
+
+    def fail(_path: Path, _target: Path) -> Path:
+        raise OSError(errno.EBUSY, "broken")
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="broken"):
+        write(tmp_path / "new", "one", replace=True)
+    assert read(tmp_path / "new") == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from firstflight import completion
 from firstflight.cli.main import NEEDS
 from firstflight.completion import (
     ARGUMENT_PLACES,
@@ -102,6 +101,19 @@ def test_another_run_sh_is_neither_completed_nor_started(tmp_path: Path) -> None
     assert not (tmp_path / "started").exists()
 
 
-def test_a_folder_with_a_quote_is_refused() -> None:
-    with pytest.raises(ValueError, match="quote"):
-        completion.render_completion(Path("/it's"))
+def test_a_tree_whose_path_bash_would_take_apart(tmp_path: Path) -> None:
+    tree = tmp_path / 'it\'s "$(touch started)" & *'
+    tree.mkdir()
+    for name in ("firstflight", "docs", "testbed"):
+        (tree / name).symlink_to(ROOT / name)
+    (tree / "run.sh").touch()
+    script = tmp_path / "completion.bash"
+    script.write_text(render_completion(tree))
+    program = (
+        'source "$1"; COMP_WORDS=("$2" unp); COMP_CWORD=1; _firstflight; '
+        "printf '%s\\n' \"${COMPREPLY[@]}\""
+    )
+    argv = ("bash", "--norc", "-euc", program, "bash", str(script), str(tree / "run.sh"))
+    done = proc.run(argv, env={"PATH": os.defpath, "HOME": "/"}, cwd=tmp_path)
+    assert done.stdout.split() == ["unpack"]
+    assert not (tmp_path / "started").exists()

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from firstflight.cli.choice import Choice
-from firstflight.cli.in_lab import plan_command
+from firstflight.cli.doors import open_doors
+from firstflight.cli.in_lab import plan_command, print_output
 from testbed.base.errors import ConfigurationError
+from testbed.base.places import CONFIGS
+from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
 from testbed.model import Experiment, LabCommand
 from tests.hallway import CATALOGUE
 
@@ -55,3 +58,23 @@ def test_several_conditions_are_named(tmp_path: Path) -> None:
 def test_a_config_of_another_kind_has_no_such_lab(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="trials of the kind command have no such knob"):
         plan(tmp_path, "tfo=true", "listen_backlog=5")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("overload-segments", "server_load"), ("scenarios", "scenario")]
+)
+def test_a_config_without_a_page_is_told_so(name: str, kind: str) -> None:
+    choice = Choice(CONFIGS / f"{name}.toml", None, ())
+    with pytest.raises(ConfigurationError, match=f'kind = "{kind}" has no page: a command runs in'):
+        plan_command(choice, open_doors().catalogue(), "ls", "-- ls")
+
+
+def test_what_was_printed_is_printed_byte_by_byte(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    (tmp_path / OUTPUT_FILE).write_bytes(b"a\0\xff\r\n")
+    print_output(tmp_path)
+    assert capfdbinary.readouterr() == (b"a\0\xff\r\n", b"")
+    (tmp_path / ERROR_FILE).write_bytes(b"\xfe")
+    print_output(tmp_path)
+    assert capfdbinary.readouterr() == (b"a\0\xff\r\n", b"\xfe")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +12,11 @@ from typing import Any
 
 import pytest
 
+import firstflight.cli.pack as verbs
 from firstflight.cli.main import main
+from testbed.results.tally import Tally
 from tests.hallway import make_doors
-from tests.packs.results import BASELINE, copy_results
+from tests.packs.results import BASELINE, copy_lanes, copy_results, forge
 
 Said = Callable[..., tuple[int, str, str]]
 
@@ -74,6 +78,95 @@ def test_unpack_goes_to_results_by_default(say: Said, tmp_path: Path) -> None:
     code, _, err = say("unpack", "night.zip")
     assert code == 2
     assert f"{folder} is there" in err
+
+
+def test_printed_commands_are_quoted(say: Said, tmp_path: Path) -> None:
+    copy_results(tmp_path / "it's mine & $HOME")
+    code, out, _ = say("pack", "it's mine & $HOME")
+    assert code == 0
+    *_, command = out.splitlines()[2].partition(": ")
+    assert shlex.split(command) == [
+        "./run.sh", "unpack", "it's mine & $HOME.zip", "--rerun",
+    ]  # fmt: skip
+    code, out, _ = say("unpack", "it's mine & $HOME.zip", "a b")
+    assert code == 0
+    *_, command = out.splitlines()[1].partition(": ")
+    assert shlex.split(command) == ["./run.sh", "report", "a b"]
+
+
+def test_results_are_never_called_latest(say: Said, tmp_path: Path) -> None:
+    assert say("pack", str(BASELINE), "-o", "latest.zip")[0] == 0
+    for words in ((), ("results/latest",), ("results/latest", "--replace")):
+        code, _, err = say("unpack", "latest.zip", *words)
+        assert code == 2
+        assert "name another folder" in err
+    assert not (tmp_path / "results").exists()
+    assert say("unpack", "latest.zip", "elsewhere/latest")[0] == 0
+
+
+def test_a_place_of_the_rerun_is_looked_at_before_anything_is_unpacked(
+    say: Said, tmp_path: Path
+) -> None:
+    assert say("pack", str(BASELINE), "-o", "night.zip")[0] == 0
+    copy_results(tmp_path / "old")
+    (tmp_path / "file").touch()
+    before = sorted(tmp_path.rglob("*"))
+    for place, problem in (
+        ("old", "./run.sh run --resume old"),
+        ("file", "is no folder"),
+        ("new", "the packed results go to new"),
+        (".", "the packed results go to new"),
+        ("results/latest", "link to the newest"),
+    ):
+        code, _, err = say("unpack", "night.zip", "new", "--rerun", "-o", place)
+        assert code == 2
+        assert problem in err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_records_that_cannot_be_read_are_told_before_any_trial(
+    say: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("trials were run")
+
+    monkeypatch.setattr(verbs, "run_lanes", fail)
+    copy_lanes(tmp_path / "mine")
+    records = (BASELINE / "records.jsonl").read_bytes()
+    assert say("pack", "mine")[0] == 0
+    for lane in ("6.1", "7.3"):
+        forge(tmp_path / "mine.zip", f"{lane}/records.jsonl", b'{"schema": 0}\n' + records)
+    code, _, err = say("unpack", "mine.zip", "new", "--rerun")
+    assert code == 2
+    for lane in ("6.1", "7.3"):
+        assert f"new/{lane}/records.jsonl:1: schema 0" in err
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_interrupted_rerun_says_the_command_that_starts_it_again(
+    say: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> list[Tally]:
+        return [Tally({}, 8, interrupted=True)]
+
+    assert say("pack", str(BASELINE), "-o", "my night.zip")[0] == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(verbs, "run_lanes", interrupt)
+        code, _, err = say("unpack", "my night.zip", "new", "--rerun", "-o", "again")
+    assert code == 130
+    (command,) = re.findall(r"interrupted: 8 not run; start again: (.*)", err)
+    program, *words = shlex.split(command)
+    assert program == "./run.sh"
+    monkeypatch.setattr(verbs, "_rerun", lambda *_: 0)
+    assert say(*words)[0] == 0
+
+
+@pytest.mark.parametrize("given", ["<b>", "my own", "http://a b"])
+def test_a_licence_is_an_identifier_or_an_address(say: Said, tmp_path: Path, given: str) -> None:
+    code, _, err = say("pack", str(BASELINE), "-o", "x.zip", "--license", given)
+    assert code == 2
+    assert "SPDX identifier" in err
+    assert list(tmp_path.glob("x*")) == []
 
 
 def test_options_of_a_rerun_alone_are_refused(say: Said) -> None:

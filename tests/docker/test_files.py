@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -124,33 +125,124 @@ def test_the_script_of_the_cloud_machine_is_clean(once: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+class Machine:
+    """A cloud machine with a project whose run ends with ``status``."""
+
+    def __init__(self, once: Path, status: int = 0, writes: bool = True) -> None:
+        home = once.parent
+        self.once, self.place, self.status = once, home / "place", status
+        self.results = self.place / "results" / "once"
+        self.settings = once.with_name("firstflight-once.conf")
+        self.project, tools = home / "project", home / "tools"
+        for folder in (self.project, tools):
+            folder.mkdir()
+        said = 'mkdir -p "${@: -1}"\necho "$*" >"${@: -1}/said"\n' if writes else ""
+        self._script(self.project / "run.sh", f"{said}exit {status}\n")
+        self._script(tools / "shutdown", f'echo "$*" >>"{home}/shutdown"\n')
+        self._off = home / "shutdown"
+        self._path = f"{tools}:{os.environ['PATH']}"
+        self.git("init", "-q", "-b", "main")
+        self.commit()
+        self.set("https://git.example/firstflight.git", str(self.project))
+
+    @staticmethod
+    def _script(path: Path, text: str) -> None:
+        path.write_text(f"#!/bin/bash\n{text}")
+        path.chmod(0o755)
+
+    def git(self, *words: str) -> str:
+        """Give git a command in the project."""
+        argv = ("git", "-C", str(self.project), "-c", "user.name=a", "-c", "user.email=a@b.example")
+        return proc.run((*argv, *words)).stdout.strip()
+
+    def commit(self) -> str:
+        """Commit what is there, and return the commit."""
+        self.git("add", "-A")
+        self.git("commit", "-qm", "a")
+        return self.git("rev-parse", "HEAD")
+
+    def set(self, old: str, new: str) -> None:
+        """Change the settings."""
+        text = self.settings.read_text()
+        assert old in text
+        self.settings.write_text(text.replace(old, new))
+
+    def start(self) -> tuple[int, str]:
+        """Start it; the status and what was said."""
+        argv = (str(self.once), str(self.settings), str(self.place))
+        done = proc.run(argv, check=False, env={**os.environ, "PATH": self._path})
+        return done.returncode, done.stdout
+
+    def powers_off(self) -> bool:
+        """Return whether it was told to, once."""
+        return self._off.exists() and self._off.read_text() == "-h +1\n"
+
+
 @pytest.mark.parametrize("status", [0, 1])
-def test_the_cloud_machine_runs_once_and_keeps_the_status(
-    once: Path, tmp_path: Path, status: int
-) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    run = project / "run.sh"
-    run.write_text(
-        f'#!/bin/bash\nmkdir -p "${{@: -1}}"\necho "$*" >"${{@: -1}}/said"\nexit {status}\n'
-    )
-    run.chmod(0o755)
-    git = ("git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@example.com")
-    for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "a")):
-        proc.run((*git, *words))
-    settings = once.with_name("firstflight-once.conf")
-    settings.write_text(
-        settings.read_text()
-        .replace("https://git.example/firstflight.git", str(project))
-        .replace("AFTERWARDS=true", "AFTERWARDS='cat said >told'")
-    )
-    place = tmp_path / "place"
-    done = proc.run((str(once), str(settings), str(place)), check=False)
-    results = place / "results" / "once"
-    assert done.returncode == status
-    assert f"status {status}, report: {results}/report.html" in done.stdout
+def test_the_cloud_machine_runs_once_and_keeps_the_status(once: Path, status: int) -> None:
+    machine = Machine(once, status)
+    machine.set("AFTERWARDS=true", "AFTERWARDS='cat said >told'")
+    code, said = machine.start()
+    results = machine.results
+    assert code == status
+    assert f"status {status}, report: {results}/report.html" in said
     assert (results / "told").read_text() == f"run configs/paper-table1.toml -o {results}\n"
     assert (results / "status").read_text() == f"{status}\n"
+    assert not machine.powers_off()
+
+
+def test_a_second_start_leaves_the_results_of_the_first(once: Path) -> None:
+    machine = Machine(once)
+    machine.set("POWER_OFF=no", "POWER_OFF=yes")
+    assert machine.start()[0] == 0
+    before = {path: path.stat().st_mtime_ns for path in machine.results.rglob("*")}
+    code, said = machine.start()
+    assert code == 2
+    assert "give it another name first" in said
+    assert {path: path.stat().st_mtime_ns for path in machine.results.rglob("*")} == before
+    assert machine.powers_off()
+
+
+@pytest.mark.parametrize("kind", ["branch", "tag", "commit"])
+def test_the_cloud_machine_takes_any_revision(once: Path, kind: str) -> None:
+    machine = Machine(once)
+    machine.git("checkout", "-q", "-b", "other")
+    (machine.project / "mark").touch()
+    wanted = machine.commit()
+    machine.git("tag", "v1")
+    if kind != "branch":
+        (machine.project / "more").touch()
+        machine.commit()
+    machine.git("checkout", "-q", "main")
+    revision = {"branch": "other", "tag": "v1", "commit": wanted}[kind]
+    machine.set("REVISION=main", f"REVISION={revision}")
+    assert machine.start()[0] == 0
+    assert (machine.place / "mark").exists()
+    assert not (machine.place / "more").exists()
+
+
+@pytest.mark.parametrize("off", ["yes", "no"])
+@pytest.mark.parametrize("failing", ["clone", "revision", "results", "afterwards"])
+def test_a_cloud_machine_that_fails_powers_off_if_it_was_asked_to(
+    once: Path, failing: str, off: str
+) -> None:
+    machine = Machine(once, 4, writes=failing != "results")
+    machine.set("POWER_OFF=no", f"POWER_OFF={off}")
+    if failing == "clone":
+        machine.set(str(machine.project), f"{machine.project}-nowhere")
+    elif failing == "revision":
+        machine.set("REVISION=main", "REVISION=nothing-like-this")
+    elif failing == "afterwards":
+        machine.set("AFTERWARDS=true", "AFTERWARDS=false")
+    code, said = machine.start()
+    assert machine.powers_off() == (off == "yes")
+    assert code != 0
+    if failing == "results":
+        assert "no results (status 4)" in said
+    if failing == "afterwards":
+        assert code == 4
+        assert "AFTERWARDS failed (status 1)" in said
+        assert "firstflight: status 4, report: " in said
 
 
 def test_runtimes_allow_what_guests_ask_of_the_kernel() -> None:

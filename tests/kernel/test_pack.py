@@ -130,7 +130,7 @@ def test_what_is_no_pack_is_refused(tmp_path: Path, packed: bytes) -> None:
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="absent: cannot be read: No such file"):
         read_pack(tmp_path / "absent")
-    with pytest.raises(ConfigurationError, match="cannot be read: Is a directory"):
+    with pytest.raises(ConfigurationError, match="is no plain file"):
         read_pack(tmp_path)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import stat
 import struct
 import zipfile
@@ -178,7 +179,10 @@ def test_what_is_no_archive(tmp_path: Path, data: bytes) -> None:
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
     assert "No such file" in refusal(tmp_path / "missing")
-    assert "cannot be read" in refusal(tmp_path)
+    assert "is no plain file" in refusal(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    assert "is no plain file" in refusal(tmp_path / "pipe")
+    assert "is no plain file" in refusal(Path("/dev/zero"))
 
 
 def test_a_file_that_is_longer_than_it_says(tmp_path: Path) -> None:

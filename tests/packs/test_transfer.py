@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tests.packs.results import (
     copy_lanes,
     copy_pages,
     copy_results,
+    forge,
     rewrite,
     rewrite_metadata,
 )
@@ -148,22 +149,134 @@ def test_a_file_that_is_there_stays(home: Path) -> None:
 
 def test_a_folder_that_is_there_stays(home: Path) -> None:
     pack(home)
-    (home / "new").mkdir()
+    copy_results(home / "new")
     (home / "new" / "mine").touch()
     with pytest.raises(ConfigurationError, match="--replace"):
         unpack_results(home / "pack.zip", home / "new")
-    assert [path.name for path in (home / "new").iterdir()] == ["mine"]
+    assert (home / "new" / "mine").exists()
     unpack_results(home / "pack.zip", home / "new", replace=True)
     assert not (home / "new" / "mine").exists()
 
 
-def test_a_digest_that_is_not_right(home: Path) -> None:
+def test_an_empty_folder_and_one_of_lanes_are_replaced(home: Path) -> None:
     pack(home)
-    rewrite(
-        home / "pack.zip",
-        lambda name, data: data[::-1] if name.endswith("load.pcap") else data,
+    (home / "empty").mkdir()
+    copy_lanes(home / "lanes")
+    for name in ("empty", "lanes"):
+        unpack_results(home / "pack.zip", home / name, replace=True)
+        assert (home / name / "records.jsonl").is_file()
+        assert not (home / name / "lanes.json").exists()
+
+
+@pytest.mark.parametrize(
+    "what", ["thesis", "web", "binary", "file", "pipe", "link", "dangling", "file/x", "x" * 300]
+)
+@pytest.mark.parametrize("replace", [False, True])
+def test_nothing_but_results_is_replaced(home: Path, what: str, replace: bool) -> None:
+    pack(home)
+    for name, text in (("thesis/chapter", b"1"), ("web/manifest.json", b'{"name": "an app"}'),
+                       ("binary/manifest.json", b"\xff"), ("file", b"mine")):  # fmt: skip
+        (home / name).parent.mkdir(exist_ok=True)
+        (home / name).write_bytes(text)
+    os.mkfifo(home / "pipe")
+    (home / "link").symlink_to("results")
+    (home / "dangling").symlink_to("nowhere")
+    before = {path: path.lstat().st_ino for path in home.rglob("*")}
+    with pytest.raises(ConfigurationError) as caught:
+        unpack_results(home / "pack.zip", home / what, replace=replace)
+    (problem,) = caught.value.problems
+    assert problem.startswith(str(home / what))
+    assert problem.endswith("name another folder")
+    assert {path: path.lstat().st_ino for path in home.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("manifest", "problem"),
+    [
+        (lambda _: b"[]", "schema None"),
+        (lambda _: b"\xff", "manifest.json is not JSON"),
+        (lambda _: b"[" * 100_000, "manifest.json is not JSON"),
+        (lambda told: told["experiment"]["conditions"][0].update(kind="no"), "unknown kind 'no'"),
+        (lambda told: told["experiment"]["conditions"][0].update(kind=[]), "unknown kind []"),
+        (lambda told: told["experiment"].update(seed="x"), "experiment.seed: "),
+        (lambda told: told.update(environment=5), "environment: "),
+        (lambda told: told.update(trials=5), "trials: "),
+        (lambda told: told.update(schema=99), "schema 99"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read_is_not_unpacked(
+    home: Path, manifest: Callable[[Any], bytes | None], problem: str
+) -> None:
+    path = home / "results" / "manifest.json"
+    told = json.loads(path.read_text())
+    data = manifest(told) or json.dumps(told).encode()
+    pack(home)
+    forge(home / "pack.zip", "manifest.json", data)
+    said = refusal(home)
+    assert problem in said
+    assert "pydantic" not in said
+    assert "nothing was unpacked; get it again" in said
+    assert "pack.zip: manifest.json" in said
+
+
+def test_digests_that_are_not_right_are_named_all_of_them(home: Path) -> None:
+    pack(home)
+    wrong = ("trials/0f/load.pcap", "records.jsonl", "pages/wikipedia/page.toml")
+    rewrite(home / "pack.zip", lambda name, data: data[::-1] if name in wrong else data)
+    said = refusal(home)
+    for name in wrong:
+        assert f"pack.zip: {name} has another SHA-256" in said
+    assert "nothing was unpacked; get it again" in said
+
+
+def test_a_pack_of_another_format_is_no_damaged_one(home: Path) -> None:
+    pack(home)
+
+    def change(entity: dict[str, Any]) -> None:
+        if entity["@id"] == "#format":
+            entity["value"] = "2"
+
+    rewrite_metadata(home / "pack.zip", change)
+    assert refusal(home) == (
+        f"{home / 'pack.zip'}: is of format 2, and this version reads 1: use the revision that "
+        "wrote it"
     )
-    assert "trials/0f/load.pcap has another SHA-256" in refusal(home)
+
+
+@pytest.mark.parametrize("given", ["", "no licence", "http://a b", "ftp://a", "MIT\n", "<x>"])
+def test_what_is_no_licence(home: Path, given: str) -> None:
+    with pytest.raises(ConfigurationError, match="SPDX identifier"):
+        pack_results(home / "results", home / "x", home / "pages", home / "cache", license_=given)
+    assert not (home / "x").exists()
+
+
+def test_no_path_of_this_machine_is_added(home: Path) -> None:
+    (home / "pages" / "secret-project").mkdir()
+    shutil.copy(home / "pages" / "wikipedia" / "page.toml", home / "pages" / "secret-project")
+    shutil.rmtree(home / "pages" / "wikipedia")
+    table = home / "pages" / "tum-website" / "resources.csv"
+    table.write_text("no table")
+    written = pack(home)
+    assert list(written.contents.missing) == ["wikipedia"]
+    (note,) = written.contents.notes
+    assert note.startswith("Page tum-website cannot be built any more: pages/tum-website/")
+    unpack_results(home / "pack.zip", home / "new")
+    metadata = (home / "new" / METADATA_FILE).read_text()
+    assert "pages: no page 'wikipedia'" in metadata
+    assert str(home) not in metadata
+    assert "secret-project" not in metadata
+
+
+def test_what_is_no_plain_file_is_not_written_to(home: Path) -> None:
+    os.mkfifo(home / "pipe")
+    (home / "link").symlink_to("results/manifest.json")
+    before = {path: path.lstat().st_ino for path in home.rglob("*")}
+    for name in ("pipe", "link", "results"):
+        with pytest.raises(ConfigurationError, match="no plain file; choose another name"):
+            pack_results(
+                home / "results", home / name, home / "pages", home / "cache", replace=True
+            )
+    assert {path: path.lstat().st_ino for path in home.rglob("*")} == before
 
 
 def test_the_list_is_compared_with_what_is_there_all_of_it(home: Path) -> None:
@@ -180,6 +293,7 @@ def test_the_list_is_compared_with_what_is_there_all_of_it(home: Path) -> None:
     assert "holds records.jsonl, which" in said
     assert "lacks '../../.bashrc', which" in said
     assert "REASONS.md has " in said
+    assert "nothing was unpacked; get it again" in said
 
 
 def test_what_holds_no_results(home: Path) -> None:
@@ -200,8 +314,8 @@ def test_what_holds_no_results(home: Path) -> None:
         (b"", "is none, or of no pack"),
         (b"[]", "is none, or of no pack"),
         (b'{"@graph": 1}', "is none, or of no pack"),
-        (b'{"@graph": []}', "it is of format none"),
-        (b'{"@graph": [{"@id": "#format", "value": "2"}]}', "it is of format '2'"),
+        (b'{"@graph": []}', "names no format of a pack"),
+        (b'{"@graph": [{"@id": "#format", "value": "\\u001b[2J"}]}', "names no format of a pack"),
         (
             b'{"@graph": [{"@id": "#format", "value": "1"}, {"@id": "x", "@type": "File"}]}',
             "does not say size and SHA-256 of 'x'",

@@ -126,5 +126,5 @@ def test_a_file_that_is_there_stays(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="choose another place"):
         write_export("one", tmp_path / "gone" / "a.har", replace=False)
-    with pytest.raises(StorageError, match="choose another place"):
+    with pytest.raises(ConfigurationError, match="choose another name"):
         write_export("one", tmp_path / ("a" * 300), replace=False)  # not even looked up

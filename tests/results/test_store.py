@@ -19,7 +19,7 @@ from testbed.model import Experiment, Record, Trial, canonical
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest, make_manifest, read_manifest, write_manifest
 from testbed.results.records import read_records
-from testbed.results.store import new_results, open_store
+from testbed.results.store import new_results, open_store, refuse_explicit
 from tests.fake_kernel import observe
 from tests.hallway import ENVIRONMENT
 
@@ -280,6 +280,60 @@ def test_a_start_that_fails_leaves_no_folder(
     assert list(empty.iterdir()) == []
     assert (tmp_path / "latest").resolve() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == [before.name, "empty", "latest"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "full"])
+def test_where_latest_cannot_be_a_link_no_run_begins(
+    tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    if kind == "folder":
+        (tmp_path / "latest").mkdir()
+        (tmp_path / "latest" / "mine").touch()
+    else:
+
+        def fail(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(Path, "symlink_to", fail)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(StorageError, match="latest cannot point at new results"):
+        create(tmp_path, now)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_name_latest_is_for_the_link(tmp_path: Path, now: datetime) -> None:
+    results = tmp_path / "results"
+    for name in (results / "latest", results / ".." / "results" / "latest"):
+        with pytest.raises(ConfigurationError, match="the link to the newest results"):
+            create(results, now, name)
+    assert list(tmp_path.iterdir()) == []
+    assert create(results, now, tmp_path / "latest").is_dir()
+    first = create(results, now)
+    with pytest.raises(ConfigurationError, match="the link to the newest results"):
+        create(results, now, results / "latest")
+    assert (results / "latest").resolve() == first
+
+
+def test_a_place_for_results_is_looked_at_beforehand(tmp_path: Path) -> None:
+    for name in ("full", "begun", "empty"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "full" / "mine").touch()
+    (tmp_path / "begun" / ".manifest.json.new").touch()
+    (tmp_path / "file").touch()
+    before = sorted(tmp_path.rglob("*"))
+    for name in ("begun", "empty", "missing"):
+        refuse_explicit(tmp_path / "results", tmp_path / name)
+    for name, problem in (("full", "never overwritten"), ("file", "is no folder")):
+        with pytest.raises(ConfigurationError, match=problem):
+            refuse_explicit(tmp_path / "results", tmp_path / name)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_name_that_no_folder_can_have(tmp_path: Path, now: datetime) -> None:
+    for name in ("x" * 300, "file/x"):
+        (tmp_path / "file").touch()
+        with pytest.raises(StorageError, match="cannot make the results folder"):
+            create(tmp_path, now, tmp_path / name)
 
 
 def test_two_starts_in_one_folder_do_not_meet(tmp_path: Path, now: datetime) -> None:

@@ -209,11 +209,16 @@ def test_students_get_it_without_solutions_and_with_a_sheet_of_one_page(
 
 
 @pytest.mark.slow
-def test_a_students_work_stays(handed_out: Path) -> None:
+def test_a_students_work_stays_and_what_was_removed_comes_back(handed_out: Path) -> None:
     notebook = handed_out / LABS[0].stem / LABS[0].name
-    before = notebook.read_bytes()
+    removed = handed_out / LABS[1].stem / LABS[1].name
+    before, gone = notebook.read_bytes(), removed.read_bytes()
     notebook.write_bytes(before + b"\n")
-    assert in_notebooks("python", "-P", "-m", "analysis.labs.hand_out", str(handed_out)) == ""
+    removed.unlink()
+    again = ("python", "-P", "-m", "analysis.labs.hand_out", str(handed_out))
+    assert in_notebooks(*again) == f"{removed}: new\n"
+    assert in_notebooks(*again) == ""
+    assert removed.read_bytes() == gone
     assert notebook.read_bytes() == before + b"\n"
     notebook.write_bytes(before)
 

@@ -45,6 +45,7 @@ def test_what_was_measured_is_used_again(
     assert said.startswith(f"$ {command} -o {tmp_path}/quick-")
     assert "1 load is verified by packet capture" in said
     lines = (first.folder / "records.jsonl").read_bytes()
-    assert run(command).folder == first.folder
+    assert run(command, quiet=True).folder == first.folder
+    assert capsys.readouterr().out == said.splitlines(keepends=True)[0]
     assert (first.folder / "records.jsonl").read_bytes() == lines
     assert [path.name for path in tmp_path.iterdir()] == [first.folder.name]
