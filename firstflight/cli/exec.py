@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
@@ -12,7 +13,7 @@ import click
 
 from firstflight.cli.choice import Choice, lab_options
 from firstflight.cli.doors import Doors, pass_doors
-from firstflight.cli.in_lab import plan_command, print_output, read_text
+from firstflight.cli.in_lab import plan_command, read_text
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
@@ -95,3 +96,10 @@ def _show(folder: Path, record: Record, code: int, as_json: bool) -> int:
         _log.info("it ended with status %d after %.1f ms", done.exit_status, done.duration_ms)
     _log.info("output and capture: %s", trial)
     return code
+
+
+def print_output(trial: Path) -> None:
+    """Print what a command printed, byte by byte, each to where it was printed."""
+    for name, is_error in ((OUTPUT_FILE, False), (ERROR_FILE, True)):
+        with suppress(FileNotFoundError):  # it did not begin
+            click.echo((trial / name).read_bytes(), nl=False, err=is_error)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-
-import click
 
 from firstflight.cli.choice import Choice
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.config import Catalogue
 from testbed.experiment.label import knob_of, label_axes, varying
 from testbed.experiment.options import Override
-from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
 from testbed.model import Experiment
 from testbed.model.command import CLIENT
 
@@ -84,15 +80,8 @@ def _require_page(choice: Choice, catalogue: Catalogue) -> None:
         )  # fmt: skip
 
 
-def print_output(trial: Path) -> None:
-    """Print what a command printed, byte by byte, each to where it was printed."""
-    for name, is_error in ((OUTPUT_FILE, False), (ERROR_FILE, True)):
-        with suppress(FileNotFoundError):  # it did not begin
-            click.echo((trial / name).read_bytes(), nl=False, err=is_error)
-
-
 def read_text(path: Path) -> str:
-    """Return what a command wrote; nothing where it did not begin."""
+    """Return what a command wrote, lines ending in one way; nothing where it did not begin."""
     try:
         return path.read_text("utf-8", "replace")
     except FileNotFoundError:

@@ -16,7 +16,7 @@ import click
 
 from firstflight.cli.choice import Choice, lab_options
 from firstflight.cli.doors import Doors, pass_doors
-from firstflight.cli.in_lab import plan_command, print_output, read_text
+from firstflight.cli.in_lab import plan_command, read_text
 from firstflight.cli.terminal import relay_by_files, relay_by_socket, terminal_of
 from testbed.base import log, places
 from testbed.base.errors import (
@@ -26,7 +26,7 @@ from testbed.base.errors import (
     MissingError,
 )
 from testbed.experiment.plan import plan_trials
-from testbed.kinds.command.performance import OUTPUT_FILE
+from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
 from testbed.launch import open_lanes
 from testbed.model import Record, Trial, in_real_time
 from testbed.results.records import read_records
@@ -126,7 +126,9 @@ def _read_script(script: Path | None) -> str:
 def _show(results: Path, record: Record, code: int) -> int:
     """Print what a script came to, and return the exit code of the verb."""
     trial = results / "trials" / record.trial_id
-    print_output(trial)
+    # Mininet's hosts write to terminals: lines end as on those.
+    click.echo(read_text(trial / OUTPUT_FILE), nl=False)
+    click.echo(read_text(trial / ERROR_FILE), nl=False, err=True)
     if record.outcome == "timeout":
         shown = re.findall("^lab> (.*)", read_text(trial / OUTPUT_FILE), re.MULTILINE)
         _log.error(

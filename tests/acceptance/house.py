@@ -64,10 +64,11 @@ class House:
     def command(self, *words: str) -> tuple[int, str]:
         """Exit code and standard output of ``firstflight WORDS``."""
         doors = open_doors()
-        said = io.StringIO()
-        with redirect_stdout(said):
+        said = io.BytesIO()
+        with redirect_stdout(io.TextIOWrapper(said, "utf-8")) as text:
             code = main(words, self._at_home(doors))
-        return code, said.getvalue()
+            text.flush()
+            return code, said.getvalue().decode("utf-8", "replace")
 
     def record(self, site: Site, url: str, name: str, *words: str) -> str:
         """``pages record`` of a served site; what it said."""

@@ -8,7 +8,8 @@ import pytest
 
 from firstflight.cli.choice import Choice
 from firstflight.cli.doors import open_doors
-from firstflight.cli.in_lab import plan_command, print_output
+from firstflight.cli.exec import print_output
+from firstflight.cli.in_lab import plan_command
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import CONFIGS
 from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
