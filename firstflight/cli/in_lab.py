@@ -15,8 +15,6 @@ from testbed.experiment.options import Override
 from testbed.model import Experiment
 from testbed.model.command import CLIENT
 
-WITH_A_PAGE = ("page_load", "command")
-
 
 def plan_command(
     choice: Choice, catalogue: Catalogue, command: str, typed: str, **more: str
@@ -70,13 +68,13 @@ def _require_page(choice: Choice, catalogue: Catalogue) -> None:
         ConfigurationError: it is such a one.
     """
     try:
-        kind = choice.load(catalogue).kind
+        experiment = choice.load(catalogue)
     except ConfigurationError:
         return  # it is wrong in itself
-    if kind not in WITH_A_PAGE:
+    if not experiment.page_loads:
         raise ConfigurationError(
-            [f'{choice.config}: kind = "{kind}" has no page: a command runs in the lab of page '
-             "loads, such as that of configs/quick.toml"]
+            [f'{choice.config}: kind = "{experiment.kind}" has no page: a command runs in the lab '
+             "of page loads, such as that of configs/quick.toml"]
         )  # fmt: skip
 
 
