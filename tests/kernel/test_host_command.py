@@ -16,10 +16,10 @@ from testbed.kernel import host
 from testbed.kernel.host import open_host
 from testbed.model import Condition, LabCommand, LinkSpec, Record, TcpSpec, Trial
 from testbed.pages.build import build_page
-from testbed.setup.bundle import make_bundle
 from testbed.setup.own import list_own
 from tests.kernel.host_state import read_host_state
 from tests.kernel.test_host_trial import require_proven
+from tests.patience import make_patient_bundle
 
 pytestmark = [
     pytest.mark.root,
@@ -37,7 +37,8 @@ def run(folder: Path, condition: Condition, monkeypatch: pytest.MonkeyPatch) -> 
         pytest.skip(str(error))
     monkeypatch.setattr(host, "await_idle", lambda cancel: not cancel.is_set())
     own = list_own(ROOT / "docs" / "own-client")
-    kernel = open_host(os.uname().release, make_bundle(folder / "cache", native, own).path)
+    bundle = make_patient_bundle(folder / "cache", native, own)
+    kernel = open_host(os.uname().release, bundle.path)
     page = build_page(PAGES / "wikipedia", folder / "pages")
     asked, out = Trial(condition, 0, 0, "host", os.uname().release), folder / "out"
     out.mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -12,15 +13,18 @@ import pytest
 from testbed.base import places, proc
 from testbed.results.store import read_records
 from tests.kernel.host_state import read_host_state
+from tests.patience import PATIENT
 from tests.typist import Typist, typing
 
-# The command line on a machine that need not be idle.
+# The command line on a machine that need not be idle, and with a link as late as that makes it.
 PROGRAM = """\
 import sys
 from firstflight.cli.doors import open_doors
 from firstflight.cli.main import main
 from testbed import prepare
 from testbed.kernel import host
+from tests.patience import make_patient_bundle
+prepare.make_bundle = make_patient_bundle
 prepare.require_idle = lambda: None
 host.await_idle = lambda cancel: not cancel.is_set()
 sys.exit(main(sys.argv[1:], open_doors()))
@@ -101,12 +105,15 @@ def session(typist: Typist, window: Path) -> None:
     typist.read_until("output and capture")
 
 
-MEASURED = '"rtt_ms": [4'
+MEASURED = '"rtt_ms": ['
 SCRIPT_OF_ONES_OWN = """\
 import json, sys
 from mininet.net import Mininet
 from testbed.base.errors import TestbedError
 from firstflight.mininet import CalibratedLink, leave_limits_alone
+from testbed.lab import bridged
+from testbed.lab.exactness import Exactness
+bridged.HOST = {patient}
 leave_limits_alone()
 net = Mininet(controller=None)
 h1, h2 = net.addHost("h1"), net.addHost("h2")
@@ -114,14 +121,14 @@ try:
     link = net.addLink(h1, h2, cls=CalibratedLink, **json.loads(sys.argv[1]))
 except TestbedError as error:
     net.stop()
-    sys.exit(f"refused: {error}")
+    sys.exit(f"refused: {{error}}")
 net.start()
 print(h1.cmd("ping -c 3 -i 0.3 10.0.0.2"))
 report = link.read_report()
-print(json.dumps({
+print(json.dumps({{
     "rtt_ms": [each.measured for each in link.measurements if each.name == "rtt"],
     "delivered": [report.down.delivered, report.up.delivered],
-}))
+}}))
 net.stop()
 """
 
@@ -143,7 +150,7 @@ net.stop()
 def test_a_link_of_a_script_of_ones_own(tmp_path: Path, knobs: str, said: str) -> None:
     before = read_host_state()
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT_OF_ONES_OWN)
+    script.write_text(SCRIPT_OF_ONES_OWN.format(patient=repr(PATIENT)))
     environment = {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "PYTHONPATH": str(places.ROOT),
@@ -155,4 +162,8 @@ def test_a_link_of_a_script_of_ones_own(tmp_path: Path, knobs: str, said: str) -
     )
     assert said in done.stdout + done.stderr
     assert (done.returncode == 0) == (said == MEASURED), done.stderr
+    if said == MEASURED:
+        found = json.loads(done.stdout.splitlines()[-1])
+        assert len(found["rtt_ms"]) == 1 and found["rtt_ms"][0] >= 40.0
+        assert min(found["delivered"]) >= 3
     assert read_host_state() == before

@@ -1,4 +1,4 @@
-"""Real trials on the host's kernel: calibrated, proven, without a trace, two runs at once."""
+"""Real trials on the host's kernel: measured, proven, without a trace, two runs at once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from testbed.kernel import host
 from testbed.kernel.host import HostKernel, open_host
 from testbed.model import Condition, LinkSpec, Record, TcpSpec, Trial
 from testbed.pages.build import build_page
-from testbed.setup.bundle import make_bundle
 from tests.kernel.host_state import await_that, read_host_state
+from tests.patience import make_patient_bundle
 
 RUNNER = """\
 import sys, threading
@@ -53,7 +53,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> HostKernel:
     except MissingError as error:
         pytest.skip(str(error))
     cache = tmp_path_factory.mktemp("cache")
-    return open_host(os.uname().release, make_bundle(cache, native).path)
+    return open_host(os.uname().release, make_patient_bundle(cache, native).path)
 
 
 @pytest.fixture(scope="module")
