@@ -70,12 +70,12 @@ def run_experiment(
     display: Display,
     *,
     list_unsettled: Unsettled = all_settled,
-    attempts: int = ATTEMPTS,
+    repeatable: Callable[[Record], bool] = lambda record: True,
 ) -> Tally:
     """Run what ``manifest`` plans and keep each record in ``results`` as its trial ends.
 
     Trials with an ``ok`` record there are skipped.
-    In real time a trial that the machine disturbed has so many ``attempts``.
+    In real time a trial that the machine disturbed is taken again if it is ``repeatable``.
     ``list_unsettled`` is asked at each look of an experiment that samples until it has settled.
 
     Raises:
@@ -92,7 +92,7 @@ def run_experiment(
     ):
         stop = interruption.stop
         attempt = _attempt(store, setup, manifest.environment.id, stop)
-        again = disturbed(attempts if in_real_time(setup.kernel.name) else 1)
+        again = disturbed(ATTEMPTS if in_real_time(setup.kernel.name) else 1, repeatable)
         for repetitions in look_points(experiment, store.records):
             trials = plan_trials(experiment, repetitions)
             todo = [t for t in choose_trials(trials, store.done()) if t.id not in tried]
@@ -169,18 +169,18 @@ def perform(
             raise
 
 
-def disturbed(attempts: int) -> Callable[[Record], bool]:
+def disturbed(attempts: int, repeatable: Callable[[Record], bool]) -> Callable[[Record], bool]:
     """Return a rule: take a trial again, ``attempts`` times at most, that the machine disturbed.
 
     It counts what it is asked about.  Nothing else is taken again: a failure is a result, and
-    a warm-up has done what it is for.
+    a warm-up has done what it is for; nor is what is not ``repeatable``.
     """
     had: Counter[str] = Counter()
 
     def again(record: Record) -> bool:
         had[record.trial_id] += 1
         mismatch = record.outcome == "lab_mismatch" and not record.trial.warm_up
-        wanted = mismatch and had[record.trial_id] < attempts
+        wanted = mismatch and had[record.trial_id] < attempts and repeatable(record)
         if wanted:
             _log.info("taking trial %s again: %s", record.trial_id, record.reason)
         return wanted

@@ -209,6 +209,19 @@ def test_a_disturbed_trial_in_real_time_is_taken_again_at_once(
     assert kept == [which, *(f"{which}.attempt{i}" for i in range(1, len(outcomes)))]
 
 
+def test_what_is_not_to_be_repeated_is_not(results: Path, manifest: Manifest) -> None:
+    which, asked = manifest.trials[2], []
+
+    def repeatable(record: Record) -> bool:
+        asked.append((record.trial_id, record.attempt))
+        return record.attempt < 2
+
+    means = make_means(Disturbed(which, 9), 1)
+    run_experiment(results, manifest, means, Quiet(), repeatable=repeatable)
+    assert asked == [(which, 1), (which, 2)]
+    assert [r.attempt for r in read_records(results) if r.trial_id == which] == [1, 2]
+
+
 def test_a_failure_is_a_result_and_is_not_taken_again(results: Path, manifest: Manifest) -> None:
     go(results, manifest, Disturbed(manifest.trials[0], 1, "failed"))
     assert len(read_records(results)) == len(manifest.trials)

@@ -74,8 +74,9 @@ def shell(doors: Doors, /, script: Path | None, output: Path | None, **chosen: A
             trial = plan_trials(experiment)[0]
             out = results / "trials" / trial.id
             with terminal_of(out, relay) if live else nullcontext():
-                # Once: whoever has typed it all does not want to do so again.
-                tally = run_experiment(results, lane.manifest, lane.setup, Quiet(), attempts=1)
+                tally = run_experiment(
+                    results, lane.manifest, lane.setup, Quiet(), repeatable=never_began
+                )
     if tally.interrupted:
         _log.error("interrupted; what there is of it is in %s", results)
         return tally.exit_code
@@ -93,6 +94,11 @@ def require_mininet() -> None:
             "the prompt is Mininet's, which is not installed; as root: apt-get install "
             "--no-install-recommends mininet (for one command without it: ./run.sh exec)"
         )
+
+
+def never_began(record: Record) -> bool:
+    """Whether the session did not begin: whoever has typed it all does not want to do so again."""
+    return record.executed is None
 
 
 class Quiet:
