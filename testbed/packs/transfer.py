@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from testbed.packs.crate import (
 )
 from testbed.packs.names import METADATA_FILE
 from testbed.results.manifest import MANIFEST_FILE, holds_results, load_manifest
+from testbed.results.store import locked
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,14 @@ def unpack_results(file: Path, folder: Path, *, replace: bool = False) -> int:
     Raises:
         ConfigurationError: it is no pack, or not whole; with every problem seen before unpacking,
             or the folder is there and is not to be replaced, or cannot be made.
-        StorageError: the folder cannot be written.
+        StorageError: the folder cannot be written, or a run writes to what is to be replaced.
     """
     _refuse_occupied(folder, replace=replace)
     with open_container(file) as container:
         listed = _read_list(file, container)
         _check_room(file, folder, sum(each.size for each in listed.values()))
         try:
-            with new_folder(folder, replace=replace) as scratch:
+            with _held(folder), new_folder(folder, replace=replace) as scratch:
                 (scratch / METADATA_FILE).write_bytes(container.read_metadata())
                 problems = list(_extract(container, listed, scratch))
                 problems = problems or list(_list_unreadable(scratch))
@@ -113,6 +115,20 @@ def _read_list(file: Path, container: Container) -> dict[str, ListedFile]:
     if problems:
         raise refuse_pack(file, problems)
     return listed
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep runs out of the results that are to be replaced, each lane of them.
+
+    Raises:
+        StorageError: one writes there.
+    """
+    with ExitStack() as held:
+        for each in (folder, *sorted(folder.glob("*/"))):
+            if each.is_dir() and not each.is_symlink():
+                held.enter_context(locked(each))
+        yield
 
 
 def _refuse_occupied(folder: Path, *, replace: bool) -> None:

@@ -47,7 +47,7 @@ def new_results(
         refuse_latest(base, explicit)
     made = explicit is None or not os.path.lexists(explicit)
     folder = _make_explicit(explicit) if explicit else _make_stamped(base, name, now)
-    with _locked(folder):
+    with locked(folder):
         _require_empty(folder)
         # What a run that was killed wrote of its manifest is no result.
         (folder / PARTIAL_FILE).unlink(missing_ok=True)
@@ -226,7 +226,7 @@ def open_store(directory: Path) -> Iterator[Store]:
     Raises:
         StorageError: another run holds it, it cannot be written, or its records do not fit.
     """
-    with _locked(directory):
+    with locked(directory):
         path = directory / RECORDS_FILE
         records: tuple[Record, ...] = ()
         if path.exists():
@@ -246,8 +246,12 @@ def open_store(directory: Path) -> Iterator[Store]:
 
 
 @contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Lock the directory itself (flock(2)): no lock file is left, and the lock ends with us."""
+def locked(directory: Path) -> Iterator[None]:
+    """Lock the directory itself (flock(2)): no lock file is left, and the lock ends with us.
+
+    Raises:
+        StorageError: a run writes there, or it cannot be locked.
+    """
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:

@@ -13,6 +13,7 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.packs.container import Container
 from testbed.packs.names import METADATA_FILE
 from testbed.packs.transfer import WrittenPack, pack_results, unpack_results
+from testbed.results.store import open_store
 from tests.packs.results import (
     copy_lanes,
     copy_pages,
@@ -166,6 +167,19 @@ def test_an_empty_folder_and_one_of_lanes_are_replaced(home: Path) -> None:
         unpack_results(home / "pack.zip", home / name, replace=True)
         assert (home / name / "records.jsonl").is_file()
         assert not (home / name / "lanes.json").exists()
+
+
+def test_results_that_a_run_writes_to_are_not_replaced(home: Path) -> None:
+    pack(home)
+    for name, written in (("results", "results"), ("lanes", "lanes/7.3")):
+        if name == "lanes":
+            copy_lanes(home / name)
+        with open_store(home / written):
+            before = contents(home / name)
+            with pytest.raises(StorageError, match=f"another run writes to .*{written}; wait"):
+                unpack_results(home / "pack.zip", home / name, replace=True)
+            assert contents(home / name) == before
+        unpack_results(home / "pack.zip", home / name, replace=True)
 
 
 @pytest.mark.parametrize(
