@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 
-from testbed.base.interrupt import leave_on_signals
+from testbed.base.interrupt import SIGNALS, leave_on_signals
 
 if __name__ == "__main__":
     leave_on_signals()
@@ -14,5 +15,7 @@ if __name__ == "__main__":
     from firstflight.cli.main import main
 
     code = main(sys.argv[1:], open_doors())
+    # It is all done: while Python takes itself down, a signal would end it without its status.
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     gc.freeze()  # the process ends, so what it leaves need not be searched for cycles
     sys.exit(code)

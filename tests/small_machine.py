@@ -54,7 +54,8 @@ if "--find" in sys.argv:
     if not whole:
         sys.exit(3)
 elif not whole:
-    (home / "kernel.pid").write_text(str(os.getpid()))
+    (home / "new.pid").write_text(str(os.getpid()))
+    (home / "new.pid").rename(home / "kernel.pid")
     while (home / "slow").exists():
         time.sleep(0.01)
     if (home / "wrong").exists():

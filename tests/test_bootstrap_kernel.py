@@ -187,7 +187,10 @@ def test_a_part_that_fails_ends_the_kernels_build(machine: SmallMachine) -> None
 def test_a_signal_ends_both(machine: SmallMachine, number: signal.Signals, beside: bool) -> None:
     builder = machine.tree / "bootstrap" / "build-native.sh"
     if beside:
-        builder.write_text(f"#!/bin/sh\necho $$ >{machine.home}/native.pid\nexec sleep 600\n")
+        builder.write_text(
+            f"#!/bin/sh\necho $$ >{machine.home}/its.pid\n"
+            f"mv {machine.home}/its.pid {machine.home}/native.pid\nexec sleep 600\n"
+        )
     with bootstrapping(machine) as (child, log):
         if beside:
             wait_until((machine.home / "native.pid").exists)

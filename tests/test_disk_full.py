@@ -32,7 +32,7 @@ def on_small_disk(folder: Path, size: str, script: str) -> str:
         ("unshare", "--mount", "--propagation", "private", *shell),
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        timeout_s=120,
+        timeout_s=900,
     )
     return done.stdout
 

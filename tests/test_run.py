@@ -90,7 +90,7 @@ def test_one_and_two_jobs_give_the_same_records(tmp_path: Path, manifest: Manife
 
 
 def test_slots_are_used_by_one_trial_at_a_time(results: Path, manifest: Manifest) -> None:
-    lock, busy, most = threading.Lock(), set[int](), 0
+    lock, busy, most, all_at_once = threading.Lock(), set[int](), 0, threading.Event()
 
     class Watching(FakeKernel):
         def run(
@@ -101,13 +101,16 @@ def test_slots_are_used_by_one_trial_at_a_time(results: Path, manifest: Manifest
                 assert slot not in busy
                 busy.add(slot)
                 most = max(most, len(busy))
+            if most == 3:
+                all_at_once.set()
+            assert all_at_once.wait(60)
             try:
                 return FakeKernel.run(self, trial, page, out, slot, cancel)
             finally:
                 with lock:
                     busy.remove(slot)
 
-    total, _ = go(results, manifest, Watching(seconds=0.02), jobs=3)
+    total, _ = go(results, manifest, Watching(), jobs=3)
     assert total.outcomes["ok"] == len(manifest.trials)
     assert most == 3
 

@@ -32,12 +32,12 @@ LONG = "@pytest.mark.slow\n" + ORDINARY
 ENDLESS = """\
 @pytest.fixture(scope="module")
 def thing():
-    note()
     yield
     time.sleep(1)
     Path(__file__).with_suffix(".undone").touch()
 
 def test_a(thing):
+    note()
     time.sleep(86400)
 """
 INI = "[pytest]\nmarkers =\n    slow: takes long\n"

@@ -88,8 +88,7 @@ def run_attached(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
         out = _read_patiently(child)
     except BaseException:
         if child is not None:
-            child.terminate()
-            _outlast(child)
+            _end_patiently(child)
         raise
     return subprocess.CompletedProcess(list(argv), child.returncode, out.decode(errors="replace"))
 
@@ -104,10 +103,14 @@ def _read_patiently(child: Process) -> bytes:
             return child.communicate(timeout=CANCEL_POLL_S)[0]
 
 
-def _outlast(child: Process) -> None:
-    """Wait for ``child``, however often this process is interrupted meanwhile."""
+def _end_patiently(child: Process) -> None:
+    """Ask ``child`` to terminate, once, and wait, however often this process is interrupted."""
+    asked = False
     while True:
         with suppress(KeyboardInterrupt):
+            if not asked:
+                asked = True
+                child.terminate()
             child.wait()
             return
 

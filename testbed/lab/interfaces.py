@@ -33,7 +33,7 @@ from testbed.lab.rtnetlink import (
     text_of,
 )
 
-READY_S = 5.0
+READY_S = 60.0
 _LINK = struct.Struct("=BxHiII")  # struct ifinfomsg
 _ADDRESS, _NAME, _MTU, _MASTER, _QUEUE, _STATE, _INFO, _NAMESPACE = 1, 3, 4, 10, 13, 16, 18, 28
 _INFO_KIND, _INFO_DATA, _PEER = 1, 2, 1

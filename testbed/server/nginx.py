@@ -25,7 +25,7 @@ from testbed.server.quoting import Constants, quote
 from testbed.server.replay_log import log_directives
 from testbed.server.think import Think, load_directive, require_module
 
-READY_S = 10.0
+READY_S = 60.0
 NO_LIMIT = 1_000_000
 PID_FILE = "nginx.pid"
 ERROR_LOG = "error.log"

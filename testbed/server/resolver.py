@@ -17,7 +17,7 @@ from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 
 ETC_NETNS = Path("/etc/netns")
-READY_S = 10.0
+READY_S = 60.0
 TTL_S = 3600
 LOCALHOST = "127.0.0.1 localhost\n"
 

@@ -17,7 +17,7 @@ from testbed.base.namespace import Namespace
 
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256
-READY_S = 10.0
+READY_S = 60.0
 COUNT = re.compile(r"^(\d+) packets? (captured|received|dropped) ?", re.MULTILINE)
 
 

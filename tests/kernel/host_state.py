@@ -6,7 +6,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def read_host_state() -> dict[str, str]:
         name: "\n".join(line for line in text.splitlines() if not FOREIGN.search(line))
         for name, text in state.items()
     }
-    for path in (p for tree in SYSCTLS for p in _files(Path("/proc/sys") / tree)):
+    for path in (p for tree in SYSCTLS for p in list_files(Path("/proc/sys") / tree)):
         try:
             state[f"sysctl {path}"] = path.read_text()
         except OSError:  # some can only be written
@@ -74,7 +74,8 @@ def _mount_namespaces() -> None:
 
 
 def _show(what: str) -> str:
-    return proc.run(("ip", "-o", what, "show")).stdout
+    # Without how many seconds of a lease are left.
+    return re.sub(r"_lft \w+", "", proc.run(("ip", "-o", what, "show")).stdout)
 
 
 def _tree(folder: Path) -> list[str]:
@@ -87,6 +88,6 @@ def _tree(folder: Path) -> list[str]:
     return sorted(found)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    paths: Iterable[Path] = sorted(folder.rglob("*"))
-    yield from (path for path in paths if path.is_file())
+def list_files(folder: Path) -> list[Path]:
+    """The files below it, also while some of its folders go (``rglob`` raises an error then)."""
+    return sorted(Path(top, name) for top, _, files in os.walk(folder) for name in files)

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 
@@ -161,7 +162,9 @@ def test_idle_time_is_skipped(guests: Guests) -> None:
 @pytest.mark.parametrize("jailed", [True, False])
 def test_a_busy_loop_is_a_timeout(guests: Guests, jailed: bool) -> None:
     for timeout_s in (3, 30, 300):  # a busy machine may not have it up within the first
-        raw, _ = guests.run(
+        folder = guests.folder / str(timeout_s)
+        folder.mkdir()
+        raw, _ = replace(guests, folder=folder).run(
             "print('before', flush=True)\nwhile True: pass", timeout_s=timeout_s, jailed=jailed
         )
         assert raw.message == f"the guest did not end within {timeout_s} s"

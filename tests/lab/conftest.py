@@ -15,7 +15,7 @@ from tests.native.load import copy_programs
 @pytest.fixture
 def tag() -> str:
     """Begins the names of a lab of this test run."""
-    return f"fft{os.getpid()}"
+    return f"fft{os.getpid()}-"
 
 
 @pytest.fixture(scope="session")

@@ -16,16 +16,14 @@ import pytest
 
 from testbed.kernel.pin import read_pin
 from testbed.lab.calibration import rtt_theory_ms, train_theory
-from testbed.lab.exactness import HOST, Exactness
 from testbed.lab.link.tap import Tap
 from tests.kernel.conftest import guest_init, kernel_binary
 from tests.kernel.guests import Guests
 from tests.lab import exchanges
 from tests.lab.exchanges import LINK, LOST_COUNT, SMALL_COUNT, TRANSFER_BYTES
+from tests.patience import PATIENT
 
 __all__ = ["guest_init", "kernel_binary"]  # fixtures
-# The calibration's own bounds are for idle machines; whether it holds them is told by the bench.
-PATIENT = Exactness(rtt_ms=50.0, rate_pct=30.0, buffer_packets=10.0, train_ms=HOST.train_ms)
 IN_GUEST = """\
 from testbed.lab.exactness import HOST, VIRTUAL
 from testbed.lab.link.netem import NETEM
@@ -69,7 +67,7 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """Everything that was observed of one backend, once."""
     if request.param == "tap":
         backend = Tap(request.getfixturevalue("link_program"))
-        return Seen(exchanges.observe(PATIENT, backend, f"fft{os.getpid()}c"), late_ms=100.0)
+        return Seen(exchanges.observe(PATIENT, backend, f"fft{os.getpid()}-c"), late_ms=100.0)
     binary, init = (request.getfixturevalue(name) for name in ("kernel_binary", "guest_init"))
     folder = tmp_path_factory.mktemp("guest")
     return Seen(observe_in_guest(binary, init, folder, request.param), late_ms=0.05)

@@ -21,6 +21,7 @@ from testbed.lab.topology import (
     open_topology,
     origin_address,
 )
+from tests.kernel.host_state import list_files
 
 # ip(7); Python has no names for them.
 IP_RECVTTL, IP_MTU_DISCOVER, IP_PMTUDISC_DO = 12, 10, 2
@@ -61,8 +62,8 @@ def devices() -> set[str]:
 def sysctls() -> dict[Path, bytes]:
     """Every network sysctl of the host that can be read."""
     found = {}
-    for path in SYSCTLS.rglob("*"):
-        if path.is_file() and path.name not in VOLATILE:
+    for path in list_files(SYSCTLS):
+        if path.name not in VOLATILE:
             try:
                 found[path] = path.read_bytes()
             except OSError:

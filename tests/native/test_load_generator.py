@@ -159,7 +159,7 @@ def test_a_server_that_ends_before_all_requests(programs: Programs) -> None:
 
 
 def test_silence_is_timed_out_from_the_intended_start(programs: Programs) -> None:
-    given = ("--rate", "50", "--duration-ms", "200", "--timeout-ms", "300")
+    given = ("--rate", "50", "--duration-ms", "200", "--timeout-ms", "3000")
     with following(keep_silent) as server:
         load = programs.generate(server.target, *given)
     assert load.outcomes == {"timed_out": 10}
@@ -174,7 +174,7 @@ def test_syns_without_an_answer_are_sent_again(programs: Programs) -> None:
     with socket.create_server((LOOPBACK, 0), backlog=0) as full:
         port = full.getsockname()[1]
         fillers = [socket.create_connection((LOOPBACK, port))]
-        given = ("--rate", "100", "--connections", "4", "--timeout-ms", "1600")
+        given = ("--rate", "100", "--connections", "4", "--timeout-ms", "2000")
         load = programs.generate(f"{LOOPBACK}:{port}", *given)
         for filler in fillers:
             filler.close()
@@ -225,7 +225,7 @@ def test_a_closed_loop_has_one_request_for_each_client(programs: Programs) -> No
 
 
 def test_a_closed_loop_waits_for_the_reply(programs: Programs) -> None:
-    given = ("--clients", "3", "--duration-ms", "400", "--timeout-ms", "500")
+    given = ("--clients", "3", "--duration-ms", "400", "--timeout-ms", "3000")
     with following(keep_silent) as server:
         load = programs.generate(server.target, *given)
     assert load.outcomes == {"timed_out": 3}

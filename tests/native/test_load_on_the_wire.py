@@ -18,6 +18,7 @@ from testbed.wire.capture import capture
 from testbed.wire.packets import ACK, FIN, RST, SYN, Packet, read_capture
 from tests.lab.wires import LEFT_ADDRESS, RIGHT_ADDRESS
 from tests.native.load import Load, Programs, Serving
+from tests.wire.test_capture import await_all_read
 
 pytestmark = pytest.mark.root
 
@@ -72,9 +73,11 @@ class Wire:
     def seeing(self) -> Iterator[Seen]:
         """Capture while the block runs; afterwards what was seen is read."""
         seen, pcap = Seen(), self.folder / "client.pcap"
-        with capture(self.client, "c0", pcap, self.folder / "tcpdump.log"):
+        log = self.folder / "tcpdump.log"
+        with capture(self.client, "c0", pcap, log):
             yield seen
             time.sleep(DRAIN_S)
+            await_all_read(self.client, log)
         seen.read(pcap)
 
     @contextmanager
@@ -228,7 +231,7 @@ def test_sources_are_used_in_turn(wire: Wire) -> None:
 
 
 def test_no_ports_are_its_own_failure(wire: Wire) -> None:
-    given = ("--rate", "1000", "--connections", "12", "--timeout-ms", "500", "--source")
+    given = ("--rate", "1000", "--connections", "12", "--timeout-ms", "3000", "--source")
     with wire.sysctl(PORTS, "40000 40007"), wire.listening(64):
         load = wire.generate(TARGET, *given, LEFT_ADDRESS)
     assert load.outcomes == {"timed_out": 8, "unopened": 4}
@@ -237,7 +240,7 @@ def test_no_ports_are_its_own_failure(wire: Wire) -> None:
 
 
 def test_more_sources_have_more_ports(wire: Wire) -> None:
-    given = ("--rate", "1000", "--connections", "12", "--timeout-ms", "500", "--source")
+    given = ("--rate", "1000", "--connections", "12", "--timeout-ms", "3000", "--source")
     sources = wire.add_sources(31, 32)
     with wire.sysctl(PORTS, "41000 41007"), wire.listening(64):
         load = wire.generate(TARGET, *given, sources)

@@ -77,7 +77,7 @@ def test_requests_that_came_at_once_are_answered_in_their_order(tmp_path: Path) 
 def test_it_waits_and_meanwhile_serves_others_and_primes_at_once(tmp_path: Path) -> None:
     page = make_entry("/", b"x", tmp_path)
     with (
-        on_loopback(tmp_path, page, terms=ServerOptions(think=Think(1000.0))) as site,
+        on_loopback(tmp_path, page, terms=ServerOptions(think=Think(5000.0))) as site,
         site.connected() as slow,
     ):
         slow.send(f"GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())

@@ -15,7 +15,7 @@ from testbed.base.namespace import Namespace
 from testbed.kinds.server_load.account import ServerAccount, read_account
 from testbed.model import ServedLoad, ServerLoad, Trial
 
-READY_S = 10.0
+READY_S = 60.0
 END_S = 120.0
 GRACE_S = 30.0
 """How much longer than its own bounds a generator may take, before it is ended."""

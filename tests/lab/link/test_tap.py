@@ -12,7 +12,6 @@ import pytest
 
 from testbed.base import proc
 from testbed.base.errors import LabError, MissingError
-from testbed.lab.exactness import HOST, Exactness
 from testbed.lab.laboratory import open_lab
 from testbed.lab.link.backend import choose_backend
 from testbed.lab.link.protocol import Traffic
@@ -21,10 +20,10 @@ from testbed.lab.link.tap import Tap, link_argv, parse_claims, parse_report
 from testbed.lab.topology import open_topology
 from testbed.model import Condition, LinkSpec
 from tests.lab.test_topology import devices, namespaces
+from tests.patience import PATIENT
 
 SPEC = LinkSpec(rtt_ms=33.334, loss_pct=1.5, framing_bytes=14)
 # A busy machine may be late; what is tested here is something else.
-PATIENT = Exactness(rtt_ms=50.0, rate_pct=30.0, buffer_packets=10.0, train_ms=HOST.train_ms)
 WAY = {
     "packets": 10, "bytes": 1000, "admitted": 14, "dropped": 3, "lost": 2, "overrun": 0,
     "failed": 0, "untimed": 1, "waiting": 2, "late_worst_ns": 70_000, "late_sum_ns": 200_000,
@@ -125,7 +124,7 @@ def test_the_choice(link_program: Path, tmp_path: Path, has_netem: bool) -> None
         symbols = r"CONFIG_NET_SCH_NETEM(.|\n)*CONFIG_NET_SCH_TBF(.|\n)*CONFIG_TUN(.|\n)*not built"
         with pytest.raises(MissingError, match=symbols):
             choose_backend(tmp_path / "link")
-    assert (devices(), namespaces("ffprobe")) == (before, [])
+    assert (devices(), namespaces(f"ffprobe{os.getpid()}")) == (before, [])
 
 
 @pytest.mark.root

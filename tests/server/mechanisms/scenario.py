@@ -41,6 +41,7 @@ SO_RCVBUFFORCE = 33  # socket(7); Python 3.11 has no name for it
 ROOM_BYTES = 8 << 20
 PATIENCE_S = 1.5  # the first SYN is sent again after 1 s
 QUIET_S = 0.2
+READ_S = 2.0
 LETTERS = ((SYN, "S"), (FIN, "F"), (RST, "R"), (ACK, "A"))
 WORDS = (
     *("TcpOutRsts", "TcpEstabResets", "TcpAttemptFails", "TcpExtListenOverflows"),
@@ -284,7 +285,7 @@ def observe(
                 run.overflow_by_syn(asked.accept + 1)
                 run.overflow_by_ack()
                 run.end()
-                time.sleep(QUIET_S)  # the capture has to have read it all
+                time.sleep(READ_S)  # the capture has to have read it all
             counted = applied.attached.read_counters() if applied.attached else {}
         after = state_of(server)
     packets = read_capture(pcap).packets
