@@ -92,7 +92,8 @@ def require_mininet() -> None:
     if not (MININET.is_dir() and shutil.which("mnexec", path="/usr/bin")):
         raise MissingError(
             "the prompt is Mininet's, which is not installed; as root: apt-get install "
-            "--no-install-recommends mininet (for one command without it: ./run.sh exec)"
+            "--no-install-recommends mininet iputils-ping (for one command without it: "
+            "./run.sh exec)"
         )
 
 
