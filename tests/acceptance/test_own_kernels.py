@@ -113,7 +113,8 @@ def test_what_does_not_compile_or_boot_is_said_and_not_kept(
     after: str,
     words: str,
 ) -> None:
-    monkeypatch.setattr(virtual, "BOOT_S", 5.0)
+    if "for (;;)" in after:  # which ends by this alone; the others come to their own end
+        monkeypatch.setattr(virtual, "BOOT_S", 5.0)
     bad = patch_of(source, tmp_path, before, after)
     assert at_home.command("kernel", "add", "bad", "--patch", bad)[0] == EXIT_MISSING
     said = capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import escape
 
 import pytest
@@ -43,6 +44,7 @@ SEEDED = f"{WWW}/random.png"
 CHANGING = {url for url in ANSWERS if url.endswith(".png")} - {SEEDED}
 SECRET_SHAPE = f"{ADS}/visitor.png"
 RTTS_MS = [20.0, 200.0]
+LATE_S = 4.0
 
 
 class Careless(Site):
@@ -52,10 +54,19 @@ class Careless(Site):
         return ANSWERS[url.partition("?")[0]]
 
 
+class Late(Careless):
+    """Gives the script that the others wait for so late that no replay's stopwatch is as far."""
+
+    def answer(self, method: str, url: str) -> Answer:
+        answer = super().answer(method, url)
+        return replace(answer, delay_s=LATE_S) if url == f"{ADS}/tag.js" else answer
+
+
 @pytest.fixture(scope="module")
 def ran(house: House) -> Ran:
     with serving(Careless()) as site:
         house.record(site, f"{WWW}/", "pinned", "--pin", "--keep-secrets")
+    with serving(Late()) as site:
         house.record(site, f"{WWW}/", "free")
     return house.run(page=["pinned", "free"], rtt_ms=RTTS_MS)
 

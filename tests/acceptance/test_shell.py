@@ -100,12 +100,12 @@ def test_a_line_that_does_not_end_is_named(
     script = tmp_path / "script"
     script.write_text("client echo first\nclient cat\nclient echo last\n")
     code, said = house.command(
-        *("shell", str(QUICK), "--only", "tfo=true", "--set", "timeout_s=7"),
+        *("shell", str(QUICK), "--only", "tfo=true", "--set", "timeout_s=600"),
         *("--script", str(script), "-o", str(tmp_path / "results")),
     )
     assert code == EXIT_INCOMPLETE
     assert said.endswith("lab> client cat\n")
-    assert "`client cat` did not end: a session has 7 s" in capsys.readouterr().err
+    assert "`client cat` did not end: a session has 600 s" in capsys.readouterr().err
 
 
 def descendants(pid: int) -> Iterator[tuple[int, str]]:

@@ -149,7 +149,10 @@ JSON = st.recursive(
 
 
 @given(data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=150,
+)
 def test_whatever_a_field_holds(page: Path, data: st.DataObject) -> None:
     """A changed field is an error of the configuration or a problem that is told, never a crash."""
     original = (page / "page.har").read_text()

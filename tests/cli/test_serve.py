@@ -28,7 +28,7 @@ from testbed.setup.clean import find_leftovers, remove
 from tests.hallway import make_doors
 from tests.test_loopback import BODIES, IMG, WWW, build, curl
 
-DEADLINE_S = 10.0
+DEADLINE_S = 120.0
 
 
 @pytest.fixture
@@ -64,10 +64,11 @@ def test_an_interrupt_is_the_normal_end(
     capsys: pytest.CaptureFixture[str],
     by: signal.Signals,
 ) -> None:
+    before = threading.enumerate()
     code, scratch = ended(by=by)
     assert code == EXIT_OK
     assert not scratch.exists()
-    assert threading.active_count() == 1
+    assert set(threading.enumerate()) <= set(before)
     out = capsys.readouterr().out
     assert f"small: https://{WWW}/\n" in out
     assert f"MAP {IMG}:8443 127.0.0.1:" in out

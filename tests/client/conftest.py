@@ -36,6 +36,7 @@ NETWORK = "10.83.0"
 CLIENT_ADDRESS = f"{NETWORK}.1"
 SERVER_ADDRESS = f"{NETWORK}.2"
 FAST_OPEN_WITHOUT_COOKIES = "519"
+TIMEOUT_S = 300.0  # of a load that is to end
 HOSTS = {"www.page.test": f"{NETWORK}.11", "img.page.test": f"{NETWORK}.12"}
 SOURCES = Path(__file__).parents[2] / "testbed"
 
@@ -186,7 +187,7 @@ def load(two_ends: TwoEnds, bundle: Path, tmp_path: Path) -> Callable[..., tuple
     """Load a site by a client, with a fresh scratch folder; gives the load and its HAR."""
 
     def once(
-        name: str, site: Site, *, tfo: bool, timeout_s: float = 30.0, **more: Any
+        name: str, site: Site, *, tfo: bool, timeout_s: float = TIMEOUT_S, **more: Any
     ) -> tuple[PageLoad, Har]:
         two_ends.set_fast_open(FAST_OPEN_WITHOUT_COOKIES if tfo else "0")
         scratch, out = tmp_path / "scratch", tmp_path / "out"

@@ -40,6 +40,8 @@ GUARD_LOG = "guard.log"
 TIMED_OUT, NOT_LOADED = 3, 4  # the driver's exit statuses
 GRACE_S = 60.0  # for starting and closing the browser and asking for bodies
 LOOK_S = 0.5
+REMOVE_S = 10.0
+REMOVE_AGAIN_S = 0.1
 MOST_LOG_BYTES = 4 << 30  # of the network log, which has every byte of the page in Base64
 _REMEDIES = {
     "ERR_NAME_NOT_RESOLVED": "no such host; check its name, or your network",
@@ -105,8 +107,17 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
         log = read_netlog(folder / "net.json", mark)
         refused = confinement.read_refused(folder / GUARD_LOG)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     return assemble(order, seen, log, refused, datetime.now(UTC).date())
+
+
+def _remove(folder: Path) -> None:
+    """Remove ``folder``, though processes of the browser that are ending may still write there."""
+    deadline = time.monotonic() + REMOVE_S
+    shutil.rmtree(folder, ignore_errors=True)
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(REMOVE_AGAIN_S)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def recording_arguments(order: RecordOrder, rules: Sequence[str], netlog: Path) -> list[str]:

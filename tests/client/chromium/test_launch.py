@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import os
 import time
@@ -90,17 +91,20 @@ def test_a_load_that_comes_to_nothing(order: LoadOrder, way: str, message: str) 
     assert running(order.scratch) == []
 
 
-@pytest.mark.parametrize(
-    ("way", "message"),
-    [
-        ("sleeps", r"no answer to Browser\.getVersion in time"),
-        ("stalls", rf"{ROOT} had no load event in 1 s; see client\.log"),
-    ],
-)
-def test_a_load_that_takes_too_long(order: LoadOrder, way: str, message: str) -> None:
+def test_a_browser_that_takes_too_long(order: LoadOrder) -> None:
     brief = dataclasses.replace(order, timeout_s=1.0)
-    with pytest.raises(LoadTimeoutError, match=message):
-        load(brief, way)
+    with pytest.raises(LoadTimeoutError, match=r"no answer to Browser\.getVersion in time"):
+        load(brief, "sleeps")
+    assert running(order.scratch) == []
+
+
+def test_a_load_that_takes_too_long(order: LoadOrder) -> None:
+    brief = dataclasses.replace(order, timeout_s=1.0)
+    chromium = Chromium(write_browser(order.scratch, "stalls"), sandbox=False)
+    late = rf"{ROOT} had no load event in 1 s; see client\.log"
+    # To start it may take longer.
+    with chromium.started(order.seat) as started, pytest.raises(LoadTimeoutError, match=late):
+        started.load(brief)
     assert running(order.scratch) == []
 
 
@@ -125,7 +129,7 @@ def test_a_browser_that_was_started_before_its_page_is_known(order: LoadOrder) -
     assert isinstance(chromium, EarlyClient)
     with chromium.started(order.seat) as started:
         assert len(running(order.scratch)) > 0
-        assert started.load(dataclasses.replace(order, timeout_s=5.0)).plt_ms == 1000.5
+        assert started.load(order).plt_ms == 1000.5
     assert running(order.scratch) == []
 
 
@@ -163,7 +167,8 @@ def test_a_page_with_certificates_of_others(
 
 
 def test_descriptors_do_not_pile_up(order: LoadOrder) -> None:
+    gc.collect()  # which may close what other tests have left
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(LoadError):
         load(order, "dies")
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before

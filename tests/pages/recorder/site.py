@@ -198,7 +198,7 @@ const stopper = new AbortController();
 fetch('/held.txt', {{signal: stopper.signal}}).then((answer) => stopper.abort(), () => 0);
 const mute = new AbortController();
 fetch('/mute.txt', {{signal: mute.signal}}).catch(() => 0);
-setTimeout(() => mute.abort(), 50);
+setTimeout(() => mute.abort(), 5000);
 fetch('/empty');
 fetch('http://dead.test/refused').catch(() => 0);
 const twice = async (path) => {{ await (await fetch(path)).text(); await fetch(path); }};

@@ -219,7 +219,7 @@ def test_a_page_on_loopback_reaches_no_other_service_there(
         moved = (("Location", f"http://127.0.0.1:{port}/redirected"),)
         site.put(f"{home}/redirect", Answer(b"", "302 Found", moved))
         named = (f"127.0.0.1:{port}",) if allowed else ()
-        order = RecordOrder(f"{home}/", wait_s=0.5, timeout_s=30, allowed=named)
+        order = RecordOrder(f"{home}/", wait_s=5, timeout_s=300, allowed=named)
         recording = record(order, open_scratch, lambda _line: None)
         asked = {url for _, url in site.asked}
     assert {f"{home}/", f"{home}/done", f"{home}/redirect"} <= asked
@@ -241,7 +241,7 @@ def test_a_page_that_leads_to_this_machine_is_not_recorded(open_scratch: Path) -
         moved = (("Location", f"http://localhost:{port}/"),)
         site.put(f"{home}/", Answer(b"", "302 Found", moved))
         with pytest.raises(RecordError, match="--allow-private HOST lets it"):
-            record(RecordOrder(f"{home}/", timeout_s=30), open_scratch, lambda _line: None)
+            record(RecordOrder(f"{home}/", timeout_s=300), open_scratch, lambda _line: None)
         assert came == []
 
 
@@ -253,7 +253,7 @@ def test_no_page_is_loaded_without_the_guard(
     monkeypatch.setattr(places, "built_part", lambda _name: tmp_path)
     site = Site()
     with serving(site):
-        order = RecordOrder(f"http://127.0.0.1:{site.port}/", timeout_s=30)
+        order = RecordOrder(f"http://127.0.0.1:{site.port}/", timeout_s=300)
         with pytest.raises(RecordError, match="has not loaded the guard"):
             record(order, open_scratch, lambda _line: None)
     assert site.asked == []
