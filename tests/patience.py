@@ -19,8 +19,6 @@ from testbed.setup import bundle as bundles
 from testbed.setup.bundle import Bundle, make_bundle
 
 PATIENT = Exactness(rtt_ms=1e6, rate_pct=1e6, buffer_packets=1e6, train_ms=HOST.train_ms)
-
-
 NEVER = replace(PATIENT, rtt_ms=0.0)
 """What no link that was ever measured is."""
 

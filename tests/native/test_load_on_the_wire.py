@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,7 +21,6 @@ from tests.wire.test_capture import await_all_read
 
 pytestmark = pytest.mark.root
 
-DRAIN_S = 0.5  # tcpdump reads its packets a moment after they passed
 FEW = ("--rate", "50", "--connections", "10")
 PORT = 8080
 TARGET = f"{RIGHT_ADDRESS}:{PORT}"
@@ -76,7 +74,6 @@ class Wire:
         log = self.folder / "tcpdump.log"
         with capture(self.client, "c0", pcap, log):
             yield seen
-            time.sleep(DRAIN_S)
             await_all_read(self.client, log)
         seen.read(pcap)
 

@@ -6,7 +6,6 @@ link; an inexact one is measured in tests of its own.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import threading
@@ -16,19 +15,12 @@ from typing import get_args
 
 import pytest
 
-from testbed import trial as performed
 from testbed.base.errors import MissingError
 from testbed.base.places import built_part
 from testbed.judge import conclude
 from testbed.kernel import host
 from testbed.kernel.host import HostKernel, open_host
-from testbed.kernel.interface import RawResult
-from testbed.kinds import site as sites
-from testbed.kinds.site import Site
-from testbed.lab.link import backend
-from testbed.lab.link.backend import choose_backend
 from testbed.model import (
-    OBSERVATION_FILE,
     ArrivalSpec,
     LinkSpec,
     Record,
@@ -39,7 +31,7 @@ from testbed.model import (
 )
 from testbed.model.served import Mechanism, Program
 from testbed.server.mechanisms.program import build_program
-from tests.patience import PATIENT, make_patient_bundle
+from tests.patience import make_patient_bundle
 
 RATE, SECONDS = 20, 2
 COUNTED = re.compile(r"(?:delivered|received) (\d+) packets(?: but for (\d+))?.*? took (\d+)")
@@ -91,29 +83,12 @@ def require_measured(record: Record, fast_open: bool) -> None:
     assert found.prices_ns == {}
 
 
-def perform_here(
-    kernel: HostKernel, trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def run_enclosed(
+    kernel: HostKernel, trial: Trial, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Record:
-    """Perform it here and not in an enclosure, so that the link may be as late as it is."""
-    link = kernel.bundle / "native" / "link"
-    monkeypatch.setattr(sites, "HOST", PATIENT)
-    monkeypatch.setattr(backend, "choose_backend", lambda: choose_backend(link))
-    folders = [tmp_path / name for name in ("page", "out", "scratch")]
-    for folder in folders:
-        folder.mkdir()
-    page, out, scratch = folders
-    here = Site(
-        page,
-        out,
-        kernel.bundle,
-        scratch,
-        f"fft{os.getpid()}-",
-        aligned=False,
-        management=kernel.management,
-    )
-    seen = out / OBSERVATION_FILE
-    seen.write_text(json.dumps(performed.perform(trial, here)))
-    return conclude(trial, RawResult("ended", "", "", None, seen), out, "e", 1)
+    monkeypatch.setattr(host, "await_idle", lambda cancel: not cancel.is_set())
+    out.mkdir()
+    return conclude(trial, kernel.run(trial, None, out, 0, threading.Event()), out, "e", 1)
 
 
 @pytest.mark.parametrize("fast_open", [False, True])
@@ -125,7 +100,7 @@ def test_all_are_answered_and_all_is_proven(
     program: Program,
     fast_open: bool,
 ) -> None:
-    record = perform_here(kernel, short_load(program, fast_open), tmp_path, monkeypatch)
+    record = run_enclosed(kernel, short_load(program, fast_open), tmp_path / "out", monkeypatch)
     require_measured(record, fast_open)
 
 
@@ -147,7 +122,7 @@ def test_what_an_overloaded_server_withholds_from_its_kernel_is_accounted_for(
         LinkSpec(rtt_ms=20.0),
     )
     trial = Trial(load, 0, 0, "host", os.uname().release)
-    record = perform_here(kernel, trial, tmp_path, monkeypatch)
+    record = run_enclosed(kernel, trial, tmp_path / "out", monkeypatch)
     found, proof, lab = record.served, record.proof, record.lab
     assert found is not None and proof is not None and lab is not None, record.reason
     told = [one for one in lab.changes if "its devices received" in one]
@@ -167,21 +142,6 @@ def is_between_readings(sentence: str) -> bool:
         return False
     came, less, taken = (int(one or 0) for one in found.groups())
     return abs(came - less - taken) <= FEW
-
-
-def run_enclosed(
-    kernel: HostKernel, trial: Trial, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> Record:
-    monkeypatch.setattr(host, "await_idle", lambda cancel: not cancel.is_set())
-    out.mkdir()
-    return conclude(trial, kernel.run(trial, None, out, 0, threading.Event()), out, "e", 1)
-
-
-def test_in_an_enclosure(
-    kernel: HostKernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = run_enclosed(kernel, short_load("nginx", True), tmp_path / "out", monkeypatch)
-    require_measured(record, True)
 
 
 def test_more_workers_than_processors_are_refused(
