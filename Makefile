@@ -26,7 +26,7 @@ lint: ## Run every linter and type checker.
 
 .PHONY: kernel
 kernel: ## Build the virtual kernels (KERNELS=6.12 for one that only patches need).
-	@$(DEVELOP) --without-kernel python -P -m testbed.kernel.build $(KERNELS)
+	@$(DEVELOP) --without-kernel python -P -m testbed.kernel.build.cache $(KERNELS)
 
 .PHONY: notebooks
 notebooks: ## Open the notebooks in JupyterLab (NOTEBOOK_ARGS='--no-browser --port 8890').
@@ -34,7 +34,7 @@ notebooks: ## Open the notebooks in JupyterLab (NOTEBOOK_ARGS='--no-browser --po
 
 .PHONY: labs
 labs: ## Open the teaching labs in JupyterLab, as students get them (docs/teaching.md).
-	@$(DEVELOP) --labs python -P -m analysis.labs.hand_out my-labs
+	@$(DEVELOP) --labs python -P -m analysis.teaching.hand_out my-labs
 	@$(DEVELOP) --labs python -m jupyterlab $(NOTEBOOK_ARGS) my-labs
 
 # Of each sweep as much as the notebooks need: docs/notebooks.md.

@@ -12,19 +12,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.promises.ladder import draw_ladder
-from analysis.rebuilt.cs244_reuse import average_pairs
-from analysis.rebuilt.sweep import plain, proven_loads
-from analysis.rebuilt.tum_website import MECHANISMS, NEITHER, medians, with_savings
+from analysis.kinds.scenario.ladder import draw_ladder
 from analysis.records.cells import cells_of
 from analysis.records.metric import METRICS
 from analysis.records.results import Results, read_results
-from analysis.regression.baseline import read_facts
 from analysis.report.document import find_reference
 from analysis.report.terminal import table_columns
+from analysis.reproductions.cs244_reuse import average_pairs
+from analysis.reproductions.sweep import plain, proven_loads
+from analysis.reproductions.tum_website import MECHANISMS, NEITHER, medians, with_savings
 from analysis.status import STATUS, render_status
+from analysis.tables.columns import Column, align, render_columns
 from analysis.tables.table import ResultTable, make_table
-from analysis.tables.text import Column, align, render_columns
+from analysis.verdicts.baseline import read_facts
 from analysis.words import axis_value, count, number
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole

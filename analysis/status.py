@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from analysis.promises.table import read_promises
-from analysis.promises.text import summaries
+from analysis.kinds.scenario.table import read_promises
+from analysis.kinds.scenario.terminal import summaries
 from analysis.records.results import read_results
-from analysis.regression.committed import hold_against_committed
-from analysis.regression.compare.comparison import EVERYTHING, CompareOptions
-from analysis.regression.compare.folders import compare_results
-from analysis.regression.compare.text import headline
+from analysis.verdicts.committed import hold_against_committed
+from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
+from analysis.verdicts.compare.folders import compare_results
+from analysis.verdicts.compare.sentences import headline
 from testbed.base.errors import ConfigurationError
 
 ROOT = Path(__file__).parent.parent

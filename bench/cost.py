@@ -20,12 +20,12 @@ from bench.small_page import build_small_page
 from bench.work import Work, bundle, virtual_kernel
 from testbed.base import places
 from testbed.base.errors import TrialError
-from testbed.judge import conclude
-from testbed.kernel.image import BOOTS
-from testbed.kernel.pin import DEFAULT_VERSION
-from testbed.kernel.virtual import VirtualKernel
+from testbed.kernel.build.pin import DEFAULT_VERSION
+from testbed.kernel.run.image import BOOTS
+from testbed.kernel.run.virtual import VirtualKernel
 from testbed.model import Condition, LinkSpec, TcpSpec, Trial
-from testbed.prepare import built_page
+from testbed.way.judge import conclude
+from testbed.way.prepare import built_page
 
 STAGES = {
     "image": "going on from an image, and halting",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bench.result import Result, judge
 from bench.work import Work
 from testbed.kernel import REGULAR_VERSIONS
-from testbed.prepare import prepare_determinism
+from testbed.way.prepare import prepare_determinism
 
 CLIENTS = ("chromium", "wget2", "graph")
 BOOTS = 20

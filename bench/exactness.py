@@ -15,11 +15,11 @@ from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import TrialError
 from testbed.client.walk.discovery import Node
 from testbed.client.walk.fetch import request_head
-from testbed.judge import conclude
-from testbed.kernel.interface import Kernel
-from testbed.kernel.pin import DEFAULT_VERSION
+from testbed.kernel.build.pin import DEFAULT_VERSION
+from testbed.kernel.run.interface import Kernel
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, Condition, LinkSpec, TcpSpec, Trial
+from testbed.way.judge import conclude
 from testbed.wire.packets import read_capture
 
 ROUND_TRIPS_MS = (20.0, 100.0, 200.0)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from testbed.kinds.site import Site
+    from testbed.kinds.workspace import Site
 
 BUNDLE = Path("/ff/bundle")
 OUT = Path("/ff/out")
@@ -23,9 +23,9 @@ SCRATCH = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs
 def main(stage: str) -> None:
     """Go as far as ``stage`` and leave an observation, which says that the guest came to an end."""
     sys.path.insert(0, str(BUNDLE))
-    from testbed.guest import await_trial
-    from testbed.kinds.site import Site
-    from testbed.trial import import_common, prepared
+    from testbed.kinds.workspace import Site
+    from testbed.way.guest_entry import await_trial
+    from testbed.way.trial import import_common, prepared
 
     import_common()
     SCRATCH.mkdir()
@@ -39,11 +39,11 @@ def main(stage: str) -> None:
 
 
 def _go_on(stage: str, site: Site) -> None:
-    from testbed import trial
     from testbed.archive.reading import read_archive
     from testbed.client.interface import LoadOrder
     from testbed.kinds.page_load.performance import open_lab_for
     from testbed.model import TRIAL_FILE, PageLoad, Trial
+    from testbed.way import trial
 
     class Waiting:
         """A client that goes nowhere."""

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass
 from bench.result import Result, judge
 from bench.work import Work
 from testbed.base import places
-from testbed.lab.bounded import ping
 from testbed.lab.calibration import rtt_theory_ms
-from testbed.lab.knobs import set_knobs
 from testbed.lab.laboratory import HOST, Lab, open_lab
 from testbed.lab.link.backend import choose_backend
 from testbed.lab.link.protocol import LinkBackend
+from testbed.lab.real_time_calibration import ping
+from testbed.lab.tcp import set_knobs
 from testbed.lab.topology import SERVER_ADDRESS, open_topology
 from testbed.model import Condition, LinkSpec, TcpSpec
 from testbed.model.line import serialisation_ms

@@ -14,10 +14,10 @@ from bench.work import Work, bundle
 from testbed.base import places
 from testbed.base.errors import TrialError
 from testbed.base.log import logger
-from testbed.judge import conclude
 from testbed.kernel import kernel_versions, open_kernel
-from testbed.kernel.interface import Kernel
+from testbed.kernel.run.interface import Kernel
 from testbed.model import Condition, LinkSpec, PageLoad, TcpSpec, Trial
+from testbed.way.judge import conclude
 
 OBJECTS, OBJECT_BYTES, ROOT_BYTES = 40, 4_000, 12_000
 MOST_CV_PCT = 2.0

@@ -27,7 +27,7 @@ from bench.result import Result
 from bench.work import Machine, Work
 from testbed.base import log
 from testbed.base.errors import TrialError
-from testbed.kernel.hardware import read_hardware
+from testbed.kernel.run.hardware import read_hardware
 from testbed.model import ServerSpec
 from testbed.model.served import Program
 from testbed.wire.counters import grown

@@ -11,7 +11,7 @@ from typing import Any
 from testbed.base import log, places
 from testbed.base.errors import MissingError
 from testbed.kernel import open_kernel
-from testbed.kernel.virtual import VirtualKernel
+from testbed.kernel.run.virtual import VirtualKernel
 from testbed.setup.bundle import make_bundle
 
 _log = log.logger("testbed.bench")

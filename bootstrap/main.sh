@@ -29,11 +29,11 @@ source "$bootstrap/parts.sh"
 
 # About how many seconds each part takes to build; the kernel's build tells its own.
 readonly VENV_S=60 JS_S=20 NATIVE_S=3
-# How a folder of what `./run.sh kernel import` took from a pack ends (testbed/kernel/build.py).
+# How a folder of what `./run.sh kernel import` took from a pack ends (testbed/kernel/build/cache.py).
 readonly IMPORTED=imported
 readonly BUILD_PACKAGES=$bootstrap/packages-debian-12-build.txt
 # Debian's Python and its standard library: a kernel does not wait for the Python environment.
-readonly KERNEL_BUILD=(env PYTHONPATH="$root" /usr/bin/python3 -P -S -m testbed.kernel.build)
+readonly KERNEL_BUILD=(env PYTHONPATH="$root" /usr/bin/python3 -P -S -m testbed.kernel.build.cache)
 
 # answer ARG...: answers help, version and wrong words before anything is set up, and ends; else it
 # sets `level` to what the command needs. Debian's Python is all that it takes.
@@ -115,7 +115,7 @@ ensure_native() {
 }
 
 # find_kernel: fails unless the cache has the kernel. A kernel has a key and a lock of its own
-# (testbed/kernel/build.py), which also holds its hash against the file. What is kept here is only where
+# (testbed/kernel/build/cache.py), which also holds its hash against the file. What is kept here is only where
 # it was found and how it looked then, named by all that it is made from, which spares a start of Python.
 find_kernel() {
   local files note kernel=''

@@ -24,7 +24,7 @@ from mininet.link import Intf, Link
 
 from testbed.base import places, proc
 from testbed.base.errors import ConfigurationError, MissingError
-from testbed.lab.bridged import open_wire
+from testbed.lab.bridged_link import open_wire
 from testbed.lab.link.backend import choose_backend
 from testbed.lab.link.protocol import LinkReport
 from testbed.model import LinkSpec, Measurement

@@ -25,8 +25,6 @@ from typing import (
     is_typeddict,
 )
 
-from analysis.regression.compare.schema import ComparisonDocument
-from analysis.regression.kernels.document import AttributionDocument
 from analysis.tables.rows import (
     CELL_COLUMNS,
     CELL_MILESTONES,
@@ -37,6 +35,8 @@ from analysis.tables.rows import (
     SERVED_COLUMNS,
 )
 from analysis.tables.summary import Summary
+from analysis.verdicts.compare.schema import ComparisonDocument
+from analysis.verdicts.kernels.document import AttributionDocument
 from testbed.base import errors
 from testbed.base.places import ROOT
 from testbed.client.command import KEPT

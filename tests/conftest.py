@@ -1,4 +1,4 @@
-"""A hallway with a fake kernel behind its doors: no root, no kernel build, no browser."""
+"""A hallway with a fake kernel behind its services: no root, no kernel build, no browser."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from testbed.base.errors import TrialError
-from testbed.kernel.interface import InterruptedTrial, RawResult
+from testbed.kernel.run.interface import InterruptedTrial, RawResult
 from testbed.model import (
     OBSERVATION_FILE,
     Cost,

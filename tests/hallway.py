@@ -13,18 +13,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from analysis.records.metric import PLT, Metric
-from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
 from firstflight.cli.reports import Presented, Reports, name_comparison
+from firstflight.cli.services import Services
 from testbed.base import proc
 from testbed.base.errors import EXIT_OK
 from testbed.experiment.config import Catalogue
 from testbed.experiment.stopping import Unsettled, all_settled
-from testbed.kernel.interface import Kernel, RawResult
+from testbed.kernel.run.interface import Kernel, RawResult
 from testbed.model import Condition, Experiment, LinkSpec, Outcome, Record, TcpSpec, Trial
 from testbed.results.environment import Environment
 from testbed.results.store import read_records
-from testbed.run import RunSetup
+from testbed.way.run import RunSetup
 from tests.fake_kernel import FakeKernel, conclude
 
 CATALOGUE = Catalogue(
@@ -90,18 +90,18 @@ class FakeReports(Reports):
         return self._list_unsettled(experiment, records)
 
 
-def make_doors(
+def make_services(
     base: Path,
     seconds: float = 0.0,
     plan: Mapping[str, Outcome] | None = None,
     environment: Environment = ENVIRONMENT,
     list_unsettled: Unsettled = all_settled,
     crossed: int = EXIT_OK,
-) -> Doors:
-    """Doors into a house without rooms: the table is the number of records."""
+) -> Services:
+    """Services into a house without rooms: the table is the number of records."""
     kind = SleepingKernel if "HALLWAY_SLEEP" in os.environ else FakeKernel
     kernel = kind(seconds=seconds, plan=plan or {})
-    return Doors(
+    return Services(
         reports=FakeReports(list_unsettled, crossed),
         catalogue=lambda: CATALOGUE,
         prepare=lambda _experiment, jobs: (make_means(kernel, jobs), environment),
@@ -119,4 +119,4 @@ def make_doors(
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[3:], make_doors(Path(sys.argv[1]), float(sys.argv[2]))))
+    sys.exit(main(sys.argv[3:], make_services(Path(sys.argv[1]), float(sys.argv[2]))))

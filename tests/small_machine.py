@@ -64,7 +64,7 @@ elif not whole:
     shutil.copy(source, kernel)
 print(kernel)
 """
-"""As ``testbed.kernel.build``: waits while there is a ``slow``, fails if there is a ``wrong``."""
+"""As ``testbed.kernel.build.cache``: waits while there is a ``slow``, fails for a ``wrong``."""
 PROGRAM_ITSELF = """\
 import os, sys
 print(os.getcwd(), *sys.argv[1:], sep="|")

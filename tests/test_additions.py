@@ -129,18 +129,18 @@ print(json.dumps({
 
 
 FIGURE = {
-    "analysis/publications/reference/survey.csv": """\
+    "analysis/published/reference/survey.csv": """\
 place,quantity,unit,value,low,high,page,rtt_ms
 Figure 1,median_load,s,1.4,,,amazon,20
 Figure 1,median_load,s,9,,,amazon,100
 """,
-    "analysis/rebuilt/survey.py": '''\
+    "analysis/reproductions/survey.py": '''\
 """Load time by round-trip time: Figure 1 of a survey."""
 
 from analysis import plot
-from analysis.rebuilt.agreement import check_claims
-from analysis.rebuilt.rebuilt import Figure, Rebuilt
-from analysis.rebuilt.sweep import proven_loads
+from analysis.reproductions.agreement import check_claims
+from analysis.reproductions.rebuilt import Figure, Rebuilt
+from analysis.reproductions.sweep import proven_loads
 
 
 def rebuild(results, reference):
@@ -166,11 +166,11 @@ rtt_ms = [20, 100]
 PUBLISH = """\
 import json, sys
 from pathlib import Path
-from analysis.rebuilt import rebuild
+from analysis.reproductions import rebuild
 from analysis.report.document import find_reference, write_reports
 from analysis.records.results import read_results
 from testbed.experiment.config import load_experiment
-from testbed.prepare import read_catalogue
+from testbed.way.prepare import read_catalogue
 asked = load_experiment(Path("configs/survey.toml"), read_catalogue())
 folder = Path(sys.argv[1])
 manifest = json.loads((folder / "manifest.json").read_text())

@@ -13,10 +13,6 @@ import pytest
 
 from analysis.records.cells import Cell, cells_of
 from analysis.records.results import read_results
-from analysis.regression.compare.comparison import CompareOptions
-from analysis.regression.compare.documents import describe_comparison
-from analysis.regression.compare.folders import compare_results
-from analysis.regression.compare.schema import ComparisonDocument
 from analysis.tables.rows import (
     CELL_COLUMNS,
     CELL_MILESTONES,
@@ -26,6 +22,10 @@ from analysis.tables.rows import (
 )
 from analysis.tables.summary import Summary, render_summary, summarise
 from analysis.tables.table import ResultTable, make_table
+from analysis.verdicts.compare.comparison import CompareOptions
+from analysis.verdicts.compare.documents import describe_comparison
+from analysis.verdicts.compare.folders import compare_results
+from analysis.verdicts.compare.schema import ComparisonDocument
 from firstflight.results_reference import (
     KNOBS,
     RESULTS_REFERENCE,
@@ -39,11 +39,11 @@ from testbed.base import errors
 from testbed.base.machine import describe_machine, describe_queues, read_sample
 from testbed.base.places import ROOT
 from testbed.experiment.knobs import paths
-from testbed.judge import ARTEFACTS
 from testbed.lab.link.protocol import LinkReport
 from testbed.model import Record
 from testbed.results.environment import read_facts
 from testbed.results.manifest import Manifest
+from testbed.way.judge import ARTEFACTS
 
 BASELINES = sorted((ROOT / "analysis" / "baselines").iterdir())
 NAMED_BY_DATA = re.compile(r"\bby [\w' ]*(name|names|outcome|verdict|protocol)\b")

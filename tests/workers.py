@@ -26,11 +26,11 @@ TEARDOWN_S = 60
 """After an interrupt, until a worker is killed that has not undone what its test did."""
 MACHINE = (
     "tests/docker/test_image.py",
-    "tests/kernel/test_host.py",
-    "tests/kernel/test_host_command.py",
-    "tests/kernel/test_host_shell.py",
-    "tests/kernel/test_host_trial.py",
-    "tests/kernel/test_virtual_mechanisms.py",
+    "tests/kernel/run/test_host.py",
+    "tests/kernel/run/test_host_command.py",
+    "tests/kernel/run/test_host_shell.py",
+    "tests/kernel/run/test_host_trial.py",
+    "tests/kernel/run/test_virtual_mechanisms.py",
     "tests/kinds/scenario/test_host.py",
     "tests/kinds/server_load/test_host_load.py",
     "tests/server/mechanisms/test_host.py",

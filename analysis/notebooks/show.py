@@ -15,12 +15,9 @@ import pandas as pd
 from pandas.io.formats.style import Styler
 
 from analysis import plot
+from analysis.kinds.scenario.ladder import draw_ladder
+from analysis.kinds.scenario.table import make_promises
 from analysis.plot.ladder import Ladder
-from analysis.promises.ladder import draw_ladder
-from analysis.promises.table import make_promises
-from analysis.rebuilt import rebuild
-from analysis.rebuilt.lanes import draw_lanes, name_lanes
-from analysis.rebuilt.rebuilt import Grid, Rebuilt
 from analysis.records.cells import (
     Spread,
     cells_of,
@@ -33,6 +30,9 @@ from analysis.records.metric import find_metric
 from analysis.records.results import Results, judge, read_results
 from analysis.report.document import find_reference
 from analysis.report.evidence import calibrations
+from analysis.reproductions import rebuild
+from analysis.reproductions.lanes import draw_lanes, name_lanes
+from analysis.reproductions.rebuilt import Grid, Rebuilt
 from analysis.tables.table import ALWAYS_SHOWN, make_table
 from analysis.words import MISSING, count, significant
 from testbed.base import places

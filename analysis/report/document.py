@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from analysis import plot, words
-from analysis.promises.table import PromiseTable, make_promises
-from analysis.publications.reference import Reference, read_reference
-from analysis.rebuilt import rebuild
-from analysis.rebuilt.rebuilt import Rebuilt
+from analysis.kinds.scenario.table import PromiseTable, make_promises
+from analysis.published.reference import Reference, read_reference
 from analysis.records.cells import NOT_RUN, cells_of, experiment_of
 from analysis.records.coverage import describe, list_not_exact
 from analysis.records.results import Results, read_results
@@ -34,6 +32,8 @@ from analysis.report.settling import wide_intervals
 from analysis.report.verdict import findings
 from analysis.report.visitor import describe_visitor
 from analysis.report.waterfall import Waterfalls, gather_waterfalls
+from analysis.reproductions import rebuild
+from analysis.reproductions.rebuilt import Rebuilt
 from analysis.tables.rows import render_csv
 from analysis.tables.summary import render_summary, summarise
 from analysis.tables.table import ResultTable, make_table

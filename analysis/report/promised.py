@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis import plot
-from analysis.promises.ladder import draw_ladder
-from analysis.promises.table import Finding, Lane, PromiseRow, PromiseTable
-from analysis.promises.text import summaries
+from analysis.kinds.scenario.ladder import draw_ladder
+from analysis.kinds.scenario.table import Finding, Lane, PromiseRow, PromiseTable
+from analysis.kinds.scenario.terminal import summaries
 from analysis.report.rendering import TEMPLATES, open_templates
 from testbed.base.errors import ConfigurationError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from analysis import words
-from analysis.rebuilt.rebuilt import Grid
+from analysis.reproductions.rebuilt import Grid
 from analysis.words import MINUS, MISSING, clean
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from analysis.promises.table import make_promises
-from analysis.promises.text import render_promises
+from analysis.kinds.scenario.table import make_promises
+from analysis.kinds.scenario.terminal import render_promises
 from analysis.records.cells import Spread, cells_of, describe_absence
 from analysis.records.metric import PLT, Metric
 from analysis.records.results import Identity, Results, gather_results, read_results
@@ -16,8 +16,8 @@ from analysis.report.document import find_reference
 from analysis.report.evidence import trial_lines
 from analysis.report.verdict import findings
 from analysis.stats.estimates import LEVEL, Estimate
+from analysis.tables.columns import Column, render_columns
 from analysis.tables.table import Pair, ResultTable, make_table
-from analysis.tables.text import Column, render_columns
 from analysis.words import (
     MISSING,
     axis_value,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.records.cells import Cell
-from analysis.records.har import HarError, har_rows, parse_har, read_har_bytes, tenths
+from analysis.records.requests import HarError, har_rows, parse_har, read_har_bytes, tenths
 from analysis.records.results import judge
 from analysis.report.sections.sweep import spread_over
 from analysis.tables.table import ResultTable

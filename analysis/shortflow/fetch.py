@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.shortflow.link import FlowDirection, directions
-from analysis.shortflow.transfer import (
+from analysis.shortflow.response import (
     ACK_BYTES,
     FIRST_WINDOW_BYTES,
     Ack,

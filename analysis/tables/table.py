@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from analysis.publications.reference import Published, Reference
+from analysis.published.reference import Published, Reference
 from analysis.records.cells import (
     Axes,
     Cell,

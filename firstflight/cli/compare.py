@@ -9,11 +9,11 @@ from typing import get_args
 import click
 
 from analysis.records.metric import Metric
-from analysis.regression.compare.comparison import CompareOptions
-from analysis.regression.compare.documents import describe_comparison, write_files
-from analysis.regression.compare.folders import compare_results
-from analysis.regression.compare.text import render_text
-from analysis.regression.kernels.table import FailOn, FailRule, attribute, attribute_lanes
+from analysis.verdicts.compare.comparison import CompareOptions
+from analysis.verdicts.compare.documents import describe_comparison, write_files
+from analysis.verdicts.compare.folders import compare_results
+from analysis.verdicts.compare.sentences import render_text
+from analysis.verdicts.kernels.table import FailOn, FailRule, attribute, attribute_lanes
 from firstflight.cli.metric import metric_option
 from firstflight.cli.reports import read_width
 from firstflight.cli.verdicts import STYLES, show_verdicts

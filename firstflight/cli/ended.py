@@ -6,32 +6,32 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.records.metric import Metric
-from firstflight.cli.doors import Doors
 from firstflight.cli.reports import LANES_PAGE, REPORT_FILE, Presented, name_comparison
+from firstflight.cli.services import Services
 from testbed.base import log
 from testbed.base.errors import EXIT_INCONCLUSIVE, EXIT_OK
 from testbed.experiment.lanes import read_lanes
-from testbed.launch import RunLane
 from testbed.results.manifest import load_manifest
 from testbed.results.tally import Tally
+from testbed.way.launch import RunLane
 
 _log = log.logger(__name__)
 
 
-def write_reports(doors: Doors, folder: Path, metric: Metric) -> Presented | None:
+def write_reports(services: Services, folder: Path, metric: Metric) -> Presented | None:
     """Write the reports of a run, and of its lanes what they came to side by side.
 
     Only the text that is returned depends on the metric.
     """
     names = read_lanes(folder)
     for lane in [folder / name for name in names] or [folder]:
-        doors.reports.write(lane)
+        services.reports.write(lane)
     if not names:
         return None
     first = load_manifest(folder / names[0]).experiment
     if first.kind == "server_load":
-        doors.reports.draw_lanes(folder / LANES_PAGE, [folder / name for name in names])
-    return doors.reports.compare_lanes(folder, names, metric)
+        services.reports.draw_lanes(folder / LANES_PAGE, [folder / name for name in names])
+    return services.reports.compare_lanes(folder, names, metric)
 
 
 def list_pages(folder: Path, lanes: Sequence[RunLane]) -> list[Path]:

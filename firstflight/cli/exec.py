@@ -12,15 +12,15 @@ from typing import Any, get_args
 import click
 
 from firstflight.cli.choice import Choice, lab_options
-from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.in_lab import plan_command, read_text
+from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
-from testbed.launch import open_lanes, run_lanes
 from testbed.model import Record
 from testbed.model.command import End
 from testbed.results.records import read_records
+from testbed.way.launch import open_lanes, run_lanes
 
 _log = log.logger(__name__)
 
@@ -35,9 +35,9 @@ _log = log.logger(__name__)
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
               help="The new results folder; default: results/<UTC>-lab-<experiment>.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write what became of it as JSON.")
-@pass_doors
+@pass_services
 def exec(
-    doors: Doors,
+    services: Services,
     /,
     command: tuple[str, ...],
     at: str,
@@ -57,14 +57,14 @@ def exec(
              "tfo=true -- ping -c 3 {server}"]
         )  # fmt: skip
     experiment = plan_command(
-        Choice(**chosen), doors.catalogue(), shlex.join(command), f"-- {shlex.join(command)}",
+        Choice(**chosen), services.catalogue(), shlex.join(command), f"-- {shlex.join(command)}",
         at=at, peer=peer,
     )  # fmt: skip
-    with places.using_cache(doors.cache()):
+    with places.using_cache(services.cache()):
         folder, lanes = open_lanes(
-            doors.prepare, (experiment,), 1, doors.results, output, doors.now
+            services.prepare, (experiment,), 1, services.results, output, services.now
         )
-        (tally,) = run_lanes(lanes, doors.reports.list_unsettled, doors.reports.draw_table)
+        (tally,) = run_lanes(lanes, services.reports.list_unsettled, services.reports.draw_table)
     if tally.interrupted:
         _log.error("interrupted; what there is of it is in %s", folder)
         return tally.exit_code

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import click
 
-from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.kernel_bisect import bisect_command, bisect_step
 from firstflight.cli.kernel_try import try_command
 from firstflight.cli.own_kernel import add, build, list_command, remove, show
+from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK
 from testbed.base.units import format_bytes
 from testbed.kernel import ensure_build
-from testbed.kernel.build import KernelIdentity
-from testbed.kernel.own import read_own
-from testbed.kernel.pin import DEFAULT_VERSION, pins
-from testbed.kernel.transfer import KernelImport, export_kernel, import_kernel
+from testbed.kernel.build.cache import KernelIdentity
+from testbed.kernel.build.carrying import KernelImport, export_kernel, import_kernel
+from testbed.kernel.build.pin import DEFAULT_VERSION, pins
+from testbed.kernel.own.definition import read_own
 
 _log = log.logger(__name__)
 _file = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
@@ -37,15 +37,15 @@ for command in (add, try_command, bisect_command, bisect_step, list_command, sho
 @click.option("--kernel-version", "version", default=DEFAULT_VERSION, show_default=True,
               metavar="V", help="Which kernel: a pinned one, or one of yours.")  # fmt: skip
 @click.option("--replace", is_flag=True, help="Replace the file if it is there.")
-@pass_doors
-def export_command(doors: Doors, /, file: Path, version: str, replace: bool) -> int:
+@pass_services
+def export_command(services: Services, /, file: Path, version: str, replace: bool) -> int:
     """Write a built kernel to FILE, for machines without a compiler.
 
     A kernel that is not built yet is built first.  The C programs of this tree go with it, and of
     a kernel of yours what it is made of; a git tree stays where it is.
     """
     own = None if version in pins() else read_own(version, places.data())
-    build = ensure_build(version, doors.cache(), _log.info)
+    build = ensure_build(version, services.cache(), _log.info)
     native = places.built_part("native")
     checksum = export_kernel(build, native, file, replace=replace, own=own)
     click.echo(f"{file}: {_describe(build.identity)}, {format_bytes(file.stat().st_size)}")
@@ -56,14 +56,14 @@ def export_command(doors: Doors, /, file: Path, version: str, replace: bool) -> 
 
 @kernel.command("import")
 @_file
-@pass_doors
-def import_command(doors: Doors, /, file: Path) -> int:
+@pass_services
+def import_command(services: Services, /, file: Path) -> int:
     """Put the kernel in FILE into the cache, so that nothing has to be compiled here.
 
     FILE is what `kernel export` wrote in a tree of the same kernel.  Import only from whom you
     trust: what is in it runs with your rights.
     """
-    _report(import_kernel(file, doors.cache(), places.data(), _log.info))
+    _report(import_kernel(file, services.cache(), places.data(), _log.info))
     return EXIT_OK
 
 

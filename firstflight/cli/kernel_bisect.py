@@ -13,14 +13,14 @@ from typing import Any
 import click
 
 from analysis.records.metric import Metric
-from analysis.regression.kernels.table import FailRule, attribute
-from analysis.regression.kernels.text import summary
+from analysis.verdicts.kernels.table import FailRule, attribute
+from analysis.verdicts.kernels.terminal import summary
 from firstflight.cli.choice import Choice, sweep_options
-from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.ended import say_tally
 from firstflight.cli.exits import EXIT_SKIP
 from firstflight.cli.kernel_source import keep_kernels
 from firstflight.cli.metric import metric_option
+from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import (
     EXIT_INCONCLUSIVE,
@@ -33,14 +33,14 @@ from testbed.base.errors import (
 )
 from testbed.base.scratch import scratch_folder
 from testbed.experiment.options import Override
-from testbed.kernel.bisection import Judgement, bisect, steps_of
-from testbed.kernel.compiler import BuildError
-from testbed.kernel.git import Git, resolve
-from testbed.kernel.interface import InterruptedTrial
-from testbed.kernel.own import OwnKernel, define, forget_own, own_kernels
-from testbed.kernel.patches import PatchError
-from testbed.kernel.pin import pins
-from testbed.launch import open_lanes, run_lanes
+from testbed.kernel.build.compiler import BuildError
+from testbed.kernel.build.patches import PatchError
+from testbed.kernel.build.pin import pins
+from testbed.kernel.own.bisection import Judgement, bisect, steps_of
+from testbed.kernel.own.definition import OwnKernel, define, forget_own, own_kernels
+from testbed.kernel.own.git import Git, resolve
+from testbed.kernel.run.interface import InterruptedTrial
+from testbed.way.launch import open_lanes, run_lanes
 
 CONFIG = places.CONFIGS / "kernel-try.toml"
 _log = log.logger(__name__)
@@ -78,7 +78,7 @@ class _Search:
     ``folder`` has a results folder for each, the first one's as ``good``.
     """
 
-    doors: Doors
+    services: Services
     choice: Choice
     rule: FailRule
     metric: Metric
@@ -128,14 +128,14 @@ class _Search:
 
     def _load(self, version: str, folder: Path) -> None:
         fixed = [Override("kernel.version", version, f"the kernel {version}")]
-        planned = (self.choice.load(self.doors.catalogue(), fixed),)
-        with places.using_cache(self.doors.cache()):
+        planned = (self.choice.load(self.services.catalogue(), fixed),)
+        with places.using_cache(self.services.cache()):
             where, lanes = open_lanes(
-                self.doors.prepare, planned, len(os.sched_getaffinity(0)), self.doors.results,
-                folder, self.doors.now,
+                self.services.prepare, planned, len(os.sched_getaffinity(0)), self.services.results,
+                folder, self.services.now,
             )  # fmt: skip
-            draw = partial(self.doors.reports.draw_table, metric=self.metric)
-            (tally,) = run_lanes(lanes, self.doors.reports.list_unsettled, draw)
+            draw = partial(self.services.reports.draw_table, metric=self.metric)
+            (tally,) = run_lanes(lanes, self.services.reports.list_unsettled, draw)
         if tally.interrupted:
             raise InterruptedTrial("interrupted")
         say_tally(lanes[0], tally, where)
@@ -148,7 +148,7 @@ class _Search:
         if isinstance(kernel, str):
             yield kernel
             return
-        keep_kernels(self.doors, [kernel], replaced=True)
+        keep_kernels(self.services, [kernel], replaced=True)
         try:
             yield kernel.name
         finally:
@@ -166,9 +166,9 @@ class _Search:
     metavar="DIR",
     help="The new folder of the results; default: results/<UTC>-bisect.",
 )
-@pass_doors
+@pass_services
 def bisect_command(
-    doors: Doors, /, good: str, bad: str, output: Path | None, git: Path, **asked: Any
+    services: Services, /, good: str, bad: str, output: Path | None, git: Path, **asked: Any
 ) -> int:
     """Find the commit in a git tree that changes the page load times of CELLS.
 
@@ -180,8 +180,8 @@ def bisect_command(
     oldest, newest = (resolve(git, revision, store) for revision in (good, bad))
     repository = Git(oldest.repository, oldest.objects)
     steps = steps_of(repository, oldest.commit, newest.commit)
-    folder = output or doors.results / f"{doors.now():%Y%m%dT%H%M%SZ}-bisect"
-    search = _search(doors, folder, git, **asked)
+    folder = output or services.results / f"{services.now():%Y%m%dT%H%M%SZ}-bisect"
+    search = _search(services, folder, git, **asked)
     _log.info("%s: about %d commits to judge between %s and %s", folder, steps, good, bad)
     search.begin(search.define(oldest.commit))
     if search.judge(newest.commit) != "bad":
@@ -217,8 +217,8 @@ def bisect_command(
     help="The good one: a revision, a pinned kernel, or one of yours.",
 )
 @_bisect_options
-@pass_doors
-def bisect_step(doors: Doors, /, against: str, git: Path, **asked: Any) -> int:
+@pass_services
+def bisect_step(services: Services, /, against: str, git: Path, **asked: Any) -> int:
     """Judge the work tree as it is, for git bisect run.
 
     In the kernel's tree: git bisect run FIRSTFLIGHT/run.sh kernel bisect-step --against v7.2
@@ -227,7 +227,7 @@ def bisect_step(doors: Doors, /, against: str, git: Path, **asked: Any) -> int:
     Exit code: 0 good, 1 bad, 125 it cannot be judged, 128 and up: git bisect run has to stop.
     """
     with scratch_folder("kernel") as folder:
-        search = _search(doors, folder, git, **asked)
+        search = _search(services, folder, git, **asked)
         known = against in pins() or against in own_kernels(places.data())
         try:
             search.begin(against if known else search.define(against))
@@ -237,7 +237,7 @@ def bisect_step(doors: Doors, /, against: str, git: Path, **asked: Any) -> int:
 
 
 def _search(
-    doors: Doors,
+    services: Services,
     folder: Path,
     git: Path,
     *,
@@ -252,6 +252,6 @@ def _search(
     if cells is not None and chosen["only"] is not None:
         raise ConfigurationError([f"CELLS {cells} and --only {chosen['only']}: give one of them"])
     choice = Choice(config=experiment, **{**chosen, "only": cells or chosen["only"]})
-    choice.load(doors.catalogue())  # what is wrong is said before anything is built
+    choice.load(services.catalogue())  # what is wrong is said before anything is built
     rule = FailRule("any" if any_packet else "slower", least_pct)
-    return _Search(doors, choice, rule, metric, git, base, folder)
+    return _Search(services, choice, rule, metric, git, base, folder)

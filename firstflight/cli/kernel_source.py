@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from firstflight.cli.doors import Doors
+from firstflight.cli.services import Services
 from testbed.base import log, places
 from testbed.base.errors import ConfigurationError
 from testbed.kernel import ensure_own_build
-from testbed.kernel.build import KernelBuild
-from testbed.kernel.own import OwnKernel, define, own_kernels, read_own, write_own
-from testbed.kernel.pin import pins
+from testbed.kernel.build.cache import KernelBuild
+from testbed.kernel.build.pin import pins
+from testbed.kernel.own.definition import OwnKernel, define, own_kernels, read_own, write_own
 
 _log = log.logger(__name__)
 _path = click.Path(path_type=Path)
@@ -87,7 +87,7 @@ def source_options(command: Command) -> Command:
 
 
 def keep_kernels(
-    doors: Doors, kernels: Sequence[OwnKernel], *, replaced: bool
+    services: Services, kernels: Sequence[OwnKernel], *, replaced: bool
 ) -> list[tuple[Path, KernelBuild]]:
     """Build and boot ``kernels``, then keep all of them; return the folder and build of each.
 
@@ -102,7 +102,7 @@ def keep_kernels(
             [f"a kernel {one!r} is there; choose another name, or give --replace"
              for one in sorted(there)]
         )  # fmt: skip
-    with places.using_cache(doors.cache()):
-        builds = [ensure_own_build(kernel, doors.cache(), _log.info) for kernel in kernels]
+    with places.using_cache(services.cache()):
+        builds = [ensure_own_build(kernel, services.cache(), _log.info) for kernel in kernels]
     folders = [write_own(kernel, home, replaced=replaced) for kernel in kernels]
     return list(zip(folders, builds, strict=True))

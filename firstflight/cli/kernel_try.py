@@ -12,19 +12,19 @@ from typing import Any, get_args
 import click
 
 from analysis.records.metric import Metric
-from analysis.regression.kernels.table import FailOn, FailRule, attribute_lanes
+from analysis.verdicts.kernels.table import FailOn, FailRule, attribute_lanes
 from firstflight.cli.choice import Choice, sweep_options
-from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.ended import say_tally, write_reports
 from firstflight.cli.kernel_source import KernelSource, keep_kernels, source_options
 from firstflight.cli.metric import metric_option
+from firstflight.cli.services import Services, pass_services
 from firstflight.cli.verdicts import STYLES, show_verdicts
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OUT_OF_TOLERANCE, ConfigurationError, worst_exit
 from testbed.experiment.lanes import split
 from testbed.experiment.options import Override
-from testbed.kernel.own import OwnKernel
-from testbed.launch import open_lanes, run_lanes
+from testbed.kernel.own.definition import OwnKernel
+from testbed.way.launch import open_lanes, run_lanes
 
 CONFIG = places.CONFIGS / "kernel-try.toml"
 
@@ -83,9 +83,9 @@ _file = click.Path(path_type=Path, dir_okay=False)
 @click.option("--json", "as_json", is_flag=True, help="Write the verdicts as JSON.")
 @click.option("--junit", type=_file, metavar="FILE", help="Write JUnit XML as well.")
 @click.option("--markdown", type=_file, metavar="FILE", help="Write text for a mail as well.")
-@pass_doors
+@pass_services
 def try_command(
-    doors: Doors,
+    services: Services,
     /,
     patches: tuple[Path, ...],
     git: Path | None,
@@ -119,18 +119,20 @@ def try_command(
     kernels = source.define(name, patches)
     first = _first(source, kernels[0], against, bool(patches or fragments))
     kept = [*([first] if first else []), *kernels]
-    keep_kernels(doors, kept, replaced=True)
+    keep_kernels(services, kept, replaced=True)
     lanes = [first.name if first else base or kernels[0].base, *(one.name for one in kernels)]
     fixed = [Override("kernel.versions", json.dumps(lanes), "the kernels to compare")]
     choice = Choice(config=experiment, **chosen)
-    planned = split(choice.load(doors.catalogue(), fixed))
-    with places.using_cache(doors.cache()):
+    planned = split(choice.load(services.catalogue(), fixed))
+    with places.using_cache(services.cache()):
         folder, opened = open_lanes(
-            doors.prepare, planned, jobs or len(os.sched_getaffinity(0)), doors.results, output,
-            doors.now,
+            services.prepare, planned, jobs or len(os.sched_getaffinity(0)), services.results,
+            output, services.now,
         )  # fmt: skip
         tallies = run_lanes(
-            opened, doors.reports.list_unsettled, partial(doors.reports.draw_table, metric=metric)
+            opened,
+            services.reports.list_unsettled,
+            partial(services.reports.draw_table, metric=metric),
         )
     for lane, tally in zip(opened, tallies, strict=False):
         say_tally(lane, tally, folder)
@@ -138,7 +140,7 @@ def try_command(
     codes = {tally.exit_code for tally in tallies} - {EXIT_OUT_OF_TOLERANCE}
     if tallies[-1].interrupted:
         return worst_exit(codes)
-    write_reports(doors, folder, metric)
+    write_reports(services, folder, metric)
     found, rule = attribute_lanes(folder, metric), FailRule(fail_on, least_pct)
     show_verdicts(found, rule, style, as_json, junit, markdown)
     return worst_exit([*codes, found.exit_code(rule)])

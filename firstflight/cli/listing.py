@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from analysis.tables.text import Column, align, render_columns
+from analysis.tables.columns import Column, align, render_columns
 
 
 def print_columns(columns: Sequence[Column]) -> None:

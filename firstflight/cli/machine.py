@@ -8,11 +8,11 @@ from dataclasses import asdict
 
 import click
 
-from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.services import Services, pass_services
 from testbed.base.errors import EXIT_MISSING, EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.base.places import emptying_cache
 from testbed.base.units import format_bytes
-from testbed.kernel.pin import DEFAULT_VERSION
+from testbed.kernel.build.pin import DEFAULT_VERSION
 from testbed.setup.clean import find_leftovers, remove
 from testbed.setup.doctor import MachineCheck, examine, healthy
 
@@ -27,9 +27,9 @@ from testbed.setup.doctor import MachineCheck, examine, healthy
               help="The client that --determinism boots with.")  # fmt: skip
 @click.option("--kernel-version", default=DEFAULT_VERSION, show_default=True,
               help="The kernel that --determinism boots.")  # fmt: skip
-@pass_doors
+@pass_services
 def doctor(
-    doors: Doors,
+    services: Services,
     /,
     as_json: bool,
     jobs: int | None,
@@ -42,7 +42,7 @@ def doctor(
     checks = examine(jobs)
     parted: tuple[str, ...] = ()
     if determinism is not None and healthy(checks):
-        parted = doors.check_determinism(determinism, client, kernel_version, jobs)
+        parted = services.check_determinism(determinism, client, kernel_version, jobs)
     _show(checks, parted, determinism, as_json)
     if not healthy(checks):
         return EXIT_MISSING
@@ -51,11 +51,11 @@ def doctor(
 
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
-@pass_doors
-def clean(doors: Doors, /, dry_run: bool) -> int:
+@pass_services
+def clean(services: Services, /, dry_run: bool) -> int:
     """Remove what was built or left behind outside the work tree; results stay."""
-    with emptying_cache(doors.cache()):
-        leftovers = find_leftovers(doors.cache())
+    with emptying_cache(services.cache()):
+        leftovers = find_leftovers(services.cache())
         for leftover in leftovers:
             verb = "would remove" if dry_run else "removing"
             word = f"keeping ({leftover.kept})" if leftover.kept else verb

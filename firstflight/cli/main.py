@@ -7,8 +7,8 @@ from importlib import import_module
 
 import click
 
-from firstflight.cli.doors import Doors
 from firstflight.cli.exits import run_command, tell_git_bisect
+from firstflight.cli.services import Services
 from testbed.base import places
 
 NEEDS = {
@@ -98,9 +98,9 @@ class Verbs(click.Group):
         return super().get_command(ctx, cmd_name)
 
 
-def main(arguments: Sequence[str], doors: Doors) -> int:
+def main(arguments: Sequence[str], services: Services) -> int:
     """Do what ``arguments`` say and return the process's exit code; none rebuild Table 1."""
-    code = run_command(testbed, args=list(arguments) or ["run"], prog_name="./run.sh", obj=doors)
+    code = run_command(testbed, args=list(arguments) or ["run"], prog_name="./run.sh", obj=services)
     if list(arguments[:2]) == ["kernel", "bisect-step"]:
         return tell_git_bisect(code)
     return code

@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
-from analysis.tables.text import Column
+from analysis.tables.columns import Column
 from analysis.words import MISSING
-from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.kernel_source import KernelSource, keep_kernels, source_options
 from firstflight.cli.listing import print_columns
+from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError
 from testbed.base.units import format_bytes
 from testbed.kernel import ensure_build
-from testbed.kernel.build import KernelBuild, find_kernel
-from testbed.kernel.own import OwnKernel, own_kernels, read_own, what_is_lost
-from testbed.kernel.own_build import find_own, remove_own
-from testbed.kernel.patches import read_patch
-from testbed.kernel.pin import pins, read_pin
+from testbed.kernel.build.cache import KernelBuild, find_kernel
+from testbed.kernel.build.patches import read_patch
+from testbed.kernel.build.pin import pins, read_pin
+from testbed.kernel.own.build import find_own, remove_own
+from testbed.kernel.own.definition import OwnKernel, own_kernels, read_own, what_is_lost
 
 _log = log.logger(__name__)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
@@ -41,9 +41,9 @@ _names = click.argument("names", metavar="NAME...", nargs=-1, required=True)
 )
 @source_options
 @click.option("--replace", "replaced", is_flag=True, help="Replace the kernel if it is there.")
-@pass_doors
+@pass_services
 def add(
-    doors: Doors,
+    services: Services,
     /,
     name: str,
     more: tuple[Path, ...],
@@ -57,7 +57,7 @@ def add(
     and --set 'kernel.versions=["7.3", "NAME"]' compares it with its base.
     """
     kernels = KernelSource(**source).define(name, (*patches, *more))
-    kept = keep_kernels(doors, kernels, replaced=replaced)
+    kept = keep_kernels(services, kernels, replaced=replaced)
     for kernel, (folder, built) in zip(kernels, kept, strict=True):
         click.echo(f"{kernel.name}: {_describe(kernel)}; SHA-256 "
                    f"{built.identity.binary_sha256[:12]}; kept in {folder}")  # fmt: skip
@@ -69,13 +69,13 @@ def add(
 
 @click.command("list")
 @_as_json
-@pass_doors
-def list_command(doors: Doors, /, as_json: bool) -> int:
+@pass_services
+def list_command(services: Services, /, as_json: bool) -> int:
     """List every kernel: the pinned ones, and yours."""
-    rows, problems = [_pinned(version, doors.cache()) for version in pins()], []
+    rows, problems = [_pinned(version, services.cache()) for version in pins()], []
     for name in own_kernels(places.data()):
         try:
-            rows.append(_facts(read_own(name, places.data()), doors.cache()))
+            rows.append(_facts(read_own(name, places.data()), services.cache()))
         except ConfigurationError as error:
             problems += error.problems
     if as_json:
@@ -97,13 +97,13 @@ def list_command(doors: Doors, /, as_json: bool) -> int:
 @click.command()
 @click.argument("name")
 @_as_json
-@pass_doors
-def show(doors: Doors, /, name: str, as_json: bool) -> int:
+@pass_services
+def show(services: Services, /, name: str, as_json: bool) -> int:
     """Show what a kernel is made of: source, patches, options, build."""
     if name in pins():
-        facts = _pinned(name, doors.cache())
+        facts = _pinned(name, services.cache())
     else:
-        facts = _facts(read_own(name, places.data()), doors.cache())
+        facts = _facts(read_own(name, places.data()), services.cache())
     if as_json:
         click.echo(json.dumps(facts, indent=2))
         return EXIT_OK
@@ -122,23 +122,23 @@ def show(doors: Doors, /, name: str, as_json: bool) -> int:
 
 @click.command()
 @_names
-@pass_doors
-def build(doors: Doors, /, names: tuple[str, ...]) -> int:
+@pass_services
+def build(services: Services, /, names: tuple[str, ...]) -> int:
     """Build kernels that are not in the cache, such as after another compiler came."""
     home, known = places.data(), pins()
     for name in names:
         if name not in known:
             read_own(name, home)  # all names are right before the first is built
-    with places.using_cache(doors.cache()):
+    with places.using_cache(services.cache()):
         for name in names:
-            click.echo(ensure_build(name, doors.cache(), _log.info).binary)
+            click.echo(ensure_build(name, services.cache(), _log.info).binary)
     return EXIT_OK
 
 
 @click.command()
 @_names
-@pass_doors
-def remove(doors: Doors, /, names: tuple[str, ...]) -> int:
+@pass_services
+def remove(services: Services, /, names: tuple[str, ...]) -> int:
     """Remove kernels of yours, and what was built of them.
 
     Object trees, which all kernels of a base share, go with ./run.sh clean.
@@ -153,7 +153,7 @@ def remove(doors: Doors, /, names: tuple[str, ...]) -> int:
     for name in unknown:
         read_own(name, places.data())
     for name in dict.fromkeys(names):
-        remove_own(name, places.data(), doors.cache())
+        remove_own(name, places.data(), services.cache())
         click.echo(f"{name}: removed")
     return EXIT_OK
 

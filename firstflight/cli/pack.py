@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from analysis.regression.compare.comparison import EVERYTHING, CompareOptions
-from analysis.regression.compare.folders import compare_results
-from analysis.regression.compare.text import render_text
-from firstflight.cli.doors import Doors, pass_doors
+from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
+from analysis.verdicts.compare.folders import compare_results
+from analysis.verdicts.compare.sentences import render_text
 from firstflight.cli.reports import read_width
+from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import (
     EXIT_INTERRUPTED,
@@ -24,13 +24,13 @@ from testbed.base.errors import (
 from testbed.base.units import format_bytes, format_count
 from testbed.experiment.config import Catalogue
 from testbed.experiment.recheck import check_experiment
-from testbed.launch import RunLane, find_lanes, open_lanes, run_lanes
 from testbed.packs.names import PAGES_FOLDER
-from testbed.packs.transfer import pack_results, unpack_results
+from testbed.packs.packing import pack_results, unpack_results
 from testbed.pages.catalogue import list_pages
 from testbed.results.manifest import Manifest
 from testbed.results.records import read_records
 from testbed.results.store import refuse_explicit, refuse_latest
+from testbed.way.launch import RunLane, find_lanes, open_lanes, run_lanes
 
 _log = log.logger(__name__)
 _SUFFIX = ".zip"
@@ -45,9 +45,9 @@ _path = click.Path(path_type=Path)
               help="The licence that you share these results under: an SPDX identifier, or its "
                    "address.  Without it the pack says that none is stated.")  # fmt: skip
 @click.option("--replace", is_flag=True, help="Replace the file if it is there.")
-@pass_doors
+@pass_services
 def pack(
-    doors: Doors,
+    services: Services,
     /,
     results: Path,
     output: Path | None,
@@ -60,9 +60,14 @@ def pack(
     them you may share.
     """
     file = output or Path(f"{results.resolve().name}{_SUFFIX}")
-    with places.using_cache(doors.cache()):
+    with places.using_cache(services.cache()):
         written = pack_results(
-            results, file, places.PAGES, doors.cache() / "pages", license_=license_, replace=replace
+            results,
+            file,
+            places.PAGES,
+            services.cache() / "pages",
+            license_=license_,
+            replace=replace,
         )
     contents = written.contents
     size, count = format_bytes(file.stat().st_size), len(contents.files)
@@ -91,9 +96,9 @@ def pack(
               help="With --rerun: the new results; default: results/<UTC>-NAME.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 1024),
               help="With --rerun: trials at once; default: one for each core.")  # fmt: skip
-@pass_doors
+@pass_services
 def unpack(
-    doors: Doors,
+    services: Services,
     /,
     file: Path,
     directory: Path | None,
@@ -115,17 +120,17 @@ def unpack(
             option for option, value in (("-o", output), ("--jobs", jobs)) if value is not None
         )
         raise ConfigurationError([f"{given}: only with --rerun"])
-    folder = directory or doors.results / file.name.removesuffix(_SUFFIX)
-    refuse_latest(doors.results, folder)
+    folder = directory or services.results / file.name.removesuffix(_SUFFIX)
+    refuse_latest(services.results, folder)
     if output is not None:
-        _refuse_output(doors.results, output, folder)
+        _refuse_output(services.results, output, folder)
     count = unpack_results(file, folder, replace=replace)
     click.echo(f"{format_count(count, 'file')} unpacked to {folder}")
     if not rerun:
         click.echo(f"Look at it: ./run.sh report {shlex.quote(str(folder))}")
         return EXIT_OK
     again = shlex.join(["./run.sh", "unpack", str(file), str(folder), "--replace", "--rerun"])
-    return _rerun(doors, folder, output, jobs or len(os.sched_getaffinity(0)), again)
+    return _rerun(services, folder, output, jobs or len(os.sched_getaffinity(0)), again)
 
 
 def _refuse_output(results: Path, output: Path, folder: Path) -> None:
@@ -142,20 +147,20 @@ def _refuse_output(results: Path, output: Path, folder: Path) -> None:
     refuse_explicit(results, output)
 
 
-def _rerun(doors: Doors, folder: Path, output: Path | None, jobs: int, again: str) -> int:
+def _rerun(services: Services, folder: Path, output: Path | None, jobs: int, again: str) -> int:
     """Run what was unpacked to ``folder`` again, and compare; ``again`` is the command for that."""
     old = find_lanes(folder)
-    _refuse(folder, old, doors.catalogue())
+    _refuse(folder, old, services.catalogue())
     experiments = tuple(manifest.experiment for manifest in old.values())
-    prepare = doors.prepare_from(folder / PAGES_FOLDER)
-    with places.using_cache(doors.cache()):
-        new, lanes = open_lanes(prepare, experiments, jobs, doors.results, output, doors.now)
-        tallies = run_lanes(lanes, doors.reports.list_unsettled, doors.reports.draw_table)
+    prepare = services.prepare_from(folder / PAGES_FOLDER)
+    with places.using_cache(services.cache()):
+        new, lanes = open_lanes(prepare, experiments, jobs, services.results, output, services.now)
+        tallies = run_lanes(lanes, services.reports.list_unsettled, services.reports.draw_table)
     if tallies[-1].interrupted:
         _log.error("interrupted: %s; start again: %s", tallies[-1].sentence(), again)
         return EXIT_INTERRUPTED
     for lane in lanes:
-        doors.reports.write(lane.folder)
+        services.reports.write(lane.folder)
     code = worst_exit(_compare(*each) for each in zip(old, lanes, strict=True))
     _log.info("packed results in %s, the re-run in %s", folder, new)
     return code

@@ -12,19 +12,19 @@ from typing import Any
 
 import click
 
-from analysis.tables.text import Column
+from analysis.tables.columns import Column
 from analysis.words import MISSING
-from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.import_page import import_command
 from firstflight.cli.listing import print_columns
 from firstflight.cli.record import record_command
+from firstflight.cli.services import Services, pass_services
 from testbed.archive.reading import Archive, read_archive
 from testbed.base import places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.base.units import format_bytes, format_count
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import FACTS_NAME, find_page, list_pages, read_facts, read_kind
-from testbed.pages.har import export_har, write_export
+from testbed.pages.har_export import export_har, write_export
 from testbed.pages.verify import count_repeats, verify_archive, verify_table, verify_tls
 
 _names = click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -39,13 +39,13 @@ def pages() -> None:
 
 @pages.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Write the pages as JSON.")
-@pass_doors
-def list_command(doors: Doors, /, as_json: bool) -> int:
+@pass_services
+def list_command(services: Services, /, as_json: bool) -> int:
     """List every page."""
     found, problems = [], []
     for folder in list_pages(places.PAGES):
         try:
-            found.append(_summary(doors, folder))
+            found.append(_summary(services, folder))
         except ConfigurationError as error:
             problems += error.problems
     if as_json:
@@ -62,11 +62,11 @@ def list_command(doors: Doors, /, as_json: bool) -> int:
 @pages.command()
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Write the page and its requests as JSON.")
-@pass_doors
-def show(doors: Doors, /, name: str, as_json: bool) -> int:
+@pass_services
+def show(services: Services, /, name: str, as_json: bool) -> int:
     """Show each request of a page, in recorded order."""
     folder = find_page(places.PAGES, name)
-    archive = read_archive(_built(doors, folder))
+    archive = read_archive(_built(services, folder))
     if as_json:
         click.echo(json.dumps(_facts(folder, archive) | {"entries": _entries(archive)}, indent=2))
         return EXIT_OK
@@ -86,23 +86,23 @@ def show(doors: Doors, /, name: str, as_json: bool) -> int:
 
 @pages.command()
 @_names
-@pass_doors
-def build(doors: Doors, /, names: tuple[str, ...]) -> int:
+@pass_services
+def build(services: Services, /, names: tuple[str, ...]) -> int:
     """Build pages (all by default) and print where each one is."""
     for folder in _folders(names):
-        click.echo(_built(doors, folder))
+        click.echo(_built(services, folder))
     return EXIT_OK
 
 
 @pages.command()
 @_names
 @click.option("--json", "as_json", is_flag=True, help="Write what was found as JSON.")
-@pass_doors
-def verify(doors: Doors, /, names: tuple[str, ...], as_json: bool) -> int:
+@pass_services
+def verify(services: Services, /, names: tuple[str, ...], as_json: bool) -> int:
     """Check every file of pages (all by default)."""
     wrong, found = 0, []
     for folder in _folders(names):
-        problems, remark = _verified(doors, folder)
+        problems, remark = _verified(services, folder)
         wrong += bool(problems)
         found.append({"name": folder.name, "problems": problems})
         if as_json:
@@ -122,10 +122,10 @@ def verify(doors: Doors, /, names: tuple[str, ...], as_json: bool) -> int:
               help="As HAR 1.2 with all contents; there is no other format yet.")  # fmt: skip
 @click.option("-o", "output", metavar="FILE", help="Where to; default: NAME.har; - is stdout.")
 @click.option("--replace", is_flag=True, help="Replace the file if it is there.")
-@pass_doors
-def export(doors: Doors, /, name: str, har: bool, output: str | None, replace: bool) -> int:
+@pass_services
+def export(services: Services, /, name: str, har: bool, output: str | None, replace: bool) -> int:
     """Write a page as one file for other tools."""
-    text = export_har(_built(doors, find_page(places.PAGES, name)))
+    text = export_har(_built(services, find_page(places.PAGES, name)))
     if output == "-":
         click.echo(text, nl=False)
         return EXIT_OK
@@ -141,16 +141,16 @@ def _folders(names: tuple[str, ...]) -> tuple[Path, ...]:
     return tuple(find_page(places.PAGES, name) for name in names)
 
 
-def _built(doors: Doors, folder: Path) -> Path:
+def _built(services: Services, folder: Path) -> Path:
     if read_kind(folder) != "recipe":
-        return build_page(folder, doors.cache() / "pages")
+        return build_page(folder, services.cache() / "pages")
     # Imported here: no other page needs more than its folder.
-    from testbed.prepare import built_page
+    from testbed.way.prepare import built_page
 
-    return built_page(folder.name, doors.cache())
+    return built_page(folder.name, services.cache())
 
 
-def _verified(doors: Doors, folder: Path) -> tuple[list[str], str]:
+def _verified(services: Services, folder: Path) -> tuple[list[str], str]:
     """Return the page's problems; if there are none, what else there is to say."""
     try:
         kind = read_kind(folder)
@@ -158,7 +158,7 @@ def _verified(doors: Doors, folder: Path) -> tuple[list[str], str]:
         problems = verify_archive(folder) if kind == "archive" else []
         if problems:
             return problems, ""
-        built = _built(doors, folder)
+        built = _built(services, folder)
         problems = verify_table(built) if kind == "table" else verify_archive(built)
         repeats = count_repeats(read_archive(built))
         again = format_count(
@@ -169,13 +169,13 @@ def _verified(doors: Doors, folder: Path) -> tuple[list[str], str]:
         return error.problems, ""
 
 
-def _summary(doors: Doors, folder: Path) -> dict[str, Any]:
+def _summary(services: Services, folder: Path) -> dict[str, Any]:
     """Return a page's line of ``list``; of a recipe, which takes long to build, its facts."""
     kind = read_kind(folder)
     if kind == "recipe":
         facts = read_facts(folder / FACTS_NAME)
         return {"name": folder.name, "kind": kind, "title": facts.title, "url": facts.url}
-    return _facts(folder, read_archive(folder if kind == "archive" else _built(doors, folder)))
+    return _facts(folder, read_archive(folder if kind == "archive" else _built(services, folder)))
 
 
 def _facts(folder: Path, archive: Archive) -> dict[str, Any]:

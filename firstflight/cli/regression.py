@@ -11,16 +11,16 @@ from pathlib import Path
 
 import click
 
+from analysis.history.database import open_history
+from analysis.history.page import write_trend
+from analysis.history.runs import KeptRun, keep_run, read_runs
 from analysis.records.metric import Metric
-from analysis.regression.baseline import Draft, describe_baseline, draft_baseline
-from analysis.regression.history.database import open_history
-from analysis.regression.history.page import write_trend
-from analysis.regression.history.runs import KeptRun, keep_run, read_runs
-from analysis.tables.text import Column
+from analysis.tables.columns import Column
+from analysis.verdicts.baseline import Draft, describe_baseline, draft_baseline
 from analysis.words import clean
-from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.listing import print_columns
 from firstflight.cli.metric import metric_option
+from firstflight.cli.services import Services, pass_services
 from testbed.base.errors import EXIT_OK, ConfigurationError, StorageError
 from testbed.base.whole_folder import new_folder
 from testbed.experiment.lanes import read_lanes
@@ -48,9 +48,9 @@ def baseline() -> None:
 @click.option("--to", "elsewhere", type=_folder, metavar="DIR",
               help="A folder elsewhere, instead of a baseline by name.")  # fmt: skip
 @click.option("--drop-cells", is_flag=True, help="Cells that RESULTS lack may go.")
-@pass_doors
+@pass_services
 def update(
-    doors: Doors,
+    services: Services,
     /,
     results: Path,
     reason: str | None,
@@ -64,21 +64,21 @@ def update(
     """
     if reason is not None or not sys.stdin.isatty():
         reason = _checked(reason)
-    target = elsewhere or doors.baselines / _name_of(results, name)
+    target = elsewhere or services.baselines / _name_of(results, name)
     _refuse_foreign(target)
     draft = draft_baseline(results, target, drop_cells=drop_cells)
     click.echo(draft.changes)
     reason = reason or _checked(click.prompt("Why shall the baseline be this from now on"))
-    _write(target, draft, f"- {doors.now():%Y-%m-%d}: {reason}\n  ({draft.origin})\n")
+    _write(target, draft, f"- {services.now():%Y-%m-%d}: {reason}\n  ({draft.origin})\n")
     click.echo(f"{target} is now: {draft.origin}")
     return EXIT_OK
 
 
 @baseline.command("list")
-@pass_doors
-def list_baselines(doors: Doors, /) -> int:
+@pass_services
+def list_baselines(services: Services, /) -> int:
     """List the baselines, one a line."""
-    folders = doors.baselines.iterdir() if doors.baselines.is_dir() else ()
+    folders = services.baselines.iterdir() if services.baselines.is_dir() else ()
     for folder in sorted(each for each in folders if (each / REASONS_FILE).is_file()):
         click.echo(describe_baseline(folder))
     return EXIT_OK
@@ -86,13 +86,16 @@ def list_baselines(doors: Doors, /) -> int:
 
 @baseline.command()
 @click.argument("name")
-@pass_doors
-def show(doors: Doors, /, name: str) -> int:
+@pass_services
+def show(services: Services, /, name: str) -> int:
     """Say what the baseline NAME is and why it came to be so."""
-    folder = doors.baselines / _checked_name(name)
+    folder = services.baselines / _checked_name(name)
     if not (folder / REASONS_FILE).is_file():
         raise ConfigurationError(
-            [f"there is no baseline {name} in {doors.baselines}; ./run.sh baseline list names all"]
+            [
+                f"there is no baseline {name} in {services.baselines}; "
+                "./run.sh baseline list names all"
+            ]
         )
     click.echo(describe_baseline(folder))
     click.echo((folder / REASONS_FILE).read_text(encoding="utf-8").partition("\n\n")[2].rstrip())
@@ -115,9 +118,13 @@ _history_option = click.option(
 @click.option("--baseline", "against", type=_folder, metavar="DIR",
               help="What to hold it against; default: the baseline of its experiment.")  # fmt: skip
 @_history_option
-@pass_doors
+@pass_services
 def add(
-    doors: Doors, /, results: tuple[Path, ...], against: Path | None, database: Path | None
+    services: Services,
+    /,
+    results: tuple[Path, ...],
+    against: Path | None,
+    database: Path | None,
 ) -> int:
     """Remember what RESULTS say; the same folder twice is once.
 
@@ -125,8 +132,8 @@ def add(
     """
     lanes = [folder / lane for folder in results for lane in read_lanes(folder) or (".",)]
     for folder in lanes:
-        base = against or _baseline_of(doors, folder)
-        said = keep_run(_database(doors, database), folder, base)
+        base = against or _baseline_of(services, folder)
+        said = keep_run(_database(services, database), folder, base)
         click.echo(said)
     return EXIT_OK
 
@@ -134,10 +141,10 @@ def add(
 @history.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Write the runs as JSON.")
 @_history_option
-@pass_doors
-def list_runs(doors: Doors, /, as_json: bool, database: Path | None) -> int:
+@pass_services
+def list_runs(services: Services, /, as_json: bool, database: Path | None) -> int:
     """List the runs, the oldest first."""
-    with open_history(_database(doors, database)) as connection:
+    with open_history(_database(services, database)) as connection:
         runs = read_runs(connection)
     if as_json:
         click.echo(json.dumps([asdict(run) for run in runs], indent=2))
@@ -153,13 +160,18 @@ def list_runs(doors: Doors, /, as_json: bool, database: Path | None) -> int:
               help="Runs of each lane to show.")  # fmt: skip
 @metric_option
 @_history_option
-@pass_doors
+@pass_services
 def page(
-    doors: Doors, /, output: Path | None, last: int, metric: Metric, database: Path | None
+    services: Services,
+    /,
+    output: Path | None,
+    last: int,
+    metric: Metric,
+    database: Path | None,
 ) -> int:
     """Write the trend page: every cell over the runs, as one HTML file."""
-    target = output or doors.results / TREND_FILE
-    click.echo(write_trend(_database(doors, database), target, last, metric))
+    target = output or services.results / TREND_FILE
+    click.echo(write_trend(_database(services, database), target, last, metric))
     return EXIT_OK
 
 
@@ -176,12 +188,12 @@ def _columns(runs: Sequence[KeptRun]) -> list[Column]:
     ]
 
 
-def _database(doors: Doors, chosen: Path | None) -> Path:
-    return chosen or doors.results / HISTORY_FILE
+def _database(services: Services, chosen: Path | None) -> Path:
+    return chosen or services.results / HISTORY_FILE
 
 
-def _baseline_of(doors: Doors, results: Path) -> Path | None:
-    folder = doors.baselines / _name_of(results, None)
+def _baseline_of(services: Services, results: Path) -> Path | None:
+    folder = services.baselines / _name_of(results, None)
     return folder if (folder / REASONS_FILE).is_file() else None
 
 

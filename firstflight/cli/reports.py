@@ -16,7 +16,7 @@ from testbed.model import Experiment, Record
 
 if TYPE_CHECKING:
     from analysis.records.results import Results
-    from analysis.regression.compare.comparison import Comparison
+    from analysis.verdicts.compare.comparison import Comparison
 
 WIDTH = 100
 """Columns of a table where standard output is no terminal."""
@@ -76,8 +76,8 @@ class Reports:
     def render(self, folder: Path, metric: Metric = PLT) -> str:
         """The table of results for a terminal, and how they compare with those committed."""
         from analysis.records.results import read_results
-        from analysis.regression.committed import hold_against_committed
         from analysis.report.terminal import render_table
+        from analysis.verdicts.committed import hold_against_committed
 
         read = self._written.pop(folder, None) or read_results(folder)
         return render_table(folder, read_width(), read, metric) + hold_against_committed(read)
@@ -88,10 +88,10 @@ class Reports:
         A change is a result and no failure; a cell without a number is incomplete.  The files are
         by page load time, the text is by ``metric``.
         """
-        from analysis.regression.compare.comparison import LANES_EFFECT_PCT, CompareOptions
-        from analysis.regression.compare.documents import describe_comparison, write_files
-        from analysis.regression.compare.folders import compare_results
-        from analysis.regression.compare.text import render_text
+        from analysis.verdicts.compare.comparison import LANES_EFFECT_PCT, CompareOptions
+        from analysis.verdicts.compare.documents import describe_comparison, write_files
+        from analysis.verdicts.compare.folders import compare_results
+        from analysis.verdicts.compare.sentences import render_text
 
         options = CompareOptions(
             across=("all",), min_effect_pct=LANES_EFFECT_PCT, attribute=True
@@ -123,9 +123,9 @@ class Reports:
         self, folder: Path, found: Sequence[Comparison], shown: Sequence[Comparison]
     ) -> tuple[Mapping[str, Any], str]:
         """Write what the cells ``found`` came to on each kernel; return it, and those ``shown``."""
-        from analysis.regression.kernels.document import describe_attribution
-        from analysis.regression.kernels.table import FailRule, tabulate
-        from analysis.regression.kernels.text import render_markdown, render_text
+        from analysis.verdicts.kernels.document import describe_attribution
+        from analysis.verdicts.kernels.table import FailRule, tabulate
+        from analysis.verdicts.kernels.terminal import render_markdown, render_text
 
         rule, table = FailRule(), tabulate(found)
         document = describe_attribution(table, rule)
@@ -157,9 +157,9 @@ class Reports:
         Raises:
             StorageError: a file cannot be written.
         """
-        from analysis.promises.suite import render_junit, render_ktap
-        from analysis.promises.table import make_promises
-        from analysis.promises.text import render_markdown, render_promises
+        from analysis.kinds.scenario.suite import render_junit, render_ktap
+        from analysis.kinds.scenario.table import make_promises
+        from analysis.kinds.scenario.terminal import render_markdown, render_promises
         from analysis.report.promised import render_promises_page
 
         for lane in lanes:

@@ -14,18 +14,18 @@ import click
 
 from analysis.records.metric import Metric
 from firstflight.cli.choice import Choice, choice_options
-from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.ended import list_pages, say_tally, write_reports
 from firstflight.cli.metric import metric_option
 from firstflight.cli.reports import LANES_PAGE, Presented
+from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, worst_exit
 from testbed.experiment.label import label, varying
 from testbed.experiment.lanes import read_lanes, split
 from testbed.experiment.plan import plan_trials
-from testbed.launch import RunLane, find_lanes, open_lanes, resume_lanes, run_lanes
 from testbed.model import Experiment
 from testbed.results.tally import Tally
+from testbed.way.launch import RunLane, find_lanes, open_lanes, resume_lanes, run_lanes
 
 _log = log.logger(__name__)
 
@@ -42,9 +42,9 @@ _log = log.logger(__name__)
 @click.option("--dry-run", is_flag=True, help="Show the trials and run nothing.")
 @metric_option
 @click.option("--json", "as_json", is_flag=True, help="Write the result as JSON.")
-@pass_doors
+@pass_services
 def run(
-    doors: Doors,
+    services: Services,
     /,
     jobs: int | None,
     output: Path | None,
@@ -59,7 +59,7 @@ def run(
     if resume is not None and (choice.given() or output):
         given = ", ".join([*choice.given(), *(["-o"] if output else [])])
         raise ConfigurationError([f"--resume {resume} goes on as planned: leave out {given}"])
-    catalogue = doors.catalogue()
+    catalogue = services.catalogue()
     old = find_lanes(resume) if resume is not None else {}
     experiments = tuple(choice.extend(lane.experiment) for lane in old.values())
     experiments = experiments or split(choice.load(catalogue))
@@ -67,25 +67,33 @@ def run(
         _show_plan(experiments, as_json)
         return EXIT_OK
     jobs = jobs or len(os.sched_getaffinity(0))
-    with places.using_cache(doors.cache()):
+    with places.using_cache(services.cache()):
         if resume is not None:
-            folder, lanes = resume, resume_lanes(doors.prepare, old, experiments, jobs, doors.now)
+            folder, lanes = (
+                resume,
+                resume_lanes(services.prepare, old, experiments, jobs, services.now),
+            )
         else:
             folder, lanes = open_lanes(
-                doors.prepare, experiments, jobs, doors.results, output, doors.now
+                services.prepare,
+                experiments,
+                jobs,
+                services.results,
+                output,
+                services.now,
             )
-        so_far = partial(doors.reports.draw_table, metric=metric)
-        tallies = run_lanes(lanes, doors.reports.list_unsettled, so_far)
-    return _finish(doors, folder, lanes, tallies, metric, as_json)
+        so_far = partial(services.reports.draw_table, metric=metric)
+        tallies = run_lanes(lanes, services.reports.list_unsettled, so_far)
+    return _finish(services, folder, lanes, tallies, metric, as_json)
 
 
 @click.command()
 @choice_options
 @click.option("--json", "as_json", is_flag=True, help="Write the trials as JSON.")
-@pass_doors
-def plan(doors: Doors, /, as_json: bool, **chosen: Any) -> int:
+@pass_services
+def plan(services: Services, /, as_json: bool, **chosen: Any) -> int:
     """Show the trials of the experiment in CONFIG and run nothing."""
-    _show_plan(split(Choice(**chosen).load(doors.catalogue())), as_json)
+    _show_plan(split(Choice(**chosen).load(services.catalogue())), as_json)
     return EXIT_OK
 
 
@@ -93,8 +101,8 @@ def plan(doors: Doors, /, as_json: bool, **chosen: Any) -> int:
 @click.argument("directories", metavar="DIR...", nargs=-1, required=True,
                 type=click.Path(path_type=Path))  # fmt: skip
 @metric_option
-@pass_doors
-def report(doors: Doors, /, directories: tuple[Path, ...], metric: Metric) -> int:
+@pass_services
+def report(services: Services, /, directories: tuple[Path, ...], metric: Metric) -> int:
     """Write table.csv, summary.json and report.html of the results in DIR anew.
 
     Of a run on several kernels: those of each, compare.json and compare.html (of more than two,
@@ -105,21 +113,21 @@ def report(doors: Doors, /, directories: tuple[Path, ...], metric: Metric) -> in
     first, with all of them in one figure.
     """
     for directory in directories:
-        compared = write_reports(doors, directory, metric)
+        compared = write_reports(services, directory, metric)
         if len(directories) > 1:
             click.echo(f"{directory}:")
-        click.echo(_render(doors, directory, compared, metric))
+        click.echo(_render(services, directory, compared, metric))
     if len(directories) > 1:
         folders = [directory / lane for directory in directories
                    for lane in read_lanes(directory) or (".",)]  # fmt: skip
         page = directories[0] / LANES_PAGE
-        click.echo(doors.reports.draw_lanes(page, folders))
+        click.echo(services.reports.draw_lanes(page, folders))
         _log.info("side by side: %s", page)
     return EXIT_OK
 
 
 def _finish(
-    doors: Doors,
+    services: Services,
     folder: Path,
     lanes: Sequence[RunLane],
     tallies: Sequence[Tally],
@@ -130,10 +138,10 @@ def _finish(
     code = worst_exit(tally.exit_code for tally in tallies)
     compared = None
     if not tallies[-1].interrupted:
-        compared = write_reports(doors, folder, metric)
+        compared = write_reports(services, folder, metric)
         code = worst_exit([code, compared.exit_code if compared else EXIT_OK])
         if not as_json:
-            click.echo(_render(doors, folder, compared, metric))
+            click.echo(_render(services, folder, compared, metric))
     ended = {}
     for lane, tally in zip(lanes, tallies, strict=False):  # an interrupted run began fewer
         say_tally(lane, tally, folder)
@@ -155,8 +163,8 @@ def _finish(
     return code
 
 
-def _render(doors: Doors, folder: Path, compared: Presented | None, metric: Metric) -> str:
-    text = compared.text if compared else doors.reports.render(folder, metric)
+def _render(services: Services, folder: Path, compared: Presented | None, metric: Metric) -> str:
+    text = compared.text if compared else services.reports.render(folder, metric)
     return text.rstrip("\n")
 
 

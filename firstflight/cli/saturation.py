@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from firstflight.cli.choice import Choice, choice_options
-from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, TrialError
 from testbed.experiment.options import Override
 from testbed.experiment.saturation import RATE
-from testbed.launch import open_lanes
 from testbed.results.progress import open_display
-from testbed.search import BEGIN, plan_search, search_saturation
+from testbed.way.launch import open_lanes
+from testbed.way.saturation import BEGIN, plan_search, search_saturation
 
 _log = log.logger(__name__)
 
@@ -27,8 +27,8 @@ _log = log.logger(__name__)
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
               help="The new folder; default: results/<UTC>-<experiment>-saturation.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the bounds as JSON.")
-@pass_doors
-def saturation(doors: Doors, /, output: Path | None, as_json: bool, **chosen: Any) -> int:
+@pass_services
+def saturation(services: Services, /, output: Path | None, as_json: bool, **chosen: Any) -> int:
     """Find the greatest rate that the server in CONFIG keeps up with.
 
     By bisection, with the first condition of the sweep: default, where mechanisms are swept.  What
@@ -36,21 +36,21 @@ def saturation(doors: Doors, /, output: Path | None, as_json: bool, **chosen: An
     """
     # Whatever rates the file has, the search has its own.
     rate = Override(RATE, str(BEGIN), "saturation")
-    asked = Choice(**chosen).load(doors.catalogue(), (rate,))
+    asked = Choice(**chosen).load(services.catalogue(), (rate,))
     if asked.kernel_versions:
         raise ConfigurationError(
             [f"{asked.name}: a search has one kernel; name it with --kernel-version"]
         )
     experiment = plan_search(asked)
-    with places.using_cache(doors.cache()):
+    with places.using_cache(services.cache()):
         folder, (lane,) = open_lanes(
-            doors.prepare, (experiment,), 1, doors.results, output, doors.now
+            services.prepare, (experiment,), 1, services.results, output, services.now
         )
-        display = open_display(partial(doors.reports.draw_table, experiment))
+        display = open_display(partial(services.reports.draw_table, experiment))
         found = None
-        for found in search_saturation(lane, display, doors.now):
+        for found in search_saturation(lane, display, services.now):
             _log.info("between %d and %d connections a second", found.kept, found.lost)
-    doors.reports.write(folder)
+    services.reports.write(folder)
     _log.info("results in %s", folder)
     if found is None:
         raise TrialError(

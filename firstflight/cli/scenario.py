@@ -9,15 +9,15 @@ from pathlib import Path
 
 import click
 
-from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.reports import PROMISES_PAGE, REPORT_FILE, STYLES
+from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, worst_exit
 from testbed.base.suggest import did_you_mean
 from testbed.experiment.config import Catalogue, describe_no_version
-from testbed.launch import open_lanes, run_lanes
 from testbed.model import Experiment, Scenario
 from testbed.scenario.promise import PromiseError, read_promise
+from testbed.way.launch import open_lanes, run_lanes
 
 ALL = "all"
 TITLE = "What TCP Fast Open promises"
@@ -37,9 +37,9 @@ _log = log.logger(__name__)
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
 @click.option("--style", type=click.Choice(STYLES), default="table",
               help="Print a table, Markdown, or KTAP as kernel tests do.")  # fmt: skip
-@pass_doors
+@pass_services
 def scenario(
-    doors: Doors,
+    services: Services,
     /,
     names: tuple[str, ...],
     kernel: str,
@@ -54,25 +54,27 @@ def scenario(
 
     FILE is a scenario of your own (docs/scenarios.md).  Exit status 1: a promise is broken.
     """
-    catalogue = doors.catalogue()
+    catalogue = services.catalogue()
     if not names:
         for name, text in catalogue.scenarios.items():
             click.echo(f"{name:26} {read_promise(text).title}")
         return EXIT_OK
     conditions = choose_scenarios(names, catalogue)
     experiments = plan_lanes(conditions, kernel, versions, host, ALL in names, catalogue)
-    with places.using_cache(doors.cache()):
+    with places.using_cache(services.cache()):
         folder, lanes = open_lanes(
-            doors.prepare, experiments, jobs or len(os.sched_getaffinity(0)), doors.results,
-            output, doors.now,
+            services.prepare, experiments, jobs or len(os.sched_getaffinity(0)), services.results,
+            output, services.now,
         )  # fmt: skip
-        tallies = run_lanes(lanes, doors.reports.list_unsettled, doors.reports.draw_table)
+        tallies = run_lanes(lanes, services.reports.list_unsettled, services.reports.draw_table)
     # What a kernel lacks is an answer here, and no failure.
     codes = [replace(t, outcomes=t.outcomes | {"unsupported": 0}).exit_code for t in tallies]
     if tallies[-1].interrupted:
         _log.error("interrupted; the records so far are in %s", folder)
         return worst_exit(codes)
-    promises = doors.reports.present_promises(folder, [one.folder for one in lanes], style, junit)
+    promises = services.reports.present_promises(
+        folder, [one.folder for one in lanes], style, junit
+    )
     click.echo(promises.text)
     page = PROMISES_PAGE if len(lanes) > 1 else REPORT_FILE
     _log.info("report: %s", folder / page)

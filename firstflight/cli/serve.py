@@ -9,12 +9,12 @@ from typing import get_args
 
 import click
 
-from firstflight.cli.doors import Doors, pass_doors
+from firstflight.cli.services import Services, pass_services
 from testbed.base import places
 from testbed.base.errors import EXIT_OK
 from testbed.base.interrupt import interruptible
-from testbed.loopback import LAST_PORT, LoopbackSite, serve_loopback
 from testbed.model import Protocol, Replay
+from testbed.server.loopback import LAST_PORT, LoopbackSite, serve_loopback
 
 LOOK_S = 1.0
 MOST_LINES = 20
@@ -27,16 +27,16 @@ MOST_LINES = 20
 @click.option("--port", type=click.IntRange(1, LAST_PORT), metavar="N",
               help="First port; each origin takes the next one. Default: free ports.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the site, and its end, as JSON.")
-@pass_doors
-def serve(doors: Doors, /, page: str, protocol: str, port: int | None, as_json: bool) -> int:
+@pass_services
+def serve(services: Services, /, page: str, protocol: str, port: int | None, as_json: bool) -> int:
     """Serve PAGE on loopback until Ctrl-C, for a browser, curl or any other tool.
 
     At the end it says how the requests were answered.
     """
     # Imported here: the other verbs of the command line do not build pages.
-    from testbed.prepare import built_page
+    from testbed.way.prepare import built_page
 
-    cache = doors.cache()
+    cache = services.cache()
     with places.using_cache(cache):
         built = built_page(page, cache)
         # From here on an interrupt is no failure: it is how this ends.

@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from firstflight.cli.choice import Choice, lab_options
-from firstflight.cli.doors import Doors, pass_doors
 from firstflight.cli.in_lab import plan_command, read_text
+from firstflight.cli.services import Services, pass_services
 from firstflight.cli.terminal import relay_by_files, relay_by_socket, terminal_of
 from testbed.base import log, places
 from testbed.base.errors import (
@@ -27,10 +27,10 @@ from testbed.base.errors import (
 )
 from testbed.experiment.plan import plan_trials
 from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
-from testbed.launch import open_lanes
 from testbed.model import Record, Trial, in_real_time
 from testbed.results.records import read_records
-from testbed.run import run_experiment
+from testbed.way.launch import open_lanes
+from testbed.way.run import run_experiment
 
 MININET = Path("/usr/lib/python3/dist-packages/mininet")
 PROMPT = "/ff/bundle/testbed/kinds/command/prompt.py"
@@ -44,15 +44,15 @@ _log = log.logger(__name__)
               help="Perform the lines of FILE instead of what is typed.")  # fmt: skip
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",
               help="The new results folder; default: results/<UTC>-lab-<experiment>.")  # fmt: skip
-@pass_doors
-def shell(doors: Doors, /, script: Path | None, output: Path | None, **chosen: Any) -> int:
+@pass_services
+def shell(services: Services, /, script: Path | None, output: Path | None, **chosen: Any) -> int:
     """Open Mininet's prompt in the lab of one condition of CONFIG: client, near, far, server.
 
     Lines come from FILE, standard input, or the terminal. In virtual time the clock stands still
     while a line is awaited (docs/shell.md).
     """
     require_mininet()
-    catalogue, choice = doors.catalogue(), Choice(**chosen)
+    catalogue, choice = services.catalogue(), Choice(**chosen)
     live = not script and sys.stdin.isatty()
     with TemporaryDirectory(prefix="firstflight-shell-") as folder:
         words = f"mnexec /usr/bin/python3 {PROMPT} {{tag}}"
@@ -67,9 +67,14 @@ def shell(doors: Doors, /, script: Path | None, output: Path | None, **chosen: A
             experiment = replace(experiment, timeout_s=LONGEST_S)
         else:
             Path(folder, "script").write_text(_read_script(script), "utf-8")
-        with places.using_cache(doors.cache()):
+        with places.using_cache(services.cache()):
             results, (lane,) = open_lanes(
-                doors.prepare, (experiment,), 1, doors.results, output, doors.now
+                services.prepare,
+                (experiment,),
+                1,
+                services.results,
+                output,
+                services.now,
             )
             trial = plan_trials(experiment)[0]
             out = results / "trials" / trial.id

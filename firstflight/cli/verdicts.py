@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from analysis.regression.kernels.document import describe_attribution
-from analysis.regression.kernels.suite import render_junit, render_ktap
-from analysis.regression.kernels.table import Attribution, FailRule
-from analysis.regression.kernels.text import render_markdown, render_text
+from analysis.verdicts.kernels.document import describe_attribution
+from analysis.verdicts.kernels.suite import render_junit, render_ktap
+from analysis.verdicts.kernels.table import Attribution, FailRule
+from analysis.verdicts.kernels.terminal import render_markdown, render_text
 from firstflight.cli.reports import read_width
 from testbed.base.whole_file import write_whole
 

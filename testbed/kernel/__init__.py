@@ -16,9 +16,9 @@ from testbed.base import log, places
 from testbed.base.errors import ConfigurationError, MissingError
 
 if TYPE_CHECKING:
-    from testbed.kernel.build import KernelBuild
-    from testbed.kernel.interface import Kernel
-    from testbed.kernel.own import OwnKernel
+    from testbed.kernel.build.cache import KernelBuild
+    from testbed.kernel.own.definition import OwnKernel
+    from testbed.kernel.run.interface import Kernel
 
 Progress = Callable[[str], None]
 Opener = Callable[[str, Path, Path, Progress], "Kernel"]
@@ -46,7 +46,7 @@ def open_kernel(name: str, version: str, cache: Path, bundle: Path, progress: Pr
 
 def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -> Kernel:
     # Imported when it is opened: another kernel does not need any of it.
-    from testbed.kernel.virtual import VirtualKernel
+    from testbed.kernel.run.virtual import VirtualKernel
 
     build = ensure_build(version, cache, progress)
     confinement = _find_confinement()
@@ -73,9 +73,9 @@ def ensure_build(version: str, cache: Path, progress: Progress) -> KernelBuild:
         BuildError: it does not compile, or does not boot.
         MissingError: what builds it is not to be had.
     """
-    from testbed.kernel.build import ensure_kernel, find_kernel
-    from testbed.kernel.own import read_own
-    from testbed.kernel.pin import pins, read_pin
+    from testbed.kernel.build.cache import ensure_kernel, find_kernel
+    from testbed.kernel.build.pin import pins, read_pin
+    from testbed.kernel.own.definition import read_own
 
     if version not in pins():
         return ensure_own_build(read_own(version, places.data()), cache, progress)
@@ -91,8 +91,8 @@ def ensure_own_build(own: OwnKernel, cache: Path, progress: Progress) -> KernelB
     Raises:
         As ``ensure_build``.
     """
-    from testbed.kernel.own_build import ensure_own
-    from testbed.kernel.virtual import boot_once
+    from testbed.kernel.own.build import ensure_own
+    from testbed.kernel.run.virtual import boot_once
 
     def check(build: KernelBuild) -> str | None:
         init = places.built_part("native") / "init"
@@ -132,8 +132,8 @@ def _find_confinement() -> str:
         MissingError: this machine has no jail, and the caller has named nothing, or a container
             that does not hold them.
     """
-    from testbed.kernel.container import read_gaps
-    from testbed.kernel.jail import (
+    from testbed.kernel.run.container import read_gaps
+    from testbed.kernel.run.jail import (
         CONTAINER,
         JAIL_REMEDY,
         UNJAILED,
@@ -170,7 +170,7 @@ def _find_confinement() -> str:
 
 
 def _open_host(version: str, _cache: Path, bundle: Path, _progress: Progress) -> Kernel:
-    from testbed.kernel.host import open_host
+    from testbed.kernel.run.host import open_host
 
     return open_host(version, bundle)
 
@@ -182,8 +182,8 @@ def kernel_versions(name: str) -> tuple[str, ...]:
     """
     if name == "host":
         return (os.uname().release,)
-    from testbed.kernel.own import own_kernels
-    from testbed.kernel.pin import pins
+    from testbed.kernel.build.pin import pins
+    from testbed.kernel.own.definition import own_kernels
 
     return (*pins(), *own_kernels(places.data()))
 

@@ -18,7 +18,7 @@ from testbed.model import (
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a trial of any kind leaves; see ``testbed.trial``.
+    """What a trial of any kind leaves; see ``testbed.way.trial``.
 
     ``problems`` are what it holds against its own proof, and ``error`` why it did not succeed.
     ``machine`` is what the machine did meanwhile, of a trial in real time.  Of page loads:

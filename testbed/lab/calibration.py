@@ -2,7 +2,7 @@
 
 A probe (one small UDP datagram and its echo) gives the round trip; a train longer than the
 buffer gives the rate (spacing at the receiver) and the buffer (how many datagrams survived).
-This is for virtual time; ``testbed.lab.bounded`` is for real time.
+This is for virtual time; ``testbed.lab.real_time_calibration`` is for real time.
 """
 
 from __future__ import annotations

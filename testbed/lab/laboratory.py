@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from testbed.base.errors import LabError
-from testbed.lab import cookies, knobs
+from testbed.lab import cookies
+from testbed.lab import tcp as knobs
 from testbed.lab.calibration import calibrate
 from testbed.lab.congestion import read_connection
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
@@ -170,7 +171,9 @@ def open_lab(
     ):
         pinned = knobs.set_knobs(topology, tcp, own)
         if exactness.real_time:
-            from testbed.lab.bounded import calibrate_bounded  # nothing that a guest imports
+            from testbed.lab.real_time_calibration import (
+                calibrate_bounded,  # nothing that a guest imports
+            )
 
             measurements = calibrate_bounded(topology, spec, link, exactness)
             connection = read_connection(topology)

@@ -30,7 +30,7 @@ from testbed.pages.catalogue import (
     read_facts,
     read_kind,
 )
-from testbed.pages.har import TABLE_CREATOR, make_har, write_content
+from testbed.pages.har_export import TABLE_CREATOR, make_har, write_content
 from testbed.pages.synthesis.bodies import synthesise
 from testbed.pages.synthesis.page import place_exchanges
 from testbed.pages.table import read_table

@@ -25,7 +25,7 @@ _log = log.logger(__name__)
 # What runs in a guest or an enclosure; the bundle has what they import, and nothing else of ours,
 # but for what they read.
 PROGRAMS = (
-    *("testbed.guest", "testbed.hosted", "testbed.client.walk.main"),
+    *("testbed.way.guest_entry", "testbed.way.host_entry", "testbed.client.walk.main"),
     "testbed.kinds.command.prompt",
 )
 DATA = ("client/chromium/pinned.js",)
@@ -98,7 +98,7 @@ def make_bundle(cache: Path, native: Path, own: Mapping[str, Path] | None = None
 
 def _contents(native: Path) -> dict[str, Path]:
     """Return the files of the bundle by their names in it."""
-    files = {"guest.py": sources.PACKAGE / "guest.py"}
+    files = {"guest.py": sources.PACKAGE / "way" / "guest_entry.py"}
     data = (sources.PACKAGE / name for name in DATA)
     for file in (*sources.imported_sources(*PROGRAMS), *data):
         files[f"testbed/{file.relative_to(sources.PACKAGE)}"] = file

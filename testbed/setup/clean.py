@@ -1,7 +1,7 @@
 """Leftovers: what this program built or left behind, found and removed; results stay.
 
-Trials on the host kernel leave nothing, even killed (``testbed.kernel.enclosure``), so nothing of
-the host is looked for here.
+Trials on the host kernel leave nothing, even killed (``testbed.kernel.run.enclosure``), so nothing
+of the host is looked for here.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from threading import Event
 
 from testbed.base.errors import TestbedError
 from testbed.base.scratch import scratch_folder
-from testbed.kernel.interface import Kernel, RawResult
-from testbed.kernel.virtual import TRACE_FILE
+from testbed.kernel.run.interface import Kernel, RawResult
+from testbed.kernel.run.virtual import TRACE_FILE
 from testbed.model import CAPTURE_FILE, Record, Trial
 from testbed.wire.difference import describe_difference, first_difference
 from testbed.wire.packets import Packet, read_capture

@@ -14,12 +14,13 @@ from testbed.base.errors import MissingError, TestbedError
 from testbed.base.units import format_bytes
 from testbed.client import CLIENTS
 from testbed.kernel import REGULAR_VERSIONS
-from testbed.kernel.build import KernelBuild, find_kernel
-from testbed.kernel.container import read_gaps
-from testbed.kernel.enclosure import require_privileges
-from testbed.kernel.hardware import FAULTS, read_cpuid
-from testbed.kernel.host import probe_host
-from testbed.kernel.jail import (
+from testbed.kernel.build.cache import KernelBuild, find_kernel
+from testbed.kernel.build.pin import DEFAULT_VERSION, pins, read_pin
+from testbed.kernel.run.container import read_gaps
+from testbed.kernel.run.enclosure import require_privileges
+from testbed.kernel.run.hardware import FAULTS, read_cpuid
+from testbed.kernel.run.host import probe_host
+from testbed.kernel.run.jail import (
     CONTAINER,
     JAIL_REMEDY,
     MEMORY_FILE_BYTES,
@@ -28,8 +29,7 @@ from testbed.kernel.jail import (
     read_instead,
     read_jail_problem,
 )
-from testbed.kernel.pin import DEFAULT_VERSION, pins, read_pin
-from testbed.kernel.virtual import boot_once
+from testbed.kernel.run.virtual import boot_once
 from testbed.setup.bundle import make_bundle
 from testbed.setup.programs import package_names, programs_of
 from testbed.setup.recording import RECORDING, find_driver

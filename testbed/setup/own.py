@@ -14,7 +14,7 @@ from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError, MissingError
 from testbed.base.units import format_bytes
 from testbed.client.program import Program
-from testbed.kernel.enclosure import PATH
+from testbed.kernel.run.enclosure import PATH
 from testbed.model.command import FOLDER, split_words
 from testbed.setup.programs import (
     ABSENT,

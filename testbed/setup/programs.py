@@ -19,7 +19,7 @@ from testbed.client import CLIENTS
 from testbed.client.chromium.browser import KNOWN_PATHS
 from testbed.client.interface import SAME_PROCESSOR
 from testbed.client.program import LIBRARIES, Program
-from testbed.kernel.enclosure import PATH
+from testbed.kernel.run.enclosure import PATH
 from testbed.server.think import MODULE as ECHO_MODULE
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"

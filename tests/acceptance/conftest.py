@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from testbed.base import places, sources
-from testbed.kernel.build import find_kernel
-from testbed.kernel.pin import read_pin
+from testbed.kernel.build.cache import find_kernel
+from testbed.kernel.build.pin import read_pin
 from tests.acceptance.house import House, Plant, open_house
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from firstflight.cli.doors import Doors, open_doors
 from firstflight.cli.main import main
+from firstflight.cli.services import Services, program_services
 from testbed.archive.reading import Archive, read_archive
 from testbed.base import places
 from testbed.base.errors import EXIT_OK
@@ -63,10 +63,10 @@ class House:
 
     def command(self, *words: str) -> tuple[int, str]:
         """Exit code and standard output of ``firstflight WORDS``."""
-        doors = open_doors()
+        services = program_services()
         said = io.BytesIO()
         with redirect_stdout(io.TextIOWrapper(said, "utf-8")) as text:
-            code = main(words, self._at_home(doors))
+            code = main(words, self._at_home(services))
             text.flush()
             return code, said.getvalue().decode("utf-8", "replace")
 
@@ -100,8 +100,8 @@ class House:
         assert code == EXIT_OK, said
         return said
 
-    def _at_home(self, doors: Doors) -> Doors:
-        return replace(doors, results=self.folder / "results")
+    def _at_home(self, services: Services) -> Services:
+        return replace(services, results=self.folder / "results")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from textwrap import indent
 import pytest
 
 from testbed.base import places, proc
-from testbed.kernel import jail
+from testbed.kernel.run import jail
 from testbed.model import CAPTURE_FILE, HAR_FILE
 from tests.acceptance.house import House, Plant, assert_ok
 

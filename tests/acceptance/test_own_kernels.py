@@ -10,12 +10,12 @@ import pytest
 
 from testbed.base import places
 from testbed.base.errors import EXIT_MISSING, EXIT_OK, EXIT_OUT_OF_TOLERANCE
-from testbed.kernel import virtual
-from testbed.kernel.build import find_kernel
-from testbed.kernel.own import own_kernels, read_own
-from testbed.kernel.own_build import find_own, remove_own
-from testbed.kernel.pin import DEFAULT_VERSION, read_pin
-from testbed.kernel.source import fetch_source
+from testbed.kernel.build.cache import find_kernel
+from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
+from testbed.kernel.build.source import fetch_source
+from testbed.kernel.own.build import find_own, remove_own
+from testbed.kernel.own.definition import own_kernels, read_own
+from testbed.kernel.run import virtual
 from tests.acceptance.house import House
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]

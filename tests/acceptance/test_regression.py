@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.regression.compare.comparison import CompareOptions, Comparison
-from analysis.regression.compare.folders import compare_results
-from analysis.regression.compare.text import render_text
+from analysis.verdicts.compare.comparison import CompareOptions, Comparison
+from analysis.verdicts.compare.folders import compare_results
+from analysis.verdicts.compare.sentences import render_text
 from testbed.base import places, sources
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from tests.acceptance.house import House, Ran

@@ -15,7 +15,7 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
-from testbed.prepare import read_catalogue
+from testbed.way.prepare import read_catalogue
 
 TEXT = README.read_text(encoding="utf-8")
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from testbed.archive.reading import ServedOrigin, read_archive, split_url
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
-from testbed.pages.har import write_archive
+from testbed.pages.har_export import write_archive
 from testbed.pages.verify import verify_archive
 from tests.pages.recordings import make_recording
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from analysis.records.metric import METRICS
-from analysis.regression.compare.comparison import CompareOptions
+from analysis.verdicts.compare.comparison import CompareOptions
 from firstflight.cli import compare
 from firstflight.cli.main import main
 from testbed.base.errors import EXIT_INCONCLUSIVE
-from tests.hallway import make_doors
+from tests.hallway import make_services
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_text_and_the_exit_code(
     tmp_path: Path, asked: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--across", "code, kernel"]
-    assert main(words, make_doors(tmp_path)) == 5
+    assert main(words, make_services(tmp_path)) == 5
     assert capsys.readouterr().out == "100 columns\n"
     options = CompareOptions(("code", "kernel"), 0.05, None, allow_faster=False)
     assert asked == [tmp_path / "a", tmp_path / "b", options, None, None, None]
@@ -54,7 +54,7 @@ def test_every_option_arrives(
         "0.01", "--min-effect", "2.5", "--allow-faster", "--metric", "cls", "--junit", "j.xml",
         "--markdown", "m.md", "--html", "p.html",
     ]  # fmt: skip
-    assert main(words, make_doors(tmp_path)) == 5
+    assert main(words, make_services(tmp_path)) == 5
     assert json.loads(capsys.readouterr().out) == {"cells": []}
     options = CompareOptions(
         ("all", "tfo", "pages"), 0.01, 2.5, allow_faster=True, metric=METRICS["cls"]
@@ -63,5 +63,5 @@ def test_every_option_arrives(
 
 
 def test_two_folders_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", str(tmp_path)], make_doors(tmp_path)) == 2
+    assert main(["compare", str(tmp_path)], make_services(tmp_path)) == 2
     assert "NEW" in capsys.readouterr().err

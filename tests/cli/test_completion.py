@@ -21,7 +21,7 @@ from testbed.base.places import PAGES, ROOT, SCENARIOS
 from testbed.client import CLIENTS
 from testbed.experiment.knobs import SWEPT
 from testbed.kernel import KERNELS
-from testbed.kernel.pin import pins
+from testbed.kernel.build.pin import pins
 
 SECTIONS = parse_reference(REFERENCE.read_text(encoding="utf-8"))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from firstflight.cli.choice import Choice
-from firstflight.cli.doors import open_doors
 from firstflight.cli.exec import print_output
 from firstflight.cli.in_lab import plan_command
+from firstflight.cli.services import program_services
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import CONFIGS
 from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
@@ -67,7 +67,7 @@ def test_a_config_of_another_kind_has_no_such_lab(tmp_path: Path) -> None:
 def test_a_config_without_a_page_is_told_so(name: str, kind: str) -> None:
     choice = Choice(CONFIGS / f"{name}.toml", None, ())
     with pytest.raises(ConfigurationError, match=f'kind = "{kind}" has no page: a command runs in'):
-        plan_command(choice, open_doors().catalogue(), "ls", "-- ls")
+        plan_command(choice, program_services().catalogue(), "ls", "-- ls")
 
 
 def test_what_was_printed_is_printed_byte_by_byte(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from firstflight.cli.main import main
-from testbed.kernel.compiler import read_compiler
-from tests.hallway import make_doors
+from testbed.kernel.build.compiler import read_compiler
+from tests.hallway import make_services
 from tests.kernel.packed import keep_build, keep_programs
 
 CACHE = "cache"
@@ -19,7 +19,7 @@ def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     keep_build(maker / CACHE)
     monkeypatch.setenv("FIRSTFLIGHT_NATIVE", str(keep_programs(maker / CACHE)))
     file = tmp_path / "kernel.tar.xz"
-    assert main(["kernel", "export", str(file)], make_doors(maker)) == 0
+    assert main(["kernel", "export", str(file)], make_services(maker)) == 0
     return file
 
 
@@ -29,7 +29,7 @@ def test_export_says_what_it_wrote_and_where_it_goes(
     before = pack.read_bytes()
     capsys.readouterr()
     words = ["kernel", "export", str(pack), "--replace"]
-    assert main(words, make_doors(pack.parent / "maker")) == 0
+    assert main(words, make_services(pack.parent / "maker")) == 0
     assert pack.read_bytes() == before
     first, checksum, then = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{pack}: kernel 7.3 (linux-source-7.3 7.3.")
@@ -39,17 +39,17 @@ def test_export_says_what_it_wrote_and_where_it_goes(
 
 
 def test_export_does_not_overwrite(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    doors = make_doors(pack.parent / "maker")
-    assert main(["kernel", "export", str(pack)], doors) == 2
+    services = make_services(pack.parent / "maker")
+    assert main(["kernel", "export", str(pack)], services) == 2
     assert "--replace" in capsys.readouterr().err
-    assert main(["kernel", "export", str(pack), "--replace"], doors) == 0
+    assert main(["kernel", "export", str(pack), "--replace"], services) == 0
 
 
 def test_export_names_the_versions_that_there_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["kernel", "export", str(tmp_path / "x"), "--kernel-version", "7.4"]
-    assert main(words, make_doors(tmp_path)) == 2
+    assert main(words, make_services(tmp_path)) == 2
     assert "there are: 7.3, 6.1" in capsys.readouterr().err
 
 
@@ -57,13 +57,13 @@ def test_import_says_what_became_of_it(
     pack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    doors = make_doors(tmp_path / "other")
-    assert main(["kernel", "import", str(pack)], doors) == 0
+    services = make_services(tmp_path / "other")
+    assert main(["kernel", "import", str(pack)], services) == 0
     (folder,) = (tmp_path / "other" / CACHE / "kernels").glob("7.3-*-imported")
     said = capsys.readouterr().out
     assert said.startswith("kernel 7.3 (linux-source-7.3 ")
     assert said.endswith(f" imported to {folder}\n")
-    assert main(["kernel", "import", str(pack)], doors) == 0
+    assert main(["kernel", "import", str(pack)], services) == 0
     assert capsys.readouterr().out.endswith(f" is already there: {folder}\n")
 
 
@@ -74,11 +74,11 @@ def test_import_says_that_the_own_build_is_used(
     monkeypatch.setenv("FIRSTFLIGHT_NATIVE", str(keep_programs(maker / CACHE)))
     own = keep_build(maker / CACHE)
     file = str(tmp_path / "pack")
-    assert main(["kernel", "export", file], make_doors(maker)) == 0
+    assert main(["kernel", "export", file], make_services(maker)) == 0
     keep_build(other / CACHE, "another")
-    monkeypatch.setattr("testbed.kernel.build.read_compiler", lambda: "another")
+    monkeypatch.setattr("testbed.kernel.build.cache.read_compiler", lambda: "another")
     capsys.readouterr()
-    assert main(["kernel", "import", file], make_doors(other)) == 0
+    assert main(["kernel", "import", file], make_services(other)) == 0
     _, used = capsys.readouterr().out.splitlines()
     assert used.startswith("This machine's own build is used as long as it is there: ")
     assert own.binary.parent.name not in used
@@ -87,9 +87,11 @@ def test_import_says_that_the_own_build_is_used(
 def test_import_says_which_sources_of_the_programs_differ(
     pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("testbed.kernel.transfer.program_sources", lambda: {"new.c": "0" * 64})
+    monkeypatch.setattr(
+        "testbed.kernel.build.carrying.program_sources", lambda: {"new.c": "0" * 64}
+    )
     capsys.readouterr()
-    assert main(["kernel", "import", str(pack)], make_doors(tmp_path / "other")) == 0
+    assert main(["kernel", "import", str(pack)], make_services(tmp_path / "other")) == 0
     _, left = capsys.readouterr().out.splitlines()
     assert left.startswith("The C programs were left out, because this tree has others: ")
     assert "new.c" in left
@@ -99,6 +101,6 @@ def test_import_says_which_sources_of_the_programs_differ(
 def test_import_refuses_what_is_no_pack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("not a kernel")
-    assert main(["kernel", "import", str(file)], make_doors(tmp_path)) == 2
+    assert main(["kernel", "import", str(file)], make_services(tmp_path)) == 2
     assert f"error: {file}: no kernel pack" in capsys.readouterr().err
     assert not (tmp_path / CACHE).exists()

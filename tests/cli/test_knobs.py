@@ -9,21 +9,21 @@ import pytest
 
 from firstflight.cli.main import main
 from testbed.experiment.knobs import paths
-from tests.hallway import make_doors
+from tests.hallway import make_services
 
 UNITS = {"ms": "ms", "kbit": "kbit/s", "bytes": "B", "pct": "%", "segments": "segments", "s": "s",
          "us": "µs"}  # fmt: skip
 
 
 def test_all_knobs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["knobs", "--json"], make_doors(tmp_path)) == 0
+    assert main(["knobs", "--json"], make_services(tmp_path)) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [one["knob"] for one in listed] == [".".join(path) for path in paths()]
     assert [one["knob"] for one in listed if not (one["meaning"] and one["allowed"])] == []
 
 
 def test_a_knob_by_either_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["knobs", "link.rtt_ms", "seed"], make_doors(tmp_path)) == 0
+    assert main(["knobs", "link.rtt_ms", "seed"], make_services(tmp_path)) == 0
     out = capsys.readouterr().out
     assert out.startswith(
         "link.rtt_ms: a number of milliseconds above 0, up to 60000, default 20.0\n    Two-way"
@@ -32,7 +32,7 @@ def test_a_knob_by_either_name(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_every_wrong_name_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["knobs", "rtms", "los_pct"], make_doors(tmp_path)) == 2
+    assert main(["knobs", "rtms", "los_pct"], make_services(tmp_path)) == 2
     said = capsys.readouterr().err
     assert "did you mean 'rtt_ms'?" in said and "did you mean 'loss_pct'?" in said
 

@@ -19,7 +19,7 @@ from testbed.results.environment import Environment
 from testbed.results.records import read_records
 from testbed.results.store import open_store
 from testbed.setup.doctor import MachineCheck
-from tests.hallway import CATALOGUE, ENVIRONMENT, make_doors
+from tests.hallway import CATALOGUE, ENVIRONMENT, make_services
 
 QUICK = str(CONFIGS / "quick.toml")
 IDS = [trial.id for trial in plan_trials(load_experiment(Path(QUICK), CATALOGUE))]
@@ -32,7 +32,7 @@ def latest(base: Path) -> Path:
 def test_run_prints_the_table_and_leaves_a_whole_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["run", QUICK], make_doors(tmp_path)) == 0
+    assert main(["run", QUICK], make_services(tmp_path)) == 0
     folder = latest(tmp_path)
     assert {p.name for p in folder.iterdir()} == {
         "manifest.json", "records.jsonl", "report.html", "trials"
@@ -46,7 +46,7 @@ def test_run_prints_the_table_and_leaves_a_whole_folder(
 
 
 def test_no_arguments_rebuild_the_papers_table(tmp_path: Path) -> None:
-    assert main([], make_doors(tmp_path)) == 0
+    assert main([], make_services(tmp_path)) == 0
     assert latest(tmp_path).name.endswith("Z-paper-table1")
     assert len(read_records(latest(tmp_path))) == 120
 
@@ -58,8 +58,8 @@ def test_no_arguments_rebuild_the_papers_table(tmp_path: Path) -> None:
 def test_the_exit_code_and_the_json_agree(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], outcome: Outcome, code: int
 ) -> None:
-    doors = make_doors(tmp_path, plan={IDS[1]: outcome})
-    assert main(["run", QUICK, "--json"], doors) == code
+    services = make_services(tmp_path, plan={IDS[1]: outcome})
+    assert main(["run", QUICK, "--json"], services) == code
     out, err = capsys.readouterr()
     told = json.loads(out)
     assert told["exit_code"] == code
@@ -69,10 +69,10 @@ def test_the_exit_code_and_the_json_agree(
 
 
 def test_resume_mends_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    doors = make_doors(tmp_path, plan={IDS[0]: "failed"})
-    assert main(["run", QUICK, "--jobs", "1"], doors) == 4  # one after the other
+    services = make_services(tmp_path, plan={IDS[0]: "failed"})
+    assert main(["run", QUICK, "--jobs", "1"], services) == 4  # one after the other
     folder = latest(tmp_path)
-    assert main(["run", "--resume", str(folder)], make_doors(tmp_path)) == 0
+    assert main(["run", "--resume", str(folder)], make_services(tmp_path)) == 0
     assert [(r.outcome, r.attempt) for r in read_records(folder)] == [
         ("failed", 1), ("ok", 1), ("ok", 2)
     ]  # fmt: skip
@@ -83,28 +83,28 @@ def test_resume_mends_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_resume_refuses_another_environment_by_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    doors = make_doors(tmp_path, plan={IDS[0]: "failed"})
-    assert main(["run", QUICK, "--jobs", "1"], doors) == 4  # one after the other
+    services = make_services(tmp_path, plan={IDS[0]: "failed"})
+    assert main(["run", QUICK, "--jobs", "1"], services) == 4  # one after the other
     before = (latest(tmp_path) / "records.jsonl").read_bytes()
     parts = {"kernel.name": "other", "program.nginx": "1.2"}
     other = Environment(parts, {"amazon": "1" * 64})
     capsys.readouterr()
     resume = ["run", "--resume", str(latest(tmp_path))]
-    assert main(resume, make_doors(tmp_path, environment=other)) == 2
+    assert main(resume, make_services(tmp_path, environment=other)) == 2
     err = capsys.readouterr().err
     assert "differs: kernel.name: fake then, other now" in err
     assert "differs: program.nginx: absent then, 1.2 now" in err
     assert f"differs: page amazon: {'0' * 64} then, {'1' * 64} now" in err
     assert (latest(tmp_path) / "records.jsonl").read_bytes() == before
     same = replace(ENVIRONMENT, facts={"user": "somebody else"})
-    assert main(resume, make_doors(tmp_path, environment=same)) == 0
+    assert main(resume, make_services(tmp_path, environment=same)) == 0
 
 
 def test_resume_takes_no_other_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", QUICK, "--resume", "x", "-n", "3", "--set", "a=b", "--only", "c=d", "-o", "e"]
-    assert main(words, make_doors(tmp_path)) == 2
+    assert main(words, make_services(tmp_path)) == 2
     assert "leave out CONFIG, -n, --only, --set, -o" in capsys.readouterr().err
-    assert main(["run", "--resume", str(tmp_path)], make_doors(tmp_path)) == 2
+    assert main(["run", "--resume", str(tmp_path)], make_services(tmp_path)) == 2
     assert "is not a results folder: it holds no manifest.json" in capsys.readouterr().err
 
 
@@ -112,7 +112,7 @@ def test_a_wrong_experiment_starts_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["run", QUICK, "--set", "rtt=3", "--client", "nobody", "-n", "0", "--set", "x"]
-    assert main(words, make_doors(tmp_path)) == 2
+    assert main(words, make_services(tmp_path)) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert [line.split(": ")[1] for line in err.splitlines()] == [
@@ -127,7 +127,7 @@ def test_a_wrong_experiment_starts_nothing(
 def test_wrong_usage_is_2_on_standard_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
-    assert main(words, make_doors(tmp_path)) == 2
+    assert main(words, make_services(tmp_path)) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err
@@ -137,7 +137,7 @@ def test_options_choose_the_experiment(tmp_path: Path, capsys: pytest.CaptureFix
     words = ["plan", QUICK, "--json", "--client", "wget2", "-n", "2", "--seed", "7"]
     words += ["--kernel", "virtual", "--kernel-version", "6.1", "--only", "tfo=true"]
     words += ["--set", "rtt_ms=[1, 2]", "--protocol", "h2"]
-    assert main(words, make_doors(tmp_path)) == 0
+    assert main(words, make_services(tmp_path)) == 0
     trials = json.loads(capsys.readouterr().out)
     seen = [(t["condition"]["link"]["rtt_ms"], t["seed"], t["repetition"]) for t in trials]
     assert seen == [(1.0, 7, 0), (2.0, 7, 0), (1.0, 8, 1), (2.0, 8, 1)]
@@ -151,9 +151,9 @@ def test_options_choose_the_experiment(tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_dry_run_shows_the_plan_and_runs_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["run", QUICK, "--dry-run"], make_doors(tmp_path)) == 0
+    assert main(["run", QUICK, "--dry-run"], make_services(tmp_path)) == 0
     dry = capsys.readouterr().out
-    assert main(["plan", QUICK], make_doors(tmp_path)) == 0
+    assert main(["plan", QUICK], make_services(tmp_path)) == 0
     assert dry == capsys.readouterr().out
     assert [line.split()[0] for line in dry.splitlines()] == IDS
     assert list(tmp_path.iterdir()) == []
@@ -163,27 +163,27 @@ def test_output_goes_to_a_new_folder_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["run", QUICK, "-o", str(tmp_path / "mine")]
-    assert main(words, make_doors(tmp_path)) == 0
+    assert main(words, make_services(tmp_path)) == 0
     assert len(read_records(tmp_path / "mine")) == 2
     assert not (tmp_path / "results").exists()
-    assert main(words, make_doors(tmp_path)) == 2
+    assert main(words, make_services(tmp_path)) == 2
     assert "never overwritten" in capsys.readouterr().err
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    doors = make_doors(tmp_path, plan={IDS[0]: "failed"})
-    assert main(["run", QUICK, "--jobs", "1"], doors) == 4  # one after the other
+    services = make_services(tmp_path, plan={IDS[0]: "failed"})
+    assert main(["run", QUICK, "--jobs", "1"], services) == 4  # one after the other
     with open_store(latest(tmp_path)):
-        assert main(["run", "--resume", str(latest(tmp_path))], make_doors(tmp_path)) == 4
+        assert main(["run", "--resume", str(latest(tmp_path))], make_services(tmp_path)) == 4
     assert "another run writes" in capsys.readouterr().err
 
 
 def test_report_writes_the_report_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", QUICK], make_doors(tmp_path)) == 0
+    assert main(["run", QUICK], make_services(tmp_path)) == 0
     folder = latest(tmp_path)
     (folder / "report.html").unlink()
     capsys.readouterr()
-    assert main(["report", str(folder)], make_doors(tmp_path)) == 0
+    assert main(["report", str(folder)], make_services(tmp_path)) == 0
     assert (folder / "report.html").exists()
     assert capsys.readouterr().out == "table of 2 records by plt_ms\n"
 
@@ -193,9 +193,9 @@ def test_several_folders_are_reported_side_by_side(
 ) -> None:
     folders = [str(tmp_path / name) for name in ("one", "other")]
     for folder in folders:
-        assert main(["run", QUICK, "-o", folder], make_doors(tmp_path)) == 0
+        assert main(["run", QUICK, "-o", folder], make_services(tmp_path)) == 0
     capsys.readouterr()
-    assert main(["report", *folders], make_doors(tmp_path)) == 0
+    assert main(["report", *folders], make_services(tmp_path)) == 0
     out, err = capsys.readouterr()
     page = Path(folders[0]) / "lanes.html"
     assert page.exists()
@@ -212,7 +212,7 @@ def test_a_metric_that_is_none_is_refused_before_anything_is_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
 ) -> None:
     words = {"run": [QUICK], "report": ["x"], "compare": ["x", "y"]}[verb]
-    assert main([verb, *words, "--metric", "fcp"], make_doors(tmp_path)) == 2
+    assert main([verb, *words, "--metric", "fcp"], make_services(tmp_path)) == 2
     assert "--metric fcp: no load is measured by it (did you mean 'fcp_ms'?)" in (
         capsys.readouterr().err
     )
@@ -222,10 +222,10 @@ def test_a_metric_that_is_none_is_refused_before_anything_is_done(
 def test_the_table_of_a_run_and_of_a_report_is_by_the_metric_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["run", QUICK, "--metric", "fcp_ms"], make_doors(tmp_path)) == 0
+    assert main(["run", QUICK, "--metric", "fcp_ms"], make_services(tmp_path)) == 0
     assert capsys.readouterr().out == "table of 2 records by fcp_ms\n"
     folder = str(latest(tmp_path))
-    assert main(["report", folder, "--metric", "lcp_ms"], make_doors(tmp_path)) == 0
+    assert main(["report", folder, "--metric", "lcp_ms"], make_services(tmp_path)) == 0
     assert capsys.readouterr().out == "table of 2 records by lcp_ms\n"
 
 
@@ -237,17 +237,17 @@ def test_clean_says_what_goes_and_keeps_the_rest(
     for name in ("pages/x", "kernels/7.3", "somebody-elses"):
         (cache / name).mkdir(parents=True)
         (cache / name / "file").write_text("1234")
-    assert main(["clean", "--dry-run"], make_doors(tmp_path)) == 0
+    assert main(["clean", "--dry-run"], make_services(tmp_path)) == 0
     dry = capsys.readouterr().out.splitlines()
     assert dry == [
         f"would remove {cache}/kernels (4 B)",
         f"would remove {cache}/pages (4 B)",
     ]
     assert (cache / "pages/x/file").exists()
-    assert main(["clean"], make_doors(tmp_path)) == 0
+    assert main(["clean"], make_services(tmp_path)) == 0
     assert [p.name for p in cache.iterdir()] == ["somebody-elses"]
     capsys.readouterr()
-    assert main(["clean"], make_doors(tmp_path)) == 0
+    assert main(["clean"], make_services(tmp_path)) == 0
     assert capsys.readouterr().out == "nothing to remove\n"
 
 
@@ -257,8 +257,8 @@ def test_clean_waits_for_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
     descriptor = os.open(cache, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        assert main(["clean"], make_doors(tmp_path)) == 4
-        assert main(["run", QUICK], make_doors(tmp_path)) == 0
+        assert main(["clean"], make_services(tmp_path)) == 4
+        assert main(["run", QUICK], make_services(tmp_path)) == 0
     finally:
         os.close(descriptor)
     assert "a run is using it" in capsys.readouterr().err
@@ -297,21 +297,21 @@ def test_doctor(
         return differences
 
     monkeypatch.setattr(cli_machine, "examine", lambda _jobs: checks)
-    doors = replace(make_doors(tmp_path), check_determinism=check)
+    services = replace(make_services(tmp_path), check_determinism=check)
     asked = ["--determinism", "3", "--client", "graph", "--kernel-version", "6.1", "--jobs", "2"]
-    assert main(["doctor", *asked], doors) == code
+    assert main(["doctor", *asked], services) == code
     out = capsys.readouterr().out
     assert boots == ([] if code == 3 else [3])
     assert ("remedy: get it" in out) == any(not c.ok for c in checks)
     assert ("determinism: 3 boots are identical" in out) == (code == 0)
-    assert main(["doctor", "--json", *asked], doors) == code
+    assert main(["doctor", "--json", *asked], services) == code
     told = json.loads(capsys.readouterr().out)
     assert told["healthy"] == (code != 3)
     assert len(told["checks"]) == len(checks)
 
 
 def test_help_names_every_verb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"], make_doors(tmp_path)) == 0
+    assert main(["--help"], make_services(tmp_path)) == 0
     out = capsys.readouterr().out
     verbs = {line.split()[0] for line in out.partition("Commands:")[2].splitlines() if line}
     ours = {"run", "plan", "report", "pages", "serve", "scenario", "clean", "doctor"}
@@ -338,10 +338,10 @@ def test_what_is_no_results_folder_is_a_wrong_word(
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()
     named = tmp_path / kind
-    doors = replace(make_doors(tmp_path), reports=Reports())
+    services = replace(make_services(tmp_path), reports=Reports())
     sample = ROOT / "analysis" / "baselines" / "nightly"
     given = [word.format(named, named, sample=sample) for word in words.split()]
-    assert main(given, doors) == 2
+    assert main(given, services) == 2
     out, err = capsys.readouterr()
     why = {
         "missing": "there is no such folder",

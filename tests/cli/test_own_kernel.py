@@ -12,9 +12,9 @@ from firstflight.cli.kernel_source import KernelSource
 from firstflight.cli.main import main
 from testbed.base import places, proc
 from testbed.base.errors import ConfigurationError
-from testbed.kernel.own import OwnKernel, own_kernels, write_own
-from testbed.kernel.patches import Patch
-from tests.hallway import make_doors
+from testbed.kernel.build.patches import Patch
+from testbed.kernel.own.definition import OwnKernel, own_kernels, write_own
+from tests.hallway import make_services
 from tests.kernel.small_tree import PATCH, make_repository
 
 
@@ -33,15 +33,15 @@ def test_list_and_show_tell_pinned_from_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keep("mine")
-    doors = make_doors(tmp_path)
-    assert main(["kernel", "list", "--json"], doors) == 0
+    services = make_services(tmp_path)
+    assert main(["kernel", "list", "--json"], services) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert {"7.3", "6.1", "mine"} <= rows.keys()
     assert (rows["mine"]["base"], rows["7.3"]["base"]) == ("7.3", None)
     assert rows["mine"]["binary"] is None
-    assert main(["kernel", "list"], doors) == 0
+    assert main(["kernel", "list"], services) == 0
     assert "not yet" in capsys.readouterr().out
-    assert main(["kernel", "show", "mine"], doors) == 0
+    assert main(["kernel", "show", "mine"], services) == 0
     said = capsys.readouterr().out
     assert "patch 0001-seven.patch: answer.c" in said
     assert "base 7.3" in said
@@ -53,7 +53,7 @@ def test_a_damaged_kernel_does_not_hide_the_others(
     for name in ("broken", "mine"):
         keep(name)
     (places.data() / "kernels" / "broken" / "kernel.json").write_text("{")
-    assert main(["kernel", "list"], make_doors(tmp_path)) == 2
+    assert main(["kernel", "list"], make_services(tmp_path)) == 2
     said = capsys.readouterr()
     assert "mine" in said.out
     assert "kernel remove broken" in said.err
@@ -62,12 +62,12 @@ def test_a_damaged_kernel_does_not_hide_the_others(
 def test_remove(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("one", "two"):
         keep(name)
-    doors = make_doors(tmp_path)
-    assert main(["kernel", "remove", "one", "7.3"], doors) == 2
-    assert main(["kernel", "remove", "one", "tow"], doors) == 2
+    services = make_services(tmp_path)
+    assert main(["kernel", "remove", "one", "7.3"], services) == 2
+    assert main(["kernel", "remove", "one", "tow"], services) == 2
     assert "did you mean 'two'?" in capsys.readouterr().err
     assert own_kernels(places.data()) == ("one", "two")  # all or nothing
-    assert main(["kernel", "remove", "one", "two"], doors) == 0
+    assert main(["kernel", "remove", "one", "two"], services) == 0
     assert own_kernels(places.data()) == ()
 
 
@@ -90,7 +90,7 @@ def test_remove(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_bad_requests_are_named_before_anything_is_built(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], said: str
 ) -> None:
-    assert main(["kernel", *words], make_doors(tmp_path)) == 2
+    assert main(["kernel", *words], make_services(tmp_path)) == 2
     assert said in capsys.readouterr().err
     assert own_kernels(places.data()) == ()
 
@@ -99,7 +99,7 @@ def test_a_kernel_that_is_there_is_not_replaced_unasked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keep("mine")
-    assert main(["kernel", "add", "mine"], make_doors(tmp_path)) == 2
+    assert main(["kernel", "add", "mine"], make_services(tmp_path)) == 2
     assert "give --replace" in capsys.readouterr().err
 
 
@@ -118,7 +118,7 @@ def test_git_bisect_run_stops_at_a_mistake_and_takes_it_for_no_verdict(
 ) -> None:
     repository = make_repository(tmp_path / "linux")
     words = words if "--git" in words else (*words, "--git", str(repository))
-    code = main(["kernel", "bisect-step", *words], make_doors(tmp_path))
+    code = main(["kernel", "bisect-step", *words], make_services(tmp_path))
     assert 128 <= code < 256
 
 

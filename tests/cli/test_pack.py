@@ -15,7 +15,7 @@ import pytest
 import firstflight.cli.pack as verbs
 from firstflight.cli.main import main
 from testbed.results.tally import Tally
-from tests.hallway import make_doors
+from tests.hallway import make_services
 from tests.packs.results import BASELINE, copy_lanes, copy_results, forge
 
 Said = Callable[..., tuple[int, str, str]]
@@ -29,7 +29,7 @@ def say(
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str) -> tuple[int, str, str]:
-        code = main(words, make_doors(tmp_path))
+        code = main(words, make_services(tmp_path))
         out, err = capsys.readouterr()
         return code, out, err
 

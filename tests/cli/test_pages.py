@@ -12,8 +12,8 @@ from firstflight.cli import pages as cli_pages
 from firstflight.cli.main import main
 from testbed.archive.reading import read_archive
 from testbed.base import places
-from testbed.pages.har import write_archive
-from tests.hallway import make_doors
+from testbed.pages.har_export import write_archive
+from tests.hallway import make_services
 from tests.pages.conftest import FACTS, HEADER
 from tests.pages.recordings import ROOT_URL, make_exchange, make_recording
 
@@ -38,7 +38,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(base: Path, *arguments: str) -> int:
-    return main(["pages", *arguments], make_doors(base))
+    return main(["pages", *arguments], make_services(base))
 
 
 def test_list(base: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
+from firstflight.cli.services import Services
 from testbed.experiment.lanes import write_lanes
-from tests.analysis.regression.history.nights import night
-from tests.hallway import make_doors
+from tests.analysis.history.nights import night
+from tests.hallway import make_services
 
 WHY = "answers start sooner since the new nginx"
 
 
 @pytest.fixture
-def doors(tmp_path: Path) -> Doors:
-    return make_doors(tmp_path)
+def services(tmp_path: Path) -> Services:
+    return make_services(tmp_path)
 
 
 @pytest.fixture
@@ -27,44 +27,50 @@ def results(tmp_path: Path) -> Path:
     return night(tmp_path / "one", 1)
 
 
-def update(doors: Doors, folder: Path, *words: str) -> int:
-    return main(["baseline", "update", str(folder), *words], doors)
+def update(services: Services, folder: Path, *words: str) -> int:
+    return main(["baseline", "update", str(folder), *words], services)
 
 
-def written(doors: Doors, name: str = "small") -> set[str]:
-    folder = doors.baselines / name
+def written(services: Services, name: str = "small") -> set[str]:
+    folder = services.baselines / name
     return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
 
 def test_a_baseline_is_written_with_its_reason(
-    doors: Doors, results: Path, capsys: pytest.CaptureFixture[str]
+    services: Services, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert update(doors, results, "--reason", WHY) == 0
-    assert written(doors) == {"manifest.json", "records.jsonl", "REASONS.md"}
+    assert update(services, results, "--reason", WHY) == 0
+    assert written(services) == {"manifest.json", "records.jsonl", "REASONS.md"}
     assert "no such baseline before" in capsys.readouterr().out
-    slower = night(doors.results.parent / "two", 2, 1.3)
-    assert update(doors, slower, "--reason", "the\nlink is   slower now") == 0
+    slower = night(services.results.parent / "two", 2, 1.3)
+    assert update(services, slower, "--reason", "the\nlink is   slower now") == 0
     assert "different" in capsys.readouterr().out
-    said = (doors.baselines / "small" / "REASONS.md").read_text()
+    said = (services.baselines / "small" / "REASONS.md").read_text()
     assert said.index(WHY) < said.index("the link is slower now")
     assert said.count("\n- 20") == 2
     assert said.endswith("\n")
-    assert main(["baseline", "list"], doors) == 0
+    assert main(["baseline", "list"], services) == 0
     assert capsys.readouterr().out.startswith("small: 8 trials in 8 cells of 2026-11-02")
-    assert main(["baseline", "show", "small"], doors) == 0
+    assert main(["baseline", "show", "small"], services) == 0
     assert WHY in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [(), ("--reason", ""), ("--reason", "because")])
 def test_no_baseline_without_a_reason(
-    doors: Doors, results: Path, words: tuple[str, ...], caplog: pytest.LogCaptureFixture
+    services: Services,
+    results: Path,
+    words: tuple[str, ...],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    assert update(doors, results, *words) == 2
-    assert written(doors) == set()
+    assert update(services, results, *words) == 2
+    assert written(services) == set()
 
 
 def test_on_a_terminal_it_asks(
-    doors: Doors, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    services: Services,
+    results: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked: list[str] = []
 
@@ -74,99 +80,99 @@ def test_on_a_terminal_it_asks(
 
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("click.prompt", answer)
-    assert update(doors, results) == 0
+    assert update(services, results) == 0
     assert asked == ["Why shall the baseline be this from now on"]
-    assert WHY in (doors.baselines / "small" / "REASONS.md").read_text()
+    assert WHY in (services.baselines / "small" / "REASONS.md").read_text()
 
 
-def test_a_refusal_leaves_the_baseline_as_it_was(doors: Doors, results: Path) -> None:
-    update(doors, results, "--reason", WHY)
-    before = {p.name: p.read_bytes() for p in (doors.baselines / "small").iterdir()}
-    unproven = night(doors.results.parent / "two", 2, failed=3)
-    assert update(doors, unproven, "--reason", "nobody looks anyway") == 2
-    assert {p.name: p.read_bytes() for p in (doors.baselines / "small").iterdir()} == before
-    assert [path.name for path in doors.baselines.iterdir()] == ["small"]
+def test_a_refusal_leaves_the_baseline_as_it_was(services: Services, results: Path) -> None:
+    update(services, results, "--reason", WHY)
+    before = {p.name: p.read_bytes() for p in (services.baselines / "small").iterdir()}
+    unproven = night(services.results.parent / "two", 2, failed=3)
+    assert update(services, unproven, "--reason", "nobody looks anyway") == 2
+    assert {p.name: p.read_bytes() for p in (services.baselines / "small").iterdir()} == before
+    assert [path.name for path in services.baselines.iterdir()] == ["small"]
 
 
-def test_a_folder_of_something_else_is_never_replaced(doors: Doors, results: Path) -> None:
-    precious = doors.results.parent / "precious"
+def test_a_folder_of_something_else_is_never_replaced(services: Services, results: Path) -> None:
+    precious = services.results.parent / "precious"
     precious.mkdir()
     (precious / "thesis.txt").write_text("three years")
-    assert update(doors, results, "--reason", WHY, "--to", str(precious)) == 2
+    assert update(services, results, "--reason", WHY, "--to", str(precious)) == 2
     assert (precious / "thesis.txt").read_text() == "three years"
-    assert update(doors, results, "--reason", WHY, "--to", str(precious / "data")) == 0
+    assert update(services, results, "--reason", WHY, "--to", str(precious / "data")) == 0
     assert (precious / "data" / "records.jsonl").is_file()
 
 
 @pytest.mark.parametrize("name", ["../small", "a/b", "", ".hidden"])
-def test_a_name_is_a_name(doors: Doors, results: Path, name: str) -> None:
-    assert update(doors, results, "--reason", WHY, "--name", name) == 2
-    assert not doors.baselines.exists()
+def test_a_name_is_a_name(services: Services, results: Path, name: str) -> None:
+    assert update(services, results, "--reason", WHY, "--name", name) == 2
+    assert not services.baselines.exists()
 
 
-def test_show_of_none(doors: Doors) -> None:
-    assert main(["baseline", "show", "small"], doors) == 2
-    assert main(["baseline", "list"], doors) == 0
+def test_show_of_none(services: Services) -> None:
+    assert main(["baseline", "show", "small"], services) == 2
+    assert main(["baseline", "list"], services) == 0
 
 
 def test_history_takes_the_verdict_against_the_experiments_baseline(
-    doors: Doors, results: Path, capsys: pytest.CaptureFixture[str]
+    services: Services, results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["history", "add", str(results)], doors) == 0
+    assert main(["history", "add", str(results)], services) == 0
     assert "no baseline" in capsys.readouterr().out
-    update(doors, results, "--reason", WHY)
-    slower = night(doors.results.parent / "two", 2, 1.3)
-    assert main(["history", "add", str(results), str(slower)], doors) == 0
+    update(services, results, "--reason", WHY)
+    slower = night(services.results.parent / "two", 2, 1.3)
+    assert main(["history", "add", str(results), str(slower)], services) == 0
     said = capsys.readouterr().out
     assert "brought up to date; same against the baseline" in said
     assert "added; different against the baseline" in said
-    assert main(["history", "list", "--json"], doors) == 0
+    assert main(["history", "list", "--json"], services) == 0
     runs = json.loads(capsys.readouterr().out)
     assert [run["verdict"] for run in runs] == ["same", "different"]
-    assert main(["history", "list"], doors) == 0
+    assert main(["history", "list"], services) == 0
     heading, _, *lines = capsys.readouterr().out.splitlines()
     assert heading.split() == ["run,", "UTC", "experiment", "kernel", "verdict", "git"]
     first, second = (line.split() for line in lines)
     assert first[:-1] == ["2026-11-01", "02:17:00", "small", "virtual", "7.3", "same"]
     assert second[:-1] == ["2026-11-02", "02:17:00", "small", "virtual", "7.3", "different"]
-    assert main(["history", "page"], doors) == 0
-    assert (doors.results / "history.html").read_text().startswith("<!DOCTYPE html>")
+    assert main(["history", "page"], services) == 0
+    assert (services.results / "history.html").read_text().startswith("<!DOCTYPE html>")
 
 
-def test_the_page_is_by_the_metric_asked_for(doors: Doors, tmp_path: Path) -> None:
-    assert main(["history", "add", str(night(tmp_path / "seen", 1, seen=True))], doors) == 0
-    assert main(["history", "page", "--metric", "lcp_ms"], doors) == 0
-    assert "<h1>Largest contentful paints" in (doors.results / "history.html").read_text()
+def test_the_page_is_by_the_metric_asked_for(services: Services, tmp_path: Path) -> None:
+    assert main(["history", "add", str(night(tmp_path / "seen", 1, seen=True))], services) == 0
+    assert main(["history", "page", "--metric", "lcp_ms"], services) == 0
+    assert "<h1>Largest contentful paints" in (services.results / "history.html").read_text()
 
 
 def test_each_lane_is_remembered_for_itself(
-    doors: Doors, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    services: Services, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     both = tmp_path / "both"
     night(both / "7.3", 1)
     night(both / "6.1", 1, 1.5, version="6.1")
     write_lanes(both, ("7.3", "6.1"))
-    assert main(["history", "add", str(both)], doors) == 0
+    assert main(["history", "add", str(both)], services) == 0
     capsys.readouterr()
-    assert main(["history", "list"], doors) == 0
+    assert main(["history", "list"], services) == 0
     lanes = [line.split()[2:5] for line in capsys.readouterr().out.splitlines()[2:]]
     assert sorted(lanes) == [["small", "virtual", "6.1"], ["small", "virtual", "7.3"]]
-    assert update(doors, both, "--reason", WHY) == 2
-    assert update(doors, both / "6.1", "--reason", WHY, "--name", "small-6.1") == 0
-    assert written(doors, "small-6.1")
+    assert update(services, both, "--reason", WHY) == 2
+    assert update(services, both / "6.1", "--reason", WHY, "--name", "small-6.1") == 0
+    assert written(services, "small-6.1")
 
 
-def test_history_without_runs(doors: Doors, tmp_path: Path) -> None:
-    assert main(["history", "list"], doors) == 2
-    assert main(["history", "page"], doors) == 2
-    assert main(["history", "add"], doors) == 2
-    assert main(["history", "add", str(tmp_path / "absent")], doors) == 2
-    assert not (doors.results / "history.sqlite").exists()
+def test_history_without_runs(services: Services, tmp_path: Path) -> None:
+    assert main(["history", "list"], services) == 2
+    assert main(["history", "page"], services) == 2
+    assert main(["history", "add"], services) == 2
+    assert main(["history", "add", str(tmp_path / "absent")], services) == 2
+    assert not (services.results / "history.sqlite").exists()
 
 
-def test_history_elsewhere(doors: Doors, results: Path, tmp_path: Path) -> None:
+def test_history_elsewhere(services: Services, results: Path, tmp_path: Path) -> None:
     database = tmp_path / "elsewhere.sqlite"
-    elsewhere = replace(doors, results=tmp_path / "nowhere")
+    elsewhere = replace(services, results=tmp_path / "nowhere")
     words = ["--history", str(database)]
     assert main(["history", "add", str(results), *words], elsewhere) == 0
     page = tmp_path / "page.html"

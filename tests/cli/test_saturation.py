@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
+from firstflight.cli.services import Services
 from testbed.base.errors import EXIT_CONFIGURATION, EXIT_INCOMPLETE, EXIT_OK
-from testbed.kernel.interface import RawResult
+from testbed.kernel.run.interface import RawResult
 from testbed.model import OBSERVATION_FILE, Record, ServerLoad, Trial
 from testbed.results.manifest import load_manifest
 from testbed.results.records import read_records
-from testbed.run import RunSetup
+from testbed.way.run import RunSetup
 from tests.fake_kernel import FakeKernel
-from tests.hallway import ENVIRONMENT, make_doors
+from tests.hallway import ENVIRONMENT, make_services
 from tests.kinds.server_load.loads import served
 
 CAPACITY = 137
@@ -55,10 +55,10 @@ def conclude(trial: Trial, raw: RawResult, _out: Path, environment: str, attempt
     return Record(trial.id, trial, "ok", environment, served=found, attempt=attempt)
 
 
-def doors(folder: Path, *, breaks: bool = False) -> Doors:
+def services(folder: Path, *, breaks: bool = False) -> Services:
     kernel = ServerKernel(plan={"any": "failed"} if breaks else {})
     return replace(
-        make_doors(folder),
+        make_services(folder),
         prepare=lambda _experiment, jobs: (RunSetup(kernel, {}, conclude, jobs), ENVIRONMENT),
     )
 
@@ -73,7 +73,7 @@ def config(tmp_path: Path) -> str:
 def test_it_says_what_to_set_and_keeps_every_trial(
     tmp_path: Path, config: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["saturation", config], doors(tmp_path)) == EXIT_OK
+    assert main(["saturation", config], services(tmp_path)) == EXIT_OK
     out, err = capsys.readouterr()
     # 98 % of the connections are answered as they come up to here.
     assert out.startswith("kept up with 139 connections a second, not with 140: set ")
@@ -94,7 +94,7 @@ def test_it_says_what_to_set_and_keeps_every_trial(
 
 def test_it_begins_at_the_saturation_that_the_file_states(tmp_path: Path, config: str) -> None:
     words = ["saturation", config, "--set", "saturation_per_s=130", "--json"]
-    assert main(words, doors(tmp_path)) == EXIT_OK
+    assert main(words, services(tmp_path)) == EXIT_OK
     first, *_ = read_records((tmp_path / "results" / "latest").resolve())
     assert isinstance(first.trial.condition, ServerLoad)
     assert first.trial.condition.arrivals.rate_per_s == 130
@@ -103,7 +103,7 @@ def test_it_begins_at_the_saturation_that_the_file_states(tmp_path: Path, config
 def test_a_trial_without_a_number_ends_it(
     tmp_path: Path, config: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["saturation", config], doors(tmp_path, breaks=True)) == EXIT_INCOMPLETE
+    assert main(["saturation", config], services(tmp_path, breaks=True)) == EXIT_INCOMPLETE
     assert "at 250 connections a second the trial was failed: no room" in capsys.readouterr().err
 
 
@@ -121,5 +121,5 @@ def test_what_has_no_rate_has_no_saturation(
 ) -> None:
     path = tmp_path / "other.toml"
     path.write_text(text)
-    assert main(["saturation", str(path)], doors(tmp_path)) == EXIT_CONFIGURATION
+    assert main(["saturation", str(path)], services(tmp_path)) == EXIT_CONFIGURATION
     assert said in capsys.readouterr().err

@@ -10,7 +10,7 @@ from firstflight.cli.scenario import choose_scenarios, plan_lanes
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import SCENARIOS
 from testbed.experiment.config import Catalogue
-from testbed.prepare import read_scenarios
+from testbed.way.prepare import read_scenarios
 
 CATALOGUE = Catalogue(
     frozenset(), frozenset(), frozenset(), {"virtual": ("7.3", "6.1", "6.12"), "host": ("6.18",)},

@@ -18,15 +18,15 @@ import pytest
 from firstflight.cli import serve as cli_serve
 from firstflight.cli.exits import run_command
 from firstflight.cli.serve import serve
-from testbed import prepare
 from testbed.base import proc
 from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK
 from testbed.base.places import ROOT
-from testbed.loopback import LoopbackSite
 from testbed.model import Replay, Substitution
+from testbed.server.loopback import LoopbackSite
 from testbed.setup.clean import find_leftovers, remove
-from tests.hallway import make_doors
-from tests.test_loopback import BODIES, IMG, WWW, build, curl
+from testbed.way import prepare
+from tests.hallway import make_services
+from tests.server.test_loopback import BODIES, IMG, WWW, build, curl
 
 DEADLINE_S = 120.0
 
@@ -52,7 +52,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tupl
             os.kill(os.getpid(), by)
 
         monkeypatch.setattr(cli_serve, "_show_site", told)
-        code = run_command(serve, args=["small", *arguments], obj=make_doors(tmp_path))
+        code = run_command(serve, args=["small", *arguments], obj=make_services(tmp_path))
         return code, scratch[0]
 
     return run
@@ -121,7 +121,7 @@ def test_many_misses_are_not_all_shown(capsys: pytest.CaptureFixture[str]) -> No
 )
 def test_wrong_arguments(tmp_path: Path, arguments: list[str]) -> None:
     page = ["small"] if arguments else ["no-such-page"]
-    code = run_command(serve, args=[*page, *arguments], obj=make_doors(tmp_path))
+    code = run_command(serve, args=[*page, *arguments], obj=make_services(tmp_path))
     assert code == EXIT_CONFIGURATION
 
 
@@ -145,9 +145,9 @@ from pathlib import Path
 from testbed import prepare
 from firstflight.cli.serve import serve
 from firstflight.cli.exits import run_command
-from tests.hallway import make_doors
+from tests.hallway import make_services
 prepare.built_page = lambda _name, _cache: Path(sys.argv[1]) / "built"
-run_command(serve, args=["small", "--json"], obj=make_doors(Path(sys.argv[1])))
+run_command(serve, args=["small", "--json"], obj=make_services(Path(sys.argv[1])))
 """
 
 

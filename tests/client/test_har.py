@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.client.har import ClientExchange, write_har
+from testbed.client.har_file import ClientExchange, write_har
 from testbed.model import PageLoad, RequestTiming
 from tests.client.har_model import Har
 

@@ -15,8 +15,8 @@ from ruamel.yaml import YAML
 
 from testbed.base import places, proc
 from testbed.base.debian import private_apt
-from testbed.kernel.enclosure import CAPABILITIES, WISHED
-from testbed.kernel.seccomp import ALLOWED, NARROWED
+from testbed.kernel.run.enclosure import CAPABILITIES, WISHED
+from testbed.kernel.run.seccomp import ALLOWED, NARROWED
 
 ROOT = places.ROOT
 TOOLS = Path(sys.executable).parent

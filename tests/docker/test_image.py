@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from testbed.base import places
-from testbed.kernel.build import find_kernel
-from testbed.kernel.pin import DEFAULT_VERSION, read_pin
-from testbed.kernel.transfer import export_kernel
+from testbed.kernel.build.cache import find_kernel
+from testbed.kernel.build.carrying import export_kernel
+from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
 from tests.docker.engine import Container, Engine
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.guest]
@@ -173,12 +173,12 @@ LABS = ("bootstrap/develop.sh", "--labs")
 
 
 def test_labs_are_handed_out_and_one_is_solved_in_it(notebooks: Container) -> None:
-    done = notebooks.run(*LABS, "python", "-P", "-m", "analysis.labs.hand_out", "my-labs")
+    done = notebooks.run(*LABS, "python", "-P", "-m", "analysis.teaching.hand_out", "my-labs")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "building" not in done.stderr
     assert done.stdout.count(": new") == 6
     assert notebooks.shell("head -c 5 my-labs/1-handshake/sheet.pdf") == "%PDF-"
-    lab = "analysis/labs/source/1-handshake/1-handshake.ipynb"
+    lab = "analysis/teaching/source/1-handshake/1-handshake.ipynb"
     done = notebooks.run(
         *(*LABS, "python", "-m", "nbconvert", "--to", "notebook", "--execute", lab),
         *("--output-dir", "results"),

@@ -13,22 +13,22 @@ from pathlib import Path
 import pytest
 
 from analysis.records.results import read_results
-from firstflight.cli.doors import Doors
 from firstflight.cli.main import main
+from firstflight.cli.services import Services
 from testbed.base.errors import ConfigurationError, StorageError, worst_exit
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
 from testbed.experiment.lanes import read_lanes, split, write_lanes
 from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
-from testbed.kernel.interface import RawResult
+from testbed.kernel.run.interface import RawResult
 from testbed.model import Outcome, Trial
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest
 from testbed.results.records import read_records
-from tests.analysis.rebuilt.test_lanes import lane, overload
+from tests.analysis.reproductions.test_lanes import lane, overload
 from tests.fake_kernel import FakeKernel
-from tests.hallway import CATALOGUE, ENVIRONMENT, make_doors, make_means
+from tests.hallway import CATALOGUE, ENVIRONMENT, make_means, make_services
 
 VERSIONS = 'kernel.versions=["6.1", "7.3"]'
 RUN = ["run", str(CONFIGS / "quick.toml"), "--set", VERSIONS, "--jobs", "1"]
@@ -49,7 +49,7 @@ def counts(folder: Path) -> dict[str, int]:
 def test_each_kernel_has_a_folder_of_its_own_and_the_two_are_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(RUN, make_doors(tmp_path)) == 0
+    assert main(RUN, make_services(tmp_path)) == 0
     folder = latest(tmp_path)
     assert folder.name.endswith("Z-quick")
     assert {p.name for p in folder.iterdir()} == {"6.1", "7.3", "lanes.json", "compare.html"}
@@ -71,9 +71,9 @@ def test_each_kernel_has_a_folder_of_its_own_and_the_two_are_compared(
 def test_as_many_kernels_as_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = ["7.3", "mine", "mine-2", "6.1"]
     catalogue = replace(CATALOGUE, kernels={**CATALOGUE.kernels, "virtual": tuple(names)})
-    doors = replace(make_doors(tmp_path), catalogue=lambda: catalogue)
+    services = replace(make_services(tmp_path), catalogue=lambda: catalogue)
     words = ["run", RUN[1], "--set", f"kernel.versions={json.dumps(names)}", "--jobs", "1"]
-    assert main([*words, "--json"], doors) == 0
+    assert main([*words, "--json"], services) == 0
     folder = latest(tmp_path)
     assert list(read_lanes(folder)) == names
     assert {p.name for p in folder.iterdir()} == {
@@ -82,7 +82,7 @@ def test_as_many_kernels_as_wanted(tmp_path: Path, capsys: pytest.CaptureFixture
     out, err = capsys.readouterr()
     assert list(json.loads(out)["lanes"]) == names
     assert f"{folder / 'compare-mine-2.html'}, {folder / 'compare-6.1.html'}" in err
-    assert main(["run", "--resume", str(folder)], doors) == 0
+    assert main(["run", "--resume", str(folder)], services) == 0
 
 
 def test_loads_on_a_server_are_drawn_in_one_figure_as_well(tmp_path: Path) -> None:
@@ -90,14 +90,14 @@ def test_loads_on_a_server_are_drawn_in_one_figure_as_well(tmp_path: Path) -> No
     for version in versions:
         lane(tmp_path / version, overload(), "virtual", version)
     write_lanes(tmp_path, versions)
-    assert main(["report", str(tmp_path)], make_doors(tmp_path)) == 0
+    assert main(["report", str(tmp_path)], make_services(tmp_path)) == 0
     assert {p.name for p in tmp_path.iterdir()} == {
         *versions, "lanes.json", "compare.html", "lanes.html"
     }  # fmt: skip
 
 
 def test_they_are_never_read_as_one_result(tmp_path: Path) -> None:
-    assert main(RUN, make_doors(tmp_path)) == 0
+    assert main(RUN, make_services(tmp_path)) == 0
     folder = latest(tmp_path)
     with pytest.raises(ConfigurationError, match=r"never pooled; .*/6\.1 and .*/7\.3"):
         read_results(folder)
@@ -121,7 +121,7 @@ def test_the_worst_lane_decides(
     crossed: int,
     code: int,
 ) -> None:
-    assert main([*RUN, "--json"], make_doors(tmp_path, plan=plan, crossed=crossed)) == code
+    assert main([*RUN, "--json"], make_services(tmp_path, plan=plan, crossed=crossed)) == code
     out, err = capsys.readouterr()
     reported = json.loads(out)
     assert reported["exit_code"] == code
@@ -134,11 +134,11 @@ def test_the_worst_lane_decides(
 
 
 def test_resume_goes_on_with_each_lane(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(RUN, make_doors(tmp_path, plan={FIRST_OLD: "failed"})) == 4
+    assert main(RUN, make_services(tmp_path, plan={FIRST_OLD: "failed"})) == 4
     folder = latest(tmp_path)
     before = (folder / "7.3" / "records.jsonl").read_bytes()
     (folder / "compare.html").unlink()
-    assert main(["run", "--resume", str(folder)], make_doors(tmp_path)) == 0
+    assert main(["run", "--resume", str(folder)], make_services(tmp_path)) == 0
     assert counts(folder) == {"6.1": 3, "7.3": 2}
     assert (folder / "7.3" / "records.jsonl").read_bytes() == before
     assert (folder / "compare.html").exists()
@@ -148,11 +148,11 @@ def test_resume_goes_on_with_each_lane(tmp_path: Path, capsys: pytest.CaptureFix
 def test_resume_refuses_another_environment_of_any_lane(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(RUN, make_doors(tmp_path, plan={FIRST_OLD: "failed"})) == 4
+    assert main(RUN, make_services(tmp_path, plan={FIRST_OLD: "failed"})) == 4
     folder = latest(tmp_path)
     other = Environment({"kernel.name": "other"}, ENVIRONMENT.pages)
     resume = ["run", "--resume", str(folder)]
-    assert main(resume, make_doors(tmp_path, environment=other)) == 2
+    assert main(resume, make_services(tmp_path, environment=other)) == 2
     err = capsys.readouterr().err
     assert f"--resume {folder / '6.1'}: this environment is another" in err
     assert f"--resume {folder / '7.3'}: this environment is another" in err
@@ -170,9 +170,9 @@ class InterruptingKernel(FakeKernel):
         return FakeKernel.run(self, trial, page, out, slot, cancel)
 
 
-def interrupted(base: Path) -> Doors:
+def interrupted(base: Path) -> Services:
     means = make_means(InterruptingKernel())
-    return replace(make_doors(base), prepare=lambda _experiment, _jobs: (means, ENVIRONMENT))
+    return replace(make_services(base), prepare=lambda _experiment, _jobs: (means, ENVIRONMENT))
 
 
 def test_an_interrupt_ends_both_lanes_and_resume_runs_them(
@@ -190,20 +190,20 @@ def test_an_interrupt_ends_both_lanes_and_resume_runs_them(
     )
     assert f"interrupted: kernel 6.1: 2 not run; go on with --resume {folder}\n" in err
     assert not (folder / "compare.html").exists()
-    assert main(["run", "--resume", str(folder)], make_doors(tmp_path)) == 0
+    assert main(["run", "--resume", str(folder)], make_services(tmp_path)) == 0
     assert counts(folder) == {"6.1": 2, "7.3": 2}
 
 
 def test_report_writes_each_lanes_report_and_the_comparison(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(RUN, make_doors(tmp_path)) == 0
+    assert main(RUN, make_services(tmp_path)) == 0
     folder = latest(tmp_path)
     written = [folder / "compare.html", *folder.glob("*/report.html")]
     for path in written:
         path.unlink()
     capsys.readouterr()
-    assert main(["report", str(folder)], make_doors(tmp_path)) == 0
+    assert main(["report", str(folder)], make_services(tmp_path)) == 0
     assert len(written) == 3
     assert all(path.exists() for path in written)
     assert capsys.readouterr().out == f"6.1 and 7.3 in {folder.name}\n"
@@ -213,23 +213,23 @@ def test_the_plan_has_the_trials_of_both(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [RUN[1], "--set", VERSIONS]
-    assert main(["run", *words, "--dry-run"], make_doors(tmp_path)) == 0
+    assert main(["run", *words, "--dry-run"], make_services(tmp_path)) == 0
     dry = capsys.readouterr().out
-    assert main(["plan", *words], make_doors(tmp_path)) == 0
+    assert main(["plan", *words], make_services(tmp_path)) == 0
     assert dry == capsys.readouterr().out
     assert [line.split()[:2] for line in dry.splitlines()] == [
         [trial.id, f"kernel_version={trial.kernel_version}"]
         for lane in (OLD, NEW)
         for trial in plan_trials(lane)
     ]
-    assert main(["plan", *words, "--json"], make_doors(tmp_path)) == 0
+    assert main(["plan", *words, "--json"], make_services(tmp_path)) == 0
     versions = [trial["kernel_version"] for trial in json.loads(capsys.readouterr().out)]
     assert versions == ["6.1", "6.1", "7.3", "7.3"]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_one_version_is_an_ordinary_run(tmp_path: Path) -> None:
-    assert main([*RUN, "--kernel-version", "6.1"], make_doors(tmp_path)) == 0
+    assert main([*RUN, "--kernel-version", "6.1"], make_services(tmp_path)) == 0
     assert read_lanes(latest(tmp_path)) == ()
     assert load_manifest(latest(tmp_path)).experiment == OLD
 
@@ -238,10 +238,10 @@ def test_output_goes_to_a_new_folder_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [*RUN, "-o", str(tmp_path / "mine")]
-    assert main(words, make_doors(tmp_path)) == 0
+    assert main(words, make_services(tmp_path)) == 0
     assert read_lanes(tmp_path / "mine") == ("6.1", "7.3")
     assert not (tmp_path / "results").exists()
-    assert main(words, make_doors(tmp_path)) == 2
+    assert main(words, make_services(tmp_path)) == 2
     assert "never overwritten" in capsys.readouterr().err
 
 

@@ -11,7 +11,7 @@ from testbed.experiment.config import load_experiment
 from testbed.experiment.label import knob_of
 from testbed.experiment.options import parse_override
 from testbed.model import Condition, Experiment, ServerLoad
-from testbed.prepare import read_catalogue
+from testbed.way.prepare import read_catalogue
 
 RECORDED = {"amazon", "nytimes", "wsj", "wikipedia"}
 FITTED = {"amazon-fit2011", "nytimes-fit2011", "wikipedia-fit2011"}

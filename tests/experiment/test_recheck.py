@@ -11,8 +11,8 @@ from testbed.experiment.config import load_experiment
 from testbed.experiment.recheck import check_experiment
 from testbed.model import Condition, Experiment, LinkSpec
 from testbed.model.knob import build
-from testbed.prepare import read_catalogue
 from testbed.results.manifest import load_manifest
+from testbed.way.prepare import read_catalogue
 
 CATALOGUE = read_catalogue()
 COMMITTED = (*ROOT.glob("analysis/baselines/*/manifest.json"),

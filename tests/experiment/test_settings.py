@@ -16,9 +16,9 @@ from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.recheck import check_experiment
 from testbed.model import Condition, Experiment, ServerLoad, TcpSpec
-from testbed.prepare import read_catalogue
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest, make_manifest, write_manifest
+from testbed.way.prepare import read_catalogue
 from tests.experiment.test_config import MINIMAL, load, problems
 from tests.hallway import CATALOGUE
 

@@ -24,7 +24,7 @@ from testbed.experiment.stopping import (
     nothing_varies,
     seeds_differ,
 )
-from testbed.kernel.interface import RawResult
+from testbed.kernel.run.interface import RawResult
 from testbed.model import (
     Condition,
     Experiment,
@@ -39,10 +39,10 @@ from testbed.model import (
 from testbed.results.manifest import Manifest, load_manifest, make_manifest
 from testbed.results.records import read_records
 from testbed.results.tally import Tally
-from testbed.run import run_experiment
+from testbed.way.run import run_experiment
 from tests.fake_kernel import FakeKernel
-from tests.hallway import CATALOGUE, ENVIRONMENT, make_doors, make_experiment, make_means
-from tests.test_run import Quiet
+from tests.hallway import CATALOGUE, ENVIRONMENT, make_experiment, make_means, make_services
+from tests.way.test_run import Quiet
 
 QUICK = str(CONFIGS / "quick.toml")
 
@@ -185,19 +185,19 @@ def test_a_failed_warm_up_is_no_failure_of_the_run(results: Path) -> None:
 def test_the_command_line_collects_more_until_it_has_settled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    doors = make_doors(tmp_path, list_unsettled=Looks(20))
+    services = make_services(tmp_path, list_unsettled=Looks(20))
     asked = ["run", QUICK, "--until-ci", "1%", "--max-n", "12", "--json"]
-    assert main(asked, doors) == 5
+    assert main(asked, services) == 5
     out, err = capsys.readouterr()
     reported = json.loads(out)
     assert (reported["exit_code"], reported["unsettled"]) == (5, ["amazon, 20 ms"])
     assert "wider than asked: amazon, 20 ms; collect more with --resume" in err
     folder = reported["results"]
     assert len(read_records(Path(folder))) == 24
-    assert main(["run", "--resume", folder], doors) == 5
-    assert main(["run", "--resume", folder, "--max-n", "9"], doors) == 2
-    assert main(["run", "--resume", folder, "--until-ci", "2"], doors) == 2
-    assert main(["run", "--resume", folder, "--max-n", "30"], doors) == 0
+    assert main(["run", "--resume", folder], services) == 5
+    assert main(["run", "--resume", folder, "--max-n", "9"], services) == 2
+    assert main(["run", "--resume", folder, "--until-ci", "2"], services) == 2
+    assert main(["run", "--resume", folder, "--max-n", "30"], services) == 0
     assert repetitions(Path(folder)) == 20
 
 
@@ -211,15 +211,17 @@ def test_a_bound_needs_something_to_bound(tmp_path: Path) -> None:
         given = [Override(key, value, f"--set {key}") for key, value in overrides.items()]
         with pytest.raises(ConfigurationError, match=message):
             load_experiment(Path(QUICK), CATALOGUE, given)
-    doors = make_doors(tmp_path)
-    assert main(["run", QUICK, "-o", str(tmp_path / "fixed")], doors) == 0
-    assert main(["run", "--resume", str(tmp_path / "fixed"), "--max-n", "20"], doors) == 2
+    services = make_services(tmp_path)
+    assert main(["run", QUICK, "-o", str(tmp_path / "fixed")], services) == 0
+    assert main(["run", "--resume", str(tmp_path / "fixed"), "--max-n", "20"], services) == 2
 
 
 def test_with_the_real_analysis_the_run_ends_when_its_intervals_are_narrow(tmp_path: Path) -> None:
-    doors = make_doors(tmp_path, list_unsettled=list_unsettled)
+    services = make_services(tmp_path, list_unsettled=list_unsettled)
     folder = tmp_path / "run"
-    assert main(["run", QUICK, "--until-ci", "20", "--max-n", "200", "-o", str(folder)], doors) == 0
+    assert (
+        main(["run", QUICK, "--until-ci", "20", "--max-n", "200", "-o", str(folder)], services) == 0
+    )
     records, asked = read_records(folder), load_manifest(folder).experiment
     assert 10 < repetitions(folder) < 200
     assert list_unsettled(asked, records) == ()

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from testbed.base.places import cache
-from testbed.kernel.build import find_kernel
-from testbed.kernel.jail import read_jail_problem
-from testbed.kernel.pin import read_pin
+from testbed.kernel.build.cache import find_kernel
+from testbed.kernel.build.pin import read_pin
+from testbed.kernel.run.jail import read_jail_problem
 from tests.kernel.guests import Guests, compile_init
 
 KERNEL_VARIABLE = "FIRSTFLIGHT_TEST_KERNEL"

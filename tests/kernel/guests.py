@@ -10,8 +10,8 @@ from textwrap import dedent
 
 from testbed.base import proc
 from testbed.base.sources import PACKAGE, imported_sources
-from testbed.kernel.interface import RawResult
-from testbed.kernel.virtual import AWAIT_TRIAL, VirtualKernel
+from testbed.kernel.run.interface import RawResult
+from testbed.kernel.run.virtual import AWAIT_TRIAL, VirtualKernel
 from testbed.model import Condition, Trial
 from testbed.setup.bundle import FONTS_CONF, PROGRAMS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from testbed.kernel.build import KernelBuild, build_folder, identify, write_identity
-from testbed.kernel.compiler import read_compiler
-from testbed.kernel.pin import read_pin
+from testbed.kernel.build.cache import KernelBuild, build_folder, identify, write_identity
+from testbed.kernel.build.compiler import read_compiler
+from testbed.kernel.build.pin import read_pin
 
 LINUX = b"\x7fELF a kernel GLIBC_2.3 GLIBC_2.17 GLIBC_2.4\0"
 PROGRAMS = {"init": b"the first process", "tfo.so": b"a shim GLIBC_2.2.5"}

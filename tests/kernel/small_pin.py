@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from testbed.base.checksums import file_sha256
-from testbed.kernel.pin import Pin, read_pin
-from testbed.kernel.source import kept_tarball
+from testbed.kernel.build.pin import Pin, read_pin
+from testbed.kernel.build.source import kept_tarball
 
 MAKEFILE = """\
 ARCH ?= none

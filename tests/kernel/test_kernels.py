@@ -10,11 +10,11 @@ import pytest
 
 from testbed.base.errors import EXIT_MISSING, ConfigurationError, MissingError
 from testbed.kernel import KERNELS, REGULAR_VERSIONS, kernel_versions, open_kernel
-from testbed.kernel.build import KernelBuild, KernelIdentity
-from testbed.kernel.host import HostKernel
-from testbed.kernel.pin import DEFAULT_VERSION, pins
+from testbed.kernel.build.cache import KernelBuild, KernelIdentity
+from testbed.kernel.build.pin import DEFAULT_VERSION, pins
+from testbed.kernel.run.host import HostKernel
 from testbed.model import in_real_time
-from testbed.prepare import fitting_jobs, read_catalogue
+from testbed.way.prepare import fitting_jobs, read_catalogue
 from tests.fake_kernel import FakeKernel
 
 
@@ -45,7 +45,7 @@ def unjailed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     words = ["", "", "", "", "", {}, "", "", ""]
     built = KernelBuild(tmp_path / "linux", KernelIdentity(*words), ())  # type: ignore[arg-type]
-    monkeypatch.setattr("testbed.kernel.build.find_kernel", lambda *_, **__: built)
+    monkeypatch.setattr("testbed.kernel.build.cache.find_kernel", lambda *_, **__: built)
     return tmp_path
 
 
@@ -79,7 +79,7 @@ def test_a_container_is_the_jail_where_it_holds(
 ) -> None:
     caplog.set_level(logging.INFO, "testbed")
     monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", "container")
-    monkeypatch.setattr("testbed.kernel.container.read_gaps", lambda: gaps)
+    monkeypatch.setattr("testbed.kernel.run.container.read_gaps", lambda: gaps)
     if gaps:
         with pytest.raises(MissingError, match="runs as root; it has no system call") as caught:
             open_kernel("virtual", DEFAULT_VERSION, unjailed, unjailed, print)

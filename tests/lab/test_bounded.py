@@ -6,8 +6,14 @@ import struct
 
 import pytest
 
-from testbed.lab.bounded import Train, echo_request, judge_train, spacing_ms, wanted_arrivals
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
+from testbed.lab.real_time_calibration import (
+    Train,
+    echo_request,
+    judge_train,
+    spacing_ms,
+    wanted_arrivals,
+)
 from testbed.model import LabReading, LinkSpec
 
 SPEC = LinkSpec()

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from testbed.base.errors import LabError, MissingError
-from testbed.lab import bridged
-from testbed.lab.bridged import open_wire
+from testbed.lab import bridged_link as bridged
+from testbed.lab.bridged_link import open_wire
 from testbed.lab.topology import Topology
 from testbed.model import LinkSpec, Measurement
 

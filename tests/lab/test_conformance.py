@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from testbed.kernel.pin import read_pin
+from testbed.kernel.build.pin import read_pin
 from testbed.lab.calibration import rtt_theory_ms, train_theory
 from testbed.lab.link.tap import Tap
 from tests.kernel.conftest import guest_init, kernel_binary

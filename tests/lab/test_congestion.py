@@ -8,8 +8,8 @@ from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 from testbed.lab import congestion
-from testbed.lab.knobs import read_knobs, set_knobs
 from testbed.lab.readback import read_state
+from testbed.lab.tcp import read_knobs, set_knobs
 from testbed.lab.topology import open_topology
 from testbed.model import TcpSpec
 

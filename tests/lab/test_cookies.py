@@ -13,10 +13,10 @@ import pytest
 from testbed.base.errors import LabError
 from testbed.lab import cookies, exactness
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
-from testbed.lab.knobs import set_knobs
 from testbed.lab.laboratory import Lab
 from testbed.lab.link.netem import NetemLink
 from testbed.lab.readback import read_state
+from testbed.lab.tcp import set_knobs
 from testbed.lab.topology import Topology, open_topology, origin_address
 from testbed.model import Condition, Cookies, LabReading, TcpSpec
 from testbed.wire.counters import difference, read_counters

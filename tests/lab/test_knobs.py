@@ -11,7 +11,8 @@ import pytest
 from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.lab.congestion import AVAILABLE, read_connection
-from testbed.lab.knobs import (
+from testbed.lab.readback import ENDS, judge_paths, read_state
+from testbed.lab.tcp import (
     asked_names,
     fastopen_key,
     fastopen_value,
@@ -22,7 +23,6 @@ from testbed.lab.knobs import (
     set_knobs,
     wanted_sysctls,
 )
-from testbed.lab.readback import ENDS, judge_paths, read_state
 from testbed.lab.topology import open_topology
 from testbed.model import Cookies, TcpSpec
 from tests.lab.test_topology import sysctls

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from testbed.base import proc
-from testbed.lab.knobs import route_metrics, set_knobs
 from testbed.lab.readback import State, changed, judge_disciplines, judge_paths, read_state
+from testbed.lab.tcp import route_metrics, set_knobs
 from testbed.lab.topology import ROLES, Topology, devices_of, open_topology
 from testbed.model import TcpSpec
 

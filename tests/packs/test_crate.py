@@ -10,7 +10,7 @@ import pytest
 
 from testbed.base import proc
 from testbed.packs.names import METADATA_FILE
-from testbed.packs.transfer import pack_results, unpack_results
+from testbed.packs.packing import pack_results, unpack_results
 from tests.packs.results import copy_lanes, copy_pages, copy_results
 
 CHECK = Path(__file__).parent / "validate_crate.py"

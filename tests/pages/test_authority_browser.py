@@ -15,7 +15,7 @@ import pytest
 from testbed.base.proc import CommandError, run
 from testbed.client.chromium.browser import find_browser
 from testbed.pages.build import build_page
-from testbed.pages.har import write_archive
+from testbed.pages.har_export import write_archive
 from tests.pages.recordings import make_recording
 
 pytestmark = pytest.mark.browser

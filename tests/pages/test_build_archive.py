@@ -12,7 +12,7 @@ from testbed.archive.reading import read_archive
 from testbed.base.errors import ConfigurationError
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import list_pages, name_page, read_kind
-from testbed.pages.har import write_archive
+from testbed.pages.har_export import write_archive
 from testbed.pages.verify import verify_archive, verify_tls
 from tests.pages.conftest import FACTS
 from tests.pages.recordings import PIXEL, ROOT_URL, make_exchange, make_recording

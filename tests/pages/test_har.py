@@ -14,7 +14,7 @@ from testbed.archive.reading import read_archive
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.pages.catalogue import read_facts
 from testbed.pages.exchange import PageExchange, Recording
-from testbed.pages.har import LICENCE_RECORDED, write_archive
+from testbed.pages.har_export import LICENCE_RECORDED, write_archive
 from testbed.pages.verify import verify_archive
 from tests.client.har_model import Har
 from tests.pages.recordings import PIXEL, ROOT_URL, STYLE, make_exchange, make_recording

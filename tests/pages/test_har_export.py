@@ -15,7 +15,7 @@ import pytest
 from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.pages.build import build_page
-from testbed.pages.har import TRANSFERRED, export_har, write_archive, write_export
+from testbed.pages.har_export import TRANSFERRED, export_har, write_archive, write_export
 from tests.client.har_model import Har
 from tests.pages.conftest import PAGES
 from tests.pages.recordings import PIXEL, STYLE, make_exchange, make_recording

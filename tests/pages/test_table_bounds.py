@@ -13,11 +13,11 @@ from testbed.base.errors import ConfigurationError
 from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 from testbed.pages.synthesis import bodies as synthesis
-from testbed.pages.synthesis import text
+from testbed.pages.synthesis import filler as text
 from testbed.pages.synthesis.bodies import discover, synthesise
 from testbed.pages.synthesis.deflate import Piece, gzip_size, write_gzip
 from testbed.pages.synthesis.discovery import Discovery
-from testbed.pages.synthesis.text import BLOCK, Fill, TooSmallError, least_gzipped, write_gzipped
+from testbed.pages.synthesis.filler import BLOCK, Fill, TooSmallError, least_gzipped, write_gzipped
 from testbed.pages.table import COLUMNS, ResourceRow, parse_table
 from tests.pages.importing.site import Sent, devtools
 

@@ -14,7 +14,7 @@ import pytest
 from testbed.archive.reading import read_archive
 from testbed.pages.build import build_page
 from testbed.pages.exchange import PageExchange
-from testbed.pages.har import write_archive
+from testbed.pages.har_export import write_archive
 from testbed.pages.verify import count_repeats, verify_archive, verify_tls
 from tests.pages.recordings import PIXEL, ROOT_URL, make_exchange, make_recording
 

@@ -70,7 +70,7 @@ def test_a_place_that_cannot_hold_results(tmp_path: Path, now: datetime) -> None
 
 
 def test_records_come_back_equal(results: Path, trials: tuple[Trial, ...]) -> None:
-    from testbed.kernel.interface import RawResult
+    from testbed.kernel.run.interface import RawResult
     from tests.fake_kernel import conclude
 
     observation = results / "observation.json"

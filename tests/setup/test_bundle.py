@@ -44,11 +44,11 @@ def test_what_is_in_it(parts: Parts) -> None:
             "testbed/client/chromium/pinned.js",
             "etc/fonts/fonts.conf",
         ),
-        *("testbed/trial.py", "testbed/lab/link/tap.py", "testbed/server/nginx.py"),
+        *("testbed/way/trial.py", "testbed/lab/link/tap.py", "testbed/server/nginx.py"),
     ):
         assert (made.path / name).is_file(), name
     assert (made.path / "native" / "mnt").is_dir()
-    assert (made.path / "testbed/trial.py").read_bytes() == Path(
+    assert (made.path / "testbed/way/trial.py").read_bytes() == Path(
         sources.PACKAGE, "trial.py"
     ).read_bytes()
     assert not (made.path / "testbed/results/store.py").exists()
@@ -74,7 +74,7 @@ def test_it_is_compiled_and_knows_no_path_of_this_machine(parts: Parts) -> None:
     assert len(compiled) == len(list(made.path.rglob("*.py")))
     (trial,) = (path for path in compiled if path.name.startswith("trial."))
     content = trial.read_bytes()
-    assert marshal.loads(content[16:]).co_filename == "/ff/bundle/testbed/trial.py"  # noqa: S302
+    assert marshal.loads(content[16:]).co_filename == "/ff/bundle/testbed/way/trial.py"  # noqa: S302
     # PEP 552: based on a hash that is never checked.
     assert content[4:8] == b"\x01\0\0\0"
     assert str(parts.cache).encode() not in content
@@ -89,7 +89,7 @@ def test_the_same_content_is_found_again(parts: Parts) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["native/init", "testbed/trial.py", "SHA256SUMS"])
+@pytest.mark.parametrize("name", ["native/init", "testbed/way/trial.py", "SHA256SUMS"])
 def test_a_damaged_file_heals_itself(
     parts: Parts, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import TestbedError
-from testbed.kernel.interface import RawResult
-from testbed.kernel.virtual import TRACE_FILE
+from testbed.kernel.run.interface import RawResult
+from testbed.kernel.run.virtual import TRACE_FILE
 from testbed.model import CAPTURE_FILE, Condition, Record, Replay, Trial
 from testbed.setup.determinism import (
     TRACE_RECORD,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from testbed.kernel import REGULAR_VERSIONS
-from testbed.kernel.pin import pins
+from testbed.kernel.build.pin import pins
 from testbed.setup.doctor import examine, healthy, parse_meminfo, read_tools
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.model import Condition, LinkSpec, Replay, TcpSpec, TlsVersion
-from testbed.wire.conduct import check_conduct
+from testbed.wire.observed_knobs import check_conduct
 from tests.wire.packets import (
     ACK,
     CLIENT,

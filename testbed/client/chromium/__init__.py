@@ -24,8 +24,8 @@ from testbed.client.chromium.browser import (
     sandbox_obstacle,
 )
 from testbed.client.chromium.cost import Stopwatch
+from testbed.client.chromium.devtools_har import write_har
 from testbed.client.chromium.flags import FIRST_PAGE, LAB_AUTHORITY, browser_arguments
-from testbed.client.chromium.har import write_har
 from testbed.client.chromium.launch import PIPE, Browser, running
 from testbed.client.chromium.traffic import BrowserRequest
 from testbed.client.chromium.visit import Errand, Visit, attach, read_version, visit

@@ -21,7 +21,7 @@ from testbed.client.command import began_ns, keep_files, load_values
 from testbed.client.interface import LoadError, LoadOrder, client_environment
 from testbed.client.process import read_tail, run_logged
 from testbed.kinds.page_load.performance import open_lab_for, order_of, replayed, start_argv
-from testbed.kinds.site import Site, link_numbers
+from testbed.kinds.workspace import Site, link_numbers
 from testbed.lab.alignment import begin_stage, choose_moments
 from testbed.lab.laboratory import Lab
 from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS

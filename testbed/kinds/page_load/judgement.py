@@ -11,10 +11,10 @@ from testbed.kinds.observation import Observation
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, Proof, Trial
 from testbed.wire.both_ways import check_both_ways, check_whole
-from testbed.wire.conduct import check_conduct
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import read_flows
 from testbed.wire.lookups import check_lookups
+from testbed.wire.observed_knobs import check_conduct
 from testbed.wire.packets import read_capture
 from testbed.wire.proof import prove as prove_flows
 from testbed.wire.reuse import check_reuse

@@ -18,7 +18,7 @@ from testbed.base.machine import describe_machine, describe_queues, read_queued,
 from testbed.client import CLIENTS
 from testbed.client.coverage import check_protocols, compare, judge_coverage, unreached
 from testbed.client.interface import EarlyClient, LoadError, LoadOrder, Seat
-from testbed.kinds.site import EarlyStart, Site, link_numbers, open_lab_of
+from testbed.kinds.workspace import EarlyStart, Site, link_numbers, open_lab_of
 from testbed.lab.alignment import (
     begin_stage,
     choose_moments,

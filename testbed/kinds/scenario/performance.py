@@ -12,7 +12,7 @@ from dataclasses import asdict
 from testbed.base.errors import MissingError
 from testbed.kinds.scenario.calls import perform_call
 from testbed.kinds.scenario.network import Network, open_network
-from testbed.kinds.site import Site
+from testbed.kinds.workspace import Site
 from testbed.lab.alignment import begin_stage, draw_secrets
 from testbed.model import Call, LabReading, Measurement, Performance, Trial
 from testbed.scenario.promise import read_promise

@@ -30,7 +30,7 @@ from testbed.kinds.server_load.programs import (
     server_argv,
     serving,
 )
-from testbed.kinds.site import Site, link_numbers, open_lab_of
+from testbed.kinds.workspace import Site, link_numbers, open_lab_of
 from testbed.lab.alignment import begin_stage, draw_secrets
 from testbed.lab.laboratory import Lab
 from testbed.lab.topology import origin_address

@@ -23,8 +23,7 @@ from testbed.pages.importing.importer import Claim
 from testbed.pages.importing.notes import Notes
 from testbed.pages.importing.untrusted import Budget
 from testbed.pages.limits import BODIES_BYTES, BODY_BYTES, mib
-from testbed.pages.synthesis.media import make_font, make_image
-from testbed.pages.synthesis.text import (
+from testbed.pages.synthesis.filler import (
     BLOCK,
     HTML,
     JSON,
@@ -37,6 +36,7 @@ from testbed.pages.synthesis.text import (
     write_gzipped,
     write_identity,
 )
+from testbed.pages.synthesis.media import make_font, make_image
 
 _CODED_AGAIN = "Bodies compressed again, not exactly to the recorded size"
 _SYNTHESISED = "Bodies that were not recorded, made in their recorded sizes"

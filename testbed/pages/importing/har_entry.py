@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from testbed.pages.exchange import Headers, find_header
-from testbed.pages.har import CREATOR, TABLE_CREATOR, TRANSFERRED
+from testbed.pages.har_export import CREATOR, TABLE_CREATOR, TRANSFERRED
 from testbed.pages.importing.importer import Claim, head_size, media_type, whole_number
 from testbed.pages.importing.notes import Notes
 from testbed.pages.importing.untrusted import Fields, whole_text

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from testbed.pages.catalogue import PageFacts
 from testbed.pages.exchange import Recording
-from testbed.pages.har import LICENCE_RECORDED, write_archive
+from testbed.pages.har_export import LICENCE_RECORDED, write_archive
 from testbed.pages.importing.importer import ImportedTable
 from testbed.pages.importing.screening import is_whole
 from testbed.pages.importing.tabulate import (

@@ -14,17 +14,17 @@ from testbed.base.checksums import damaged_files, write_checksums
 from testbed.base.errors import ConfigurationError
 from testbed.base.scratch import scratch_folder
 from testbed.base.sources import digest_sources, imported_sources
-from testbed.loopback import serve_loopback
 from testbed.model import Replay, digest
 from testbed.pages.build import build_page
 from testbed.pages.coding import decode
 from testbed.pages.exchange import PageExchange, Recording
-from testbed.pages.har import write_archive
+from testbed.pages.har_export import write_archive
 from testbed.pages.recipe.description import Recipe, read_recipe
 from testbed.pages.recipe.packages import Installed, Tell, install, read_package
 from testbed.pages.recipe.references import CHANGED, LOSSLESS
 from testbed.pages.recipe.site import make_site, split
 from testbed.pages.recorder import RecordError, RecordOrder, record
+from testbed.server.loopback import serve_loopback
 from testbed.setup.recording import set_up_recording
 
 BODIES = (

@@ -10,7 +10,7 @@ from testbed.base.scratch import scratch_folder
 from testbed.model import Replay
 from testbed.pages.build import build_page
 from testbed.pages.exchange import PageExchange, Recording
-from testbed.pages.har import write_archive
+from testbed.pages.har_export import write_archive
 from testbed.pages.recipe.build import capture, capture_recipe, make_canonical
 from testbed.pages.recipe.description import read_recipe
 from testbed.pages.recipe.packages import Tell, install

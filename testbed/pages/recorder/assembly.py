@@ -25,7 +25,7 @@ from testbed.pages.recorder.shortfall import (
     note_load,
     note_missing,
 )
-from testbed.pages.recorder.transfer import NetTransfer
+from testbed.pages.recorder.sockets import NetTransfer
 
 REFUSED = (
     "kept from an address of this machine or its network, which --allow-private HOST lets it reach"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.pages.recorder.order import RecordError
-from testbed.pages.recorder.transfer import NetTransfer, plain_url
+from testbed.pages.recorder.sockets import NetTransfer, plain_url
 
 # The log has whole milliseconds.
 SAME_S = 0.0025

@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 from testbed.archive.head import NOT_MODIFIED
 from testbed.pages.exchange import Headers, HttpProtocol
 from testbed.pages.recorder.order import RecordError
-from testbed.pages.recorder.transfer import NetTransfer, Sockets, plain_url
+from testbed.pages.recorder.sockets import NetTransfer, Sockets, plain_url
 
 MOST_BODY_BYTES = 1 << 30
 # One event has at most one read of a socket or body, and there is one line with all constants.

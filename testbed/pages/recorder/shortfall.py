@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from testbed.archive.head import NOT_MODIFIED
 from testbed.pages.recorder.devtools import Asked, RequestPairing, Seen
 from testbed.pages.recorder.netlog import NetLog
-from testbed.pages.recorder.transfer import NetTransfer
+from testbed.pages.recorder.sockets import NetTransfer
 
 MOST_NAMED = 20
 _REDIRECTS, _ERROR = frozenset({301, 302, 303, 307, 308}), 400

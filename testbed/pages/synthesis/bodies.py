@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 from testbed.base.errors import ConfigurationError
 from testbed.pages.synthesis.discovery import Discovery
-from testbed.pages.synthesis.markup import document_template, script_template, stylesheet_template
-from testbed.pages.synthesis.media import make_image
-from testbed.pages.synthesis.text import (
+from testbed.pages.synthesis.filler import (
     BLOCK,
     HTML,
     JSON,
@@ -27,6 +25,8 @@ from testbed.pages.synthesis.text import (
     write_gzipped,
     write_identity,
 )
+from testbed.pages.synthesis.markup import document_template, script_template, stylesheet_template
+from testbed.pages.synthesis.media import make_image
 from testbed.pages.table import MIN_HEADER_BYTES, REDIRECTS, ResourceRow
 
 _MOST_ROUNDS = 200

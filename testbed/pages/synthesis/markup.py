@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from testbed.pages.synthesis.discovery import Discovery, Role, RowReference
-from testbed.pages.synthesis.text import Fill, Template
+from testbed.pages.synthesis.filler import Fill, Template
 from testbed.pages.table import ResourceRow
 
 _MARKUP = {

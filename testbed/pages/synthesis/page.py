@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from testbed.pages.exchange import How, PageExchange
-from testbed.pages.har import PlacedExchange
+from testbed.pages.har_export import PlacedExchange
 from testbed.pages.synthesis.bodies import Synthesis, SynthesisedResponse
 from testbed.pages.synthesis.discovery import Role
 from testbed.pages.table import ResourceRow

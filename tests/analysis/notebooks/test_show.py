@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from analysis.notebooks import show
-from analysis.rebuilt.rebuilt import Check, Grid, Rebuilt
 from analysis.records.results import Results, gather_results, read_results
+from analysis.reproductions.rebuilt import Check, Grid, Rebuilt
 from testbed.base.errors import ConfigurationError
 from tests.analysis.promised import write_promises
 from tests.analysis.sample import conditions, record, with_milestones

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from analysis.report.lanes import write_lanes_page
-from tests.analysis.rebuilt.test_lanes import lane, overload
+from tests.analysis.reproductions.test_lanes import lane, overload
 
 
 def test_the_page_has_figures_distances_and_the_verdicts_of_each_kernel(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.promises.table import read_promises
+from analysis.kinds.scenario.table import read_promises
 from analysis.records.cells import cells_of
 from analysis.records.frame import SCENARIO_COLUMNS, trial_frame
 from analysis.records.results import read_results

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import plot
-from analysis.rebuilt.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.report import document as report
 from analysis.report.document import write_reports
+from analysis.reproductions.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.words import MISSING
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.model import Replay, Substitution

@@ -14,12 +14,12 @@ from analysis.records.cells import cells_of
 from analysis.records.frame import SERVED_COLUMNS, trial_frame
 from analysis.records.metric import SERVED, find_metric
 from analysis.records.results import judge, read_results
-from analysis.regression.compare.comparison import CompareOptions
-from analysis.regression.compare.folders import compare_results
 from analysis.report.document import write_reports
 from analysis.report.terminal import render_table
+from analysis.verdicts.compare.comparison import CompareOptions
+from analysis.verdicts.compare.folders import compare_results
 from testbed.base.errors import ConfigurationError
-from tests.analysis.rebuilt.overloads import load_at, point, rebuilt
+from tests.analysis.reproductions.overloads import load_at, point, rebuilt
 from tests.analysis.served import RATES, loads, served_record, write_served
 
 

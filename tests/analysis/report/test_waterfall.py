@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.records import har as har_files
+from analysis.records import requests as har_files
 from analysis.records.cells import Cell, cells_of, flatten
-from analysis.records.har import HarError, parse_har
+from analysis.records.requests import HarError, parse_har
 from analysis.records.results import judge, read_results
 from analysis.report import waterfall
 from analysis.report.waterfall import Waterfalls, choose, gather_waterfalls

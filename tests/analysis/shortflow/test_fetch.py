@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from analysis.shortflow import explain_fetch, predict_fetch_ms
 from analysis.shortflow.link import directions
-from analysis.shortflow.transfer import Window
+from analysis.shortflow.response import Window
 from testbed.base.errors import ConfigurationError
 from testbed.model import Cookies, LinkSpec, Record, TcpSpec
 from tests.acceptance.conftest import acceptance_cache, house

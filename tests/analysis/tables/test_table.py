@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.publications.reference import read_reference
+from analysis.published.reference import read_reference
 from analysis.records.cells import Cell, cells_of, flatten, varying_axes
 from analysis.records.results import read_results
 from analysis.tables.rows import render_csv, trimmed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.tables.text import Column, align, render_columns
+from analysis.tables.columns import Column, align, render_columns
 
 COLUMNS = [
     Column("page", ["wsj", "amazon"], left=True),

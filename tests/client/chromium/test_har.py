@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from testbed.client.chromium.har import write_har
+from testbed.client.chromium.devtools_har import write_har
 from testbed.client.chromium.traffic import BrowserTraffic
 from tests.client.chromium.test_traffic import finished, told
 from tests.client.har_model import Har

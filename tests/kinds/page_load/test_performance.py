@@ -16,14 +16,14 @@ import pytest
 from testbed.archive.reading import Archive, Entry, split_url
 from testbed.base.errors import MissingError
 from testbed.client.interface import LoadOrder, LoadTimeoutError, Seat
-from testbed.kinds import site as sites
+from testbed.kinds import workspace as sites
 from testbed.kinds.page_load import performance
 from testbed.kinds.page_load.performance import SERVER_LOG_FILE
-from testbed.kinds.site import Site
+from testbed.kinds.workspace import Site
 from testbed.lab.alignment import AGE_NS, Moments
 from testbed.lab.exactness import HOST
-from testbed.lab.knobs import NOTHING
 from testbed.lab.link import backend
+from testbed.lab.tcp import NOTHING
 from testbed.model import (
     Condition,
     LabReading,
@@ -39,7 +39,7 @@ from testbed.server.listeners import Listener
 from testbed.server.nginx import ERROR_LOG, ServerOptions
 from testbed.server.replay_log import LoggedAnswer
 from testbed.server.think import Think
-from testbed.trial import perform
+from testbed.way.trial import perform
 
 FOLDERS = ("page", "out", "bundle", "scratch")
 ROOT, OTHER = "https://www.page.test/", "http://img.page.test/a.png?v=1"

@@ -10,11 +10,11 @@ import pytest
 
 from testbed.base.errors import MissingError
 from testbed.base.places import SCENARIOS, built_part
-from testbed.judge import conclude
-from testbed.kernel import host
-from testbed.kernel.host import HostKernel, open_host
+from testbed.kernel.run import host
+from testbed.kernel.run.host import HostKernel, open_host
 from testbed.model import Record, Scenario, Trial
 from testbed.setup.bundle import make_bundle
+from testbed.way.judge import conclude
 from tests.kernel.host_state import read_host_state
 
 pytestmark = [

@@ -17,9 +17,8 @@ import pytest
 
 from testbed.base.errors import MissingError
 from testbed.base.places import built_part
-from testbed.judge import conclude
-from testbed.kernel import host
-from testbed.kernel.host import HostKernel, open_host
+from testbed.kernel.run import host
+from testbed.kernel.run.host import HostKernel, open_host
 from testbed.model import (
     ArrivalSpec,
     LinkSpec,
@@ -31,6 +30,7 @@ from testbed.model import (
 )
 from testbed.model.served import Mechanism, Program
 from testbed.server.mechanisms.program import build_program
+from testbed.way.judge import conclude
 from tests.patience import make_patient_bundle
 
 RATE, SECONDS = 20, 2

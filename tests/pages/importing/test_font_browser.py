@@ -10,8 +10,8 @@ import pytest
 
 from testbed.base import proc
 from testbed.client.chromium.browser import find_browser
+from testbed.pages.synthesis.filler import filler
 from testbed.pages.synthesis.media import make_font
-from testbed.pages.synthesis.text import filler
 
 pytestmark = pytest.mark.browser
 

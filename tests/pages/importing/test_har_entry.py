@@ -12,7 +12,7 @@ import pytest
 from testbed.archive.reading import Archive, Entry, read_archive
 from testbed.pages.build import build_page
 from testbed.pages.exchange import Recording
-from testbed.pages.har import TRANSFERRED, export_har, write_archive
+from testbed.pages.har_export import TRANSFERRED, export_har, write_archive
 from testbed.pages.importing.registry import read_recording
 from testbed.pages.importing.writing import Manner, write_page
 from tests.pages.conftest import NAMES

@@ -18,7 +18,7 @@ from testbed.base.errors import ConfigurationError, MissingError
 from testbed.model import Replay
 from testbed.pages.catalogue import list_pages, read_kind
 from testbed.pages.exchange import Recording
-from testbed.pages.har import write_archive
+from testbed.pages.har_export import write_archive
 from testbed.pages.recipe import build, build_recipe
 from testbed.pages.recipe.build import make_canonical
 from testbed.pages.recipe.compare import compare, load_twice

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from testbed.pages.recorder.devtools import Asked, pair
-from testbed.pages.recorder.transfer import NetTransfer
+from testbed.pages.recorder.sockets import NetTransfer
 
 URL = "http://www.site.test/a"
 ASKED = Asked(

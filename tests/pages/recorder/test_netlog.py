@@ -11,7 +11,7 @@ import pytest
 
 from testbed.pages.recorder import RecordError
 from testbed.pages.recorder.netlog import read_netlog
-from testbed.pages.recorder.transfer import NetTransfer, plain_url
+from testbed.pages.recorder.sockets import NetTransfer, plain_url
 
 NAMES = ["URL_REQUEST_START_JOB", "HTTP_TRANSACTION_SEND_REQUEST_HEADERS",
          "HTTP_TRANSACTION_HTTP2_SEND_REQUEST_HEADERS", "HTTP_TRANSACTION_READ_RESPONSE_HEADERS",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.pages.synthesis.text import (
+from testbed.pages.synthesis.filler import (
     BLOCK,
     HTML,
     JSON,

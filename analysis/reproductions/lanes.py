@@ -1,0 +1,252 @@
+"""Lanes side by side: the loads of one experiment on several kernels in one figure, never pooled.
+
+A lane is the results of one kernel.  Each keeps its own verdicts; what is added is how far one is
+from another, point by point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from itertools import chain
+from typing import Any
+
+import pandas as pd
+
+from analysis import plot
+from analysis.published.reference import Reference
+from analysis.records.cells import experiment_of
+from analysis.records.results import Results
+from analysis.reproductions import name_module, rebuild
+from analysis.reproductions.overload_curves import VIEW_OF_LOADS
+from analysis.reproductions.prices import note_prices
+from analysis.reproductions.rebuilt import Check, Figure, Grid, Rebuilt
+from analysis.reproductions.sweep import (
+    SERVED_KNOBS,
+    named,
+    plain,
+    rounded,
+    split_loads,
+    titled,
+)
+from analysis.reproductions.view import MeasuredColumn, View
+from analysis.words import axis_value, axis_word, capitalised, clean, count, lowered, signed
+from testbed.base.errors import ConfigurationError
+
+LANE = "Lane"
+FindReference = Callable[[Results], Reference | None]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLane:
+    """Results of one kernel, and what they are called beside others: ``host 6.18.44``."""
+
+    name: str
+    results: Results
+
+
+def name_lanes(every: Sequence[Results]) -> tuple[KernelLane, ...]:
+    """Name each results folder by its kernel; two of one kernel by their folders as well.
+
+    Raises:
+        ConfigurationError: they are not the loads of one experiment on servers.
+    """
+    experiments = [experiment_of(results.manifest) for results in every]
+    names = list(dict.fromkeys(str(one.get("name")) for one in experiments))
+    if len(names) > 1:
+        raise ConfigurationError(
+            [f"they are of several experiments ({', '.join(names)}), and only one goes into a "
+             "figure; report each alone"]
+        )  # fmt: skip
+    if any(one.get("kind") != "server_load" for one in experiments):
+        raise ConfigurationError(
+            [f"{names[0]} is no load on a server: side by side are only those; two kernels' page "
+             "loads are held together by ./run.sh compare BASE NEW"]
+        )  # fmt: skip
+    kernels = [
+        clean(f"{one.get('kernel')} {results.identity.kernel_version or ''}".strip())
+        for one, results in zip(experiments, every, strict=True)
+    ]
+    return tuple(
+        KernelLane(
+            kernel if kernels.count(kernel) == 1 else f"{kernel}, {clean(results.folder.name)}",
+            results,
+        )
+        for kernel, results in zip(kernels, every, strict=True)
+    )
+
+
+def draw_lanes(lanes: Sequence[KernelLane], find_reference: FindReference) -> Rebuilt:
+    """Return the figure of an experiment with all ``lanes``, each judged by itself.
+
+    Raises:
+        ConfigurationError: a manifest is not a run's.
+    """
+    made = [rebuild(lane.results, find_reference(lane.results)) for lane in lanes]
+    view = _view_of(lanes[0].results, find_reference(lanes[0].results))
+    tables: list[Grid] = []
+    figures: list[Figure] = []
+    story: list[str] = []
+    for part, loads in _parts(lanes, view):
+        over = next((name for name in view.over if loads[name].notna().all()), None)
+        shown = [found for one in view.quantities if (found := _choose(one, loads))]
+        note = " ".join(filter(None, (_differing(lanes, loads, view), _notes(lanes))))
+        if over is not None and view.drawn:
+            figures += [_draw(view, one, loads, over, part, note) for one in shown]
+        cells = _medians(loads, view, over, shown)
+        tables.append(_grid(lanes, cells, view, over, shown, part))
+        story += [titled(one, part) for one in _tell(lanes, cells, shown)]
+    for lane, one in zip(lanes, made, strict=True):
+        story += [f"{capitalised(lane.name)}: {' '.join(one.story)}"] if one and one.story else []
+    title = next((one.title for one in made if one), view.place)
+    return Rebuilt(
+        f"{title}: {' and '.join(lane.name for lane in lanes)}",
+        tuple(tables),
+        tuple(figures),
+        tuple(_side_by_side(lanes, made)),
+        story=tuple(story),
+    )
+
+
+def _view_of(results: Results, reference: Reference | None) -> View:
+    module = name_module(results, reference)
+    found = getattr(import_module(module), "VIEW", None) if module else None
+    return found if isinstance(found, View) else VIEW_OF_LOADS
+
+
+def _side_by_side(lanes: Sequence[KernelLane], made: Sequence[Rebuilt | None]) -> Iterator[Check]:
+    """Yield the checks of all lanes, those of one claim one below the other."""
+    claims: dict[tuple[str, str], list[Check]] = {}
+    for lane, one in zip(lanes, made, strict=True):
+        for check in one.checks if one else ():
+            claims.setdefault((check.where, check.what), []).append(replace(check, lane=lane.name))
+    yield from chain.from_iterable(claims.values())
+
+
+def _parts(lanes: Sequence[KernelLane], view: View) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield what goes into one figure: the loads of all lanes that differ in no other knob."""
+    found: dict[str, list[pd.DataFrame]] = {}
+    for lane in lanes:
+        for part, loads in split_loads(view.read(lane.results), view.axes):
+            if not loads.empty:
+                found.setdefault(part, []).append(loads.assign(**{LANE: lane.name}))
+    for part, each in found.items():
+        yield part, pd.concat(each, ignore_index=True)
+
+
+def _choose(ways: Sequence[MeasuredColumn], loads: pd.DataFrame) -> MeasuredColumn | None:
+    """Return the first way to say a quantity of which every lane has values."""
+    for one in ways:
+        if loads.groupby(LANE)[one.name].count().min() > 0:
+            return one
+    return None
+
+
+def _draw(
+    view: View, shown: MeasuredColumn, loads: pd.DataFrame, over: str, part: str, note: str
+) -> Figure:
+    known = loads.dropna(subset=[shown.name]).sort_values(over, kind="stable")
+    chart = plot.lines(
+        known.rename(columns={shown.name: shown.title}),
+        x=over, y=shown.title, color=view.arm, dash=LANE, log=shown.log,
+    )  # fmt: skip
+    return Figure(
+        named(f"lanes-{shown.name.replace('_', '-')}", part),
+        titled(f"{view.place}: {lowered(shown.title)}", part),
+        chart,
+        f"A line for each kernel: medians, and the range of the seeds. {note}".strip(),
+    )
+
+
+def _medians(
+    loads: pd.DataFrame, view: View, over: str | None, shown: Sequence[MeasuredColumn]
+) -> pd.DataFrame:
+    """Return a row for each arm and point, and of each quantity a column for each lane."""
+    by = [view.arm, *([over] if over else [])]
+    names = [one.name for one in shown]
+    order = loads[by].drop_duplicates()
+    wide = pd.DataFrame(loads.groupby([*by, LANE], sort=False)[names].median().unstack(LANE))
+    return wide.reindex([tuple(row) if over else row[0] for row in order.to_numpy(dtype=object)])
+
+
+def _distance(cells: pd.DataFrame, one: MeasuredColumn, first: str, other: str) -> pd.Series[Any]:
+    """Return how far ``other`` is from ``first``: in percent of it, or in the quantity's unit."""
+    base, beside = cells[one.name, first], cells[one.name, other]
+    return (beside / base - 1) * 100 if one.relative else beside - base
+
+
+def _grid(
+    lanes: Sequence[KernelLane], cells: pd.DataFrame, view: View, over: str | None,
+    shown: Sequence[MeasuredColumn], part: str,
+) -> Grid:  # fmt: skip
+    present = [lane.name for lane in lanes if lane.name in cells.columns.get_level_values(LANE)]
+    columns = [view.arm, *([capitalised(axis_word(over))] if over else [])]
+    values: list[list[str | float | int | None]] = [
+        [plain(each) for each in (key if over else (key,))] for key in cells.index
+    ]
+    for one in shown:
+        columns += [f"{one.title}, {name}" for name in present]
+        for row, place in zip(values, range(len(cells)), strict=True):
+            row += [rounded(cells[one.name, name].iloc[place], one.places) for name in present]
+        for other in present[1:]:
+            columns.append(f"{other}: {'%' if one.relative else one.unit} more")
+            apart = _distance(cells, one, present[0], other)
+            for row, place in zip(values, range(len(cells)), strict=True):
+                row.append(rounded(apart.iloc[place], 1))
+    return Grid(
+        titled(f"{view.place}, side by side", part),
+        tuple(columns),
+        tuple(map(tuple, values)),
+        f"Medians over the seeds of each kernel; how much more it is than {present[0]}.",
+    )
+
+
+def _tell(
+    lanes: Sequence[KernelLane], cells: pd.DataFrame, shown: Sequence[MeasuredColumn]
+) -> Iterator[str]:
+    """Yield a sentence for each further lane: how far it is from the first."""
+    first, *others = (lane.name for lane in lanes)
+    known = set(cells.columns.get_level_values(LANE))
+    for other in others:
+        parts = []
+        points = 0
+        for one in shown if {first, other} <= known else ():
+            apart = _distance(cells, one, first, other).dropna()
+            points = max(points, len(apart))
+            if len(apart):
+                unit = "%" if one.relative else one.unit
+                parts.append(
+                    f"{lowered(one.title)} {signed(apart.median(), 1)} {unit} "
+                    f"({signed(apart.min(), 1)} to {signed(apart.max(), 1)})"
+                )
+        yield (
+            f"{capitalised(other)} beside {first}, at {count(points, 'point')} that both have, "
+            f"median and range: {'; '.join(parts)}."
+            if parts
+            else f"{capitalised(other)} and {first} have no point in common."
+        )
+
+
+def _differing(lanes: Sequence[KernelLane], loads: pd.DataFrame, view: View) -> str:
+    """Return a sentence on the knobs in which the lanes differ as a whole; empty if in none."""
+    grouped = loads.groupby(LANE, sort=False)
+    words = []
+    for name in SERVED_KNOBS:
+        if name in view.axes or name not in loads or not (grouped[name].nunique() == 1).all():
+            continue
+        each = grouped[name].first().reindex([lane.name for lane in lanes]).dropna()
+        if each.nunique() > 1:
+            values = ", ".join(f"{axis_value(name, plain(v))} on {k}" for k, v in each.items())
+            words.append(f"{axis_word(name)} ({values})")
+    return f"They differ in {'; '.join(words)}." if words else ""
+
+
+def _notes(lanes: Sequence[KernelLane]) -> str:
+    """Return what the lanes' numbers rest on: their saturations, and prices in virtual time."""
+    found = []
+    for lane in lanes:
+        saturation = experiment_of(lane.results.manifest).get("saturation_per_s")
+        if saturation:
+            found.append(f"Saturation of {lane.name}: {int(saturation):,} 1/s.")
+    return " ".join(dict.fromkeys([*found, *filter(None, (note_prices(x.results) for x in lanes))]))

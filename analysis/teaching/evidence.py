@@ -1,0 +1,164 @@
+"""Evidence of the labs' checks: what a right answer comes to in the student's own run.
+
+It is here and not in the notebooks so that a check does not show how its answer is found.  Frames
+are those of ``analysis.teaching.wire`` (``sent`` has packets, ``measured`` moments), of
+``analysis.notebooks.show.savings`` and of ``analysis.records.frame``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from analysis.records.results import Results
+
+FULL_PACKET_BYTES = 1500
+FILE_BYTES = 60 * 1024
+"""Of the page file-60k, without the head of its response."""
+
+
+def handshake_shares(measured: pd.DataFrame, up_kbit: int) -> dict[float, float]:
+    """Return by ``rtt_ms`` what share of a fetch over this uplink is its handshake, in percent."""
+    chosen = measured[measured["up_kbit"] == up_kbit]
+    shares = chosen["handshake_ms"] / chosen["fetch_ms"] * 100.0
+    return dict(zip(chosen["rtt_ms"], shares, strict=True))
+
+
+def openings(sent: pd.DataFrame) -> pd.Series[float]:
+    """Return how long each connection waited from its first SYN to its SYN-ACK, in ms."""
+    asked = sent[sent["flag"] == "S"].groupby("connection")["at_ms"].min()
+    heard = sent[sent["flag"] == "S."].groupby("connection")["at_ms"].min()
+    return (heard - asked).dropna()
+
+
+def full_packet_ms(sent: pd.DataFrame) -> float:
+    """Return the usual distance between two full packets from the server: the line's pace."""
+    came = sent[(sent["sender"] == "server") & (sent["payload_bytes"] > 0)]
+    full = came[came["ip_bytes"] == came["ip_bytes"].max()]
+    return float(full["at_ms"].diff().median())
+
+
+def first_codel_drop_ms(waited: pd.DataFrame, target_ms: float, interval_ms: float) -> float:
+    """Return when CoDel would first drop a packet of these ``waits`` (RFC 8289, section 5).
+
+    It does so when waits have been ``target_ms`` or more for an ``interval_ms`` without a break;
+    NaN where they never are.
+    """
+    since_ms = math.nan
+    for at_ms, wait_ms in zip(waited["at_ms"], waited["wait_ms"], strict=True):
+        if wait_ms < target_ms:
+            since_ms = math.nan
+        elif math.isnan(since_ms):
+            since_ms = at_ms
+        elif at_ms >= since_ms + interval_ms:
+            return float(at_ms)
+    return math.nan
+
+
+def repeated_syns(sent: pd.DataFrame) -> dict[int, float]:
+    """Return after how many seconds a SYN usually came for the second time, third time and so on.
+
+    The keys count the repetitions, from 1; the values are medians over the connections.
+    """
+    syns = sent[sent["flag"] == "S"]
+    after = syns["at_ms"] - syns.groupby("connection")["at_ms"].transform("min")
+    turn = syns.groupby("connection").cumcount()
+    medians = (after / 1000.0).groupby(turn).median()
+    return {int(str(n)): float(value) for n, value in medians.items() if n != 0}
+
+
+def requests_s(sent: pd.DataFrame, up_kbit: int) -> float:
+    """Return how long the client's packets with data, each counted once, keep the uplink busy."""
+    once = _asked(sent).drop_duplicates(["connection", "seq"])
+    return float(once["ip_bytes"].sum() * 8 / (up_kbit * 1000))
+
+
+def sent_again(sent: pd.DataFrame) -> int:
+    """Return how many packets with data the client sent although it had sent them before."""
+    return int(_asked(sent).duplicated(["connection", "seq"]).sum())
+
+
+def stated_round_trips(savings: pd.DataFrame, from_ms: float, to_ms: float) -> dict[str, float]:
+    """Return how many round trips in a row the published load times have, by page and arm."""
+    trips = {}
+    for page, rows in savings.groupby("page"):
+        by_rtt = rows.set_index("rtt_ms")
+        for arm, column in (("off", "paper_plt_off_s"), ("on", "paper_plt_on_s")):
+            more_s = by_rtt[column][to_ms] - by_rtt[column][from_ms]
+            trips[f"{page} {arm}"] = float(more_s / ((to_ms - from_ms) / 1000.0))
+    return trips
+
+
+def furthest_row(savings: pd.DataFrame) -> tuple[str, float]:
+    """Return page and round-trip time of the gain that is furthest from the published one."""
+    apart = (savings["improvement_pct"] - savings["paper_improvement_pct"]).abs()
+    row = savings.iloc[int(apart.to_numpy().argmax())]
+    return str(row["page"]), float(row["rtt_ms"])
+
+
+def count_flights(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return ``measured`` with ``flights``: whole round trips of a fetch after its handshake."""
+    return measured.assign(flights=measured["fetch_ms"] // measured["rtt_ms"] - 1)
+
+
+def smallest_windows(measured: pd.DataFrame, most: int) -> dict[int, float]:
+    """Return the smallest window that was measured for each number of flights up to ``most``."""
+    found = count_flights(measured).groupby("flights")["initcwnd_segments"].min()
+    return {flights: float(found[flights]) for flights in range(1, most + 1)}
+
+
+def room_of_windows(sent: pd.DataFrame, segments: int) -> int:
+    """Return how many bytes of a file so many segments carry behind the head of its response."""
+    came = sent[(sent["sender"] == "server") & (sent["payload_bytes"] > 0)]
+    head_bytes = came["payload_bytes"].sum() - FILE_BYTES
+    return int(segments * came["payload_bytes"].max() - head_bytes)
+
+
+def shorter_pct(measured: pd.DataFrame, buffer_bytes: int, than_bytes: int) -> float:
+    """Return by how many percent a fetch is shorter through one buffer than through another."""
+    took = measured.set_index("buffer_bytes")["fetch_ms"]
+    return float((1 - took[buffer_bytes] / took[than_bytes]) * 100.0)
+
+
+def pipes(measured: pd.DataFrame, sent: pd.DataFrame, rtts_ms: Sequence[float]) -> pd.DataFrame:
+    """Return for each of ``rtts_ms`` the ``pipe_bytes`` that come in it at the line's pace.
+
+    Columns: ``rtt_ms``, ``down_kbit`` of the loads, and ``pipe_bytes``.
+    """
+    pace_ms = full_packet_ms(sent)
+    rows = [
+        {"rtt_ms": rtt_ms, "down_kbit": measured["down_kbit"].iloc[0],
+         "pipe_bytes": rtt_ms / pace_ms * FULL_PACKET_BYTES}
+        for rtt_ms in rtts_ms
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def ways(measured: pd.DataFrame, sent: pd.DataFrame, packet_bytes: int) -> pd.DataFrame:
+    """Return ``measured`` with ``way_ms``: what a packet takes down behind the longest wait."""
+    own_ms = packet_bytes * full_packet_ms(sent) / FULL_PACKET_BYTES
+    return measured.assign(way_ms=measured["rtt_ms"] / 2 + measured["full_ms"] + own_ms)
+
+
+def uplink_packet_ms(results: Results) -> float:
+    """Return how long a full packet takes onto the uplink of the first load."""
+    link = results.records[0].trial.page_load.link
+    return FULL_PACKET_BYTES * 8 / link.up_kbit
+
+
+def capacity_per_s(measured: pd.DataFrame) -> float:
+    """Return replies a second by the busy share of a server that has time left."""
+    idle = measured[measured["server_cpu_pct"] < 99].iloc[0]
+    return float(idle["replies_per_s"] / idle["server_cpu_pct"] * 100.0)
+
+
+def left_pct(measured: pd.DataFrame, mechanism: str) -> float:
+    """Return what share of its capacity the server turns into replies at the highest rate."""
+    loads = measured[measured["mechanism"] == mechanism].sort_values("rate_per_s")
+    return float(loads["replies_per_s"].iloc[-1] / capacity_per_s(measured) * 100.0)
+
+
+def _asked(sent: pd.DataFrame) -> pd.DataFrame:
+    return sent[(sent["sender"] == "client") & (sent["payload_bytes"] > 0)]

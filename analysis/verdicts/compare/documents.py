@@ -1,0 +1,299 @@
+"""A comparison as documents: JSON values, JUnit XML, a Markdown comment, and an HTML page.
+
+JUnit: the elements are those of the schema that Jenkins, GitLab and GitHub's reporters read
+(Jenkins' junit-10.xsd), a test case for each cell.  Different is a failure; inconclusive is
+skipped, since nothing failed and nothing was shown; the exit code distinguishes it from success.
+
+Markdown: GitHub Flavored; text from results is escaped, so that no name can become markup.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from analysis.verdicts.compare.comparison import CellFinding, Comparison, Side, Verdict
+from analysis.verdicts.compare.kernels import Kernels, Overview, Saving
+from analysis.verdicts.compare.schema import (
+    CellDocument,
+    ComparisonDocument,
+    KernelsDocument,
+)
+from analysis.verdicts.compare.sentences import (
+    columns_of,
+    first_packet,
+    headline,
+    median_of,
+    name_cell,
+    notes_of,
+    packet_lines,
+    plain,
+    sentence,
+    size_of,
+    verdict_words,
+)
+from analysis.words import capitalised, clean, count, name_axes, xml_text
+from testbed.base.whole_file import write_whole
+from testbed.wire.difference import describe_difference
+
+SCHEMA_VERSION = 1
+JUNIT_CLASS = "firstflight.compare"
+SIGNS: dict[Verdict, str] = {
+    "different": ":x:",
+    "inconclusive": ":grey_question:",
+    "same": ":white_check_mark:",
+}
+BADGES: dict[Verdict, str] = {"different": "bad", "inconclusive": "warn", "same": "good"}
+MAX_CELLS = 50
+"""A comment holds 65536 characters."""
+MAX_DETAILS = 10
+SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
+
+
+def write_files(
+    comparison: Comparison,
+    junit: Path | None = None,
+    markdown: Path | None = None,
+    html: Path | None = None,
+) -> None:
+    """Write JUnit XML, a Markdown comment and an HTML page where they are asked for.
+
+    Raises:
+        StorageError: a file cannot be written.
+    """
+    forms: tuple[tuple[Path | None, Callable[[Comparison], str]], ...] = (
+        (junit, render_junit), (markdown, render_markdown), (html, render_page),
+    )  # fmt: skip
+    for path, render in forms:
+        if path is not None:
+            write_whole(path, render(comparison), "make its folder, or choose another place")
+
+
+def describe_comparison(comparison: Comparison) -> ComparisonDocument:
+    """Return everything as JSON-ready values, unrounded; a missing value is ``None``.
+
+    ``cells`` are in the order of the base's table; ``kernels`` is there where they are two.
+    """
+    document: ComparisonDocument = {
+        "schema": SCHEMA_VERSION,
+        "verdict": comparison.verdict,
+        "exit_code": comparison.exit_code,
+        "headline": headline(comparison),
+        "base": comparison.base,
+        "new": comparison.new,
+        "kernel": comparison.kernel,
+        "alpha": comparison.alpha,
+        "min_effect_pct": comparison.min_effect_pct,
+        "allow_faster": comparison.allow_faster,
+        "metric": comparison.metric.name,
+        "counts": comparison.counts,
+        "under_test": {
+            "environment": [asdict(part) for part in comparison.parts],
+            "knobs": {
+                name: {"base": base, "new": new} for name, (base, new) in comparison.knobs.items()
+            },
+        },
+        "cells": [_cell(comparison, cell) for cell in comparison.cells],
+        "added": list(comparison.added),
+        "notes": list(comparison.notes),
+    }
+    if comparison.kernels is not None:
+        document["kernels"] = _kernels(comparison, comparison.kernels)
+    return document
+
+
+def render_junit(comparison: Comparison) -> str:
+    """Return the XML document; times are 0, since a comparison of cells takes none that matters."""
+    counts = comparison.counts
+    totals = {
+        "name": "firstflight compare",
+        "tests": str(len(comparison.cells)),
+        "failures": str(counts["different"]),
+        "errors": "0",
+        "time": "0",
+    }
+    suites = Element("testsuites", totals)
+    suite = SubElement(suites, "testsuite", totals | {"skipped": str(counts["inconclusive"])})
+    properties = SubElement(suite, "properties")
+    named = {
+        n: getattr(comparison, n) for n in ("base", "new", "kernel", "alpha", "min_effect_pct")
+    }
+    for name, value in {**named, "metric": comparison.metric.name}.items():
+        SubElement(properties, "property", {"name": name, "value": xml_text(str(value))})
+    for cell in comparison.cells:
+        _case(suite, comparison, cell)
+    notes = [*notes_of(comparison), headline(comparison)]
+    SubElement(suite, "system-out").text = xml_text("\n".join(notes))
+    indent(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, encoding="unicode")}\n'
+
+
+def render_markdown(comparison: Comparison) -> str:
+    """Return a comment for a pull request: verdict, changed cells, folded details."""
+    cells = [cell for cell in comparison.worst_first if cell.verdict != "same"]
+    what = capitalised(comparison.metric.labels)
+    lines = [f"### {SIGNS[comparison.verdict]} {what}: {escape(headline(comparison))}", ""]
+    lines += [f"{escape(comparison.new)} against {escape(comparison.base)}.", ""]
+    lines += _table(comparison, cells[:MAX_CELLS])
+    if len(cells) > MAX_CELLS:
+        lines += [f"... and {count(len(cells) - MAX_CELLS, 'more cell')}.", ""]
+    for cell in cells[:MAX_DETAILS]:
+        lines += _details(comparison, cell)
+    notes = (f"- {escape(note)}" for note in notes_of(comparison))
+    return plain("\n".join([*lines, *notes])) + "\n"
+
+
+def render_page(comparison: Comparison) -> str:
+    """Return the comparison as one HTML page without external resources or scripts."""
+    # Imported here: the other forms need no templates.
+    from analysis.report.rendering import TEMPLATES, open_templates
+
+    cells, kernels = comparison.cells, comparison.kernels
+    columns = columns_of(comparison, cells)
+    badges = [BADGES[comparison.counted(cell)] for cell in cells]
+    packets = [(name_cell(comparison, cell), "\n".join(packet_lines(cell))) for cell in cells]
+    return (
+        open_templates()
+        .get_template("comparison.html.jinja")
+        .render(
+            comparison=comparison,
+            headline=headline(comparison),
+            notes=notes_of(comparison),
+            columns=columns,
+            rows=list(zip(badges, zip(*(c.cells for c in columns), strict=True), strict=True)),
+            sentences=[sentence(comparison, cell) for cell in comparison.worst_first],
+            savings=[
+                (name_axes(saving.axes, [n for n in comparison.names if n in saving.axes]), saving)
+                for saving in (kernels.savings if kernels else ())
+            ],
+            packets=[each for each in packets if each[1]],
+            style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        )
+    )
+
+
+def escape(text: str) -> str:
+    """Return ``text`` so that Markdown shows it as it is: no markup, no HTML, no mention."""
+    return SPECIAL.sub(r"\\\1", _html(text))
+
+
+def _kernels(comparison: Comparison, kernels: Kernels) -> KernelsDocument:
+    overview = comparison.overview
+    return {
+        "base": asdict(kernels.base),
+        "new": asdict(kernels.new),
+        "words": comparison.words,
+        "overview_pct": _overview(comparison, overview) if overview else None,
+        "overview_pct_by_client": {
+            client: _overview(comparison, one) for client, one in comparison.overviews.items()
+        },
+        "savings": [_saving(saving) for saving in kernels.savings],
+    }
+
+
+def _overview(comparison: Comparison, one: Overview) -> dict[str, Any]:
+    return asdict(one) | {"largest": comparison.cells[one.largest].axes}
+
+
+def _saving(saving: Saving) -> dict[str, Any]:
+    return {**asdict(saving), "difference_ms": saving.difference_ms}
+
+
+def _cell(comparison: Comparison, cell: CellFinding) -> CellDocument:
+    packets = asdict(cell.packets) if cell.packets is not None else None
+    if packets is not None and cell.packets is not None:
+        packets |= {"seed": cell.packets_seed, "text": describe_difference(cell.packets)}
+    document: CellDocument = {
+        "name": name_cell(comparison, cell),
+        "condition": cell.axes,
+        "verdict": cell.verdict,
+        "counts_as": comparison.counted(cell),
+        "direction": cell.direction,
+        "reason": cell.reason,
+        "more_runs": cell.more_runs,
+        "effect": asdict(cell.effect) if cell.effect else None,
+        "tests": {name: asdict(chance) for name, chance in cell.chances.items()},
+        "base": _side(comparison, cell.base),
+        "new": _side(comparison, cell.new),
+        "trials": [{**asdict(pair), "difference_ms": pair.difference_ms} for pair in cell.trials],
+        "packets": packets,
+        "packets_note": cell.packets_note,
+    }
+    if comparison.kernels is not None:
+        change = asdict(cell.change) | {"parts_at": first_packet(cell)} if cell.change else None
+        document["word"], document["change"] = cell.word, change
+        document["attribution"] = asdict(cell.attribution) if cell.attribution else None
+        document["clocks"] = asdict(cell.clocks) if cell.clocks else None
+    return document
+
+
+def _side(comparison: Comparison, side: Side | None) -> dict[str, Any] | None:
+    if side is None:
+        return None
+    return {
+        "outcomes": side.outcomes,
+        comparison.metric.name: side.values,
+        "median_ms": side.median_ms,
+    }
+
+
+def _case(suite: Element, comparison: Comparison, cell: CellFinding) -> None:
+    name = xml_text(name_cell(comparison, cell))
+    case = SubElement(suite, "testcase", {"classname": JUNIT_CLASS, "name": name, "time": "0"})
+    text = xml_text(plain(sentence(comparison, cell)))
+    more = xml_text(plain("\n".join(packet_lines(cell))))
+    counted = comparison.counted(cell)
+    if counted == "different":
+        kind = cell.direction or "changed"
+        failure = SubElement(case, "failure", {"message": text, "type": kind})
+        failure.text = more or text
+    elif counted == "inconclusive":
+        SubElement(case, "skipped", {"message": text})
+    else:
+        SubElement(case, "system-out").text = text
+
+
+def _table(comparison: Comparison, cells: Sequence[CellFinding]) -> list[str]:
+    if not cells:
+        return []
+    rows = [
+        "| " + " | ".join(
+            (
+                escape(name_cell(comparison, cell)),
+                *(median_of(comparison, side) for side in (cell.base, cell.new)),
+                escape(size_of(comparison, cell)) or "-",
+                f"{SIGNS[comparison.counted(cell)]} {escape(verdict_words(comparison, cell))}",
+            )
+        ) + " |"
+        for cell in cells
+    ]  # fmt: skip
+    base, new = map(comparison.metric.with_unit, ("Base", "New"))
+    heads = [f"| Cell | {base} | {new} | Difference | Verdict |", "|:--|--:|--:|--:|:--|"]
+    return [*heads, *rows, ""]
+
+
+def _details(comparison: Comparison, cell: CellFinding) -> list[str]:
+    lines = [
+        f"<details><summary>{_html(name_cell(comparison, cell))}</summary>",
+        "",
+        escape(sentence(comparison, cell)),
+        "",
+    ]
+    packets = packet_lines(cell)
+    if packets:
+        lines += ["```", *(line.replace("`", "'") for line in packets), "```", ""]
+    return [*lines, "</details>", ""]
+
+
+def _html(text: str) -> str:
+    entities: dict[str, str | int | None] = {
+        "&": "&amp;",
+        "<": "&lt;",
+        ">": "&gt;",
+        "@": "@&ZeroWidthSpace;",
+    }
+    return clean(text).translate(str.maketrans(entities))

@@ -1,0 +1,147 @@
+"""Differences between the environments of two results folders, and whether they are under test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from analysis.records.results import Results
+from analysis.verdicts.compare.comparison import Part
+from testbed.base.errors import ConfigurationError
+from testbed.base.suggest import did_you_mean
+
+ALL = "all"
+PAGES = "pages."
+SHOWN = 40
+"""Characters of a value in a message; digests are longer."""
+
+
+def split_across(
+    across: Iterable[str], parts: Iterable[str], knobs: Iterable[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split names into environment parts and knobs; a name may begin several parts.
+
+    Raises:
+        ConfigurationError: a name is neither.
+    """
+    known_parts, known_knobs = set(parts), set(knobs)
+    valid = {ALL, *known_knobs, *known_parts, *(name.partition(".")[0] for name in known_parts)}
+    environment, swept, problems = [], [], []
+    for name in dict.fromkeys(across):
+        if name in known_knobs:
+            swept.append(name)
+        elif name == ALL or any(covers(name, part) for part in known_parts):
+            environment.append(name)
+        else:
+            heads = ", ".join(sorted({part.partition(".")[0] for part in known_parts}))
+            problems.append(
+                f"--across {name}: neither a part of the environment ({heads}, or one of them by "
+                f"its full name, or {ALL}) nor a knob{did_you_mean(name, valid)}"
+            )
+    if problems:
+        raise ConfigurationError(problems)
+    return tuple(environment), tuple(swept)
+
+
+def covers(name: str, part: str) -> bool:
+    """Whether ``name`` means ``part``: all, the part itself, or what its name begins with."""
+    return name in (ALL, part) or part.startswith(f"{name}.")
+
+
+def parts_of(results: Results) -> dict[str, str]:
+    """Return everything in the folder's environment that can influence a result, by name.
+
+    Pages are ``pages.NAME``; the kernel's version is ``kernel.version``, a client's own word
+    about its version ``version.CLIENT``.
+    """
+    environment = results.manifest.get("environment")
+    known: Mapping[str, Any] = environment if isinstance(environment, Mapping) else {}
+    parts = {str(name): str(value) for name, value in dict(known.get("parts") or {}).items()}
+    pages = {f"{PAGES}{name}": str(value) for name, value in dict(known.get("pages") or {}).items()}
+    clients = {f"version.{name}": value for name, value in results.identity.clients.items()}
+    version = results.identity.kernel_version
+    kernel = {"kernel.version": version} if version is not None else {}
+    return {**kernel, **parts, **pages, **clients}
+
+
+def differing_parts(base: Results, new: Results) -> tuple[Part, ...]:
+    """Return every part that differs, by name.
+
+    Of pages and clients only those that are in both: another sweep shows in its cells.  So do
+    programs, if the clients differ: each client brings those that it runs.
+    """
+    ours, theirs = parts_of(base), parts_of(new)
+    swept = [PAGES, "version."]
+    if _clients_of(base) != _clients_of(new):
+        swept += ["package.", "program.", "file."]
+    return tuple(
+        Part(name, ours.get(name), theirs.get(name))
+        for name in sorted(ours.keys() | theirs.keys())
+        if ours.get(name) != theirs.get(name)
+        and not (name.startswith(tuple(swept)) and (name in ours) != (name in theirs))
+    )
+
+
+def _clients_of(results: Results) -> set[str]:
+    """The clients that were asked for: their programs are in the environment."""
+    experiment = results.manifest.get("experiment")
+    asked = experiment.get("conditions", ()) if isinstance(experiment, Mapping) else ()
+    return {str(condition.get("client")) for condition in asked}
+
+
+def kernel_of(results: Results) -> str | None:
+    """Return the name of the kernel: by the records, else by what was asked."""
+    if results.identity.kernel is not None:
+        return results.identity.kernel
+    experiment = results.manifest.get("experiment")
+    return str(experiment["kernel"]) if isinstance(experiment, Mapping) else None
+
+
+def refuse_unequal(
+    base: Results, new: Results, parts: Sequence[Part], across: Sequence[str]
+) -> None:
+    """Refuse parts that differ without being under test.
+
+    Between virtual and real time the whole environment is under test, but for the pages.
+
+    Raises:
+        ConfigurationError: naming each difference with both values, and the remedy.
+    """
+    problems = [*_strangers(base), *_strangers(new)]
+    clocks_differ = kernel_of(base) != kernel_of(new)
+    unasked = [
+        part
+        for part in parts
+        if not any(covers(name, part.name) for name in across)
+        and (part.name.startswith(PAGES) or not clocks_differ)
+    ]
+    problems += [
+        f"the environments differ: {part.name} is {_shown(part.base)} in BASE and "
+        f"{_shown(part.new)} in NEW; measure both in one environment, or pass "
+        f"--across {part.name} if it is what is under test"
+        for part in unasked
+    ]
+    heads = sorted({part.name.partition(".")[0] for part in unasked})
+    if len(unasked) > 1:
+        problems.append(f"all of it at once: --across {','.join(heads)} (or --across {ALL})")
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def _strangers(results: Results) -> list[str]:
+    """Records that another environment made than the one that the manifest describes."""
+    environment = results.manifest.get("environment")
+    described = environment.get("id") if isinstance(environment, Mapping) else None
+    found = results.identity.environment
+    if described is None or found is None or described == found:
+        return []
+    return [
+        f"{results.folder}: its records come from environment {found}, its manifest describes "
+        f"{described}; a folder is compared only as it was measured"
+    ]
+
+
+def _shown(value: str | None) -> str:
+    if value is None:
+        return "absent"
+    return repr(value if len(value) <= SHOWN else f"{value[:SHOWN]}...")

@@ -1,0 +1,220 @@
+"""Comparison of two results folders: read, refuse what is unequal, judge cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from analysis.records.cells import Cell, cells_of, describe_absence, varying_axes
+from analysis.records.results import Results, read_results
+from analysis.tables.table import ALWAYS_SHOWN
+from analysis.verdicts.compare.attribution import attribute_cell
+from analysis.verdicts.compare.captures import Pair, differ_on_the_wire, read_captures
+from analysis.verdicts.compare.clocks import clocks_of, judge_by_tolerance
+from analysis.verdicts.compare.comparison import (
+    MIN_EFFECT_PCT,
+    VIRTUAL,
+    CellFinding,
+    CompareOptions,
+    Comparison,
+    Part,
+)
+from analysis.verdicts.compare.environments import (
+    differing_parts,
+    kernel_of,
+    parts_of,
+    refuse_unequal,
+    split_across,
+)
+from analysis.verdicts.compare.estimated import judge_by_chance
+from analysis.verdicts.compare.exact import first_unequal, judge_exactly
+from analysis.verdicts.compare.kernels import Kernels, change_of, savings_of
+from analysis.verdicts.compare.matching import Match, match_cells, values_of
+from analysis.verdicts.compare.promised import differing_captures, judge_promise
+from analysis.words import clean, count
+from testbed.base.errors import ConfigurationError
+from testbed.model import CAPTURE_FILE, Record
+
+
+def compare_results(base: Path, new: Path, options: CompareOptions | None = None) -> Comparison:
+    """Compare the results in ``new`` with those in ``base``, cell by cell.
+
+    Of a virtual and a real kernel the virtual one is the base, whatever the order.  Cells that one
+    of two kernels lacks are left out.
+
+    Raises:
+        ConfigurationError: the environments are unequal and not under test, a folder mixes what is
+            never pooled, no load of a folder has the metric, or the options make no sense.
+        StorageError: a folder cannot be read.
+    """
+    options = options or CompareOptions()
+    options.check()
+    one, other = read_results(base), read_results(new)
+    swapped = kernel_of(other) == VIRTUAL != kernel_of(one)
+    if swapped:
+        one, other, base, new = other, one, new, base
+    ours, theirs = (cells_of(results, options.metric) for results in (one, other))
+    _refuse_without_numbers(ours, theirs)
+    named = dict.fromkeys(name for cell in (*ours, *theirs) for name in cell.axes)
+    known = parts_of(one) | parts_of(other)
+    environment, knobs = split_across(options.across, known, named)
+    parts = differing_parts(one, other)
+    refuse_unequal(one, other, parts, environment)
+    matches = match_cells(ours, theirs, knobs)
+    tested = {name: (values_of(ours, name), values_of(theirs, name)) for name in knobs}
+    kernels = _kernels(one, other, matches, knobs)
+    kernel = kernel_of(other) or VIRTUAL
+    least = options.min_effect_pct
+    least = MIN_EFFECT_PCT.get(kernel, max(MIN_EFFECT_PCT.values())) if least is None else least
+    two = kernels is not None or options.attribute
+    both = [m for m in matches if m.base is not None and (m.new is not None or not two)]
+    equal = not parts and all(a == b for a, b in tested.values())
+    if any(cell.kind == "scenario" for cell in ours):
+        exact = kernel_of(one) == kernel_of(other) == VIRTUAL
+        cells = [
+            _with_packets(judge_promise(m, exact=exact, equal=equal), m, one, other, two)
+            for m in both
+        ]
+    elif kernel_of(one) != kernel_of(other):
+        cells = [judge_by_tolerance(match, least) for match in both]
+    elif kernel == VIRTUAL:
+        cells = [_with_packets(judge_exactly(m, equal, least), m, one, other, two) for m in both]
+        if two:
+            cells = [_attributed(cell, m, one, other) for cell, m in zip(cells, both, strict=True)]
+    else:
+        cells = judge_by_chance(both, options.alpha, least)
+        if kernels is not None:
+            cells = [_with_clocks(cell, m) for cell, m in zip(cells, both, strict=True)]
+    notes = _notes(one, other, matches, len(matches) - len(both) if two else 0)
+    if kernels is not None:
+        notes += _client_notes(parts)
+    if swapped:
+        notes.append("The virtual kernel is BASE, whatever the order of the folders.")
+    return Comparison(
+        base=str(base),
+        new=str(new),
+        kernel=kernel,
+        alpha=options.alpha,
+        min_effect_pct=least,
+        allow_faster=options.allow_faster,
+        parts=parts,
+        knobs=tested,
+        names=_names([*ours, *theirs], knobs),
+        cells=tuple(cells),
+        added=tuple(match.axes for match in matches if match.base is None),
+        notes=tuple(notes),
+        kernels=kernels,
+        metric=next((cell.metric for cell in (*ours, *theirs)), options.metric),
+    )
+
+
+def _refuse_without_numbers(base: Sequence[Cell], new: Sequence[Cell]) -> None:
+    """Refuse a folder whose proven loads all lack the metric.
+
+    Raises:
+        ConfigurationError: naming the clients.
+    """
+    problems = [
+        f"{side}: {sentence}"
+        for side, cells in (("BASE", base), ("NEW", new))
+        if any(cell.proven for cell in cells) and not any(cell.by_seed for cell in cells)
+        for sentence in describe_absence(cells)
+    ]
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def _kernels(
+    base: Results, new: Results, matches: Sequence[Match], knobs: Sequence[str]
+) -> Kernels | None:
+    """The two kernels, if they are two; a folder without any record has no version yet."""
+    one, other = base.identity, new.identity
+    if None in (one.kernel_version, other.kernel_version) or (
+        (one.kernel, one.kernel_version) == (other.kernel, other.kernel_version)
+    ):
+        return None
+    shared = [(m.base, m.new) for m in matches if m.base is not None and m.new is not None]
+    savings = savings_of((a for a, _ in shared), (b for _, b in shared), knobs)
+    return Kernels(one, other, savings)
+
+
+def _names(cells: Sequence[Cell], knobs: Sequence[str]) -> tuple[str, ...]:
+    """The axes that tell the cells apart, and those that every table shows."""
+    varying = varying_axes(cells)
+    shown = ALWAYS_SHOWN[cells[0].kind] if cells else ()
+    names = (*shown, *(name for name in varying if name not in shown))
+    return tuple(name for name in names if name not in knobs)
+
+
+def _with_packets(
+    cell: CellFinding, match: Match, base: Results, new: Results, two: bool
+) -> CellFinding:
+    """Add the first packet that differs to a cell that is different, or of two kernels."""
+    pair = first_unequal(cell) or (cell.trials[0] if two and cell.trials else None)
+    if pair is None or match.base is None or match.new is None:
+        return cell
+    if cell.verdict != "different" and not two:
+        return cell
+    block = pair.seed, pair.repetition
+    cells, folders = (match.base, match.new), (base.folder, new.folder)
+    records = _record(cells[0], block), _record(cells[1], block)
+    several = match.base.kind == "scenario"
+    name = next(iter(differing_captures(*records)) if several else iter(()), CAPTURE_FILE)
+    captures, problem = read_captures(folders, records, name)
+    found, note = differ_on_the_wire(records, captures, problem, name)
+    change = change_of(cells, records, captures, found) if two and cell.has_numbers else None
+    return replace(
+        cell, packets=found, packets_seed=pair.seed, packets_note=note, change=change
+    )  # fmt: skip
+
+
+def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) -> CellFinding:
+    """Add what the cell came to on the new kernel."""
+    if match.base is None or match.new is None:
+        return cell
+
+    def read(one: Record, other: Record) -> Pair | None:
+        return read_captures((base.folder, new.folder), (one, other))[0]
+
+    return replace(cell, attribution=attribute_cell((match.base, match.new), read))
+
+
+def _with_clocks(cell: CellFinding, match: Match) -> CellFinding:
+    if match.base is None or match.new is None or not cell.has_numbers:
+        return cell
+    return replace(cell, clocks=clocks_of((match.base, match.new)))
+
+
+def _record(cell: Cell, block: tuple[int, int]) -> Record:
+    return next(r for r in cell.records if (r.trial.seed, r.trial.repetition) == block)
+
+
+def _notes(base: Results, new: Results, matches: Sequence[Match], left_out: int) -> list[str]:
+    notes = []
+    added = sum(match.base is None for match in matches)
+    if left_out:
+        is_are = "is" if left_out == 1 else "are"
+        notes.append(f"{count(left_out, 'cell')} {is_are} of one kernel only and left out.")
+    elif added:
+        notes.append(f"{count(added, 'cell')} of NEW {'is' if added == 1 else 'are'} not in BASE.")
+    for side, results in (("BASE", base), ("NEW", new)):
+        missing = sum(
+            max(0, cell.planned - len(cell.records))
+            for match in matches
+            if (cell := match.base if side == "BASE" else match.new) is not None
+        )
+        if missing:
+            notes.append(
+                f"{count(missing, 'planned trial')} of {side} ({clean(str(results.folder))}) "
+                "did not end."
+            )
+    return notes
+
+
+def _client_notes(parts: Sequence[Part]) -> list[str]:
+    return [
+        f"{part.name.partition('.')[2]} is {part.base} in BASE and {part.new} in NEW."
+        for part in parts
+        if part.name.startswith("version.")
+    ]

@@ -1,0 +1,191 @@
+"""The table of kernels in words: for a terminal, and as plain text that fits into a mail.
+
+The mail is Markdown as well: its table and packets are indented by four, which shows them as they
+are.  All of it is ASCII.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from analysis.tables.columns import GAP, Column, render_columns
+from analysis.verdicts.compare.attribution import (
+    CLOCK_READ_NS,
+    HARMLESS_PCT,
+    HARMLESS_THREADS_PCT,
+    LEAST_SEEDS,
+)
+from analysis.verdicts.compare.comparison import CellFinding
+from analysis.verdicts.compare.sentences import packet_lines, plain
+from analysis.verdicts.kernels.table import Attribution, FailRule, LaneVerdicts
+from analysis.words import axis_value, axis_word, capitalised, clean, count
+from testbed.experiment.label import label_axes
+
+MAIL_WIDTH = 76
+"""Columns of a line in a mail, as lists of the kernel have them."""
+INDENT = "    "
+WIDTH = 100
+MAX_SHOWN = 3
+"""Of so many cells of a kernel the first packet that differs is shown."""
+MAX_COUNTERS = 6
+MISSING = "-"
+MEANINGS = (
+    f"no effect: captures equal to the bit. phase only: the same packets, shifted by clock reads "
+    f"of {CLOCK_READ_NS} ns. other packets: the load time is the same. graph asks in an order that "
+    "only the network decides: what differs is TCP's. wget2 is judged alike, but for what the "
+    f"order of its threads gives (spread, up to {HARMLESS_THREADS_PCT:g} %). Other clients are "
+    f"slower or faster where the shift over {LEAST_SEEDS} seeds or more is not 0 and above "
+    f"{HARMLESS_PCT:g} %, which a harmless change gives; else it is spread."
+)
+
+
+def render_text(attribution: Attribution, rule: FailRule, width: int = WIDTH) -> str:
+    """Return the table, what differs first in the cells that changed most, and the summary."""
+    lines = [*_table(attribution, width), ""]
+    for lane in attribution.lanes:
+        for cell in _telling(lane)[:MAX_SHOWN]:
+            lines += textwrap.wrap(describe(attribution, lane, cell), width)
+            lines += [f"  {line}" for line in evidence(cell)]
+    lines += [part for one in summary(attribution, rule) for part in textwrap.wrap(one, width)]
+    return "".join(f"{plain(line).rstrip()}\n" for line in lines)
+
+
+def render_markdown(attribution: Attribution, rule: FailRule) -> str:
+    """Return the same for a mail: lines of at most 76 characters, the summary first."""
+    metric = attribution.metric
+    names = ", ".join(lane.name for lane in attribution.lanes)
+    what = capitalised(metric.labels)
+    head = f"{what} on {names} against {attribution.base_name}, in virtual time:"
+    lines = [*textwrap.wrap(head, MAIL_WIDTH), ""]
+    for one in summary(attribution, rule):
+        lines += textwrap.wrap(one, MAIL_WIDTH)
+    room = MAIL_WIDTH - len(INDENT)
+    lines += ["", *(f"{INDENT}{line}" for line in _table(attribution, room)), ""]
+    for lane in attribution.lanes:
+        for cell in _telling(lane)[:1]:
+            lines += [*textwrap.wrap(describe(attribution, lane, cell), MAIL_WIDTH), ""]
+            for line in evidence(cell):
+                lines += textwrap.wrap(
+                    line, MAIL_WIDTH, initial_indent=INDENT, subsequent_indent=f"{INDENT}    ",
+                    break_on_hyphens=False,
+                )  # fmt: skip
+            lines.append("")
+    lines += textwrap.wrap(MEANINGS, MAIL_WIDTH)
+    return "".join(f"{plain(line).rstrip()}\n" for line in lines)
+
+
+def summary(attribution: Attribution, rule: FailRule) -> list[str]:
+    """Return a sentence or two for each kernel, and one on what failed."""
+    return [
+        *(_of_lane(attribution, lane) for lane in attribution.lanes),
+        *([_failed(attribution, rule)] if rule.on != "none" else []),
+    ]
+
+
+def describe_lane(lane: LaneVerdicts) -> str:
+    """Return how many cells came to what, and the median change."""
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in lane.counts.items())
+    median = f"; median {lane.median_pct:+.2f} %" if lane.median_pct is not None else ""
+    return f"{count(len(lane.cells), 'cell')}: {counts}{median}"
+
+
+def name_row(attribution: Attribution, cell: CellFinding) -> str:
+    """Return a cell by the axes that tell it apart, as ``page=wsj rtt_ms=20``."""
+    return clean(label_axes({name: cell.axes.get(name) for name in attribution.names}))
+
+
+def describe(attribution: Attribution, lane: LaneVerdicts, cell: CellFinding) -> str:
+    """Return everything about a cell on a kernel but its packets and counters."""
+    found = cell.attribution
+    if found is None:
+        return ""
+    size = ""
+    if found.pct is not None:
+        inside = found.pct.interval
+        level = f"{inside.level * 100:.0f} % interval" if inside else ""
+        size = f", {found.pct.value:+.3f} %"
+        size += f" ({level} {inside.low:+.2f}..{inside.high:+.2f} %)" if inside else ""
+    name = f"{lane.name}: {name_row(attribution, cell)}"
+    return f"{name}: {found.verdict}{size}; {clean(found.reason)}."
+
+
+def evidence(cell: CellFinding) -> list[str]:
+    """Return the first packet that differs, retransmissions, and the counters that part."""
+    lines = packet_lines(cell)
+    if cell.change is not None and len({*cell.change.retransmits}) > 1:
+        lines.append("Retransmitted: {} in base, {} in new.".format(*cell.change.retransmits))
+    found = cell.attribution.counters if cell.attribution is not None else ()
+    if found:
+        named = [f"{one.end} {clean(one.name)} {one.base} -> {one.new}" for one in found]
+        more = f" and {len(named) - MAX_COUNTERS} more" if len(named) > MAX_COUNTERS else ""
+        lines.append(f"Counters: {', '.join(named[:MAX_COUNTERS])}{more}.")
+    return lines
+
+
+def _table(attribution: Attribution, room: int) -> list[str]:
+    """Return the table; kernels for which there is no room come in further ones below it."""
+    rows, metric = attribution.rows, attribution.metric
+    left = [
+        Column(axis_word(name), [axis_value(name, row.axes.get(name)) for row in rows],
+               left=name == "page")
+        for name in attribution.names
+    ]  # fmt: skip
+    base = metric.with_unit(attribution.base_name)
+    values = [MISSING if r.base is None else f"{r.base:.{metric.places}f}" for r in rows]
+    left.append(Column(base, values))
+    used = sum(column.width + len(GAP) for column in left)
+    lines: list[str] = []
+    for block in _blocks(attribution, room - used):
+        lines += [""] * bool(lines) + render_columns([*left, *block], room)
+    return lines
+
+
+def _blocks(attribution: Attribution, room: int) -> Iterator[list[Column]]:
+    block: list[Column] = []
+    for place, lane in enumerate(attribution.lanes):
+        cells = [row.cells[place] for row in attribution.rows]
+        words = [c.attribution.words if c and c.attribution else MISSING for c in cells]
+        column = Column(lane.name, words, left=True)
+        used = sum(each.width + len(GAP) for each in (*block, column)) - len(GAP)
+        if block and used > room:
+            yield block
+            block = []
+        block.append(column)
+    yield block
+
+
+def _telling(lane: LaneVerdicts) -> Sequence[CellFinding]:
+    """Return the cells with other packets, what failed first, then by the size of the change."""
+    order = list(lane.counts)
+    cells = [
+        cell for cell in lane.cells
+        if cell.attribution and cell.attribution.verdict not in ("no effect", "phase only")
+    ]  # fmt: skip
+
+    def gravity(cell: CellFinding) -> tuple[int, float]:
+        found = cell.attribution
+        if found is None:
+            return len(order), 0.0
+        return order.index(found.verdict), -abs(found.pct.value) if found.pct else 0.0
+
+    return sorted(cells, key=gravity)
+
+
+def _of_lane(attribution: Attribution, lane: LaneVerdicts) -> str:
+    text = f"{lane.name} against {attribution.base_name}: {describe_lane(lane)}"
+    found = lane.extreme.attribution if lane.extreme is not None else None
+    if lane.extreme is None or found is None or found.pct is None or not round(found.pct.value, 2):
+        return f"{text}."
+    return f"{text}, most {found.pct.value:+.2f} % in {name_row(attribution, lane.extreme)}."
+
+
+def _failed(attribution: Attribution, rule: FailRule) -> str:
+    n = attribution.flagged(rule)
+    least = f" by {rule.least_pct:g} % or more" if rule.least_pct else ""
+    what = "another packet" if rule.on == "any" else f"slower{least}"
+    cells = sum(len(lane.cells) for lane in attribution.lanes)
+    how = "have" if n != 1 else "has"
+    if rule.on == "slower":
+        how = "are" if n != 1 else "is"
+    return f"Flagged: {n} of {count(cells, 'cell')} {how} {what}."

@@ -1,0 +1,1 @@
+"""Virtual kernels built: pinned sources, configurations and patches, and the cache of binaries."""

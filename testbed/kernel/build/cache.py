@@ -1,0 +1,336 @@
+"""Cache of built kernels: a folder for each pin and compiler, built when it is not there.
+
+``python -m testbed.kernel.build.cache 7.3 6.1`` builds (or finds) those versions.  Standard library
+only, and so is all that it imports: bootstrap builds a kernel while the Python environment is made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from testbed.base.checksums import file_sha256
+from testbed.base.errors import EXIT_INTERRUPTED, EXIT_MISSING, TestbedError
+from testbed.base.heartbeat import repeating
+from testbed.base.interrupt import raising
+from testbed.base.locks import locked
+from testbed.base.places import cache
+from testbed.kernel.build.compiler import RECIPE, check_machine, read_compiler
+from testbed.kernel.build.objects import KernelRecipe, build_in, is_kept
+from testbed.kernel.build.patches import read_patch
+from testbed.kernel.build.pin import DEFAULT_VERSION, Pin, read_pin, upstream
+from testbed.kernel.build.source import DebianSource, Progress, fetch_source
+from testbed.model import digest
+
+IDENTITY_FILE = "build.json"
+BINARY_FILE = "linux"
+LOG_FILE = "build.log"
+OBJECTS = "objects"
+"""The folder of object trees, one for each base (``testbed.kernel.build.objects``)."""
+IMPORTED = "imported"
+"""How the folder of what came in a pack (``testbed.kernel.build.pack``) ends: put there on purpose,
+it is used whichever compiler this machine has."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelIdentity:
+    """Inputs of a kernel build, and its output; hashes are SHA-256 hex."""
+
+    version: str
+    package: str
+    package_version: str
+    source_sha256: str
+    config_sha256: str
+    patches: dict[str, str]
+    compiler: str
+    recipe: str
+    binary_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelBuild:
+    """A kernel that is ready to boot, what it was built from, and the boot words it wants."""
+
+    binary: Path
+    identity: KernelIdentity
+    boot: tuple[str, ...]
+
+
+def build_key(pin: Pin, compiler: str) -> str:
+    """Return the SHA-256 hex of everything that decides the binary."""
+    return digest(
+        {
+            "source": pin.tarball_sha256,
+            "config": pin.config_sha256,
+            "patches": pin.patch_sha256,
+            "compiler": compiler,
+            "recipe": RECIPE,
+        }
+    )
+
+
+def build_folder(pin: Pin, compiler: str, cache: Path) -> Path:
+    """Return where the build of ``pin`` by ``compiler`` is, or will be."""
+    return cache / "kernels" / f"{pin.version}-{build_key(pin, compiler)[:12]}"
+
+
+def find_kernel(pin: Pin, cache: Path, allow_revision: bool = False) -> KernelBuild | None:
+    """Return the kernel of ``pin`` if it is in the cache, whole and built from the same inputs.
+
+    With ``allow_revision`` also one from another Debian revision of the same upstream source.
+    The build of this machine's compiler comes first, then an imported one; then, where there is no
+    compiler to build another with, any.
+    """
+    compiler = own_compiler()
+    builds = [
+        KernelBuild(folder / BINARY_FILE, identity, pin.boot)
+        for folder, identity in _read_builds(pin, cache)
+        if _is_for(folder, compiler, identity)
+        and not differences(identity, pin, allow_revision)
+        and _is_whole(folder, identity)
+    ]
+    builds.sort(
+        key=lambda build: (
+            build.identity.source_sha256 != pin.tarball_sha256,
+            build.identity.compiler != compiler,
+            not _is_imported(build.binary.parent),
+        )
+    )
+    return builds[0] if builds else None
+
+
+def differences(identity: KernelIdentity, pin: Pin, allow_revision: bool = False) -> list[str]:
+    """Return one phrase for each input of a build, but the compiler, that is not the pin's."""
+    found = []
+    revision = allow_revision and upstream(identity.package_version) == upstream(
+        pin.package_version
+    )
+    if identity.source_sha256 != pin.tarball_sha256 and not revision:
+        found.append(
+            f"source {identity.package} {identity.package_version} ({identity.source_sha256[:12]}) "
+            f"instead of {pin.package} {pin.package_version} ({pin.tarball_sha256[:12]})"
+        )
+    wanted = {"configuration": pin.config_sha256, **pin.patch_sha256, "build recipe": RECIPE}
+    had = {
+        "configuration": identity.config_sha256,
+        **identity.patches,
+        "build recipe": identity.recipe,
+    }
+    for name in {**wanted, **had}:
+        if had.get(name) != wanted.get(name):
+            there, here = (texts.get(name, "none")[:12] for texts in (had, wanted))
+            found.append(f"{name} {there} instead of {here}")
+    return found
+
+
+def ensure_kernel(
+    pin: Pin,
+    cache: Path,
+    jobs: int,
+    progress: Progress,
+    allow_revision: bool = False,
+    keep_objects: bool = False,
+) -> KernelBuild:
+    """Return the kernel of ``pin``, built with ``jobs`` compilers at once unless the cache has it.
+
+    With ``keep_objects`` what is compiled for it is kept, so that kernels of the user's own, which
+    differ in a few files, are built in seconds; it is some 2 GB.
+
+    Raises:
+        MissingError: build packages, the source, or an asked option are not to be had.
+        BuildError: the build failed.
+    """
+    found = find_kernel(pin, cache, allow_revision)
+    if found is not None:
+        return found
+    with repeating(progress) as report, build_lock(pin, cache, report):
+        found = find_kernel(pin, cache, allow_revision)  # another run may have built it
+        if found is not None:
+            return found
+        if damaged := _damaged(pin, cache):
+            report(f"kernel {pin.version}: {damaged} is damaged; building it again")
+        check_machine()
+        source = fetch_source(pin, cache, report, allow_revision)
+        return _build(pin, source, cache, jobs, report, keep_objects)
+
+
+def objects_folder(pin: Pin, source: DebianSource, cache: Path) -> Path:
+    """Return where the object tree of a pinned source is, or would be."""
+    return cache / "kernels" / OBJECTS / f"{pin.version}-{source.id[:12]}"
+
+
+def recipe_of(pin: Pin, source: DebianSource) -> KernelRecipe:
+    """Return what the kernel of ``pin`` is compiled from."""
+    return KernelRecipe(pin.version, source, tuple(map(read_patch, pin.patches)), pin.config)
+
+
+def _build(
+    pin: Pin, source: DebianSource, cache: Path, jobs: int, progress: Progress, keep: bool
+) -> KernelBuild:
+    pin = replace(pin, package_version=source.package_version, tarball_sha256=source.sha256)
+    compiler = read_compiler()
+    folder = build_folder(pin, compiler, cache)
+    kept = objects_folder(pin, source, cache)
+    with new_build(folder) as work:
+        objects = kept if keep or is_kept(kept) else work / OBJECTS
+        build_in(
+            objects, recipe_of(pin, source), compiler=compiler, binary=work / BINARY_FILE,
+            log=work / LOG_FILE, jobs=jobs, progress=progress,
+        )  # fmt: skip
+        identity = identify(pin, compiler, file_sha256(work / BINARY_FILE))
+        write_identity(work, identity)
+        shutil.rmtree(work / OBJECTS, ignore_errors=True)
+    progress(f"kernel {pin.version}: ready")
+    return KernelBuild(folder / BINARY_FILE, identity, pin.boot)
+
+
+@contextmanager
+def new_build(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder that becomes ``folder`` when the block ends; one that is there goes.
+
+    After an error only the build's log is left, beside ``folder``.
+    """
+    work = folder.with_name(f".{folder.name}")
+    shutil.rmtree(work, ignore_errors=True)  # left by a run that was killed
+    work.mkdir(parents=True)
+    try:
+        yield work
+        shutil.rmtree(folder, ignore_errors=True)  # one that was not whole
+        work.rename(folder)
+    except BaseException:
+        if (work / LOG_FILE).is_file():
+            (work / LOG_FILE).replace(folder.with_name(f"{folder.name}.failed.log"))
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+def identify(pin: Pin, compiler: str, binary_sha256: str) -> KernelIdentity:
+    """Return what a build of ``pin`` by ``compiler`` says of itself."""
+    return KernelIdentity(
+        version=pin.version,
+        package=pin.package,
+        package_version=pin.package_version,
+        source_sha256=pin.tarball_sha256,
+        config_sha256=pin.config_sha256,
+        patches=pin.patch_sha256,
+        compiler=compiler,
+        recipe=RECIPE,
+        binary_sha256=binary_sha256,
+    )
+
+
+def write_identity(folder: Path, identity: KernelIdentity) -> None:
+    """Write what the build in ``folder`` is, which ``find_kernel`` reads."""
+    (folder / IDENTITY_FILE).write_text(json.dumps(asdict(identity), indent=2) + "\n")
+
+
+def read_build(folder: Path, pin: Pin) -> KernelBuild | None:
+    """Return the build in ``folder``; ``None`` when it is not there or not whole."""
+    identity = read_identity(folder)
+    if identity is None or not _is_whole(folder, identity):
+        return None
+    return KernelBuild(folder / BINARY_FILE, identity, pin.boot)
+
+
+def read_identity(folder: Path) -> KernelIdentity | None:
+    """Return what the build in ``folder`` says of itself; ``None`` where there is none."""
+    try:
+        return KernelIdentity(**json.loads((folder / IDENTITY_FILE).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def own_compiler() -> str | None:
+    """Return this machine's compiler, or ``None`` where there is none."""
+    return read_compiler() if shutil.which("gcc") else None
+
+
+def _read_builds(pin: Pin, cache: Path) -> Iterator[tuple[Path, KernelIdentity]]:
+    """Yield the folder of each build of the pin's version, and what it says of itself."""
+    for folder in sorted((cache / "kernels").glob(f"{pin.version}-*/")):
+        if identity := read_identity(folder):
+            yield folder, identity
+
+
+def _is_for(folder: Path, compiler: str | None, identity: KernelIdentity) -> bool:
+    return compiler in (None, identity.compiler) or _is_imported(folder)
+
+
+def _is_imported(folder: Path) -> bool:
+    return folder.name.endswith(f"-{IMPORTED}")
+
+
+def _is_whole(folder: Path, identity: KernelIdentity) -> bool:
+    binary = folder / BINARY_FILE
+    return binary.is_file() and file_sha256(binary) == identity.binary_sha256
+
+
+def _damaged(pin: Pin, cache: Path) -> Path | None:
+    """Return the folder of a build that ``find_kernel`` would have returned, were it whole."""
+    compiler = own_compiler()
+    own = build_folder(pin, compiler, cache) if compiler else None
+    refused = (
+        folder
+        for folder, identity in _read_builds(pin, cache)
+        if _is_for(folder, compiler, identity) and not differences(identity, pin)
+    )
+    return own if own and own.exists() else next(refused, None)
+
+
+@contextmanager
+def build_lock(pin: Pin, cache: Path, progress: Progress) -> Iterator[None]:
+    """Keep others from building or importing a kernel of the pin's version during the block."""
+    folder = cache / "kernels"
+    waiting = f"kernel {pin.version}: waiting for another run that builds it"
+    with locked(folder / f".{pin.version}.lock", waiting, progress):
+        for stale in folder.glob(f".{pin.version}-*"):
+            shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
+        yield
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build or find the named versions and print where each one is; 3 where one is not found."""
+    parser = argparse.ArgumentParser(
+        prog="python -m testbed.kernel.build.cache", description=__doc__
+    )
+    parser.add_argument("versions", nargs="*", default=[DEFAULT_VERSION], metavar="VERSION")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--allow-kernel-revision", action="store_true")
+    parser.add_argument("--find", action="store_true", help="build none")
+    parser.add_argument("--keep-objects", action="store_true", help="for kernels of your own")
+    asked = parser.parse_args(arguments)
+    try:
+        with raising():
+            for version in asked.versions:
+                pin, revision = read_pin(version), asked.allow_kernel_revision
+                if asked.find:
+                    build = find_kernel(pin, cache(), revision)
+                else:
+                    build = ensure_kernel(
+                        pin, cache(), asked.jobs, _print_error, revision, asked.keep_objects
+                    )
+                if build is None:
+                    _print_error(f"kernel {version} is not in the cache")
+                    return EXIT_MISSING
+                print(build.binary)
+    except TestbedError as error:
+        _print_error(f"error: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _print_error(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,258 @@
+"""Object tree: a kernel's source and what was compiled of it, kept to compile a change fast.
+
+There is one for each base.  Before each build the tree is made to hold exactly the source that is
+asked for, and only files that differ are written, so that they are newer than all that was compiled
+of them; what make does then is what it does for anybody who edits a kernel.  A tree whose last
+build did not come to its own end is not trusted: it is made anew.
+
+Standard library only: a kernel is built before there is a Python environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+from testbed.base.errors import MissingError
+from testbed.base.locks import locked
+from testbed.base.scratch import scratch_folder
+from testbed.base.units import format_duration
+from testbed.kernel.build.compiler import CORE_S, RECIPE, BuildError, compile_tree, configure
+from testbed.kernel.build.patches import Patch, apply_patch
+from testbed.kernel.build.source import Progress
+
+_STATE = "state.json"
+_SOURCE = "source"
+_ORIGINALS = "originals"
+
+
+class Source(Protocol):
+    """Where the files of a kernel are from, before any patch."""
+
+    @property
+    def id(self) -> str:
+        """What names the content: a tarball's SHA-256, or a git tree's object id."""
+        ...
+
+    def describe(self) -> str:
+        """Return what it is, for a message."""
+        ...
+
+    def unpack(self, tree: Path) -> None:
+        """Write all files into the empty folder ``tree``."""
+        ...
+
+    def changed_since(self, before: str) -> frozenset[str] | None:
+        """Return the files that differ from the source named ``before``; None: all may."""
+        ...
+
+    def extract(self, names: Collection[str], folder: Path) -> None:
+        """Write those of the files ``names`` that it has into ``folder``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRecipe:
+    """All that a kernel is compiled from, but the compiler: source, patches, configuration.
+
+    ``name`` is for messages alone.
+    """
+
+    name: str
+    source: Source
+    patches: tuple[Patch, ...]
+    fragment: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What a tree holds: a source, with files that patches have changed, compiled by a compiler.
+
+    ``at_rest`` is false from before a tree is changed until its build has ended.
+    """
+
+    source: str
+    overlaid: tuple[str, ...]
+    compiler: str
+    recipe: str
+    at_rest: bool
+
+
+def build_in(
+    folder: Path,
+    recipe: KernelRecipe,
+    *,
+    compiler: str,
+    binary: Path,
+    log: Path,
+    jobs: int,
+    progress: Progress,
+) -> None:
+    """Compile ``recipe`` in the object tree ``folder``, which is made if need be.
+
+    The stripped kernel is written to ``binary``, and what the compiler says to ``log``.
+
+    Raises:
+        PatchError: a patch does not apply; the tree is as it was.
+        MissingError: options that were asked for did not survive the configuration.
+        BuildError: it does not compile.
+        CommandError: another step failed.
+    """
+    waiting = f"kernel {recipe.name}: waiting for another run that builds in {folder}"
+    with locked(folder / "lock", waiting, progress):
+        for stale in folder.glob(".next-*"):
+            shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
+        state, span = _read_state(folder), "what differs from the last build"
+        if state is None or (state.compiler, state.recipe) != (compiler, RECIPE):
+            state = _begin(folder, recipe, compiler, progress)
+            cores = min(jobs, os.cpu_count() or 1)
+            span = f"usually {format_duration(CORE_S / cores)} in all"
+        held = _hold(folder, state, recipe, progress)
+        try:
+            configure(folder / _SOURCE, recipe.fragment, f"kernel {recipe.name}")
+            progress(f"kernel {recipe.name}: compiling, {span} on {jobs} cores; log: {log}")
+            compile_tree(folder / _SOURCE, binary, log, jobs, recipe.name)
+        except (BuildError, MissingError):
+            _write_state(folder, held)
+            raise
+        _write_state(folder, held)
+
+
+def is_kept(folder: Path) -> bool:
+    """Return whether there is an object tree in ``folder`` that the next build goes on from."""
+    return _read_state(folder) is not None
+
+
+def check_patches(recipe: KernelRecipe) -> None:
+    """Apply the patches to the files that they touch, as a build would, and keep nothing.
+
+    Raises:
+        PatchError: one does not apply.
+    """
+    with scratch_folder("kernel") as over:
+        recipe.source.extract(_touched(recipe.patches), over)
+        _apply(recipe, over)
+
+
+def _begin(folder: Path, recipe: KernelRecipe, compiler: str, progress: Progress) -> _State:
+    """Unpack the source into a new tree, whatever was there."""
+    for name in (_STATE, _SOURCE, _ORIGINALS):
+        _remove(folder / name)
+    progress(f"kernel {recipe.name}: unpacking {recipe.source.describe()}")
+    (folder / _SOURCE).mkdir()
+    (folder / _ORIGINALS).mkdir()
+    recipe.source.unpack(folder / _SOURCE)
+    state = _State(recipe.source.id, (), compiler, RECIPE, at_rest=True)
+    _write_state(folder, state)
+    return state
+
+
+def _hold(folder: Path, state: _State, recipe: KernelRecipe, progress: Progress) -> _State:
+    """Make the tree hold the source of ``recipe`` with its patches, and nothing else.
+
+    Return what it holds once its build has ended; until that is written it is not at rest.
+    """
+    changed = _changed(state, recipe)
+    if changed is None:
+        progress(f"kernel {recipe.name}: nothing tells this source from the last one")
+        state, changed = _begin(folder, recipe, state.compiler, progress), frozenset()
+    touched = _touched(recipe.patches)
+    with TemporaryDirectory(prefix=".next-", dir=folder) as scratch:
+        fresh, originals, over = (Path(scratch) / name for name in ("fresh", _ORIGINALS, "over"))
+        for part in (fresh, originals, over):
+            part.mkdir()
+        if changed:
+            recipe.source.extract(changed, fresh)
+        for name in touched | set(state.overlaid):
+            found = _original(folder, state, name, fresh if name in changed else None)
+            if found is not None:
+                _copy(found, originals / name)
+                if name in touched:
+                    _copy(found, over / name)
+        _apply(recipe, over)
+        _write_state(folder, replace(state, at_rest=False))
+        for name in sorted(changed - touched):
+            _put(fresh / name, folder / _SOURCE / name)
+        for name in sorted(set(state.overlaid) - touched):
+            _put(originals / name, folder / _SOURCE / name)
+            _remove(originals / name)
+        for name in sorted(touched):
+            _put(over / name, folder / _SOURCE / name)
+        _remove(folder / _ORIGINALS)
+        originals.rename(folder / _ORIGINALS)
+    return replace(state, source=recipe.source.id, overlaid=tuple(sorted(touched)))
+
+
+def _changed(state: _State, recipe: KernelRecipe) -> frozenset[str] | None:
+    if recipe.source.id == state.source:
+        return frozenset()
+    return recipe.source.changed_since(state.source)
+
+
+def _touched(patches: Iterable[Patch]) -> frozenset[str]:
+    return frozenset(name for patch in patches for name in patch.touched)
+
+
+def _apply(recipe: KernelRecipe, over: Path) -> None:
+    for patch in recipe.patches:
+        apply_patch(patch, over, recipe.source.describe())
+
+
+def _original(folder: Path, state: _State, name: str, fresh: Path | None) -> Path | None:
+    """Return where a file of the source is as it was before any patch; ``None``: it has none."""
+    if fresh is not None:
+        found = fresh / name
+    elif name in state.overlaid:
+        found = folder / _ORIGINALS / name
+    else:
+        found = folder / _SOURCE / name
+    return found if found.is_file() else None
+
+
+def _put(new: Path, place: Path) -> None:
+    """Make ``place`` what ``new`` is, a file or nothing, and leave it untouched if it is that."""
+    if not os.path.lexists(new):
+        _remove(place)
+    elif not _is_same(new, place):
+        _remove(place)
+        _copy(new, place)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    if one.is_symlink() or other.is_symlink():
+        return one.is_symlink() and other.is_symlink() and one.readlink() == other.readlink()
+    if not other.is_file():
+        return False
+    modes = [path.stat().st_mode & 0o111 for path in (one, other)]
+    return modes[0] == modes[1] and one.read_bytes() == other.read_bytes()
+
+
+def _copy(new: Path, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(new, place, follow_symlinks=False)  # the time of change is that of the copy
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _write_state(folder: Path, state: _State) -> None:
+    (folder / _STATE).write_text(json.dumps(asdict(state)) + "\n")
+
+
+def _read_state(folder: Path) -> _State | None:
+    """Return what the tree in ``folder`` holds; ``None``: there is none to go on from."""
+    try:
+        state = _State(**json.loads((folder / _STATE).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    return state if state.at_rest else None

@@ -1,0 +1,190 @@
+"""Builds of own kernels: in the cache, under a key of all that decides the binary.
+
+Equal kernels are built once, whatever their names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from testbed.base.checksums import file_sha256
+from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.heartbeat import repeating
+from testbed.base.locks import locked
+from testbed.base.places import emptying_cache
+from testbed.kernel.build.cache import (
+    BINARY_FILE,
+    IMPORTED,
+    LOG_FILE,
+    OBJECTS,
+    KernelBuild,
+    KernelIdentity,
+    build_lock,
+    new_build,
+    objects_folder,
+    own_compiler,
+    read_build,
+    write_identity,
+)
+from testbed.kernel.build.compiler import RECIPE, BuildError, check_machine, read_compiler
+from testbed.kernel.build.objects import Source, build_in
+from testbed.kernel.build.source import Progress, fetch_source
+from testbed.kernel.own.definition import OwnKernel, own_kernels, read_own, recipe_for
+
+_FRAGMENT_FILE = "kernel.config"
+
+
+def key_of(own: OwnKernel) -> str:
+    """Return the SHA-256 hex of all but the compiler that decides the binary."""
+    document = {
+        "source": own.git.tree if own.git else own.pin.tarball_sha256,
+        "config": config_sha256(own),
+        "patches": own.patch_sha256,
+        "recipe": RECIPE,
+    }
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def config_sha256(own: OwnKernel) -> str:
+    """Return the SHA-256 hex of the configuration that it asks for."""
+    return hashlib.sha256(own.render_config().encode()).hexdigest()
+
+
+def build_place(own: OwnKernel, compiler: str, cache: Path) -> Path:
+    """Return the folder where the build of ``own`` by ``compiler`` is, or will be."""
+    by = hashlib.sha256(compiler.encode()).hexdigest()
+    return cache / "kernels" / "own" / f"{key_of(own)[:24]}-{by[:8]}"
+
+
+def imported_place(own: OwnKernel, cache: Path) -> Path:
+    """Return the folder where a build of ``own`` that came in a pack is, or will be."""
+    return cache / "kernels" / "own" / f"{key_of(own)[:24]}-{IMPORTED}"
+
+
+def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
+    """Return the build of ``own`` if the cache has it, whole.
+
+    That of this machine's compiler comes first, then an imported one; then, where there is no
+    compiler to build another with, any.
+    """
+    compiler = own_compiler()
+    places = [imported_place(own, cache)]
+    if compiler is not None:
+        places.insert(0, build_place(own, compiler, cache))
+    else:
+        places += sorted((cache / "kernels" / "own").glob(f"{key_of(own)[:24]}-*/"))
+    return next(filter(None, (_read_whole(own, folder) for folder in places)), None)
+
+
+def _read_whole(own: OwnKernel, folder: Path) -> KernelBuild | None:
+    build = read_build(folder, own.pin)
+    return build and replace(build, identity=replace(build.identity, version=own.name))
+
+
+def ensure_own(
+    own: OwnKernel,
+    cache: Path,
+    jobs: int,
+    progress: Progress,
+    check: Callable[[KernelBuild], str | None],
+) -> KernelBuild:
+    """Return the build of ``own``, made now unless the cache has it.
+
+    ``check`` looks at a new build, such as by booting it, and returns what is wrong with it; such a
+    build is not kept.
+
+    Raises:
+        PatchError: a patch does not apply.
+        BuildError: it does not compile, or ``check`` has refused it.
+        MissingError: build packages, the source, or an asked option are not to be had.
+    """
+    if found := find_own(own, cache):
+        return found
+    check_machine()
+    compiler = read_compiler()
+    folder = build_place(own, compiler, cache)
+    lock = folder.with_name(f".{folder.name}.lock")
+    waiting = f"kernel {own.name}: waiting for another run that builds it"
+    with repeating(progress) as report, locked(lock, waiting, report):
+        if found := find_own(own, cache):  # another run may have built it
+            return found
+        source, objects = _open_source(own, cache, report)
+        with new_build(folder) as work:
+            (work / _FRAGMENT_FILE).write_text(own.render_config())
+            recipe = recipe_for(own, source, work / _FRAGMENT_FILE)
+            build_in(
+                objects, recipe, compiler=compiler, binary=work / BINARY_FILE,
+                log=work / LOG_FILE, jobs=jobs, progress=report,
+            )  # fmt: skip
+            identity = _identify(own, compiler, file_sha256(work / BINARY_FILE))
+            write_identity(work, identity)
+            report(f"kernel {own.name}: booting it once")
+            if problem := check(KernelBuild(work / BINARY_FILE, identity, own.pin.boot)):
+                raise BuildError(f"kernel {own.name} {problem}")
+    progress(f"kernel {own.name}: ready")
+    return KernelBuild(folder / BINARY_FILE, identity, own.pin.boot)
+
+
+def remove_own(name: str, home: Path, cache: Path) -> None:
+    """Remove a kernel's definition, and what was built of it unless another name has the same.
+
+    What was built stays while any run uses the cache: its kernel may be this one.
+
+    Raises:
+        ConfigurationError: there is none of that name.
+        StorageError: it cannot be removed.
+    """
+    if name not in own_kernels(home):
+        read_own(name, home)  # says which there are
+    folder = home / "kernels" / name
+    try:
+        own = read_own(name, home)
+    except ConfigurationError:
+        own = None
+    try:
+        shutil.rmtree(folder)
+        if own is not None:
+            others = (read_own(other, home) for other in own_kernels(home))
+            keys = {key_of(other) for other in others}
+            if key_of(own) not in keys:
+                _remove_builds(own, cache)
+    except OSError as error:
+        raise StorageError(f"cannot remove {folder}: {error.strerror}") from None
+
+
+def _remove_builds(own: OwnKernel, cache: Path) -> None:
+    with suppress(StorageError), emptying_cache(cache):
+        for built in (cache / "kernels" / "own").glob(f"{key_of(own)[:24]}-*/"):
+            shutil.rmtree(built, ignore_errors=True)
+
+
+def _open_source(own: OwnKernel, cache: Path, progress: Progress) -> tuple[Source, Path]:
+    """Return the source of ``own``, fetched if need be, and the folder of its object tree."""
+    if own.git is not None:
+        name = own.git.objects.name
+        return own.git, cache / "kernels" / OBJECTS / f"git-{name}"
+    with build_lock(own.pin, cache, progress):
+        source = fetch_source(own.pin, cache, progress)
+    return source, objects_folder(own.pin, source, cache)
+
+
+def _identify(own: OwnKernel, compiler: str, binary_sha256: str) -> KernelIdentity:
+    pin = own.pin
+    git = own.git
+    return KernelIdentity(
+        version=own.name,
+        package="git" if git else pin.package,
+        package_version=f"{git.version} {git.commit[:12]}" if git else pin.package_version,
+        source_sha256=git.tree if git else pin.tarball_sha256,
+        config_sha256=config_sha256(own),
+        patches=own.patch_sha256,
+        compiler=compiler,
+        recipe=RECIPE,
+        binary_sha256=binary_sha256,
+    )

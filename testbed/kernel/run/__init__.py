@@ -1,0 +1,1 @@
+"""Kernels that run trials: virtual and host, in a jail or an enclosure."""

@@ -1,0 +1,246 @@
+"""Virtual kernel: a User-Mode Linux guest in virtual time, one for each trial.
+
+``time-travel=inf-cpu`` (Documentation/virt/uml): idle time is skipped and computing costs no time.
+Nothing of the user or the path reaches the guest: command line, environment, memory and file tree
+are the same everywhere, so equal seeds give equal packets.  Of the machine it sees its processor by
+CPUID, where the host cannot make that fault (``testbed.kernel.run.hardware``); the loader, which
+would act on it, is held to one level of x86-64, and /proc/cpuinfo and the auxiliary vector are
+constant.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from testbed.base import proc
+from testbed.base.scratch import scratch_folder
+from testbed.kernel.run.image import RESUME_VARIABLE, SAVE_VARIABLE, GuestImages
+from testbed.kernel.run.interface import RawResult
+from testbed.kernel.run.jail import MEMORY_FILE_BYTES, GuestFiles, Stage, open_stage
+from testbed.kernel.run.memory import MEMORY_VARIABLE, GuestMemories
+from testbed.kernel.run.sandbox import confined, gather_result, run_trial
+from testbed.lab.sysctls import DEFAULTS
+from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Trial
+
+# 2023-11-14 22:13:20 UTC: an arbitrary, round start of the guest's real-time clock.
+START_NS = 1_700_000_000_000_000_000
+MEMORY = "1G"
+TRACE_FILE = "syscalls.trace"
+TRACE_OPTION = f"tt-trace=/proc/self/cwd/out/{TRACE_FILE}"
+
+BOOT_S = 60.0
+AWAIT_TRIAL = """\
+import os
+os.write(3, b"x")
+os.read(0, 1)
+"""
+"""What a program of a guest's own has to do first, in Python (native/init.c)."""
+GUEST = f"""\
+{AWAIT_TRIAL}
+import json
+found = {{}}
+for name in {sorted(DEFAULTS)!r}:
+    try:
+        with open("/proc/sys/" + name.replace(".", "/")) as file:
+            found[name] = " ".join(file.read().split())
+    except OSError:
+        pass
+with open("/ff/out/{OBSERVATION_FILE}", "w") as file:
+    json.dump({{"virtual_s": 0, "sysctls": found}}, file)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstBoot:
+    """What came of booting a kernel once.
+
+    Attributes:
+        problem: why it does not boot, with its console's end; ``None``: it does.
+        sysctls: what it has by itself of the sysctls that loads set, by name.
+    """
+
+    problem: str | None
+    sysctls: Mapping[str, str]
+
+    def other_defaults(self) -> dict[str, tuple[str, str]]:
+        """Return the sysctls that it has otherwise than loads set them: its value, and ours."""
+        return {
+            name: (value, DEFAULTS[name])
+            for name, value in self.sysctls.items()
+            if value.split() != DEFAULTS[name].split()
+        }
+
+
+@dataclass(slots=True)
+class _Lent:
+    """What a guest is lent: descriptors by their variables; and whether it came to its end."""
+
+    descriptors: dict[str, int]
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualKernel:
+    """One built User-Mode Linux kernel.
+
+    Attributes:
+        version: the pin's name, such as ``7.3``.
+        binary: the kernel's executable.
+        build: what it was built from, for the manifest.
+        boot_options: words that this kernel's command line needs, such as ``seccomp=on``.
+        bundle: harness, native helpers and browser driver for the guest.
+        jailed: whether bubblewrap holds the guest.
+        otherwise: what does where bubblewrap does not: ``container`` or ``none``.
+        traced: whether the guest's system calls are written to ``TRACE_FILE``.
+        memories: what its jailed guests are lent.
+        images: what they go on from, by seed and client.
+    """
+
+    version: str
+    binary: Path
+    build: dict[str, str]
+    boot_options: tuple[str, ...]
+    bundle: Path
+    jailed: bool
+    otherwise: str = "none"
+    traced: bool = False
+    name: str = "virtual"
+    memories: GuestMemories = field(
+        default_factory=partial(GuestMemories, MEMORY_FILE_BYTES), compare=False, repr=False
+    )
+    images: GuestImages = field(
+        default_factory=partial(GuestImages, MEMORY_FILE_BYTES), compare=False, repr=False
+    )
+
+    @property
+    def confinement(self) -> str:
+        """What holds its guests."""
+        return "jail" if self.jailed else self.otherwise
+
+    def identity(self) -> dict[str, str]:
+        """Return what can influence a result; the jail cannot, and is a fact of the environment."""
+        return {**self.build, "command_line": " ".join(command_line(0, self.boot_options))}
+
+    def run(
+        self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
+    ) -> RawResult:
+        """Start a guest for ``trial`` and wait until it halts (see ``Kernel.run``)."""
+        (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
+        started_s = time.monotonic()
+        with self._lent(trial) as lent:
+            contents = GuestFiles(self.binary, self.bundle, page, out, inherited=lent.descriptors)
+            with open_stage(contents, self.jailed, slot) as stage:
+                argv = self._boot_argv(stage, trial, slot)
+                start = partial(self._started, argv, stage)
+                ended, console = run_trial(start, out, trial.timeout_s, cancel)
+            lent.ended = ended is not None
+        return gather_result(
+            trial, "the guest", out, ended, console,
+            started_s=started_s, limit_s=trial.timeout_s, cancel=cancel,
+            panicked="Kernel panic" in console,
+        )  # fmt: skip
+
+    @contextmanager
+    def _lent(self, trial: Trial) -> Iterator[_Lent]:
+        """Lend a guest memory, and an image of its like to go on from or to make.
+
+        A guest without a jail gets neither: nothing says when its last process has gone.  One that
+        is traced gets no image, for what it does before is of interest, too.
+        """
+        lent = _Lent({})
+        if not self.jailed:
+            yield lent
+            return
+        like = (trial.seed, trial.client)
+        image = None if self.traced else self.images.take(like)
+        if image is not None and image.whole:
+            memory = self.memories.lend(image.written)
+            memory.fill(image.memory, image.written)
+            lent.descriptors[RESUME_VARIABLE] = image.descriptor
+        else:
+            memory = self.memories.lend()
+            if image is not None:
+                lent.descriptors[SAVE_VARIABLE] = image.descriptor
+        lent.descriptors[MEMORY_VARIABLE] = memory.descriptor
+        try:
+            yield lent
+        finally:
+            if image is not None:
+                self.images.settle(like, image, ended=lent.ended)
+        if lent.ended:
+            self.memories.give_back(memory)
+
+    def _boot_argv(self, stage: Stage, trial: Trial, slot: int) -> tuple[str, ...]:
+        return (
+            *stage.prefix,
+            *("/usr/bin/taskset", "--cpu-list", str(core_of(slot))),
+            stage.kernel,
+            *command_line(trial.seed, self.boot_options),
+            *((TRACE_OPTION,) if self.traced else ()),
+            *(("--", trial.client) if trial.client else ()),
+        )
+
+    def _started(
+        self, argv: Sequence[str], stage: Stage, console: IO[bytes]
+    ) -> AbstractContextManager[proc.Process]:
+        environment = {"PATH": "/usr/bin:/bin", **stage.environment}
+        if self.jailed:
+            return confined(argv, console, env=environment, pass_fds=stage.descriptors)
+        return proc.started(
+            argv, cwd=stage.directory, env=environment, stdout=console, stderr=console
+        )
+
+
+def command_line(seed: int, boot_options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the guest kernel's command line, by the seed and the pinned options alone."""
+    return (
+        f"mem={MEMORY}",
+        *("root=/dev/root", "rootfstype=hostfs", "rootflags=/proc/self/cwd/bundle/native", "ro"),
+        *("quiet", "time-travel=inf-cpu", f"time-travel-start={START_NS}", f"tt-seed={seed + 1}"),
+        *boot_options,
+        *("ipv6.disable=1", "con=null", "con0=null,fd:1"),
+        *("uml_dir=/proc/self/cwd/uml/", "umid=guest", "init=/init"),
+    )
+
+
+def core_of(slot: int) -> int:
+    """Return the core that guests of ``slot`` are pinned to: one guest, one core."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[slot % len(cores)]
+
+
+def boot_once(
+    version: str, binary: Path, boot_options: tuple[str, ...], init: Path, *, jailed: bool
+) -> FirstBoot:
+    """Boot the kernel ``binary``, look at its sysctls, and power it off.
+
+    ``init`` is the guest's process 1, ``jailed`` as in ``VirtualKernel``.
+
+    Raises:
+        MissingError: there is no jail, or no id, for the guest.
+    """
+    with scratch_folder("boot") as scratch:
+        for part in ("bundle/native/mnt", "bundle/etc/fonts", "page", "out"):
+            (scratch / part).mkdir(parents=True)
+        shutil.copy(init, scratch / "bundle" / "native" / "init")
+        (scratch / "bundle" / "guest.py").write_text(GUEST)
+        for path in (scratch, *scratch.rglob("*")):
+            path.chmod(0o755)  # a guest that root starts is another user
+        kernel = VirtualKernel(version, binary, {}, boot_options, scratch / "bundle", jailed)
+        trial = Trial(Condition("none", "none"), 0, 0, "virtual", version, BOOT_S)
+        never = threading.Event()
+        raw = kernel.run(trial, scratch / "page", scratch / "out", 0, never)
+        if raw.status == "ended" and raw.observation is not None:
+            return FirstBoot(None, json.loads(raw.observation.read_text())["sysctls"])
+    said = f"does not boot: {raw.message}; its console ends with {raw.console_tail!r}"
+    return FirstBoot(said, {})

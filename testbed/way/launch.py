@@ -1,0 +1,172 @@
+"""Launch of a run: a results folder, a kernel and a manifest for each lane, then its trials."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from testbed.base import log
+from testbed.base.errors import ConfigurationError, StorageError
+from testbed.base.heartbeat import repeating
+from testbed.base.units import format_count
+from testbed.experiment.lanes import read_lanes, write_lanes
+from testbed.experiment.plan import plan_trials
+from testbed.experiment.stopping import Unsettled
+from testbed.model import Experiment, Record
+from testbed.results.environment import Environment, differences
+from testbed.results.manifest import Manifest, load_manifest, make_manifest, write_manifest
+from testbed.results.progress import open_display
+from testbed.results.store import new_results, refuse_explicit
+from testbed.results.tally import Tally
+from testbed.way.run import RunSetup, run_experiment
+
+_log = log.logger(__name__)
+
+Prepare = Callable[[Experiment, int], tuple[RunSetup, Environment]]
+"""From an experiment and the number of jobs to all that its trials need, and what they run in."""
+DrawTable = Callable[[Experiment, Sequence[Record]], str]
+"""From an experiment and its records so far to the lines of their table."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLane:
+    """One results folder, which has its manifest, and all that its trials need.
+
+    ``name`` is the kernel's version where a run has several lanes, and empty where it has one.
+    """
+
+    folder: Path
+    manifest: Manifest
+    setup: RunSetup
+    name: str = ""
+
+
+def find_lanes(folder: Path) -> dict[Path, Manifest]:
+    """Return the results folders that a run in ``folder`` goes on with, itself or its lanes.
+
+    Raises:
+        StorageError: one has no manifest that can be read.
+    """
+    folders = [folder / name for name in read_lanes(folder)] or [folder]
+    return {one: load_manifest(one) for one in folders}
+
+
+def open_lanes(
+    prepare: Prepare,
+    experiments: Sequence[Experiment],
+    jobs: int,
+    results: Path,
+    output: Path | None,
+    now: Callable[[], datetime],
+) -> tuple[Path, tuple[RunLane, ...]]:
+    """Make a run's folder, and in it a lane for each of ``experiments``; one is the folder itself.
+
+    Every kernel is at hand before any folder is made: ``output``, or a new one in ``results``.
+
+    Raises:
+        TestbedError: a part of the run cannot be had, or a folder cannot be made.
+    """
+    if output is not None:
+        refuse_explicit(results, output)
+    prepared = [_prepare(prepare, experiment, jobs) for experiment in experiments]
+    began, words = now().astimezone(UTC), tuple(sys.argv[1:])
+    manifests = [
+        make_manifest(experiment, environment, plan_trials(experiment), began, words)
+        for experiment, (_, environment) in zip(experiments, prepared, strict=True)
+    ]
+    alone = len(experiments) == 1
+    with new_results(results, experiments[0].name, began, output) as folder:
+        lanes = tuple(
+            RunLane(folder / name, manifest, setup, name)
+            for manifest, (setup, _) in zip(manifests, prepared, strict=True)
+            for name in ("" if alone else manifest.experiment.kernel_version,)
+        )
+        for lane in lanes:
+            try:
+                lane.folder.mkdir(exist_ok=alone)
+            except OSError as error:
+                raise StorageError(f"cannot make {lane.folder}: {error.strerror}") from error
+            write_manifest(lane.folder, lane.manifest)
+        if not alone:
+            write_lanes(folder, [lane.name for lane in lanes])
+    return folder, lanes
+
+
+def resume_lanes(
+    prepare: Prepare,
+    old: Mapping[Path, Manifest],
+    experiments: Sequence[Experiment],
+    jobs: int,
+    now: Callable[[], datetime],
+) -> tuple[RunLane, ...]:
+    """Return the lanes of ``old`` to go on with, planned as ``experiments``.
+
+    Raises:
+        ConfigurationError: this environment is another than that of a lane.
+        TestbedError: a part of the run cannot be had.
+    """
+    lanes: list[RunLane] = []
+    problems: list[str] = []
+    for (folder, before), experiment in zip(old.items(), experiments, strict=True):
+        setup, environment = _prepare(prepare, experiment, jobs)
+        problems += _other_environment(folder, before, differences(environment, before.environment))
+        manifest = make_manifest(
+            experiment, environment, plan_trials(experiment), now(), tuple(sys.argv[1:])
+        )
+        name = folder.name if len(old) > 1 else ""
+        lanes.append(RunLane(folder, manifest, setup, name))
+    if problems:
+        raise ConfigurationError(problems)
+    return tuple(lanes)
+
+
+def run_lanes(
+    lanes: Sequence[RunLane], list_unsettled: Unsettled, draw_table: DrawTable
+) -> list[Tally]:
+    """Run one lane after the other; there is no tally of those behind an interrupted one.
+
+    ``draw_table`` is asked for the table so far where there is a terminal to show it.
+
+    Raises:
+        StorageError: results cannot be written; the records so far are intact.
+        MissingError: this machine cannot run a kernel.
+    """
+    tallies: list[Tally] = []
+    for lane in lanes:
+        if lane.name:
+            _log.info("kernel %s %s", lane.manifest.experiment.kernel, lane.name)
+        tallies.append(
+            run_experiment(
+                lane.folder,
+                lane.manifest,
+                lane.setup,
+                open_display(partial(draw_table, lane.manifest.experiment)),
+                list_unsettled=list_unsettled,
+            )
+        )
+        if tallies[-1].interrupted:
+            break
+    return tallies
+
+
+def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
+    with repeating(_log.info) as report:
+        pages = len({condition.page for condition in experiment.page_loads})
+        needed = [format_count(pages, "page")] if pages else []
+        needed.append(f"kernel {experiment.kernel} {experiment.kernel_version}")
+        report(f"preparing {' and '.join(needed)}")
+        return prepare(experiment, jobs)
+
+
+def _other_environment(folder: Path, old: Manifest, differing: list[str]) -> list[str]:
+    if not differing:
+        return []
+    return [
+        f"--resume {folder}: this environment is another than that of the results "
+        f"({old.environment.id}); results are never mixed: make it the same, or start anew",
+        *(f"differs: {difference}" for difference in differing),
+    ]

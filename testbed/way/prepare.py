@@ -1,0 +1,166 @@
+"""Preparation of a run: names that exist, built pages, bundle and kernel, the environment."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from testbed.archive.reading import read_archive
+from testbed.base import log, places
+from testbed.base.errors import ConfigurationError
+from testbed.client import CLIENTS
+from testbed.experiment.config import Catalogue
+from testbed.experiment.plan import plan_trials
+from testbed.kernel import KERNELS, REGULAR_VERSIONS, kernel_versions, open_kernel
+from testbed.kernel.run.hardware import read_cpuid
+from testbed.kernel.run.host import HostKernel
+from testbed.kernel.run.idle import require_idle
+from testbed.kernel.run.interface import Kernel
+from testbed.kernel.run.virtual import VirtualKernel
+from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
+from testbed.pages.build import build_page
+from testbed.pages.catalogue import find_page, list_pages, read_kind
+from testbed.results.environment import Environment, hash_tree, read_environment
+from testbed.server.mechanisms.program import build_program
+from testbed.setup.bundle import make_bundle
+from testbed.setup.determinism import check_determinism
+from testbed.setup.own import check_programs, list_own, programs_named, read_own
+from testbed.setup.programs import programs_of, read_elsewhere, read_files, read_versions
+from testbed.way.judge import conclude
+from testbed.way.run import RunSetup
+
+_log = log.logger(__name__)
+
+
+def read_catalogue() -> Catalogue:
+    """Return what an experiment may name here."""
+    return Catalogue(
+        pages=frozenset(folder.name for folder in list_pages(places.PAGES)),
+        clients=frozenset(CLIENTS),
+        references=frozenset(path.stem for path in places.REFERENCES.glob("*.csv")),
+        kernels={name: kernel_versions(name) for name in KERNELS},
+        scenarios=read_scenarios(places.SCENARIOS),
+        regular=REGULAR_VERSIONS,
+    )
+
+
+def read_scenarios(folder: Path) -> dict[str, str]:
+    """Return the texts of the scenarios in ``folder`` by name, in the order of their names."""
+    return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.toml"))}
+
+
+def prepare_from(pages: Path) -> Callable[[Experiment, int], tuple[RunSetup, Environment]]:
+    """Return ``prepare`` with the pages in the folder ``pages``, such as those of a pack."""
+    return partial(prepare, home=pages)
+
+
+def prepare(
+    experiment: Experiment, jobs: int, home: Path | None = None
+) -> tuple[RunSetup, Environment]:
+    """Build or find pages, bundle and kernel for ``experiment``, and say what they are.
+
+    ``home`` is the folder of its pages, by default the work tree's.
+
+    Raises:
+        ConfigurationError: a page is wrong.
+        MissingError: a part cannot be had on this machine.
+        StorageError: the cache cannot be written.
+    """
+    cache = places.cache()
+    names = dict.fromkeys(condition.page for condition in experiment.page_loads)
+    pages = {name: built_page(name, cache, home) for name in names}
+    own = {} if experiment.command_folder is None else list_own(Path(experiment.command_folder))
+    problems = check_programs(experiment.commands, own)
+    if problems:
+        raise ConfigurationError(problems)
+    bundle = make_bundle(cache, places.built_part("native"), own)
+    kernel = open_kernel(
+        experiment.kernel, experiment.kernel_version, cache, bundle.path, _log.info
+    )
+    if in_real_time(kernel.name):
+        require_idle()
+    if isinstance(kernel, HostKernel) and experiment.kind == "server_load":
+        kernel = replace(kernel, management=build_program(cache / "bpf"))
+    clients = {condition.client for condition in experiment.page_loads}
+    browser = kernel.browser if isinstance(kernel, HostKernel) else None
+    programs = (*programs_of(clients, browser), *programs_named(experiment.commands))
+    environment = read_environment(
+        kernel=kernel.identity(),
+        programs=read_files(programs) | read_versions(programs) | read_own(own),
+        code={"bundle": bundle.digest, "judge": _judge_digest()},
+        pages={name: read_archive(folder).digest for name, folder in pages.items()},
+        root=places.ROOT,
+    )
+    # Facts, and no part of the environment's id: what holds a guest does not change what it does.
+    facts = {"confinement": kernel.confinement, "cpuid": read_cpuid()}
+    facts = environment.facts | facts | read_elsewhere(programs)
+    setup = RunSetup(kernel, pages, conclude, fitting_jobs(kernel, jobs), (bundle.path,))
+    return setup, replace(environment, facts=facts)
+
+
+def fitting_jobs(kernel: Kernel, jobs: int) -> int:
+    """Return how many trials at once ``kernel`` may run of the ``jobs`` asked for."""
+    if not in_real_time(kernel.name):
+        return jobs
+    if jobs > 1:
+        _log.info("kernel %s measures in real time: one trial at a time", kernel.name)
+    return 1
+
+
+def prepare_determinism(boots: int, client: str, version: str, jobs: int) -> tuple[str, ...]:
+    """Boot one condition of Table 1 ``boots`` times and describe each boot that differs.
+
+    Raises:
+        ConfigurationError: no such client or kernel version.
+        MissingError: a part cannot be had on this machine.
+    """
+    condition = Condition(
+        page="wikipedia",
+        client=client,
+        link=LinkSpec(rtt_ms=100.0),
+        tcp=TcpSpec(tfo=True, initcwnd_segments=3),
+    )
+    experiment = Experiment("determinism", "", (condition,), kernel_version=version)
+    setup, _ = prepare(experiment, jobs)
+    if not isinstance(setup.kernel, VirtualKernel):
+        raise ConfigurationError(
+            [f"kernel {setup.kernel.name}: its runs are not meant to be equal"]
+        )
+    return check_determinism(
+        replace(setup.kernel, traced=True),
+        plan_trials(experiment)[0],
+        setup.pages[condition.page],
+        conclude,
+        boots,
+        jobs,
+    )
+
+
+def built_page(name: str, cache: Path, home: Path | None = None) -> Path:
+    """Return the folder of the built page of whatever kind, built now if need be.
+
+    Its sources are in ``home``, by default the work tree's pages.
+
+    Raises:
+        ConfigurationError: there is no such page, or its files are wrong.
+        MissingError: a recipe's package cannot be had.
+        StorageError: the cache cannot be written.
+    """
+    folder = find_page(home or places.PAGES, name)
+    if read_kind(folder) != "recipe":
+        return build_page(folder, cache / "pages")
+    # Imported here: no other page needs a recorder and a browser to be built.
+    from testbed.pages.recipe import build_recipe
+
+    return build_recipe(folder, cache, _log.info)
+
+
+def _judge_digest() -> str:
+    """Return the digest of the code that turns captures and counters into proofs on the host."""
+    package = Path(__file__).parents[1]
+    rooms = (hash_tree(package / name).encode() for name in ("kinds", "wire"))
+    judge = b"".join(((package / "way" / "judge.py").read_bytes(), *rooms))
+    return hashlib.sha256(judge).hexdigest()

@@ -1,0 +1,131 @@
+"""Unequal environments are refused by name, unless what differs is under test."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis.verdicts.compare.comparison import CompareOptions
+from analysis.verdicts.compare.folders import compare_results
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.lanes import write_lanes
+from testbed.results.environment import Environment
+from tests.analysis.sample import ENVIRONMENT
+from tests.analysis.verdicts.compare.folder import (
+    FIRST,
+    SECOND,
+    changed,
+    made,
+    write_records_of,
+    write_times,
+)
+
+TIMES = {FIRST: [1000.0], SECOND: [2000.0]}
+OTHER = changed(package__nginx="1.24.0-1", code__testbed="cd" * 32)
+
+
+def problems_of(base: Path, new: Path, *across: str) -> list[str]:
+    with pytest.raises(ConfigurationError) as refused:
+        compare_results(base, new, CompareOptions(across))
+    return refused.value.problems
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return write_times(tmp_path / "base", TIMES)
+
+
+def test_every_difference_is_named_with_both_values_and_the_remedy(
+    tmp_path: Path, base: Path
+) -> None:
+    new = write_times(tmp_path / "new", TIMES, environment=OTHER)
+    problems = problems_of(base, new)
+    assert len(problems) == 3
+    assert "code.testbed is 'abab" in problems[0]
+    assert "package.nginx is '1.22.1-9+deb12u2' in BASE and '1.24.0-1' in NEW" in problems[1]
+    assert "--across package.nginx" in problems[1]
+    assert "--across code,package (or --across all)" in problems[2]
+    assert len(problems_of(base, new, "code")) == 1
+    for across in (("code", "package.nginx"), ("all",), ("code.testbed", "package")):
+        found = compare_results(base, new, CompareOptions(across))
+        assert [part.name for part in found.parts] == ["code.testbed", "package.nginx"]
+        assert found.verdict == "same"
+
+
+def test_programs_that_only_another_client_runs_are_no_difference(
+    tmp_path: Path, base: Path
+) -> None:
+    parts = {name: value for name, value in ENVIRONMENT.parts.items() if "node" not in name}
+    parts["package.wget2"] = "2.0"
+    environment = Environment(parts, ENVIRONMENT.pages)
+    fetched = replace(FIRST, client="wget2")
+    new = write_times(tmp_path / "new", {FIRST: [1000.0], fetched: [1.0]}, environment=environment)
+    assert compare_results(base, new).parts == ()
+    same_client = write_times(tmp_path / "same", TIMES, environment=environment)
+    names = " ".join(problems_of(base, same_client))
+    assert "package.wget2 is absent in BASE and '2.0' in NEW" in names
+    assert "program.node is 'v18.20.4' in BASE and absent in NEW" in names
+
+
+def test_pages_that_both_have_must_be_the_same(tmp_path: Path, base: Path) -> None:
+    pages = {**ENVIRONMENT.pages, "amazon": "99" * 32}
+    pages.pop("wikipedia")
+    new = write_times(
+        tmp_path / "new", TIMES, environment=Environment(ENVIRONMENT.parts, pages)
+    )  # fmt: skip
+    (problem,) = problems_of(base, new)
+    assert "pages.amazon" in problem and "--across pages.amazon" in problem
+    assert compare_results(base, new, CompareOptions(("pages",))).verdict == "same"
+
+
+def test_another_version_of_the_kernel_is_under_test_or_refused(tmp_path: Path, base: Path) -> None:
+    records = []
+    for condition, (plt_ms,) in TIMES.items():
+        one = made(condition, 0, plt_ms)
+        trial = replace(one.trial, kernel_version="6.1")
+        records.append(replace(one, trial=trial, trial_id=trial.id))
+    older = write_records_of(tmp_path / "older", records, TIMES)
+    (problem,) = problems_of(base, older)
+    assert "kernel.version is '7.3' in BASE and '6.1' in NEW" in problem
+    assert compare_results(base, older, CompareOptions(("kernel",))).verdict == "same"
+
+
+def test_a_name_that_is_nothing_is_refused(base: Path) -> None:
+    (problem,) = problems_of(base, base, "initcwnd")
+    assert "--across initcwnd" in problem and "did you mean 'initcwnd_segments'?" in problem
+    assert problems_of(base, base, "xyzzy", "plugh")[1].startswith("--across plugh")
+
+
+def test_folders_that_mix_are_refused(tmp_path: Path, base: Path) -> None:
+    ours = made(FIRST, 0, 1000.0)
+    theirs = replace(made(FIRST, 1, 1000.0), environment="feedfeedfeedfeed")
+    mixed = write_records_of(tmp_path / "mixed", [ours, theirs], [FIRST])
+    assert any("environment id" in problem for problem in problems_of(base, mixed, "all"))
+    strange = write_records_of(tmp_path / "strange", [theirs], [FIRST])
+    (problem,) = problems_of(base, strange, "all")
+    assert "its records come from environment feedfeedfeedfeed" in problem
+
+
+def test_lanes_and_places_without_results_are_refused(tmp_path: Path, base: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no such folder"):
+        compare_results(base, tmp_path / "nowhere")
+    write_times(tmp_path / "lanes" / "7.3", TIMES)
+    write_times(tmp_path / "lanes" / "6.1", TIMES)
+    write_lanes(tmp_path / "lanes", ["7.3", "6.1"])
+    with pytest.raises(ConfigurationError, match=r"7\.3"):
+        compare_results(base, tmp_path / "lanes")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (CompareOptions(alpha=0.0), "alpha 0"),
+        (CompareOptions(alpha=float("nan")), "alpha nan"),
+        (CompareOptions(min_effect_pct=-1.0), "minimum effect of -1 %"),
+    ],
+)
+def test_numbers_that_make_no_sense(base: Path, options: CompareOptions, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        compare_results(base, base, options)

@@ -1,0 +1,80 @@
+"""The enclosure's command, and what a caller without privileges is reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.base.errors import EXIT_MISSING, MissingError
+from testbed.kernel.run.enclosure import (
+    BPF_FACTS,
+    CAPABILITIES,
+    OWN_SYSCTLS,
+    EnclosureFiles,
+    enclosure_argv,
+    parse_capabilities,
+    require_privileges,
+)
+
+ALL = "Name:\tx\nCapInh:\t0000000000000000\nCapEff:\t000001ffffffffff\n"
+NONE = "Name:\tx\nCapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\n"
+GIVEN = EnclosureFiles(Path("/b"), Path("/p"), Path("/o"), Path("/opt/chrome"))
+
+
+def options(argv: tuple[str, ...], name: str) -> list[tuple[str, ...]]:
+    """The two words after each ``name``."""
+    return [argv[i + 1 : i + 3] for i, word in enumerate(argv) if word == name]
+
+
+def test_only_out_can_be_written() -> None:
+    argv = enclosure_argv(GIVEN, {"PATH": "/usr/bin"})
+    assert options(argv, "--bind") == [(OWN_SYSCTLS, OWN_SYSCTLS), ("/o", "/ff/out")]
+    sealed = {target for _, target in options(argv, "--ro-bind-try")}
+    assert {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"} <= sealed
+    assert {(path, path) for path in BPF_FACTS} <= set(options(argv, "--ro-bind-try"))
+    read_only = {target: source for source, target in options(argv, "--ro-bind")}
+    assert read_only["/ff/bundle"] == "/b"
+    assert read_only["/ff/page"] == "/p"
+    assert read_only["/opt/chrome"] == "/opt/chrome"
+    assert "/home" not in read_only and "/" not in read_only
+    assert options(argv, "--setenv") == [("PATH", "/usr/bin")]
+
+
+def test_it_ends_with_its_parent_and_shares_no_namespace() -> None:
+    argv = enclosure_argv(EnclosureFiles(Path("/b")), {})
+    for word in ("pid", "net", "ipc", "uts"):
+        assert f"--unshare-{word}" in argv
+    assert "--die-with-parent" in argv
+    assert "--clearenv" in argv
+    assert "/ff/page" not in argv
+
+
+def test_it_keeps_no_more_capabilities_than_are_named() -> None:
+    argv = enclosure_argv(GIVEN, {})
+    kept = {word for word, _ in options(argv, "--cap-add")}
+    assert ("ALL", "--cap-add") in options(argv, "--cap-drop")
+    assert kept == {*CAPABILITIES, "CAP_SYS_NICE"}
+    assert "CAP_SYS_MODULE" not in kept
+
+
+def test_root_may() -> None:
+    require_privileges(0, ALL)
+    assert parse_capabilities(ALL) == ()
+
+
+def test_a_user_is_reported_to_use_sudo_or_the_virtual_kernel() -> None:
+    with pytest.raises(MissingError) as error:
+        require_privileges(1000, NONE)
+    assert error.value.exit_code == EXIT_MISSING
+    for words in ("user 1000 is not root", "sudo", "--kernel virtual"):
+        assert words in str(error.value)
+
+
+@pytest.mark.parametrize("name", CAPABILITIES)
+def test_root_of_a_container_is_reported_what_is_missing(name: str) -> None:
+    bit, reason = CAPABILITIES[name]
+    status = f"CapEff:\t{(1 << 41) - 1 & ~(1 << bit):016x}\n"
+    assert parse_capabilities(status) == (f"{name} ({reason})",)
+    with pytest.raises(MissingError, match=name):
+        require_privileges(0, status)

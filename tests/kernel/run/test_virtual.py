@@ -1,0 +1,301 @@
+"""Guests of the virtual kernel: their command line, and the ways in which they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from testbed.kernel.run import sandbox
+from testbed.kernel.run.interface import InterruptedTrial
+from testbed.kernel.run.virtual import VirtualKernel, boot_once, command_line, core_of
+from testbed.model import Condition, Trial
+from tests.kernel.guests import Guests
+
+LEAVE = "leave(seen=1)"
+GONE_S = 60.0
+
+
+def test_the_command_line_depends_on_seed_and_options_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = command_line(3, ("seccomp=on",))
+    monkeypatch.chdir(tmp_path)
+    for name in ("HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CACHE_HOME", "PATH"):
+        monkeypatch.setenv(name, "/elsewhere")
+    assert command_line(3, ("seccomp=on",)) == first
+    assert command_line(4, ("seccomp=on",)) != first
+    assert "seccomp=on" in first
+    assert "seccomp=on" not in command_line(3, ())
+
+
+def test_no_path_of_the_host_is_on_the_command_line() -> None:
+    words = command_line(0, ())
+    assert not [word for word in words if " " in word]
+    paths = [word.partition("=")[2] for word in words if "=/" in word]
+    assert paths == ["/dev/root", "/proc/self/cwd/bundle/native", "/proc/self/cwd/uml/", "/init"]
+
+
+def test_every_seed_is_one_of_the_kernels() -> None:
+    # 0 would mean no seed at all.
+    assert "tt-seed=1" in command_line(0, ())
+    assert "tt-seed=20" in command_line(19, ())
+
+
+def test_slots_are_spread_over_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5, 1, 3})
+    assert [core_of(slot) for slot in range(4)] == [1, 3, 5, 1]
+
+
+def test_identity_is_that_of_the_build_and_the_command_line() -> None:
+    kernel = VirtualKernel("7.3", Path("/a"), {"source": "x"}, ("seccomp=on",), Path("/b"), True)
+    other = VirtualKernel("7.3", Path("/c"), {"source": "x"}, ("seccomp=on",), Path("/d"), False)
+    line = " ".join(command_line(0, ("seccomp=on",)))
+    assert kernel.identity() == other.identity() == {"source": "x", "command_line": line}
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("jailed", [True, False])
+def test_a_guest_that_ends(guests: Guests, jailed: bool) -> None:
+    raw, out = guests.run(LEAVE, jailed=jailed)
+    assert (raw.status, raw.message, raw.console_tail) == ("ended", "", ""), raw
+    assert raw.observation == out / "observation.json"
+    assert json.loads(raw.observation.read_text()) == {"virtual_s": 1.5, "seen": 1}
+    assert raw.cost is not None
+    assert raw.cost.virtual_s == 1.5
+    assert 0 < raw.cost.cpu_s < 20
+    assert raw.cost.wall_s > 0
+    assert still_running(guests.binary) == []
+
+
+@pytest.mark.guest
+def test_what_a_guest_sees_is_the_same_jailed_or_not(guests: Guests, tmp_path: Path) -> None:
+    program = """\
+    import os, platform, time
+    commands = Path("/proc/cmdline").read_text()
+    leave(
+        root=sorted(os.listdir("/")), ff=sorted(os.listdir("/ff")), etc=sorted(os.listdir("/etc")),
+        environment=dict(os.environ), commands=commands, now=time.time_ns(), pid=os.getpid(),
+        random=os.urandom(16).hex(), memory=Path("/proc/meminfo").read_text().split()[1],
+    )
+    """
+    seen = []
+    for number, jailed in enumerate((True, False, True)):
+        each = Guests(guests.binary, guests.init, guests.boot_options, tmp_path / str(number))
+        each.folder.mkdir()
+        raw, _ = each.run(program, jailed=jailed)
+        assert raw.observation is not None, raw
+        seen.append(json.loads(raw.observation.read_text()))
+    assert seen[0] == seen[1] == seen[2]
+    assert seen[0]["ff"] == ["bundle", "out", "page"]
+    assert "HOME" in seen[0]["environment"]
+    assert "home" not in seen[0]["root"]
+
+
+@pytest.mark.guest
+def test_what_a_guest_sees_is_the_same_in_used_memory(guests: Guests, tmp_path: Path) -> None:
+    program = """\
+    import os, time
+    Path("/tmp/filled").write_bytes(b"x" * (32 << 20))
+    leave(
+        random=os.urandom(16).hex(), now=time.time_ns(), mine=id(object()),
+        memory=Path("/proc/meminfo").read_text().splitlines()[:2],
+    )
+    """
+    kernel, trial = guests.kernel(program), Trial(Condition("p", "c"), 0, 0, "virtual", "7.3", 60.0)
+    (tmp_path / "page").mkdir()
+    seen = []
+    for number in range(2):
+        out = tmp_path / f"out-{number}"
+        out.mkdir()
+        raw = kernel.run(trial, tmp_path / "page", out, 0, threading.Event())
+        assert raw.observation is not None, raw
+        seen.append(json.loads(raw.observation.read_text()))
+    assert seen[0] == seen[1]
+    memory = kernel.memories.lend()
+    assert os.fstat(memory.descriptor).st_blocks * 512 > 32 << 20
+
+
+@pytest.mark.guest
+def test_only_out_can_be_written(guests: Guests) -> None:
+    program = """\
+    said = {}
+    for place in ("/usr", "/ff/bundle", "/ff/page", "/etc/fonts", "/ff/out", "/tmp"):
+        try:
+            Path(place, "new").write_text("x")
+            said[place] = "written"
+        except OSError as error:
+            said[place] = error.strerror
+    leave(said=said)
+    """
+    raw, out = guests.run(program)
+    assert raw.observation is not None, raw
+    read_only = dict.fromkeys(
+        ("/usr", "/ff/bundle", "/ff/page", "/etc/fonts"), "Read-only file system"
+    )
+    said = json.loads(raw.observation.read_text())["said"]
+    assert said == {**read_only, "/ff/out": "written", "/tmp": "written"}
+    assert (out / "new").read_text() == "x"
+    assert not Path("/usr/new").exists()
+
+
+@pytest.mark.guest
+def test_idle_time_is_skipped(guests: Guests) -> None:
+    program = """\
+    import time
+    before = time.monotonic_ns()
+    time.sleep(3600)
+    leave(slept_ns=time.monotonic_ns() - before)
+    """
+    raw, _ = guests.run(program)
+    assert raw.observation is not None, raw
+    assert abs(json.loads(raw.observation.read_text())["slept_ns"] - 3600 * 10**9) < 1_000_000
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("jailed", [True, False])
+def test_a_busy_loop_is_a_timeout(guests: Guests, jailed: bool) -> None:
+    for timeout_s in (3, 30, 300):  # a busy machine may not have it up within the first
+        folder = guests.folder / str(timeout_s)
+        folder.mkdir()
+        raw, _ = replace(guests, folder=folder).run(
+            "print('before', flush=True)\nwhile True: pass", timeout_s=timeout_s, jailed=jailed
+        )
+        assert raw.message == f"the guest did not end within {timeout_s} s"
+        if "before" in raw.console_tail:
+            break
+    assert raw.status == "timeout"
+    assert raw.console_tail.splitlines()[-1] == "before"
+    assert (raw.cost, raw.observation) == (None, None)
+    assert still_running(guests.binary) == []
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("jailed", [True, False])
+def test_a_panicking_guest(guests: Guests, jailed: bool) -> None:
+    program = """\
+    leave(seen=1)
+    Path("/proc/sys/vm/panic_on_oom").write_text("2")
+    hoard = []
+    while True:
+        hoard.append(b"x" * (64 << 20))
+    """
+    raw, _ = guests.run(program, jailed=jailed)
+    assert (raw.status, raw.message) == ("panicked", "the guest's kernel panicked")
+    assert "Kernel panic" in raw.console_tail
+    assert raw.observation is None
+    assert still_running(guests.binary) == []
+
+
+@pytest.mark.guest
+def test_a_guest_that_fails(guests: Guests) -> None:
+    raw, _ = guests.run("raise KeyError('what went wrong')")
+    assert raw.status == "failed"
+    assert raw.message.startswith("the guest left no observation")
+    assert "KeyError: 'what went wrong'" in raw.console_tail
+    assert "the program ended with status 1" in raw.console_tail
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("jailed", [True, False])
+def test_a_cancelled_guest(guests: Guests, jailed: bool) -> None:
+    kernel = guests.kernel("while True: pass", jailed=jailed)
+    page, out, cancel = guests.folder / "page", guests.folder / "out", threading.Event()
+    page.mkdir()
+    out.mkdir()
+    trial = Trial(Condition("p", "c"), 0, 0, "virtual", "7.3", 600.0)
+    timer = threading.Timer(1.0, cancel.set)
+    timer.start()
+    with pytest.raises(InterruptedTrial, match=trial.id):
+        kernel.run(trial, page, out, 0, cancel)
+    assert still_running(guests.binary) == []
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("jailed", [True, False])
+def test_what_a_hostile_guest_leaves_is_plain_files_of_the_caller(
+    guests: Guests, jailed: bool
+) -> None:
+    program = """\
+    import os, shutil
+    shutil.copyfile("/usr/bin/env", "/ff/out/program")
+    os.chmod("/ff/out/program", 0o6755)
+    os.symlink("/etc/hostname", "/ff/out/link")
+    print("said", flush=True)
+    os.unlink("/ff/out/console.log")
+    os.symlink("/etc/passwd", "/ff/out/console.log")
+    raise SystemExit("no observation")
+    """
+    raw, out = guests.run(program, jailed=jailed)
+    assert raw.status == "failed"
+    assert "said" in raw.console_tail
+    assert "root:" not in raw.console_tail
+    assert sorted(path.name for path in out.iterdir()) == ["program", "trial.json"]
+    for path in (out, *out.iterdir()):
+        found = path.lstat()
+        assert (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid())
+        assert found.st_mode & 0o7777 == (0o755 if path == out else 0o644)
+
+
+@pytest.mark.guest
+def test_a_guest_that_fills_the_disk_is_ended(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "MOST_BYTES", 1 << 20)
+    program = """\
+    with open("/ff/out/large", "wb") as file:
+        while True:
+            file.write(bytes(1 << 20))
+            os.fsync(file.fileno())
+    """
+    raw, _ = guests.run("import os\n" + dedent(program))
+    assert (raw.status, raw.message) == ("failed", "the guest left more than 1.0 MiB")
+    assert still_running(guests.binary) == []
+
+
+def still_running(binary: Path) -> list[str]:
+    """Processes that run ``binary`` a moment later (what is killed needs one to be gone)."""
+    deadline = time.monotonic() + GONE_S
+    while found := running(binary):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+    return found
+
+
+def running(binary: Path) -> list[str]:
+    """Processes that run ``binary``, in a jail or not."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/exe"):
+        try:
+            if os.path.samestat(path.stat(), binary.stat()):
+                found.append(path.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.guest
+def test_a_built_kernel_boots(guests: Guests) -> None:
+    found = boot_once("7.3", guests.binary, guests.boot_options, guests.init, jailed=True)
+    assert found.problem is None
+    assert found.sysctls["net.ipv4.tcp_sack"] == "1"
+    assert found.other_defaults() == {}
+
+
+def test_a_kernel_that_dies_is_reported_with_its_console(tmp_path: Path) -> None:
+    init = tmp_path / "init"
+    init.touch()
+    binary = tmp_path / "linux"
+    binary.write_text("#!/bin/sh\necho ptrace set fp regs failed, errno = 14\nexit 1\n")
+    binary.chmod(0o755)
+    reported = boot_once("6.1", binary, (), init, jailed=False).problem
+    assert reported is not None
+    assert "does not boot" in reported
+    assert "ptrace set fp regs failed, errno = 14" in reported
