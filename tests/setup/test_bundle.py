@@ -49,7 +49,7 @@ def test_what_is_in_it(parts: Parts) -> None:
         assert (made.path / name).is_file(), name
     assert (made.path / "native" / "mnt").is_dir()
     assert (made.path / "testbed/way/trial.py").read_bytes() == Path(
-        sources.PACKAGE, "trial.py"
+        sources.PACKAGE, "way/trial.py"
     ).read_bytes()
     assert not (made.path / "testbed/results/store.py").exists()
     assert not (made.path / "testbed/wire/proof.py").exists()
@@ -138,7 +138,7 @@ def test_a_module_decides_the_name(
         target.write_bytes(source.read_bytes())
     monkeypatch.setattr(sources, "PACKAGE", package)
     assert parts.make() == first
-    with (package / "trial.py").open("a") as trial:
+    with (package / "way" / "trial.py").open("a") as trial:
         trial.write("\n")
     assert parts.make().digest != first.digest
 
