@@ -154,11 +154,12 @@ def test_the_index_names_every_document() -> None:
     assert sorted(documents - index) == []
 
 
-def test_decisions_are_half_a_page_and_say_why() -> None:
+def test_decisions_are_short_notes_with_a_title() -> None:
     notes = {name: text for name, text in TEXTS.items() if name.parent == Path("docs/decisions")}
     assert notes
     assert [str(name) for name, text in notes.items() if not text.startswith("# ")] == []
     assert [str(name) for name, text in notes.items() if len(text.splitlines()) > 60] == []
+    assert sum(len(text.split()) for text in notes.values()) <= 10_000
 
 
 def test_documents_that_files_point_to_exist() -> None:
