@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from firstflight.rooms_reference import CONTRIBUTING, list_rooms, render_rooms
+
 ROOT = Path(__file__).parent.parent
 NOT_OURS = {".git", "__pycache__", "node_modules", "dist"}
 A_USERS = {"results", "my-labs"}
@@ -196,3 +198,9 @@ def test_committed_results_are_the_ones_that_are_listed() -> None:
              for path in (ROOT / "analysis" / kept).iterdir()]  # fmt: skip
     assert sorted(listed) == sorted(there)
     assert all((ROOT / "configs" / f"{name}.toml").is_file() for _, name in listed)
+
+
+def test_the_table_of_rooms_is_what_the_packages_say() -> None:
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    assert text == render_rooms(text), "run make reference"
+    assert all(sentence.endswith(".") for _, sentence in list_rooms())
