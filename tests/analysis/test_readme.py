@@ -79,9 +79,12 @@ def test_a_table_too_many_or_too_few_is_named() -> None:
 
 
 def test_the_sweeps_are_as_long_as_they_are_said_to_be() -> None:
+    table = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| (\d+) \|", table, flags=re.MULTILINE)
+    assert len(rows) == 13
     text = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| (\d+) \|", text, flags=re.MULTILINE)
-    assert len(rows) == 8
+    rows += re.findall(r"\(`([\w-]+)`, (\d+) loads", text)
+    assert len(rows) == 14
     for name, loads in rows:
         asked = load_experiment(CONFIGS / f"{name}.toml", read_catalogue())
         kernels = len(asked.kernel_versions) or 1
