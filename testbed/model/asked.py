@@ -21,6 +21,8 @@ Randomness = Literal["as-recorded", "free", "pinned"]
 _AS_RECORDED = {"as-recorded": "as recorded"}
 _LONGEST_MS = 60_000
 _LARGEST = 2**31 - 1
+FIFO = "fifo"
+"""The queue before the line where no other is asked for: one FIFO of ``buffer_bytes``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,13 @@ class LinkSpec:
         "Random loss in each direction.",
         label="Loss", unit="%", low=0, high=100,
     )] = 0.0  # fmt: skip
+    qdisc: Annotated[str, Knob(
+        "The queue before the line, in each direction: fifo, which holds buffer_bytes, or another "
+        "in the words of tc(8), which replaces it.",
+        label="Queue", pattern=r"^[a-z][a-z0-9_]{0,15}( [A-Za-z0-9_.:@%/+-]{1,40}){0,40}$",
+        allowed='"fifo", or what follows `tc qdisc add dev DEVICE root` with one space between '
+        'words, such as "fq_codel limit 1000 target 60ms"', since=3,
+    )] = FIFO  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,12 @@ class LinkReport:
 class Link(Protocol):
     """A running link."""
 
-    def add_loss(self) -> None:
-        """Switch the random loss on, after the link was measured without it."""
+    def complete(self) -> None:
+        """Add what the link was measured without: random loss, and a queue that is no plain FIFO.
+
+        Raises:
+            MissingError: the kernel does not have the queue.
+        """
         ...
 
     def forget(self) -> None:
