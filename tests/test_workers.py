@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import signal
 import sys
@@ -16,7 +15,6 @@ import pytest
 
 from testbed.base import proc
 from tests.workers import (
-    DURATIONS,
     MACHINE,
     MOST,
     WORKER_BYTES,
@@ -25,6 +23,7 @@ from tests.workers import (
     machine_tests,
     read_available,
     read_durations,
+    write_durations,
 )
 
 ROOT = Path(__file__).parent.parent
@@ -122,16 +121,11 @@ def test_files_and_tests_of_the_machine_stay_together_and_long_ones_begin(tmp_pa
     assert first == "test_z.py::test_a"
 
 
-def write_durations(folder: Path, durations: Mapping[str, float]) -> None:
-    (folder / DURATIONS).parent.mkdir(exist_ok=True)
-    (folder / DURATIONS).write_text(json.dumps(durations))
-
-
 def test_a_unit_begins_by_what_it_took(tmp_path: Path) -> None:
     write_tests(tmp_path, dict.fromkeys(("test_a.py", "test_b.py", "test_c.py"), SHORT))
-    write_durations(
-        tmp_path, {"test_c.py::test_b": 9.5, "test_b.py::test_a": 3, "gone.py::test_a": 7}
-    )
+    (tmp_path / "tests").mkdir()
+    took = {"test_a.py::test_b": (7.0, 7), "test_b.py::test_a": (3.0, 1)}
+    write_durations(tmp_path, {**took, "test_c.py::test_b": (9.5, 1), "gone.py::test_a": (7.0, 1)})
     run(tmp_path, "-n", "0")
     assert [name for name, _ in notes(tmp_path)] == [
         f"{file}.py::{name}"
@@ -143,14 +137,15 @@ def test_a_unit_begins_by_what_it_took(tmp_path: Path) -> None:
 def test_what_tests_took_is_noted_and_what_did_not_run_stays(tmp_path: Path) -> None:
     slept = SHORT.replace("note()", "time.sleep(0.6)", 1)
     write_tests(tmp_path, {"test_a.py": slept, "test_b.py": LONG})
-    before = dict.fromkeys(("test_a.py::test_a", "test_a.py::test_b", "gone.py::test_a"), 9.0)
-    write_durations(tmp_path, {**before, "test_b.py::test_c": 4})
+    (tmp_path / "tests").mkdir()
+    names = ("test_a.py::test_a", "test_a.py::test_b", "test_b.py::test_c", "gone.py::test_a")
+    write_durations(tmp_path, dict.fromkeys(names, (9.0, 1)))
     run(tmp_path, "-n", "1", "--note-durations")
     noted = read_durations(tmp_path)
     long = {f"test_b.py::test_{name}" for name in "abc"}
     assert noted.keys() == {"test_a.py::test_a", *long}
-    assert 0.6 <= noted["test_a.py::test_a"] < 9
-    assert noted["test_b.py::test_c"] == 4
+    assert 0.6 <= noted["test_a.py::test_a"][0] < 9
+    assert noted["test_b.py::test_c"] == (9.0, 1)
 
 
 def test_durations_are_of_tests_that_there_are() -> None:

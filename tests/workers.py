@@ -3,7 +3,7 @@
 A plugin of pytest and of pytest-xdist, which runs the tests of one file in one worker, and so in
 their order: what a file builds or records once is built once.  Tests that look at the state of the
 machine are one such unit, too, whatever their files.  The longest unit begins, by the seconds in
-``tests/durations.json``.  docs/decisions/tests.md says why.
+``tests/durations.json``.  docs/decisions/tests-and-bench.md says why.
 """
 
 from __future__ import annotations
@@ -107,17 +107,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesAn
     return FilesAndMachine(config, log)
 
 
-def read_durations(root: Path) -> dict[str, float]:
-    """Return the seconds that a case of each long test function took, by the function's id."""
+def read_durations(root: Path) -> dict[str, tuple[float, int]]:
+    """Return the seconds that each long test function took in all, and how many cases it had."""
     file = root / DURATIONS
-    found: dict[str, float] = json.loads(file.read_text()) if file.is_file() else {}
-    return found
+    return (
+        {name: (s, n) for name, (s, n) in json.loads(file.read_text()).items()}
+        if file.is_file()
+        else {}
+    )
 
 
-def expected_s(item: pytest.Item, durations: Mapping[str, float]) -> float:
+def write_durations(root: Path, durations: Mapping[str, tuple[float, int]]) -> None:
+    """Write what ``read_durations`` reads, a line for each function."""
+    lines = (f"{json.dumps(name)}: [{s:.1f}, {n}]" for name, (s, n) in sorted(durations.items()))
+    (root / DURATIONS).write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def expected_s(item: pytest.Item, durations: Mapping[str, tuple[float, int]]) -> float:
     """Return about how many seconds a test will take; its marks tell of one that is new."""
     long = any(item.get_closest_marker(name) for name in LONG)
-    return durations.get(function_of(item.nodeid), LONG_S if long else SHORT_S)
+    seconds, cases = durations.get(function_of(item.nodeid), (LONG_S if long else SHORT_S, 1))
+    return seconds / cases
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -151,17 +161,16 @@ class Stopwatch:
     def pytest_sessionfinish(self) -> None:
         """Keep what was known of tests that did not run."""
         known = {
-            function: seconds
-            for function, seconds in read_durations(self._root).items()
+            function: took
+            for function, took in read_durations(self._root).items()
             if function not in self._cases and (self._root / function.partition("::")[0]).is_file()
         }
         measured = {
-            function: round(seconds / self._cases[function], 1)
+            function: (seconds, self._cases[function])
             for function, seconds in self._seconds.items()
             if self._cases[function] and (seconds >= LEAST_S or function in self._long)
         }
-        text = json.dumps(known | measured, indent=0, sort_keys=True)
-        (self._root / DURATIONS).write_text(f"{text}\n")
+        write_durations(self._root, known | measured)
 
 
 class Worker:
