@@ -155,7 +155,7 @@ def run_lanes(
 
 def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
     with repeating(_log.info) as report:
-        pages = len({condition.page for condition in experiment.page_loads})
+        pages = len(experiment.pages)
         needed = [format_count(pages, "page")] if pages else []
         needed.append(f"kernel {experiment.kernel} {experiment.kernel_version}")
         report(f"preparing {' and '.join(needed)}")
