@@ -2,7 +2,7 @@
 
 A plugin of pytest and of pytest-xdist, which runs the tests of one file in one worker, and so in
 their order: what a file builds or records once is built once.  Files that look at the state of the
-machine are one such unit, too.  docs/decisions/tests-workers.md says why.
+machine are one such unit, too.  docs/decisions/tests-and-bench.md says why.
 """
 
 from __future__ import annotations

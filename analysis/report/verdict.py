@@ -39,7 +39,7 @@ def _alike_seeds(table: ResultTable) -> list[str]:
     if not same:
         return []
     where = "here" if same == len(repeated) else f"in {same} of {count(len(repeated), 'cell')}"
-    remedy = KINDS[table.kind].no_draw
+    remedy = KINDS[table.kind].no_draw()
     return [f"Nothing varies between seeds {where}, so there is no interval: {remedy}."]
 
 

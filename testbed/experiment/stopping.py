@@ -88,7 +88,7 @@ class StoppingRule:
             return not self.unsettled
         copies = draws_nothing(experiment) and nothing_varies(records)
         if copies:
-            remedy = KINDS[experiment.kind].no_draw
+            remedy = KINDS[experiment.kind].no_draw()
             _log.info("nothing varies between seeds here: %s", remedy)
         return copies
 

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from testbed.model import Spec
+from testbed.model.knob import name_draws
 
 
 def _none(_spec: Any) -> tuple[str, ...]:
@@ -26,6 +27,12 @@ def _as_it_is(chosen: dict[str, Any]) -> dict[str, Any]:
 
 def _without_words(_measured: Any) -> str:
     return ""
+
+
+def describe_draws(spec: type, *more: str) -> str:
+    """Return in words what a seed affects, by the declarations of knobs; ``more`` is no knob."""
+    *others, last = (*name_draws(spec), *more)
+    return f"a seed affects {', '.join(others)} and {last}" if others else f"a seed affects {last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ class Kind:
     measured: type
     kept_as: str
     kept_words: str
-    no_draw: str
+    no_draw: Callable[[], str]
     needed: tuple[str, ...] = ()
     relative: type | None = None
     files: tuple[str, ...] = ()

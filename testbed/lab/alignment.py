@@ -2,7 +2,7 @@
 
 Lab, capture and client start each at a round instant, from random numbers that are started anew
 from the trial's seed.  So another process, another import, another environment variable or some
-milliseconds more before them change no packet of the load (docs/decisions/kernel-guest.md).
+milliseconds more before them change no packet of the load (docs/decisions/virtual-kernel.md).
 """
 
 from __future__ import annotations

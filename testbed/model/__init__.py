@@ -7,6 +7,7 @@ Units are in the names; a missing value is ``None``; raw values are never rounde
 from __future__ import annotations
 
 from testbed.model.asked import (
+    FIFO,
     Condition,
     Cookies,
     Dns,
@@ -60,6 +61,7 @@ from testbed.model.record import (
 __all__ = [
     "CAPTURE_FILE",
     "DEFAULT_KIND",
+    "FIFO",
     "FIRST_LOOK",
     "HAR_FILE",
     "HISTOGRAMS_FILE",

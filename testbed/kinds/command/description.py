@@ -6,9 +6,14 @@ from typing import Any
 
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
-from testbed.kinds.kind import Kind
-from testbed.model import CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE
+from testbed.kinds.kind import Kind, describe_draws
+from testbed.model import CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE, LinkSpec
 from testbed.model.command import CLIENT
+
+
+def _no_draw() -> str:
+    own = "what a command makes of {seed}"
+    return f"{describe_draws(LinkSpec, own)}: ask for one repetition"
 
 
 def _commands(spec: LabCommand) -> tuple[str, ...]:
@@ -25,7 +30,7 @@ KIND = Kind(
     measured=Executed,
     kept_as="executed",
     kept_words="What became of a command in the lab; null of others.",
-    no_draw="a seed affects loss_pct and what a command makes of {seed}: ask for one repetition",
+    no_draw=_no_draw,
     needed=("page", "command"),
     files=(CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE, OUTPUT_FILE, ERROR_FILE),
     has_rules=True,

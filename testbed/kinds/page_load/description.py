@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.kinds.kind import Kind
+from testbed.kinds.kind import Kind, describe_draws
 from testbed.kinds.page_load.measurement import loads_differ
 from testbed.model import CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE, Condition, PageLoad
 from testbed.model.command import CLIENT
+
+
+def _no_draw() -> str:
+    return f"{describe_draws(Condition)} alone: set one of them, or ask for one repetition"
 
 
 def _commands(condition: Condition) -> tuple[str, ...]:
@@ -29,8 +33,7 @@ KIND = Kind(
     measured=PageLoad,
     kept_as="load",
     kept_words="The load as the client observed it; null where it did not end.",
-    no_draw="a seed affects loss_pct, think_spread_pct and, for browsers, start_spread_ms "
-    "alone: set one of them, or ask for one repetition",
+    no_draw=_no_draw,
     needed=("page", "client"),
     files=(CAPTURE_FILE, HAR_FILE, SERVER_LOG_FILE),
     has_rules=True,

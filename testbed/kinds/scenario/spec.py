@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from testbed.model.knob import Knob
+from testbed.model.knob import Knob, draws
 
 SINCE = 3
 
@@ -26,4 +26,4 @@ class Scenario:
     @property
     def draws(self) -> bool:
         """Whether it depends on its seed: ports and sequence numbers do, and no promise."""
-        return False
+        return draws(self)

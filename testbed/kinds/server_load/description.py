@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testbed.kinds.kind import Kind
+from testbed.kinds.kind import Kind, describe_draws
 from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.kinds.server_load.spec import RelativeRate, ServerLoad
 from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE
@@ -10,14 +10,18 @@ from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE
 _ANOTHER = "another knob sets it; use "
 _OWN = "clients that generate load need one of their own; set it at the server alone"
 
+
+def _no_draw() -> str:
+    return f"{describe_draws(ServerLoad)} alone: set one of them, or ask for one repetition"
+
+
 KIND = Kind(
     name="server_load",
     spec=ServerLoad,
     measured=ServedLoad,
     kept_as="served",
     kept_words="What became of the connections of a load on a server; null of others.",
-    no_draw='a seed affects loss_pct and arrivals with spacing = "poisson" alone: set one '
-    "of them, or ask for one repetition",
+    no_draw=_no_draw,
     relative=RelativeRate,
     files=(CAPTURE_FILE, HISTOGRAMS_FILE),
     has_rules=True,
