@@ -16,9 +16,26 @@ help: ## List the targets.
 setup: ## Install packages, tools and the default kernel, as far as they are missing.
 	@$(DEVELOP) true
 
+# Bytecode of tests is kept, whatever a user prefers elsewhere: else each worker compiles all of it.
+run_tests = PYTHONDONTWRITEBYTECODE= $(DEVELOP) python -m pytest -ra -n auto --dist loadfile $(1) \
+	$(PYTEST_ARGS)
+
+.PHONY: check
+check: ## Lint, check types and run the nearest tests of what changed since main, in a minute.
+	@chosen=$$($(DEVELOP) --without-kernel python -P -m tests.changed) && \
+	$(call run_tests,-q -m 'not thorough' $$chosen)
+
 .PHONY: test
-test: ## Set up, then run all tests (PYTEST_ARGS='-k wire' for some of them, '-n 0' one by one).
-	@$(DEVELOP) python -m pytest -ra -n auto --dist loadfile $(PYTEST_ARGS)
+test: ## Run the tests, linters among them (PYTEST_ARGS='-k wire' for some, '-n 0' one by one).
+	@$(call run_tests,-m 'not thorough')
+
+.PHONY: test-all
+test-all: ## Run all tests: further cases of them, the image and kernel 6.1 as well.
+	@$(call run_tests,)
+
+.PHONY: durations
+durations: ## Run all tests and note how long each took, by which the longest begin.
+	@$(call run_tests,--note-durations)
 
 .PHONY: lint
 lint: ## Run every linter and type checker.

@@ -24,6 +24,7 @@ from tests.measured import executed_of, load_of
 from tests.patience import make_patient_bundle
 
 pytestmark = [
+    pytest.mark.machine,
     pytest.mark.root,
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root"),

@@ -20,6 +20,7 @@ from tests.kernel.host_state import read_host_state
 from tests.measured import result_of
 
 pytestmark = [
+    pytest.mark.machine,
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root"),
 ]
