@@ -11,7 +11,7 @@ from testbed.pages.importing.importer import FileStart, ImportedTable, Importer
 from testbed.pages.importing.screening import screen
 
 MODULES = (
-    "har",
+    "har_importer",
     "warc",
     "wacz",
     "mahimahi",
