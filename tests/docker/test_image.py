@@ -22,7 +22,13 @@ from testbed.kernel.build.carrying import export_kernel
 from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
 from tests.docker.engine import Container, Engine
 
-pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.guest]
+pytestmark = [
+    pytest.mark.machine,
+    pytest.mark.root,
+    pytest.mark.guest,
+    pytest.mark.slow,
+    pytest.mark.thorough,
+]
 
 ROOT = places.ROOT
 SUITE = "bookworm"

@@ -22,6 +22,7 @@ from tests.kernel.run.test_host_trial import require_proven
 from tests.patience import make_patient_bundle
 
 pytestmark = [
+    pytest.mark.machine,
     pytest.mark.root,
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root"),

@@ -40,6 +40,7 @@ sys.exit(main(sys.argv[1:], program_services()))
 QUICK = places.ROOT / "configs" / "quick.toml"
 
 
+@pytest.mark.machine
 @pytest.mark.root
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root")
@@ -142,6 +143,7 @@ net.stop()
 """
 
 
+@pytest.mark.machine
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="namespaces need root")
 @pytest.mark.parametrize(

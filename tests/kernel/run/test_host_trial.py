@@ -33,6 +33,7 @@ host.HostKernel("1", bundle, {}).run(trial("graph"), page, out, 0, threading.Eve
 """
 
 pytestmark = [
+    pytest.mark.machine,
     pytest.mark.root,
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root"),

@@ -18,6 +18,7 @@ from testbed.way.judge import conclude
 from tests.kernel.host_state import read_host_state
 
 pytestmark = [
+    pytest.mark.machine,
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root"),
 ]

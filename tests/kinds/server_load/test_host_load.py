@@ -39,6 +39,7 @@ FEW = 10  # what is withheld is some hundreds
 LATE = "the generator was itself the limit: it lacked lateness"
 
 pytestmark = [
+    pytest.mark.machine,
     pytest.mark.root,
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root"),
