@@ -17,10 +17,11 @@ from typing import Any
 
 from testbed.archive.reading import Entry
 from testbed.base.errors import MissingError
+from testbed.base.har_format import UNKNOWN
 from testbed.base.seeding import think_factor
 from testbed.client.alpn import H2, wanted_protocols
 from testbed.client.coverage import BODILESS, NOT_MODIFIED, describe_load, list_altered
-from testbed.client.har_file import UNKNOWN, ClientExchange, write_har
+from testbed.client.har_file import ClientExchange, write_har
 from testbed.client.interface import (
     AUTHORITY_NAME,
     LoadError,

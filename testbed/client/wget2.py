@@ -19,9 +19,10 @@ from pathlib import Path
 
 from testbed.archive.reading import Archive, Entry
 from testbed.base import proc
+from testbed.base.har_format import UNKNOWN
 from testbed.client.alpn import H1, H2, require_protocols
 from testbed.client.coverage import BODILESS, describe_load, list_altered
-from testbed.client.har_file import UNKNOWN, ClientExchange, write_har
+from testbed.client.har_file import ClientExchange, write_har
 from testbed.client.interface import (
     AUTHORITY_NAME,
     LoadError,

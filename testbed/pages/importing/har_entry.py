@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from testbed.base.har_format import CREATOR
 from testbed.pages.exchange import Headers, find_header
-from testbed.pages.har_export import CREATOR, TABLE_CREATOR, TRANSFERRED
+from testbed.pages.har_export import TABLE_CREATOR, TRANSFERRED
 from testbed.pages.importing.importer import Claim, head_size, media_type, whole_number
 from testbed.pages.importing.notes import Notes
 from testbed.pages.importing.untrusted import Fields, whole_text
