@@ -16,7 +16,8 @@ from analysis.records.results import Results
 from analysis.reproductions.rebuilt import Grid
 from analysis.stats.estimates import Estimate, describe_sample
 from analysis.words import axis_value, axis_word, is_setting
-from testbed.model import ArrivalSpec, Condition, Record, ServerLoad, ServerSpec
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import Condition, Record
 
 KNOBS = tuple(flatten(Condition(page="", client="")))
 """Of page loads."""

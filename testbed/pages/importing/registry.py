@@ -11,7 +11,7 @@ from testbed.pages.importing.importer import FileStart, ImportedTable, Importer
 from testbed.pages.importing.screening import screen
 
 MODULES = (
-    "har_importer",
+    "har",
     "warc",
     "wacz",
     "mahimahi",
