@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -34,7 +34,7 @@ _Word = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 class Stated:
     """One stated value, or a range with one open end or none, in ``unit``, and its place.
 
-    ``axes`` holds the knobs for which it is stated, by leaf name.
+    ``axes`` holds the knobs for which it is stated, by leaf name; ``line`` is its line in the file.
     """
 
     place: str
@@ -44,6 +44,7 @@ class Stated:
     low: float | None
     high: float | None
     axes: dict[str, Any]
+    line: int = field(default=0, compare=False)
 
     @property
     def bound(self) -> float:
@@ -90,7 +91,7 @@ def parse_stated(text: str, where: str) -> tuple[Stated, ...]:
     found: dict[tuple[Any, ...], Stated] = {}
     for cells in reader:
         try:
-            row = _parse_row(header, cells)
+            row = replace(_parse_row(header, cells), line=reader.line_num)
         except ConfigurationError as error:
             problems += [f"{where}:{reader.line_num}: {problem}" for problem in error.problems]
             continue

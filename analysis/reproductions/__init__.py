@@ -1,26 +1,44 @@
 """Published tables and figures, rebuilt from the records of their experiments.
 
-``publications/reference/NAME.csv`` is rebuilt by the module here of the same name with underscores,
-by its function ``rebuild(results, reference) -> Rebuilt``; an experiment that refers to no
-publication, by the module of its own name.
+``published/reference/NAME.csv`` is rebuilt by the module here of the same name with underscores, by
+its function ``rebuild(results, reference) -> Rebuilt``, and without such a module by ``beside``,
+which shows each stated value beside ours; an experiment that refers to no publication, by the
+module of its own name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from analysis.published.reference import FOLDER, Reference
+from analysis.published.names import find_metrics, refuse_unknown
+from analysis.published.reference import FOLDER, Reference, read_reference
 from analysis.records.cells import cells_of, experiment_of, varying_axes
 from analysis.records.results import Results
 from analysis.words import axis_name, axis_value, count
+from testbed.model import Kind
 
 if TYPE_CHECKING:
     from analysis.reproductions.rebuilt import Rebuilt
 
+BESIDE = f"{__name__}.beside"
 LISTED = 6
+
+
+def check_reference(name: str, kind: Kind, names: Mapping[str, Collection[str]]) -> None:
+    """See that the publication ``name`` can be shown beside trials of ``kind``.
+
+    ``names`` are those that there are here, by what they name, such as ``page``.
+
+    Raises:
+        ConfigurationError: with every problem of its files.
+    """
+    reference = read_reference(name)
+    refuse_unknown(reference, names)
+    if _find_module(name) is None:
+        find_metrics(reference, kind)
 
 
 def rebuild(results: Results, reference: Reference | None) -> Rebuilt | None:
@@ -33,6 +51,8 @@ def rebuild(results: Results, reference: Reference | None) -> Rebuilt | None:
         ConfigurationError: the manifest is not a run's.
     """
     module = name_module(results, reference)
+    if module is None and reference is not None:
+        module = BESIDE
     if module is None:
         return None
     # Imported here: each brings pandas, which a report without them need not load.
@@ -48,11 +68,16 @@ def name_module(results: Results, reference: Reference | None) -> str | None:
         ConfigurationError: the manifest is not a run's.
     """
     name = reference.name if reference else str(experiment_of(results.manifest).get("name"))
+    module = _find_module(name)
+    if reference is None and (FOLDER / f"{name}.csv").is_file():
+        return None  # the module compares with the publication, which the experiment leaves out
+    return module
+
+
+def _find_module(name: str) -> str | None:
     module = f"{__name__}.{name.replace('-', '_')}"
     if not name.replace("-", "").isalnum() or find_spec(module) is None:
         return None
-    if reference is None and (FOLDER / f"{name}.csv").is_file():
-        return None  # the module compares with the publication, which the experiment leaves out
     return module
 
 
