@@ -138,19 +138,19 @@ def gains_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
     and ``fewer_failed`` in percentage points.
     """
     at = [RATE, "rate_per_s", *RUN]
-    found = []
+    gains = []
     for pair in pairs:
         arm, base = (loads[loads["arm"] == name] for name in (pair.arm, pair.base))
-        both = arm.merge(base[[*at, *MEASURED]], on=at, suffixes=("", "_base"))
-        found.append(
-            both.assign(
+        paired = arm.merge(base[[*at, *MEASURED]], on=at, suffixes=("", "_base"))
+        gains.append(
+            paired.assign(
                 base=pair.base,
-                gain=(both["throughput"] / both["throughput_base"] - 1) * 100,
-                quicker=(both["response_ms_base"] / both["response_ms"]).map(_log10),
-                fewer_failed=both["failed_pct_base"] - both["failed_pct"],
+                gain=(paired["throughput"] / paired["throughput_base"] - 1) * 100,
+                quicker=(paired["response_ms_base"] / paired["response_ms"]).map(_log10),
+                fewer_failed=paired["failed_pct_base"] - paired["failed_pct"],
             )
         )
-    every = pd.concat(found, ignore_index=True)
+    every = pd.concat(gains, ignore_index=True)
     return median_columns(
         every, [*ARM, "base", RATE, "rate_per_s"], ("gain", "quicker", "fewer_failed")
     )
@@ -162,13 +162,13 @@ def peaks_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
     A peak is the greatest throughput at any rate, seed by seed; ``peak`` is the arm's.
     """
     tops = loads.groupby([*ARM, *RUN], sort=False)["throughput"].max().rename("peak").reset_index()
-    found = []
+    peaks = []
     for pair in pairs:
         arm, base = (tops[tops["arm"] == name] for name in (pair.arm, pair.base))
-        both = arm.merge(base[["peak", *RUN]], on=list(RUN), suffixes=("", "_base"))
-        gain = (both["peak"] / both["peak_base"] - 1) * 100
-        found.append(both.assign(base=pair.base, peak_gain=gain))
-    every = pd.concat(found, ignore_index=True)
+        paired = arm.merge(base[["peak", *RUN]], on=list(RUN), suffixes=("", "_base"))
+        gain = (paired["peak"] / paired["peak_base"] - 1) * 100
+        peaks.append(paired.assign(base=pair.base, peak_gain=gain))
+    every = pd.concat(peaks, ignore_index=True)
     return median_columns(every, [*ARM, "base"], ("peak", "peak_gain"))
 
 
@@ -245,12 +245,12 @@ def draw_failures(loads: pd.DataFrame, place: str, part: str, note: str) -> Figu
 def check_saturation(results: Results, curves: pd.DataFrame) -> Check:
     """Hold the stated saturation against the arm that was planned first."""
     stated = experiment_of(results.manifest).get("saturation_per_s")
-    where, what = "This experiment", "saturation: kept up with, and no rate a tenth above it"
+    where, promise = "This experiment", "saturation: kept up with, and no rate a tenth above it"
     if not stated or curves.empty:
-        return Check(where, what, "\u2013", "\u2013", "not measured", "No saturation is stated.")
+        return Check(where, promise, "\u2013", "\u2013", "not measured", "No saturation is stated.")
     first = curves[curves["arm"] == curves["arm"].iloc[0]]
     below, above = first[first[RATE] <= 1.0], first[first[RATE] >= 1.1]
-    held = bool((below["answered_pct"] >= KEPT_UP_PCT).all())
+    kept_up = bool((below["answered_pct"] >= KEPT_UP_PCT).all())
     passed = bool((above["answered_pct"] < KEPT_UP_PCT).all())
     shown = pd.concat([below.tail(1), above.head(1)])
     ours = "; ".join(
@@ -260,7 +260,7 @@ def check_saturation(results: Results, curves: pd.DataFrame) -> Check:
     agreement: Agreement
     if below.empty or above.empty:
         agreement, why = "not measured", "It takes a rate up to it, and one a tenth above it."
-    elif held and passed:
+    elif kept_up and passed:
         agreement, why = "agrees", ""
     else:
         agreement, why = (
@@ -270,7 +270,7 @@ def check_saturation(results: Results, curves: pd.DataFrame) -> Check:
                 "./run.sh saturation, and measure again."
             ),
         )
-    return Check(where, what, f"{stated:,} 1/s", ours, agreement, why)
+    return Check(where, promise, f"{stated:,} 1/s", ours, agreement, why)
 
 
 def in_words(curves: pd.DataFrame, rate: float, arms: Sequence[str]) -> str:
