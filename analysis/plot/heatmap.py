@@ -87,7 +87,7 @@ def _legend(value: str, y: str, diverging: bool) -> str:
 def _cells(rows: Sequence[Row], x: str, y: str, value: str, facet: str | None) -> list[Row]:
     """Return the median of the values of each cell that has any."""
     names = rows_of.given(x, y, facet)
-    found: list[Row] = []
+    cells: list[Row] = []
     for key, part in rows_of.groups((r for r in rows if r[value] is not None), names).items():
         values = rows_of.numbers(row[value] for row in part)
         if not values:
@@ -96,8 +96,8 @@ def _cells(rows: Sequence[Row], x: str, y: str, value: str, facet: str | None) -
         cell: Row = {"x": value_text(x, known[x]), "y": value_text(y, known[y])}
         if facet is not None:
             cell["facet"] = panel_text(facet, known[facet])
-        found.append({**cell, "value": statistics.median(values), "n": len(values)})
-    return found
+        cells.append({**cell, "value": statistics.median(values), "n": len(values)})
+    return cells
 
 
 def _paint(cells: list[Row], diverging: bool) -> None:

@@ -132,13 +132,13 @@ def _dot(x: float, y: float, radius: float, colour: str) -> str:
 
 def _words(text: Text) -> str:
     turned = f' transform="rotate({px(text.degrees)},{px(text.x)},{px(text.y)})"'
-    more = turned if text.degrees else ""
-    if text.kind in ("label", "rule", "fold"):  # a line behind them does not touch their letters
-        more += f' paint-order="stroke" stroke="{PAPER.light}" stroke-width="3"'
+    attributes = turned if text.degrees else ""
+    if text.kind in ("label", "rule", "fold"):  # a white outline keeps lines off the letters
+        attributes += f' paint-order="stroke" stroke="{PAPER.light}" stroke-width="3"'
     if text.kind in ("rule", "fold"):
-        more += ' font-style="italic"'
+        attributes += ' font-style="italic"'
     return write(
         text.x, text.y, text.text, anchor="" if text.anchor == "start" else text.anchor,
         fill=SOFT.light if text.kind in ("time", "address", "fold") else "",
-        weight="bold" if text.bold else "", more=more,
+        weight="bold" if text.bold else "", more=attributes,
     )  # fmt: skip
