@@ -19,7 +19,7 @@ FRESH_TIMEOUT_S = 3600.0
 
 
 def measure_again(work: Work) -> Result:
-    """Measure a second run: everything is there."""
+    """Measure a second run, with everything in the cache."""
     _time(places.ROOT, ("--help",), os.environ, 600.0)
     runs = [_time(places.ROOT, ("--help",), os.environ, 600.0) for _ in range(AGAIN_RUNS)]
     median = statistics.median(runs)

@@ -17,7 +17,7 @@ TAG = "ffb-gen-"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A rate as it was held: starts and answers a second, lateness, and what was lacking."""
+    """A measured rate: starts and answers a second, lateness, and limits that were reached."""
 
     rate: int
     started_per_s: float
@@ -28,7 +28,7 @@ class Held:
 
     @property
     def is_held(self) -> bool:
-        """Whether the generator kept to it, whatever became of the connections."""
+        """Whether the generator kept the rate, even if connections failed."""
         return not self.lacked and self.lateness_p99_us < MOST_LATENESS_US
 
 

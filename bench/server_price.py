@@ -74,7 +74,7 @@ LOADS = (
 
 @dataclass(frozen=True, slots=True)
 class SpentTime:
-    """A load as it was: per connection, the processor's time and how often each part came."""
+    """A measured load: per connection, the processor's time and the count of each part."""
 
     name: str
     us: float

@@ -49,7 +49,7 @@ def measure(work: Work) -> Result:
 
 def measure_notebooks(work: Work) -> Result:
     """Measure the tests that execute every notebook on the samples."""
-    del work  # nothing is kept, and there is nothing to do less of
+    del work  # it needs no folder, and --quick changes nothing
     argv = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", NOTEBOOKS)
     started = time.monotonic()
     completed = proc.run(argv, timeout_s=2 * NOTEBOOKS_LIMIT_S, cwd=places.ROOT, check=False)

@@ -195,7 +195,7 @@ def _content(results: Results, verdicts: Verdicts | None) -> str:
 
 
 def _identity(results: Results) -> str:
-    """What stays as it is when a folder is resumed, copied, or read by a newer testbed."""
+    """What identifies a run: unchanged when a folder is resumed, copied, or read by newer code."""
     names = ("created_utc", "trials")
     known = {name: results.manifest.get(name) for name in names}
     experiment = experiment_of(results.manifest).get("name")
@@ -203,7 +203,7 @@ def _identity(results: Results) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """20 and 20.0 are one value."""
+    """Return a number in one form: 20 and 20.0 are equal."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -41,7 +41,7 @@ class Line:
 
     @property
     def last(self) -> Point | None:
-        """What the newest run said, if it had this cell."""
+        """The newest run's point, if that run had this cell."""
         return self.points[-1]
 
     @property

@@ -1,4 +1,4 @@
-"""Empirical distributions: which share of the values is at most so large."""
+"""Empirical distribution functions: the share of values up to each value."""
 
 from __future__ import annotations
 

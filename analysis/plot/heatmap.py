@@ -101,7 +101,7 @@ def _cells(rows: Sequence[Row], x: str, y: str, value: str, facet: str | None) -
 
 
 def _paint(cells: list[Row], diverging: bool) -> None:
-    """Give each cell its text, its hue and how strong it is."""
+    """Set the text, the hue and the opacity of each cell."""
     values = [cell["value"] for cell in cells]
     places = decimals(values)
     low = 0.0 if diverging else min(values)
@@ -114,7 +114,7 @@ def _paint(cells: list[Row], diverging: bool) -> None:
 
 
 def _step(columns: int, paired: bool) -> int:
-    """Return how wide a cell is: two panels abreast if that leaves room for the numbers."""
+    """Return the width of a cell: two panels abreast if that leaves room for the numbers."""
     least, most = CELL_PX
     half = FACET_WIDTH // columns
     return max(least, min(most, half if paired and half >= least else PANEL_WIDTH // columns))

@@ -1,7 +1,7 @@
 """Ladder diagrams: packets as arrows between lifelines, time running down.
 
-As textbooks draw protocols: an arrow leaves when a packet was sent and ends when it arrived.  It is
-drawn for paper, too: nothing is said by colour alone.
+As textbooks draw protocols: an arrow leaves when a packet was sent and ends when it arrived.  It
+can be printed in black and white: no meaning is in colour alone.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _leaders(layout: Layout) -> Iterator[str]:
 
 
 def _arrow(stroke: Stroke) -> Iterator[str]:
-    """Yield a packet's way, its head, or the cross at which it was lost."""
+    """Yield a packet's line, its arrowhead, or the cross where it was lost."""
     colour = SERIES[(stroke.rung.connection - 1) % len(SERIES)].light
     (x0, y0), (x1, y1) = stroke.points[-2:]
     long = math.hypot(x1 - x0, y1 - y0) or 1.0

@@ -74,7 +74,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """The way of a packet; ``lost`` at its end, ``knot`` where it was changed, held or repeated."""
+    """A packet's line; ``lost`` at its end, ``knot`` where it was changed, held or repeated."""
 
     points: tuple[Point, ...]
     rung: Rung
@@ -147,7 +147,7 @@ def crossings(layout: Layout) -> list[tuple[str, str]]:
 
 
 class _Drawing:
-    """One try to lay an exchange out."""
+    """One attempt at a layout of an exchange."""
 
     def __init__(self, exchange: Exchange, stretch: float) -> None:
         self.exchange = exchange
@@ -349,7 +349,7 @@ class _Drawing:
 
 
 def _events(exchange: Exchange) -> Iterator[tuple[float, str, int, int]]:
-    """Yield time, kind, place in the exchange, and landing of everything."""
+    """Yield time, kind, place in the exchange, and landing of each event."""
     for place, rule in enumerate(exchange.rules):
         yield rule.at_ms, "rule", place, 0
     for place, remark in enumerate(exchange.remarks):
@@ -396,14 +396,14 @@ def _places(low: float, high: float, half: float) -> Iterator[float]:
 
 
 def remark_text(exchange: Exchange, host: str, text: str) -> str:
-    """Return a remark as it is written: with its host where a side has remarks of several."""
+    """Return the text of a remark: with its host if several hosts on its side have remarks."""
     side = exchange.left if host in exchange.left else exchange.right
     several = {remark.host for remark in exchange.remarks if remark.host in side} != {host}
     return shorten_px(f"{host}: {text}" if several else text, REMARK_LIMIT_PX)
 
 
 def duration(milliseconds: float) -> str:
-    """Return a time in the unit that people would say it in."""
+    """Return a time in the usual unit of its size."""
     for unit, size, least in (("h", 3_600_000, 1), ("min", 60_000, 2), ("s", 1000, 1)):
         if milliseconds >= size * least * 0.995:
             return f"{milliseconds / size:.3g} {unit}"
@@ -417,7 +417,7 @@ def _time(at_ms: float) -> str:
 
 
 def _boxes_meet(outline_a: Sequence[Point], outline_b: Sequence[Point]) -> bool:
-    """Return whether two convex outlines meet (the theorem of the separating axis)."""
+    """Return whether two convex outlines overlap (separating axis theorem)."""
     for outline in (outline_a, outline_b):
         for (x1, y1), (x2, y2) in pairwise([*outline, outline[0]]):
             across, down = y1 - y2, x2 - x1

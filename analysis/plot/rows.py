@@ -91,7 +91,7 @@ def distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def value_text(name: str, value: Any) -> str:
-    """Return a value below a title that has the unit already: ``20``, ``on``, ``amazon``."""
+    """Return a value without its unit, which the title has: ``20``, ``on``, ``amazon``."""
     return f"{value:g}" if is_number(value) else axis_value(name, value)
 
 

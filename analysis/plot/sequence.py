@@ -16,7 +16,7 @@ TOGETHER = 0.08
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """Where and when a packet arrived; ``label`` is what it had become, if something changed it."""
+    """Where and when a packet arrived; ``label`` is its new label, if a middlebox changed it."""
 
     host: str
     at_ms: float
@@ -53,7 +53,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class BoxRule:
-    """What the middlebox was set to do, from then on."""
+    """A rule of the middlebox, from ``at_ms`` on."""
 
     at_ms: float
     text: str

@@ -167,7 +167,7 @@ class Reference(_Strict):
         return self.model_copy(update={"claims": claims, "differences": remaining})
 
     def select(self, quantity: str) -> tuple[Stated, ...]:
-        """Return what is stated of ``quantity``, in the order of the source."""
+        """Return the stated values of ``quantity``, in the order of the source."""
         return tuple(stated for stated in self.stated if stated.quantity == quantity)
 
 

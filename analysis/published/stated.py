@@ -1,4 +1,4 @@
-"""Stated values of publications, one in each row of ``publications/reference/*.csv``.
+"""Stated values of publications, one in each row of ``published/reference/*.csv``.
 
 Columns: ``place`` (table, figure or section), ``quantity``, ``unit``, then ``value`` or the ends
 ``low`` and ``high`` of a range (one end alone: "at least", "at most"), then the knobs for which the

@@ -1,8 +1,8 @@
 """Published tables and figures, rebuilt from the records of their experiments.
 
-``publications/reference/NAME.csv`` is rebuilt by the module here of the same name with underscores,
-by its function ``rebuild(results, reference) -> Rebuilt``; an experiment that refers to no
-publication, by the module of its own name.
+The module NAME (with underscores) rebuilds ``published/reference/NAME.csv``, by its function
+``rebuild(results, reference) -> Rebuilt``.  The figures of an experiment without a publication are
+rebuilt by the module of the experiment's name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def rebuild(results: Results, reference: Reference | None) -> Rebuilt | None:
     module = name_module(results, reference)
     if module is None:
         return None
-    # Imported here: each brings pandas, which a report without them need not load.
+    # Imported here: each imports pandas, which a report without them does not need.
     build: Callable[[Results, Reference | None], Rebuilt] | None
     build = getattr(import_module(module), "rebuild", None)
     return build(results, reference).with_note(name_absent(results)) if build else None

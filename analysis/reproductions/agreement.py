@@ -78,7 +78,7 @@ def check_claims(
 
 
 class _Unit(NamedTuple):
-    """A cell or a group of them that a claim is held to, and those of its cells that break it.
+    """A cell, or a group of cells, that a claim is tested on, and those of them that break it.
 
     ``unsure`` are the cells that break it in a part of their interval only.
     """
@@ -243,7 +243,7 @@ def _meeting(cells: pd.DataFrame, condition: str) -> pd.DataFrame:
 
 
 def _ends(cells: pd.DataFrame, name: str) -> tuple[pd.Series[Any], pd.Series[Any]]:
-    """Return both ends of the interval of column ``name``; of a value without one, itself."""
+    """Return both ends of the interval of column ``name``; a value without one is both ends."""
     low, high = (
         cells[end].fillna(cells[name]) if end in cells else cells[name]
         for end in (f"{name}_low", f"{name}_high")
@@ -252,7 +252,7 @@ def _ends(cells: pd.DataFrame, name: str) -> tuple[pd.Series[Any], pd.Series[Any
 
 
 def _walk_intervals(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return ``cells`` and, if any column has intervals, as many again for each step in them.
+    """Return ``cells`` once for each step through their intervals; once if no column has any.
 
     All columns of a row move together from one end of their intervals to the other.
     """
@@ -269,7 +269,7 @@ def _walk_intervals(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _divide(unit: _Unit) -> list[_Unit]:
-    """Divide a unit into those of single cells."""
+    """Divide a unit into units of one cell."""
     return [
         _Unit(row, *(row[row.index.isin(part.index)] for part in unit[1:]))
         for row in _each(unit.rows)
@@ -319,7 +319,7 @@ def agree_from(stated: Stated, low: float, high: float) -> bool | None:
 
 
 def in_words(stated: Stated) -> str:
-    """Return what is stated in words: ``1.3 s``, ``8 to 28 %``, ``at most 25 %``."""
+    """Return the stated value in words: ``1.3 s``, ``8 to 28 %``, ``at most 25 %``."""
     if stated.value is not None:
         return f"{stated.value:g} {stated.unit}"
     if stated.low is None:
@@ -347,7 +347,7 @@ def _within(stated: Stated, ours: float, slack: float) -> bool:
 
 
 def _rounding_of(stated: Stated) -> float:
-    """Return by how much a value may be off that is printed as the stated one."""
+    """Return the rounding error of a value that is printed as the stated one."""
     return 0.5 * 10.0 ** -places_of(stated)
 
 

@@ -108,7 +108,7 @@ def _means_s(pair: Pair) -> list[float | None]:
     means: list[float | None] = []
     for _, cell in pair.arms:
         times = cell.by_seed if cell else {}
-        # An arm alone keeps its own mean, but no improvement follows from it.
+        # Without the other arm there is a mean, but no improvement.
         chosen = [times[run] for run in sorted(pair.seeds or times)]
         means.append(statistics.fmean(chosen) / 1000.0 if chosen else None)
     return means

@@ -135,10 +135,10 @@ def parse_phases(log: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _recorded(record: Record) -> Iterator[dict[str, Any]]:
-    """Yield the same from the record itself, of plain TCP: TLS is not apart in it."""
+    """Yield the same columns from the record, for plain TCP: it has no times of TLS."""
     used: set[str] = set()
     for request in sorted(record.load.requests if record.load else (), key=lambda r: r.start_ms):
-        opening = request.connect_ms  # None as well where the client does not say
+        opening = request.connect_ms  # None also if the client does not report it
         if request.url.startswith("https:") or request.status <= 0:
             continue
         yield {
@@ -226,7 +226,7 @@ def quantiles(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def largest_share_pct(frame: pd.DataFrame) -> float:
-    """Return the largest distance of COLD and BARE between their 10th and 90th percentile.
+    """Return the largest difference of COLD and BARE from the 10th to the 90th percentile.
 
     In percent of COLD, of exchanges without Fast Open.
     """

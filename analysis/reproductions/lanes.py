@@ -1,7 +1,7 @@
 """Lanes side by side: the loads of one experiment on several kernels in one figure, never pooled.
 
-A lane is the results of one kernel.  Each keeps its own verdicts; what is added is how far one is
-from another, point by point.
+A lane is the results of one kernel.  Each keeps its own verdicts; added are the differences of the
+lanes, point by point.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FindReference = Callable[[Results], Reference | None]
 
 @dataclass(frozen=True, slots=True)
 class KernelLane:
-    """Results of one kernel, and what they are called beside others: ``host 6.18.44``."""
+    """Results of one kernel, and the name of the lane: ``host 6.18.44``."""
 
     name: str
     results: Results
@@ -176,7 +176,7 @@ def _medians(
 def _distance(
     cells: pd.DataFrame, column: MeasuredColumn, first: str, other: str
 ) -> pd.Series[Any]:
-    """Return how far ``other`` is from ``first``: in percent of it, or in the quantity's unit."""
+    """Return ``other`` minus ``first``: in percent of ``first``, or in the quantity's unit."""
     base, beside = cells[column.name, first], cells[column.name, other]
     return (beside / base - 1) * 100 if column.relative else beside - base
 
@@ -212,7 +212,7 @@ def _grid(
 def _tell(
     lanes: Sequence[KernelLane], cells: pd.DataFrame, shown: Sequence[MeasuredColumn]
 ) -> Iterator[str]:
-    """Yield a sentence for each further lane: how far it is from the first."""
+    """Yield a sentence for each further lane: its differences from the first."""
     first, *further = (lane.name for lane in lanes)
     known = set(cells.columns.get_level_values(LANE))
     for other in further:

@@ -48,7 +48,7 @@ response with an ACK of each, FIN, FIN with ACK, and ACK."""
 
 @dataclass(frozen=True, slots=True)
 class ArmPair:
-    """An arm and the one that it is held against."""
+    """An arm, and the base arm that it is compared with."""
 
     arm: str
     base: str
@@ -118,7 +118,7 @@ def served_loads(results: Results) -> pd.DataFrame:
 
 
 def price_connection_us(prices_ns: Mapping[str, int]) -> float:
-    """Return what a connection of its own costs by a price list; NaN without one."""
+    """Return the price of one connection by a price list, in us; NaN without a list."""
     if not any(prices_ns.values()):
         return math.nan
     once = sum(prices_ns[name] for name in ("syn", "accept", "request", "close"))
@@ -243,7 +243,7 @@ def draw_failures(loads: pd.DataFrame, place: str, part: str, note: str) -> Figu
 
 
 def check_saturation(results: Results, curves: pd.DataFrame) -> Check:
-    """Hold the stated saturation against the arm that was planned first."""
+    """Check the stated saturation against the loads of the first planned arm."""
     stated = experiment_of(results.manifest).get("saturation_per_s")
     where, promise = "This experiment", "saturation: kept up with, and no rate a tenth above it"
     if not stated or curves.empty:
@@ -274,7 +274,7 @@ def check_saturation(results: Results, curves: pd.DataFrame) -> Check:
 
 
 def in_words(curves: pd.DataFrame, rate: float, arms: Sequence[str]) -> str:
-    """Return a list of what the arms do at a rate: replies a second, and the mean response."""
+    """Return the arms at a rate in words: replies a second, and the mean response time."""
     at = curves[(curves[RATE] == rate) & curves["arm"].isin(arms)]
     return ", ".join(
         f"{arm} {number(replies, 0)} a second after {number(response_ms, 0)} ms"
@@ -285,7 +285,7 @@ def in_words(curves: pd.DataFrame, rate: float, arms: Sequence[str]) -> str:
 
 
 def beginning(results: Results, curves: pd.DataFrame) -> str:
-    """Return the first sentence of a story: what is known of the capacity."""
+    """Return the first sentence of a story: the capacity, as far as it is known."""
     saturation = experiment_of(results.manifest).get("saturation_per_s")
     check = check_saturation(results, curves)
     if check.agreement == "differs":

@@ -111,7 +111,7 @@ def growth_of(loads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _grid(loads: pd.DataFrame, ratios: pd.DataFrame, reference: Reference, label: str) -> Grid:
-    """Return Table II: of each rate our count, ours for each connection, and the published one."""
+    """Return Table II: for each rate our count, our count per connection, and the published one."""
     counts = loads.groupby(RATE, dropna=False)[list(WORDS)].median()
     columns = ["Statistic"]
     for rate in counts.index:

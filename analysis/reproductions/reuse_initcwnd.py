@@ -74,7 +74,7 @@ def mechanism_savings(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (page, rtt_ms), at_rtt in frame.groupby(["page", "rtt_ms"], sort=False):
         times = at_rtt.pivot_table(index=list(RUN), columns=[TFO, REUSE, WINDOW], values="plt_s")
-        # A setting that was never proven has no column yet: it is not a number in any run.
+        # A setting without any proven load has no column yet: it becomes NaN in every run.
         settings = pd.MultiIndex.from_product(steps)
         times = times.reindex(columns=times.columns.union(settings))
         load = {

@@ -93,7 +93,7 @@ def durations(loads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _predict_s(record: Record, folder: Path) -> float | None:
-    """Return what slow start says of a load of one object, if the model holds for it."""
+    """Return the time that slow start predicts for a load of one object, if the model holds."""
     condition, requests = record.trial.page_load, record.load.requests if record.load else ()
     if len(requests) != 1 or not requests[0].transfer_bytes or condition.dns != "hosts":
         return None
@@ -116,7 +116,7 @@ def _request_bytes(record: Record, folder: Path) -> int:
 
 
 def _grid(frame: pd.DataFrame, title: str) -> Grid:
-    """Return one row for each window: of each file the duration, the model's, and the gap."""
+    """Return one row for each window: the duration of each file, the model's, and the gap."""
     medians = frame.groupby([WINDOW, "page"])[["plt_s", "model_s"]].median()
     medians["gap_pct"] = (medians["plt_s"] / medians["model_s"] - 1) * 100
     table: pd.DataFrame = medians.unstack()  # type: ignore[assignment]

@@ -66,7 +66,7 @@ class SampleStatistics:
 
 
 def describe_sample(values: Iterable[float]) -> SampleStatistics | None:
-    """Return what ``values`` say, whatever their order; ``None`` when there are none."""
+    """Return the statistics of ``values``, in any order; ``None`` if there are none."""
     numbers = tuple(sorted(values))
     return _describe(numbers) if numbers else None
 
@@ -78,7 +78,7 @@ def without_intervals(sample: SampleStatistics) -> SampleStatistics:
 
 
 def level_of_range(n: int) -> float:
-    """Return how sure ``n`` values have the median of their distribution between them.
+    """Return the confidence that the median lies between the least and greatest of ``n`` values.
 
     Each is above it with probability 1/2: all are on one side with 2 ** (1 - n).  The same holds
     for the centre of a symmetric distribution by the signed-rank test.

@@ -137,7 +137,7 @@ def _is_near(
 
 
 def _kind(value: object) -> str:
-    """Return what ``value`` is, in words: to a student numbers are of one kind."""
+    """Return the kind of ``value`` in words; all numbers are of one kind."""
     types = pd.api.types
     if types.is_number(value) and not (types.is_bool(value) or types.is_complex(value)):
         return "a number"

@@ -76,7 +76,7 @@ def requests_s(sent: pd.DataFrame, up_kbit: int) -> float:
 
 
 def sent_again(sent: pd.DataFrame) -> int:
-    """Return how many packets with data the client sent although it had sent them before."""
+    """Return the number of packets with data that the client retransmitted."""
     return int(_asked(sent).duplicated(["connection", "seq"]).sum())
 
 

@@ -49,7 +49,7 @@ class KernelSource:
     each: bool
 
     def define(self, name: str, patches: Sequence[Path]) -> list[OwnKernel]:
-        """Return the kernels that are asked for: one, or one for each patch.
+        """Return the kernels to add: one, or one for each patch.
 
         Raises:
             ConfigurationError: with every problem.

@@ -135,7 +135,7 @@ class Reports:
         return document, render_text(tabulate(shown), FailRule("none"), read_width())
 
     def draw_lanes(self, page: Path, folders: Sequence[Path]) -> str:
-        """Write a page with the loads of all ``folders`` in one figure; return what it says.
+        """Write a page with the loads of all ``folders`` in one figure; return its story.
 
         Raises:
             ConfigurationError: they are not the loads of one experiment on servers.
