@@ -1,9 +1,9 @@
 """Published tables and figures, rebuilt from the records of their experiments.
 
-``published/reference/NAME.csv`` is rebuilt by the module here of the same name with underscores, by
-its function ``rebuild(results, reference) -> Rebuilt``, and without such a module by ``beside``,
-which shows each stated value beside ours; an experiment that refers to no publication, by the
-module of its own name.
+The module NAME (with underscores) rebuilds ``published/reference/NAME.csv``, by its function
+``rebuild(results, reference) -> Rebuilt``.  Without such a module ``beside`` shows each stated
+value beside ours.  The figures of an experiment without a publication are rebuilt by the module of
+the experiment's name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from analysis.published.reference import FOLDER, Reference, read_reference
 from analysis.records.cells import cells_of, experiment_of, varying_axes
 from analysis.records.results import Results
 from analysis.words import axis_name, axis_value, count
-from testbed.model import Kind
 
 if TYPE_CHECKING:
     from analysis.reproductions.rebuilt import Rebuilt
@@ -27,7 +26,7 @@ BESIDE = f"{__name__}.beside"
 LISTED = 6
 
 
-def check_reference(name: str, kind: Kind, names: Mapping[str, Collection[str]]) -> None:
+def check_reference(name: str, kind: str, names: Mapping[str, Collection[str]]) -> None:
     """See that the publication ``name`` can be shown beside trials of ``kind``.
 
     ``names`` are those that there are here, by what they name, such as ``page``.
@@ -55,7 +54,7 @@ def rebuild(results: Results, reference: Reference | None) -> Rebuilt | None:
         module = BESIDE
     if module is None:
         return None
-    # Imported here: each brings pandas, which a report without them need not load.
+    # Imported here: each imports pandas, which a report without them does not need.
     build: Callable[[Results, Reference | None], Rebuilt] | None
     build = getattr(import_module(module), "rebuild", None)
     return build(results, reference).with_note(name_absent(results)) if build else None
