@@ -30,15 +30,15 @@ def imported_sources(*modules: str) -> tuple[Path, ...]:
     for module in modules:
         if _source(module) is None:
             raise ValueError(f"there is no module {module}")
-    found: set[Path] = set()
+    sources: set[Path] = set()
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
         file = _source(name)
-        if file is not None and file not in found:
-            found.add(file)
+        if file is not None and file not in sources:
+            sources.add(file)
             waiting += [name.rpartition(".")[0], *_imported(file.read_text("utf-8"))]
-    return tuple(sorted(found))
+    return tuple(sorted(sources))
 
 
 def digest_sources(files: Iterable[Path]) -> str:
@@ -60,12 +60,12 @@ def _source(module: str) -> Path | None:
 
 def _imported(text: str) -> list[str]:
     """Return the names that may be modules of ours, out of the source ``text``."""
-    named: list[str] = []
-    for found in _IMPORTED.finditer(_FOR_TYPES.sub("", text)):
-        package = found["package"]
+    modules: list[str] = []
+    for reference in _IMPORTED.finditer(_FOR_TYPES.sub("", text)):
+        package = reference["package"]
         if package:
-            names = re.findall(r"\w+", found["names"])
-            named += [package, *(f"{package}.{name}" for name in names)]
+            names = re.findall(r"\w+", reference["names"])
+            modules += [package, *(f"{package}.{name}" for name in names)]
         else:
-            named.append(found["module"] or found["text"])
-    return named
+            modules.append(reference["module"] or reference["text"])
+    return modules
