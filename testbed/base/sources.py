@@ -31,15 +31,15 @@ def imported_sources(*modules: str, at_once: bool = False) -> tuple[Path, ...]:
     for module in modules:
         if _source(module) is None:
             raise ValueError(f"there is no module {module}")
-    found: set[Path] = set()
+    sources: set[Path] = set()
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
         file = _source(name)
-        if file is not None and file not in found:
-            found.add(file)
+        if file is not None and file not in sources:
+            sources.add(file)
             waiting += [name.rpartition(".")[0], *_imported(file.read_text("utf-8"), at_once)]
-    return tuple(sorted(found))
+    return tuple(sorted(sources))
 
 
 def digest_sources(files: Iterable[Path]) -> str:
@@ -61,13 +61,13 @@ def _source(module: str) -> Path | None:
 
 def _imported(text: str, at_once: bool) -> list[str]:
     """Return the names that may be modules of ours, out of the source ``text``."""
-    named: list[str] = []
+    modules: list[str] = []
     pattern = _IMPORTED_AT_ONCE if at_once else _IMPORTED
-    for statement in pattern.finditer(_FOR_TYPES.sub("", text)):
-        package = statement["package"]
+    for reference in pattern.finditer(_FOR_TYPES.sub("", text)):
+        package = reference["package"]
         if package:
-            names = re.findall(r"\w+", statement["names"])
-            named += [package, *(f"{package}.{name}" for name in names)]
+            names = re.findall(r"\w+", reference["names"])
+            modules += [package, *(f"{package}.{name}" for name in names)]
         else:
-            named.append(statement["module"] or statement["text"])
-    return named
+            modules.append(reference["module"] or reference["text"])
+    return modules
