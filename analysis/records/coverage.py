@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from analysis.words import clean, count, number
-from testbed.model import Record, Replay
+from testbed.model import PageLoad, Record, Replay
 
 MAX_LISTED = 100
 
@@ -80,10 +80,11 @@ def coverage_of(records: Iterable[Record]) -> ReplayCoverage:
 
 def count_record(record: Record) -> ReplayCoverage:
     """Return the counts of one load; nothing when the server was not asked at all."""
-    replay, load = record.replay, record.load
+    replay, load = record.replay, record.measured
     if replay is None:
         return ReplayCoverage()
-    not_made = Counter(load.missing) if load is not None else Counter[str]()
+    loaded = load if isinstance(load, PageLoad) else None
+    not_made = Counter(loaded.missing) if loaded is not None else Counter[str]()
     not_made -= Counter(one.answered.partition(" ")[2] for one in replay.inexact)
     return ReplayCoverage(
         exact=replay.exact,
@@ -91,7 +92,7 @@ def count_record(record: Record) -> ReplayCoverage:
         missed=len(replay.missed),
         not_made=not_made.total(),
         loads=1,
-        pinned=int(load is not None and load.pinned),
+        pinned=int(loaded is not None and loaded.pinned),
         sockets=len(replay.sockets),
     )
 
@@ -149,7 +150,7 @@ def replay_facts(replay: Replay | None) -> dict[str, Any] | None:
 def _not_exact(record: Record) -> Iterator[tuple[str, str, str | None]]:
     if record.replay is None:
         return
-    page = record.trial.page_load.page
+    page = str(record.trial.page)
     yield from ((page, request, None) for request in record.replay.missed)
     yield from ((page, one.asked, one.answered) for one in record.replay.inexact)
 

@@ -17,6 +17,7 @@ import pandas as pd
 from analysis import plot
 from analysis.published.reference import Reference
 from analysis.records.cells import experiment_of
+from analysis.records.kind import stated_kind
 from analysis.records.results import Results
 from analysis.reproductions import name_module, rebuild
 from analysis.reproductions.overload_curves import VIEW_OF_LOADS
@@ -31,6 +32,7 @@ from analysis.reproductions.sweep import (
     titled,
 )
 from analysis.reproductions.view import MeasuredColumn, View
+from analysis.tables.kind import tables_of
 from analysis.words import axis_value, axis_word, capitalised, clean, count, lowered, signed
 from testbed.base.errors import ConfigurationError
 
@@ -53,20 +55,20 @@ def name_lanes(every: Sequence[Results]) -> tuple[KernelLane, ...]:
         ConfigurationError: they are not the loads of one experiment on servers.
     """
     experiments = [experiment_of(results.manifest) for results in every]
-    names = list(dict.fromkeys(str(one.get("name")) for one in experiments))
+    names = list(dict.fromkeys(str(experiment.get("name")) for experiment in experiments))
     if len(names) > 1:
         raise ConfigurationError(
             [f"they are of several experiments ({', '.join(names)}), and only one goes into a "
              "figure; report each alone"]
         )  # fmt: skip
-    if any(one.get("kind") != "server_load" for one in experiments):
+    if not all(tables_of(stated_kind(experiment)).on_one_page for experiment in experiments):
         raise ConfigurationError(
             [f"{names[0]} is no load on a server: side by side are only those; two kernels' page "
              "loads are held together by ./run.sh compare BASE NEW"]
         )  # fmt: skip
     kernels = [
-        clean(f"{one.get('kernel')} {results.identity.kernel_version or ''}".strip())
-        for one, results in zip(experiments, every, strict=True)
+        clean(f"{experiment.get('kernel')} {results.identity.kernel_version or ''}".strip())
+        for experiment, results in zip(experiments, every, strict=True)
     ]
     return tuple(
         KernelLane(

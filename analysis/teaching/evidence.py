@@ -144,7 +144,7 @@ def ways(measured: pd.DataFrame, sent: pd.DataFrame, packet_bytes: int) -> pd.Da
 
 def uplink_packet_ms(results: Results) -> float:
     """Return how long a full packet takes onto the uplink of the first load."""
-    link = results.records[0].trial.page_load.link
+    link = results.records[0].trial.linked.link
     return FULL_PACKET_BYTES * 8 / link.up_kbit
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from analysis.kinds.scenario.labels import Labels, name_address
+from analysis.kinds.scenario.records import result_of
 from analysis.kinds.scenario.remarks import remarks_of
 from analysis.plot.ladder import Ladder
 from analysis.plot.sequence import BoxRule, Exchange, Landing, Remark, Rung
@@ -26,12 +27,13 @@ def draw_ladder(results_dir: Path, record: Record) -> Ladder:
     Raises:
         ConfigurationError: it was not performed, or a capture is missing, or not what it was.
     """
-    if record.scenario is None:
+    result = result_of(record)
+    if result is None:
         raise ConfigurationError([f"trial {record.trial_id} performed no scenario"])
     promise = read_promise(record.trial.of_scenario.text)
     captures = _read_captures(results_dir, record)
     try:
-        exchange = read_exchange(promise, record.scenario.performance, captures)
+        exchange = read_exchange(promise, result.performance, captures)
     except (LookupError, ValueError) as error:
         raise ConfigurationError([f"trial {record.trial_id}: {error}"]) from error
     return Ladder(exchange, promise.title)

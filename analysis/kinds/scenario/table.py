@@ -8,7 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from analysis.kinds.scenario.records import KIND, result_of
 from analysis.records.cells import experiment_of
+from analysis.records.kind import stated_kind
 from analysis.records.results import Identity, Results, judge, read_results
 from analysis.words import clean, lines
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
@@ -128,33 +130,32 @@ def make_promises(results: Sequence[Results]) -> PromiseTable:
         ConfigurationError: they are not of scenarios.
     """
     problems = [
-        f"{one.folder} holds no scenarios, but trials of the kind {kind}"
-        for one in results
-        if (kind := experiment_of(one.manifest).get("kind", "page_load")) != "scenario"
+        f"{each.folder} holds no scenarios, but trials of the kind {kind}"
+        for each in results
+        if (kind := stated_kind(experiment_of(each.manifest))) != KIND
     ]
     if problems:
         raise ConfigurationError(problems)
-    asked = [dict.fromkeys(_keys(one)) for one in results]
     texts: dict[Key, None] = {}
-    for keys in asked:
-        texts |= keys
+    for each in results:
+        texts |= dict.fromkeys(_keys(each))
     rows = (
         PromiseRow(
             clean(key[0]),
             key[1],
             _read(key),
-            tuple(_find(one.records, key) for one in results),
+            tuple(_find(each.records, key) for each in results),
         )
         for key in texts
     )
-    title = next((str(experiment_of(one.manifest).get("title") or "") for one in results), "")
+    title = next((str(experiment_of(each.manifest).get("title") or "") for each in results), "")
     return PromiseTable(clean(title) or "Promises", tuple(map(Lane, results)), tuple(rows))
 
 
 def _keys(results: Results) -> Iterable[Key]:
     """Yield the scenarios of a folder, planned ones first and in their order."""
     for condition in experiment_of(results.manifest).get("conditions", ()):
-        if isinstance(condition, Mapping) and condition.get("kind") == "scenario":
+        if isinstance(condition, Mapping) and stated_kind(condition) == KIND:
             yield str(condition["scenario"]), str(condition["text"])
     for record in results.records:
         scenario = record.trial.of_scenario
@@ -183,6 +184,7 @@ def _find(records: Iterable[Record], key: Key) -> Finding:
 
 def _judge(record: Record) -> Finding:
     outcome, reason = judge(record)
-    if outcome != "ok" or record.scenario is None:
+    result = result_of(record)
+    if outcome != "ok" or result is None:
         return Finding(outcome, (lines(reason),) if reason else (), record)
-    return Finding(record.scenario.verdict, record.scenario.differences, record)
+    return Finding(result.verdict, result.differences, record)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from analysis.records.cells import Axes
+from analysis.records.kind import UNSTATED
 from analysis.records.metric import PLT, Metric
 from analysis.stats.estimates import Interval, SampleStatistics
 from analysis.verdicts.compare.attribution import CellAttribution
@@ -238,7 +239,7 @@ class Comparison:
 
     ``parts`` are the differing parts of the environment and ``knobs`` the knobs that were left
     out of matching cells: both under test.  ``added`` are the cells that only the new results
-    have.  ``names`` are the axes that tell the cells apart.
+    have.  ``names`` are the axes that tell the cells apart.  ``kind`` is what their trials do.
     """
 
     base: str
@@ -255,6 +256,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
     kernels: Kernels | None = None
     metric: Metric = PLT
+    kind: str = UNSTATED
 
     @property
     def clocks_differ(self) -> bool:

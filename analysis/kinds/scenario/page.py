@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from analysis import plot
 from analysis.kinds.scenario.ladder import draw_ladder
+from analysis.kinds.scenario.records import result_of
 from analysis.kinds.scenario.table import Finding, Lane, PromiseRow, PromiseTable
 from analysis.kinds.scenario.terminal import summaries
 from analysis.report.rendering import TEMPLATES, open_templates
@@ -50,7 +51,7 @@ def render_promises_page(table: PromiseTable) -> str:
     """Return the table of several kernels as one HTML page without scripts."""
     return (
         open_templates()
-        .get_template("promises-page.html.jinja")
+        .get_template("scenario/page.html.jinja")
         .render(
             table=table,
             entries=make_entries(table),
@@ -66,7 +67,7 @@ def _drawn(row: PromiseRow, lanes: Sequence[Lane]) -> Iterator[Drawn]:
     shown: list[Finding] = []
     for lane, finding in zip(lanes, row.findings, strict=True):
         record = finding.record
-        if record is None or record.scenario is None:
+        if record is None or result_of(record) is None:
             continue
         if shown and all(_alike(finding, other) for other in shown):
             continue

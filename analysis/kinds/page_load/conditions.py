@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from analysis import plot
+from analysis.kinds.page_load.records import load_of
 from analysis.records.cells import Cell, Spread
 from analysis.report.sections.scales import line_axis, map_axes
 from analysis.report.sections.sweep import (
@@ -14,7 +15,7 @@ from analysis.report.sections.sweep import (
     PAGE,
     PLOT_PX,
     PLT_MS,
-    Kind,
+    FigureKind,
     Panel,
     SweepRow,
     panels_of,
@@ -186,8 +187,8 @@ def _latencies_ms(cell: Cell) -> list[float]:
     return [
         request.end_ms - request.start_ms
         for record in cell.proven
-        if record.load is not None
-        for request in record.load.requests
+        if (load := load_of(record)) is not None
+        for request in load.requests
     ]
 
 
@@ -200,27 +201,28 @@ def _bars_title(rows: Sequence[SweepRow]) -> str:
     return gain if rows[0].pair else "Page load time"
 
 
-BARS = Kind(
+BARS = FigureKind(
     "chart",
     _bars_title,
     "Medians of proven loads; the thin line is from the least to the greatest over the seeds, "
     "where they differ.",
     plan_bars,
+    small=True,
 )
-INTERVALS = Kind(
+INTERVALS = FigureKind(
     "intervals",
     lambda rows: "How sure each load time is",
     "The point is the median of a cell, the line its confidence interval, or the range of its "
     "values where there are fewer than 6 loads. The numbers are under “How sure the numbers are”.",
     plan_intervals,
 )
-LOADS = Kind(
+LOADS = FigureKind(
     "load-times",
     lambda rows: "Distribution of page load times",
     f"Of proven loads, where a cell has {LEAST_FOR_DISTRIBUTION} of them.",
     partial(plan_distributions, values=_load_times_ms, heading=PLT_MS, what="load"),
 )
-REQUESTS = Kind(
+REQUESTS = FigureKind(
     "latencies",
     lambda rows: "Distribution of request latencies",
     "From the start of a request to its end, as the client saw it, over all requests of proven "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from analysis.kinds.scenario.records import results_of, verdict_of
 from analysis.records.cells import Cell
 from analysis.tables.summary import captures_of
 from analysis.verdicts.compare.comparison import CellFinding, Effect
@@ -32,15 +33,16 @@ def judge_promise(match: Match, *, exact: bool, equal: bool) -> CellFinding:
     difference = float(_failed(new) - _failed(base))
     effect = Effect(difference, None, difference) if difference else None
     trials = pairs if exact else ()
-    if base.verdict != new.verdict:
-        reason = f"the promise was {base.verdict} in BASE and is {new.verdict} in NEW"
+    before, after = verdict_of(base), verdict_of(new)
+    if before != after:
+        reason = f"the promise was {before} in BASE and is {after} in NEW"
         if said := _first_difference(new) or _first_difference(base):
             reason += f": {said}"
         return CellFinding(
             both.axes, "different", reason, *both.sides, "changed", effect, trials=trials
         )
     others = list(dict.fromkeys(name for each in shared for name in differing_captures(*each)))
-    same = f"{base.verdict} in both"
+    same = f"{before} in both"
     if not exact:
         return CellFinding(both.axes, "same", same, *both.sides, effect=effect)
     if not others:
@@ -67,13 +69,10 @@ def _block(record: Record) -> tuple[int, int]:
 
 
 def _failed(cell: Cell) -> int:
-    return max((r.scenario.failed_checks for r in cell.proven if r.scenario is not None), default=0)
+    return max((result.failed_checks for result in results_of(cell)), default=0)
 
 
 def _first_difference(cell: Cell) -> str:
-    found = (
-        record.scenario.differences
-        for record in cell.proven
-        if record.scenario is not None and record.scenario.verdict == cell.verdict
-    )
-    return next((differences[0] for differences in found if differences), "")
+    verdict = verdict_of(cell)
+    gravest = (r.differences for r in results_of(cell) if r.verdict == verdict)
+    return next((differences[0] for differences in gravest if differences), "")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from analysis.kinds.page_load.records import load_of
 from analysis.records.cells import Cell
 from analysis.records.requests import HarError, har_rows, parse_har, read_har_bytes, tenths
 from analysis.records.results import judge
@@ -52,10 +53,11 @@ class Waterfalls:
         numbers = dict(self._numbers)
         for url in fresh:
             numbers.setdefault(url, len(numbers))
-        assert record.load is not None  # noqa: S101 - `choose` yields loads only
+        ended = load_of(record)
+        assert ended is not None  # noqa: S101 - `choose` yields loads only
         load = {
             "id": record.trial_id,
-            "plt": tenths(record.load.plt_ms),
+            "plt": tenths(ended.plt_ms),
             "rows": [[numbers[url], *values] for url, values in rows],
         }
         size = len(json.dumps(load, separators=(",", ":"))) + sum(map(_text_size, set(fresh)))
@@ -86,7 +88,7 @@ def choose(table: ResultTable) -> Iterator[Record]:
 
 def gather_waterfalls(folder: Path, table: ResultTable) -> Waterfalls:
     """Read HAR files under ``folder``/trials until a budget is spent."""
-    records = [record for cell in table.cells for record in cell.records if record.load]
+    records = [record for cell in table.cells for record in cell.records if load_of(record)]
     found = Waterfalls(total=len(records))
     full = False
     for record in choose(table):
@@ -110,7 +112,7 @@ def _blocks(row: Sequence[Cell]) -> list[list[Record]]:
     blocks: dict[tuple[int, int], list[Record]] = {}
     for cell in row:
         for record in cell.records:
-            if record.load is not None:
+            if load_of(record) is not None:
                 block = (record.trial.seed, record.trial.repetition)
                 blocks.setdefault(block, []).append(record)
     return [

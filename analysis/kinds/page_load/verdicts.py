@@ -1,0 +1,25 @@
+"""Verdicts on page loads, and what a baseline keeps of one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from analysis.kinds.page_load.records import load_of
+from analysis.verdicts.kind import VerdictKind
+from testbed.model import Record, in_real_time
+
+
+def _trim(record: Record) -> Record:
+    """Return the record without the browser's own account.
+
+    In real time no request and no packet repeats, so that they are left out as well.
+    """
+    load = load_of(record)
+    if load is None:
+        return record
+    if in_real_time(record.trial.kernel):
+        return replace(record, artefacts={}, load=replace(load, browser={}, requests=()))
+    return replace(record, load=replace(load, browser={}))
+
+
+DESCRIPTION = VerdictKind(trim=_trim)
