@@ -18,7 +18,7 @@ from testbed.client.walk.fetch import request_head
 from testbed.kernel.build.pin import DEFAULT_VERSION
 from testbed.kernel.run.interface import Kernel
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import CAPTURE_FILE, Condition, LinkSpec, TcpSpec, Trial
+from testbed.model import CAPTURE_FILE, Condition, LinkSpec, PageLoad, TcpSpec, Trial
 from testbed.way.judge import conclude
 from testbed.wire.packets import read_capture
 
@@ -89,7 +89,8 @@ def _compare(
     trial = Trial(condition, 0, 0, kernel.name, kernel.version)
     raw = kernel.run(trial, page, out, 0, threading.Event())
     record = conclude(trial, raw, out, "", 1)
-    if record.outcome != "ok" or record.load is None:
+    load = record.measured_as(PageLoad)
+    if record.outcome != "ok" or load is None:
         raise TrialError(f"fetch at {rtt_ms:g} ms, Fast Open {tfo}: {record.reason}")
     root = archive.entries[0]
     request = request_head(Node({name: getattr(root, name) for name in NODE}))
@@ -100,7 +101,7 @@ def _compare(
         fetch,
         theory_ms=fetch_ms(fetch),
         wire_ms=wire_ms,
-        client_ms=record.load.plt_ms,
+        client_ms=load.plt_ms,
         # The client goes on to acknowledge the response; theory has no use for that.
         sizes_agree=seen.up[: len(asked.up)] == asked.up and seen.down == asked.down,
     )

@@ -41,8 +41,9 @@ def main(stage: str) -> None:
 def _go_on(stage: str, site: Site) -> None:
     from testbed.archive.reading import read_archive
     from testbed.client.interface import LoadOrder
-    from testbed.kinds.page_load.performance import open_lab_for
-    from testbed.model import TRIAL_FILE, PageLoad, Trial
+    from testbed.kinds import read_trial
+    from testbed.kinds.page_lab import open_lab_for
+    from testbed.model import TRIAL_FILE, PageLoad
     from testbed.way import trial
 
     class Waiting:
@@ -51,7 +52,7 @@ def _go_on(stage: str, site: Site) -> None:
         def load(self, _order: LoadOrder) -> PageLoad:
             return PageLoad("waiting", "", 0.0, ())
 
-    asked = Trial.from_dict(json.loads((OUT / TRIAL_FILE).read_text()))
+    asked = read_trial(json.loads((OUT / TRIAL_FILE).read_text()))
     if stage == "lab":
         with open_lab_for(read_archive(site.page), asked, site, {}):
             return

@@ -21,6 +21,7 @@ from testbed.kinds.server_load.account import ServerAccount
 from testbed.kinds.server_load.nginx import serving_nginx
 from testbed.kinds.server_load.processors import choose_processors, read_ticks, receiving
 from testbed.kinds.server_load.programs import server_argv, serving
+from testbed.kinds.server_load.spec import ArrivalSpec, Program, ServerLoad, ServerSpec
 from testbed.lab.interfaces import (
     End,
     add_address,
@@ -31,8 +32,6 @@ from testbed.lab.interfaces import (
 )
 from testbed.lab.offloads import clear_offloads, switch_offload
 from testbed.lab.rtnetlink import open_control
-from testbed.model import ArrivalSpec, ServerLoad, ServerSpec
-from testbed.model.served import Program
 from testbed.wire.counters import read_all_counters
 
 MTU_BYTES = 1500

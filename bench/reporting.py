@@ -70,4 +70,4 @@ def _sweep() -> tuple[Condition, ...]:
 
 def _write_sweep(folder: Path) -> Path:
     asked = experiment(1, name="sweep", title="A sweep", conditions=_sweep(), reference=None)
-    return write_results(folder, map(record, asked.page_loads), asked)
+    return write_results(folder, map(record, asked.conditions_as(Condition)), asked)

@@ -28,8 +28,7 @@ from bench.work import Machine, Work
 from testbed.base import log
 from testbed.base.errors import TrialError
 from testbed.kernel.run.hardware import read_hardware
-from testbed.model import ServerSpec
-from testbed.model.served import Program
+from testbed.kinds.server_load.spec import Program, ServerSpec
 from testbed.wire.counters import grown
 
 _log = log.logger("testbed.bench")

@@ -47,7 +47,7 @@ KERNEL = """\
 import os, shutil, signal, sys, time
 from pathlib import Path
 
-home = Path(__file__).resolve().parents[3]
+home = Path(__file__).resolve().parents[4]
 kernel, source = home / "built" / "linux", Path("/usr/bin/true")
 whole = kernel.is_file() and kernel.read_bytes() == source.read_bytes()
 if "--find" in sys.argv:
@@ -148,9 +148,9 @@ def make_small_machine(home: Path) -> SmallMachine:
     native.mkdir()
     (native / "init.c").write_text(PROGRAM)
     (native / "tfo.c").write_text(LIBRARY)
-    kernel = tree / "testbed" / "kernel"
-    kernel.mkdir()
-    (kernel / "build.py").write_text(KERNEL)
+    kernel = tree / "testbed" / "kernel" / "build"
+    kernel.mkdir(parents=True)
+    (kernel / "cache.py").write_text(KERNEL)
     for name in ANSWERING + DECLARING:
         (tree / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tree / name)

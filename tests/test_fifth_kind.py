@@ -1,6 +1,6 @@
-"""A fifth kind of trial in a copy of the tree: it records one number, and has all that kinds have.
+"""A fifth kind of trial in a copy of the tree: two folders and a line, and it has what all have.
 
-On the side of analysis it is its folder and nothing else.
+It records one number.  What performs and judges it is no part of the stub: nothing runs here.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ LEFT_OUT = ("__pycache__", "samples", "baselines", "source", "*.ipynb")
 Change = tuple[str, str, str]
 """A file, a text in it, and what it is replaced by."""
 
-# TO JOIN: with the descriptions of testbed/kinds this becomes testbed/kinds/probe/ and one line.
-TESTBED_FILES = {
-    "testbed/model/probe.py": '''\
-"""Probe: how long an echo takes over a distance."""
+IN_TESTBED = {
+    "__init__.py": '"""Probes: how long an echo takes over a distance."""\n',
+    "spec.py": '''\
+"""Spec of a probe."""
 
 from __future__ import annotations
 
@@ -48,6 +48,13 @@ class Probe:
     def draws(self) -> bool:
         """Whether a probe depends on its seed."""
         return True
+''',
+    "measurement.py": '''\
+"""Measurement of a probe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +64,33 @@ class Probed:
     echo_ms: float
     """The time of the echo."""
 ''',
-}
-TESTBED_CHANGES: tuple[Change, ...] = (
-    ("testbed/model/planned.py", "from testbed.model.scenario",
-     "from testbed.model.probe import Probe\nfrom testbed.model.scenario"),
-    ("testbed/model/planned.py", '"scenario", "command"]', '"scenario", "command", "probe"]'),
-    ("testbed/model/planned.py", "| LabCommand\n", "| LabCommand | Probe\n"),
-    ("testbed/model/planned.py", '    "command": LabCommand,\n',
-     '    "command": LabCommand,\n    "probe": Probe,\n'),
-    ("testbed/model/record.py", "from testbed.model.scenario",
-     "from testbed.model.probe import Probed\nfrom testbed.model.scenario"),
-    ("testbed/model/record.py", "| Executed\n", "| Executed | Probed\n"),
-    ("testbed/model/record.py", "    proof: Proof",
-     '    probed: Probed | None = None\n    """The echo."""\n    proof: Proof'),
-    ("testbed/model/record.py", "self.executed)", "self.executed, self.probed)"),
-    ("testbed/experiment/stopping.py", '    "scenario": "a scenario does',
-     '    "probe": "it is one echo",\n    "scenario": "a scenario does'),
-)  # fmt: skip
-PROBE_MODULE = "testbed.model.probe"
+    "description.py": '''\
+"""Description of probes."""
 
-KIND = {
+from __future__ import annotations
+
+from testbed.kinds.kind import Kind
+from testbed.kinds.probe.measurement import Probed
+from testbed.kinds.probe.spec import Probe
+
+KIND = Kind(
+    name="probe",
+    spec=Probe,
+    measured=Probed,
+    kept_as="probed",
+    kept_words="The echo of a probe; null of others.",
+    no_draw=lambda: "it is one echo",
+    needed=("distance_km",),
+)
+''',
+}
+REGISTRY: Change = (
+    "testbed/kinds/__init__.py",
+    '    "testbed.kinds.command.description",\n',
+    '    "testbed.kinds.command.description",\n    "testbed.kinds.probe.description",\n',
+)
+
+IN_ANALYSIS = {
     "__init__.py": '"""Probes."""\n',
     "records.py": '''\
 """Metric and columns of probes."""
@@ -134,6 +148,7 @@ from analysis.verdicts.kind import VerdictKind
 DESCRIPTION = VerdictKind()
 ''',
 }
+ROOMS = {"testbed/kinds/probe": IN_TESTBED, "analysis/kinds/probe": IN_ANALYSIS}
 
 WRITE = """\
 import json, sys
@@ -142,7 +157,7 @@ from pathlib import Path
 from testbed.model import Experiment, LabReading, Measurement, Proof, Trial
 from testbed.results.environment import Environment
 from testbed.results.manifest import Manifest, write_manifest
-from PROBE_MODULE import Probe
+from testbed.kinds.probe.spec import Probe
 def write(folder, slower_ms=0.0, captured="0"):
     asked = Experiment("probes", "Echoes", (Probe(10), Probe(2000)), 2, kind="probe")
     environment = Environment(parts={"code.testbed": "ab" * 32}, pages={}, facts={})
@@ -200,7 +215,7 @@ print(json.dumps({
     "sentences": render_text(slower, 120),
     "baseline": sorted(draft_baseline(base, base.parent / "none").files),
     "help": metric_option(lambda **kwargs: None).__click_params__[0].help,
-    "reference": [line for line in render_results().splitlines() if "probe" in line],
+    "reference": "".join(render_results().values()),
 }))
 """
 
@@ -211,16 +226,14 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("fifth") / "tree"
     for name in COPIED:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
-    for path, text in TESTBED_FILES.items():
-        (tree / path).write_text(text)
-    for path, old, new in TESTBED_CHANGES:
-        text = (tree / path).read_text()
-        assert text.count(old) == 1, (path, old)
-        (tree / path).write_text(text.replace(old, new))
-    folder = tree / "analysis" / "kinds" / "probe"
-    folder.mkdir()
-    for name, text in KIND.items():
-        (folder / name).write_text(text)
+    path, old, new = REGISTRY
+    text = (tree / path).read_text()
+    assert text.count(old) == 1
+    (tree / path).write_text(text.replace(old, new))
+    for room, files in ROOMS.items():
+        (tree / room).mkdir()
+        for name, text in files.items():
+            (tree / room / name).write_text(text)
     return tree
 
 
@@ -228,24 +241,23 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shown(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What analysis makes of results of the kind."""
     script = f"import sys; sys.path.insert(0, {str(tree)!r})\n{WRITE}{ASK}"
-    script = script.replace("PROBE_MODULE", PROBE_MODULE)
     folder = tmp_path_factory.mktemp("results")
     command = (sys.executable, "-P", "-c", script, str(folder))
     answer: dict[str, Any] = json.loads(proc.run(command, cwd=tree, timeout_s=300).stdout)
     return answer
 
 
-def test_analysis_has_only_its_folder(tree: Path) -> None:
-    def files(root: Path) -> dict[Path, bytes]:
-        below = (p for name in ("analysis", "firstflight") for p in (root / name).rglob("*.*"))
+def test_it_is_two_folders_and_a_line(tree: Path) -> None:
+    def files(root: Path) -> dict[str, bytes]:
+        below = (p for name in COPIED for p in (root / name).rglob("*.*"))
         kept = (p for p in below if p.suffix in (".py", ".jinja") and "source" not in p.parts)
-        return {path.relative_to(root): path.read_bytes() for path in kept}
+        return {str(path.relative_to(root)): path.read_bytes() for path in kept}
 
     before, after = files(ROOT), files(tree)
-    folder = Path("analysis/kinds/probe")
-    assert {path for path in after if before.get(path) != after[path]} == {
-        folder / name for name in KIND
-    }
+    touched = {path for path in after if before.get(path) != after[path]}
+    assert touched == {
+        REGISTRY[0], *(f"{room}/{name}" for room, names in ROOMS.items() for name in names),
+    }  # fmt: skip
     assert before.keys() <= after.keys()
 
 
@@ -298,6 +310,6 @@ def test_it_is_compared(shown: dict[str, Any]) -> None:
 
 def test_the_help_and_the_reference_name_it(shown: dict[str, Any]) -> None:
     assert "of probes echo_ms" in shown["help"]
-    reference = "\n".join(shown["reference"])
+    reference = shown["reference"]
     assert "of probes `distance_km`" in reference
     assert "### Of probes: a row for each condition" in reference

@@ -61,7 +61,7 @@ def test_hadolint() -> None:
 def test_eslint() -> None:
     driver = os.environ.get("FIRSTFLIGHT_JS")
     if driver is None:
-        pytest.skip("no browser driver was built: run `make lint` or `make test`")
+        pytest.skip("no browser driver was built: run `make lint`")
     # In the cache: it has ESLint, and copies of the very files that are in the work tree.
     check("npm", "run", "--silent", "lint", cwd=Path(driver))
 

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import sys
 import time
 from collections.abc import Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from testbed.base import proc
-from tests.workers import MACHINE, MOST, WORKER_BYTES, fitting_workers, read_available
+from tests.workers import (
+    MACHINE,
+    MOST,
+    WORKER_BYTES,
+    fitting_workers,
+    function_of,
+    machine_tests,
+    read_available,
+    read_durations,
+    write_durations,
+)
 
 ROOT = Path(__file__).parent.parent
 GB = 1 << 30
@@ -24,11 +36,14 @@ import pytest
 
 def note():
     with Path({notes!r}).open("a") as stream:
-        stream.write(Path(__file__).name + " " + os.environ["PYTEST_XDIST_WORKER"] + "\\n")
+        test = os.environ["PYTEST_CURRENT_TEST"].split(" ")[0]
+        stream.write(test + " " + os.environ.get("PYTEST_XDIST_WORKER", "-") + "\\n")
 
 """
-ORDINARY = "def test_a():\n    note()\n\ndef test_b():\n    note()\n"
-LONG = "@pytest.mark.slow\n" + ORDINARY
+SHORT = "def test_a():\n    note()\n\ndef test_b():\n    note()\n"
+LONG = SHORT.replace("def ", "@pytest.mark.slow\ndef ")
+MARKED_WHOLE = "pytestmark = pytest.mark.machine\n\n" + SHORT
+MARKED_IN_PART = SHORT.replace("def test_b", "@pytest.mark.machine\ndef test_b")
 ENDLESS = """\
 @pytest.fixture(scope="module")
 def thing():
@@ -40,7 +55,7 @@ def test_a(thing):
     note()
     time.sleep(86400)
 """
-INI = "[pytest]\nmarkers =\n    slow: takes long\n"
+INI = "[pytest]\nmarkers =\n    slow: takes long\n    machine: one at a time\n"
 
 
 def argv(folder: Path, *words: str) -> tuple[str, ...]:
@@ -80,30 +95,89 @@ def test_memory_of_this_machine(tmp_path: Path) -> None:
     assert read_available() > 0
 
 
-def test_files_and_those_of_the_machine_stay_together_and_long_ones_begin(tmp_path: Path) -> None:
-    files = dict.fromkeys(("test_a.py", "test_b.py", *MACHINE[:2]), ORDINARY)
-    write_tests(tmp_path, files | {"test_z.py": LONG})
-    words = argv(tmp_path, "-n", "2")
-    done = proc.run(words, cwd=tmp_path, env=ENVIRONMENT, check=False, timeout_s=DEADLINE_S)
+def run(folder: Path, *words: str) -> list[str]:
+    """The lines that a run of the tests in ``folder`` prints, all of which pass."""
+    command = argv(folder, *words)
+    done = proc.run(command, cwd=folder, env=ENVIRONMENT, check=False, timeout_s=DEADLINE_S)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1].strip("= ").startswith("10 passed in ")
+    return done.stdout.splitlines()
+
+
+def test_files_and_tests_of_the_machine_stay_together_and_long_ones_begin(tmp_path: Path) -> None:
+    files = dict.fromkeys(("test_a.py", "test_b.py"), SHORT)
+    marked = {"test_c.py": MARKED_WHOLE, "test_d.py": MARKED_IN_PART}
+    write_tests(tmp_path, {**files, **marked, "test_z.py": LONG})
+    assert run(tmp_path, "-n", "2")[-1].strip("= ").startswith("10 passed in ")
     ran = notes(tmp_path)
     assert len(ran) == 10
-    workers = {name: {worker for file, worker in ran if file == name} for name, _ in ran}
+    workers: dict[str, set[str]] = {}
+    for name, worker in ran:
+        file = name.partition("::")[0]
+        machine = file == "test_c.py" or name == "test_d.py::test_b"
+        workers.setdefault(MACHINE if machine else file, set()).add(worker)
+    assert workers.keys() == {"test_a.py", "test_b.py", "test_d.py", "test_z.py", MACHINE}
     assert all(len(found) == 1 for found in workers.values())
-    machine = [workers[Path(name).name] for name in MACHINE[:2]]
-    assert machine[0] == machine[1]
-    assert next(file for file, worker in ran if {worker} == workers["test_z.py"]) == "test_z.py"
+    first = next(name for name, worker in ran if {worker} == workers["test_z.py"])
+    assert first == "test_z.py::test_a"
 
 
-def test_files_of_the_machine_are_there() -> None:
-    assert [name for name in MACHINE if not (ROOT / name).is_file()] == []
-    seeing = {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "tests").rglob("test_*.py")
-        if "import read_host_state" in (text := path.read_text()) or ", read_host_state" in text
-    }
-    assert seeing - {"tests/test_workers.py"} <= set(MACHINE)
+def test_a_unit_begins_by_what_it_took(tmp_path: Path) -> None:
+    write_tests(tmp_path, dict.fromkeys(("test_a.py", "test_b.py", "test_c.py"), SHORT))
+    (tmp_path / "tests").mkdir()
+    took = {"test_a.py::test_b": (7.0, 7), "test_b.py::test_a": (3.0, 1)}
+    write_durations(tmp_path, {**took, "test_c.py::test_b": (9.5, 1), "gone.py::test_a": (7.0, 1)})
+    run(tmp_path, "-n", "0")
+    assert [name for name, _ in notes(tmp_path)] == [
+        f"{file}.py::{name}"
+        for file in ("test_c", "test_b", "test_a")
+        for name in ("test_a", "test_b")
+    ]
+
+
+def test_what_tests_took_is_noted_and_what_did_not_run_stays(tmp_path: Path) -> None:
+    slept = SHORT.replace("note()", "time.sleep(0.6)", 1)
+    write_tests(tmp_path, {"test_a.py": slept, "test_b.py": LONG})
+    (tmp_path / "tests").mkdir()
+    names = ("test_a.py::test_a", "test_a.py::test_b", "test_b.py::test_c", "gone.py::test_a")
+    write_durations(tmp_path, dict.fromkeys(names, (9.0, 1)))
+    run(tmp_path, "-n", "1", "--note-durations")
+    noted = read_durations(tmp_path)
+    long = {f"test_b.py::test_{name}" for name in "abc"}
+    assert noted.keys() == {"test_a.py::test_a", *long}
+    assert 0.6 <= noted["test_a.py::test_a"][0] < 9
+    assert noted["test_b.py::test_c"] == (9.0, 1)
+
+
+def test_durations_are_of_tests_that_there_are() -> None:
+    for function in read_durations(ROOT):
+        file, _, name = function.partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text(), function
+    assert function_of("tests/a.py::test_b[c[d]-e::f]") == "tests/a.py::test_b"
+
+
+def test_what_sees_the_machine_is_marked() -> None:
+    """And what it calls within its file."""
+    unmarked = []
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        text = path.read_text()
+        if "read_host_state()" not in text or path == Path(__file__):
+            continue
+        functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+        seeing = {node.name for node in functions if "read_host_state()" in ast.unparse(node)}
+        assert all(name.startswith("test_") for name in seeing), path
+        unmarked += [f"{path}::{name}" for name in seeing - machine_tests(path)]
+    assert unmarked == []
+
+
+def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:
+    """As pytest does by itself with any that is named build."""
+    patterns = pytestconfig.getini("norecursedirs")
+    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py")}
+    assert [
+        str(folder)
+        for folder in folders
+        if any(fnmatch(part, pattern) for part in folder.parts for pattern in patterns)
+    ] == []
 
 
 def test_an_interrupt_undoes_what_each_worker_made(tmp_path: Path) -> None:

@@ -1,14 +1,20 @@
 """Workers of a test run: how many there are, which tests stay together, and how they end.
 
 A plugin of pytest and of pytest-xdist, which runs the tests of one file in one worker, and so in
-their order: what a file builds or records once is built once.  Files that look at the state of the
-machine are one such unit, too.  docs/decisions/tests-workers.md says why.
+their order: what a file builds or records once is built once.  Tests that look at the state of the
+machine are one such unit, too, whatever their files.  The longest unit begins, by the seconds in
+``tests/durations.json``.  docs/decisions/tests-and-bench.md says why.
 """
 
 from __future__ import annotations
 
+import ast
+import functools
+import json
 import os
 import signal
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -21,32 +27,63 @@ MOST = 4
 WORKER_BYTES = 2 << 30
 """Memory that is free for each: two guests of 1 GB at most, of which a browser's use half."""
 LONG = ("slow", "guest", "browser")
-"""Marks of tests that take long: their files are begun first."""
+"""Marks of tests that take long: what is expected of them before they were measured."""
+LONG_S = 5.0
+SHORT_S = 0.02
+LEAST_S = 0.5
+"""What is noted of a test function without such a mark: one that takes less is short."""
 TEARDOWN_S = 60
 """After an interrupt, until a worker is killed that has not undone what its test did."""
-MACHINE = (
-    "tests/docker/test_image.py",
-    "tests/kernel/run/test_host.py",
-    "tests/kernel/run/test_host_command.py",
-    "tests/kernel/run/test_host_shell.py",
-    "tests/kernel/run/test_host_trial.py",
-    "tests/kernel/run/test_virtual_mechanisms.py",
-    "tests/kinds/scenario/test_host.py",
-    "tests/kinds/server_load/test_host_load.py",
-    "tests/server/mechanisms/test_host.py",
-)
-"""Files whose tests see, or may disturb, what others of them leave on the machine: one worker."""
+MACHINE = "machine"
+"""The mark of tests that see, or may disturb, what others of them leave on the machine."""
+DURATIONS = Path("tests/durations.json")
+"""Below the root; `make durations` renews it."""
 TERMINAL = ("COLUMNS", "LINES")
 """Set by a shell or for a worker: what programs print in a test is no matter of either."""
 MEMINFO = Path("/proc/meminfo")
 
 
 class FilesAndMachine(LoadFileScheduling):
-    """Give a worker a whole file, or all files of the machine, in the order of collection."""
+    """Give a worker a whole file, or all tests of the machine, in the order of collection."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
-        return "machine" if file in MACHINE else file
+        return unit_of(nodeid, self.config.rootpath)
+
+
+def function_of(nodeid: str) -> str:
+    """Return the id of a test without its parameters."""
+    return nodeid.partition("[")[0]
+
+
+def unit_of(nodeid: str, root: Path) -> str:
+    """Return what a test stays together with: its file, or the tests of the machine."""
+    file, _, name = function_of(nodeid).partition("::")
+    return MACHINE if name in machine_tests(root / file) else file
+
+
+@functools.cache
+def machine_tests(file: Path) -> frozenset[str]:
+    """Return the names of the functions in ``file`` that are marked as of the machine.
+
+    They are read, not imported: xdist hands out tests in a process that has collected none.
+    """
+    mark = f"pytest.mark.{MACHINE}"
+    text = file.read_text()
+    if mark not in text:
+        return frozenset()
+    body = ast.parse(text).body
+    whole = any(
+        isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "pytestmark"
+        and mark in ast.unparse(node.value)
+        for node in body
+    )
+    return frozenset(
+        node.name
+        for node in body
+        if isinstance(node, ast.FunctionDef)
+        and (whole or any(mark in ast.unparse(by) for by in node.decorator_list))
+    )
 
 
 def read_available(meminfo: Path = MEMINFO) -> int:
@@ -70,10 +107,70 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FilesAn
     return FilesAndMachine(config, log)
 
 
+def read_durations(root: Path) -> dict[str, tuple[float, int]]:
+    """Return the seconds that each long test function took in all, and how many cases it had."""
+    file = root / DURATIONS
+    return (
+        {name: (s, n) for name, (s, n) in json.loads(file.read_text()).items()}
+        if file.is_file()
+        else {}
+    )
+
+
+def write_durations(root: Path, durations: Mapping[str, tuple[float, int]]) -> None:
+    """Write what ``read_durations`` reads, a line for each function."""
+    lines = (f"{json.dumps(name)}: [{s:.1f}, {n}]" for name, (s, n) in sorted(durations.items()))
+    (root / DURATIONS).write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def expected_s(item: pytest.Item, durations: Mapping[str, tuple[float, int]]) -> float:
+    """Return about how many seconds a test will take; its marks tell of one that is new."""
+    long = any(item.get_closest_marker(name) for name in LONG)
+    seconds, cases = durations.get(function_of(item.nodeid), (LONG_S if long else SHORT_S, 1))
+    return seconds / cases
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    long = {item.path for item in items if any(item.get_closest_marker(name) for name in LONG)}
-    items.sort(key=lambda item: item.path not in long)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    durations, seconds = read_durations(config.rootpath), defaultdict[str, float](float)
+    for item in items:
+        marked = item.get_closest_marker(MACHINE) is not None
+        unit = unit_of(item.nodeid, config.rootpath)
+        if marked is not (unit == MACHINE):
+            raise pytest.UsageError(f"{item.nodeid}: pytest.mark.{MACHINE} is not where it is read")
+        seconds[unit] += expected_s(item, durations)
+    items.sort(key=lambda item: -seconds[unit_of(item.nodeid, config.rootpath)])
+
+
+class Stopwatch:
+    """Notes how long test functions take, and keeps it in ``tests/durations.json``."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._seconds = defaultdict[str, float](float)
+        self._cases = Counter[str]()
+        self._long = set[str]()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        function = function_of(report.nodeid)
+        self._seconds[function] += report.duration
+        self._cases[function] += report.when == "call"
+        if not report.keywords.keys().isdisjoint(LONG):
+            self._long.add(function)
+
+    def pytest_sessionfinish(self) -> None:
+        """Keep what was known of tests that did not run."""
+        known = {
+            function: took
+            for function, took in read_durations(self._root).items()
+            if function not in self._cases and (self._root / function.partition("::")[0]).is_file()
+        }
+        measured = {
+            function: (seconds, self._cases[function])
+            for function, seconds in self._seconds.items()
+            if self._cases[function] and (seconds >= LEAST_S or function in self._long)
+        }
+        write_durations(self._root, known | measured)
 
 
 class Worker:
@@ -84,6 +181,14 @@ class Worker:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--note-durations",
+        action="store_true",
+        help="keep how long each test took in tests/durations.json",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts what runs in the background so; it would hold for what tests interrupt.
@@ -92,3 +197,5 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(name, None)
     if hasattr(config, "workerinput"):
         config.pluginmanager.register(Worker())
+    elif config.getoption("note_durations"):
+        config.pluginmanager.register(Stopwatch(config.rootpath))

@@ -26,7 +26,7 @@ from analysis.records.cells import (
     flatten,
     varying_axes,
 )
-from analysis.records.kind import find_metric, stated_kind
+from analysis.records.kind import find_metric
 from analysis.records.results import Results, judge, read_results
 from analysis.report.document import find_reference
 from analysis.report.evidence import calibrations
@@ -40,7 +40,8 @@ from analysis.words import MISSING, count, significant
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import read_lanes
-from testbed.model import Record
+from testbed.kinds.scenario.spec import Scenario
+from testbed.model import Record, stored_kind
 from testbed.results.manifest import MANIFEST_FILE
 from testbed.results.store import LATEST, read_manifest
 
@@ -77,7 +78,7 @@ def describe_results(results: Results, why: str) -> str:
     clients = ", ".join(f"{name} {version}" for name, version in identity.clients.items())
     planned = sum(cell.planned for cell in cells)
     experiment = experiment_of(results.manifest)
-    kind = report_of(stated_kind(experiment))
+    kind = report_of(stored_kind(experiment))
     client = f"client {clients or 'unknown'}, " if kind.names_client else ""
     spread = f" in {count(len(cells), 'cell')}, n = {' to '.join(map(str, ends))} in each"
     return (
@@ -275,7 +276,8 @@ def script(results: Results, name: str) -> None:
     Raises:
         ConfigurationError: the results hold none of that name.
     """
-    print(tomllib.loads(_performed(results, name).trial.of_scenario.text)["steps"].strip())
+    text = _performed(results, name).trial.condition_as(Scenario).text
+    print(tomllib.loads(text)["steps"].strip())
 
 
 def packets(results: Results, name: str) -> pd.DataFrame:
@@ -301,7 +303,7 @@ def packets(results: Results, name: str) -> pd.DataFrame:
 
 
 def _performed(results: Results, name: str) -> Record:
-    records = {r.trial.of_scenario.scenario: r for r in results.records}
+    records = {r.trial.condition_as(Scenario).scenario: r for r in results.records}
     if name not in records:
         known = ", ".join(records) or "none"
         raise ConfigurationError([f"no scenario {name!r} in {results.folder}; it holds: {known}"])

@@ -23,12 +23,10 @@ from pydantic import (
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
-from testbed.model import KINDS
-from testbed.model.knob import declared
-from testbed.model.served import RelativeRate
+from testbed.kinds import KINDS, knobs_of
 
 HEADER = ("place", "quantity", "unit", "value", "low", "high")
-KNOBS = {each.name: each for spec in (*KINDS.values(), RelativeRate) for each in declared(spec)}
+KNOBS = {each.name: each for kind in KINDS.values() for each in knobs_of(kind)}
 _Word = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 

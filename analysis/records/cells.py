@@ -9,14 +9,14 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from analysis.records.coverage import ReplayCoverage, coverage_of
-from analysis.records.kind import leaves_of, metric_for, records_of, stated_kind
+from analysis.records.kind import leaves_of, metric_for, records_of
 from analysis.records.metric import PLT, Metric
 from analysis.records.results import Results, judge
 from analysis.stats.estimates import SampleStatistics, describe_sample, without_intervals
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.stopping import seeds_differ
-from testbed.model import Record, Spec
+from testbed.model import Record, Spec, stored_kind
 
 Axes = dict[str, Any]
 Key = tuple[tuple[str, Any], ...]
@@ -52,7 +52,7 @@ class Cell:
     @property
     def kind(self) -> str:
         """What its trials do."""
-        return stated_kind(self.axes)
+        return stored_kind(self.axes)
 
     @cached_property
     def proven(self) -> tuple[Record, ...]:
@@ -83,8 +83,8 @@ class Cell:
     @cached_property
     def copied(self) -> bool:
         """Whether there are several proven loads, and none differs from the first in anything."""
-        found = [r.measured for r in self.proven if r.measured is not None]
-        return seeds_differ(found) is False
+        measured = [r.measured for r in self.proven if r.measured is not None]
+        return seeds_differ(self.kind, measured) is False
 
     @cached_property
     def sample(self) -> SampleStatistics | None:
@@ -170,7 +170,7 @@ def _axes_of(condition: Spec) -> Axes:
 
 
 def _axes_of_plain(condition: Mapping[str, Any]) -> Axes:
-    unshown = records_of(stated_kind(condition)).unshown
+    unshown = records_of(stored_kind(condition)).unshown
     return {name: value for name, value in leaves_of(condition).items() if name not in unshown}
 
 
@@ -220,7 +220,7 @@ def cells_of(results: Results, metric: Metric = PLT) -> tuple[Cell, ...]:
         if key not in planned:
             unplanned.setdefault(key, axes)
     axes_by_key.update(sorted(unplanned.items(), key=_natural))
-    metric = metric_for(stated_kind(next(iter(axes_by_key.values()), {})), metric)
+    metric = metric_for(stored_kind(next(iter(axes_by_key.values()), {})), metric)
     return tuple(
         Cell(
             axes,

@@ -80,11 +80,10 @@ def coverage_of(records: Iterable[Record]) -> ReplayCoverage:
 
 def count_record(record: Record) -> ReplayCoverage:
     """Return the counts of one load; nothing when the server was not asked at all."""
-    replay, load = record.replay, record.measured
+    replay, load = record.replay, record.measured_as(PageLoad)
     if replay is None:
         return ReplayCoverage()
-    loaded = load if isinstance(load, PageLoad) else None
-    not_made = Counter(loaded.missing) if loaded is not None else Counter[str]()
+    not_made = Counter(load.missing) if load is not None else Counter[str]()
     not_made -= Counter(one.answered.partition(" ")[2] for one in replay.inexact)
     return ReplayCoverage(
         exact=replay.exact,
@@ -92,7 +91,7 @@ def count_record(record: Record) -> ReplayCoverage:
         missed=len(replay.missed),
         not_made=not_made.total(),
         loads=1,
-        pinned=int(loaded is not None and loaded.pinned),
+        pinned=int(load is not None and load.pinned),
         sockets=len(replay.sockets),
     )
 

@@ -14,10 +14,10 @@ from typing import Any
 import pandas as pd
 
 from analysis.records.cells import experiment_of, flatten
-from analysis.records.kind import COUNTED, RecordKind, records_of, stated_kind
+from analysis.records.kind import COUNTED, RecordKind, records_of
 from analysis.records.results import Results, judge
 from analysis.words import is_setting
-from testbed.model import PageLoad, Record, RequestTiming
+from testbed.model import PageLoad, Record, RequestTiming, stored_kind
 
 _KNOWN = ("kernel", "kernel_version", "seed", "repetition", "position", "outcome")
 _OF_REQUEST = (
@@ -42,7 +42,7 @@ def kind_of_results(results: Results) -> RecordKind:
     Raises:
         ConfigurationError: the manifest is not a run's.
     """
-    return records_of(stated_kind(experiment_of(results.manifest)))
+    return records_of(stored_kind(experiment_of(results.manifest)))
 
 
 def trial_frame(results: Results) -> pd.DataFrame:
@@ -72,8 +72,8 @@ def request_frame(results: Results) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for record in results.records:
-        load = record.measured
-        if not isinstance(load, PageLoad) or judge(record)[0] != "ok":
+        load = record.measured_as(PageLoad)
+        if load is None or judge(record)[0] != "ok":
             continue
         known = {
             "trial_id": record.trial_id,

@@ -14,11 +14,10 @@ from typing import Any
 from analysis.records.metric import PLT, Metric
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
-from testbed.model import KINDS, Record
+from testbed.kinds import KINDS
+from testbed.model import Record
 from testbed.model.settings import FAMILIES
 
-UNSTATED = "page_load"
-"""The kind of what does not state it: it is older than the other kinds."""
 COUNTED = ("connections", "syns_with_payload", "retransmits", "server_retransmits")
 """What the packet capture of any trial counts: fields of its proof."""
 ReadClient = Callable[[Record], tuple[str, str] | None]
@@ -94,11 +93,6 @@ def records_of(kind: str) -> RecordKind:
     """
     description: RecordKind = read_description(kind, "records")
     return description
-
-
-def stated_kind(plain: Mapping[str, Any]) -> str:
-    """Return the kind that a condition, its axes or an experiment states."""
-    return str(plain.get("kind", UNSTATED))
 
 
 def leaves_of(tree: Mapping[str, Any]) -> dict[str, Any]:

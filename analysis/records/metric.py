@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from analysis.words import number, seconds
 from testbed.base.suggest import stem
-from testbed.experiment.stopping import RESOLUTION_MS
-from testbed.model import Measured
+from testbed.model import RESOLUTION_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class Metric:
         """The unit of what ``write`` returns, with a space before it, if there is one."""
         return " s" if self.is_time else ""
 
-    def of(self, measured: Measured | None) -> float | None:
+    def of(self, measured: object | None) -> float | None:
         """Return the metric of what was measured; ``None`` where it has none."""
         value: float | None = getattr(measured, self.name, None)
         return value if value is not None and math.isfinite(value) else None

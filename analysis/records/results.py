@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from analysis.records.kind import records_of
 from testbed.base.errors import ConfigurationError
 from testbed.model import Outcome, Record, canonical
+from testbed.results.records import plain_record
 from testbed.results.store import read_manifest, read_records
 
 
@@ -139,7 +140,7 @@ def _supersedes(record: Record, best: Record) -> bool:
     if ours != theirs:
         return ours > theirs
     # Two records of one attempt: their text decides, so that their order in the file never does.
-    return canonical(asdict(record)) > canonical(asdict(best))
+    return canonical(plain_record(record)) > canonical(plain_record(best))
 
 
 def _tally(values: Iterable[str]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from analysis.tables.kind import tables_of
 from analysis.tables.summary import captures_of
 from analysis.tables.table import PAIR_AXIS, ResultTable
 from analysis.words import axis_value, clean, lines
-from testbed.model import Cost, LinkSpec, Measurement, PageLoad, Proof, Record
+from testbed.model import Cost, Linked, LinkSpec, Measurement, PageLoad, Proof, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,11 @@ def calibrations(records: Iterable[Record]) -> list[Calibration]:
     """Return the measurements of ``records`` by link, property and unit, in order of RTT."""
     groups: dict[tuple[LinkSpec, str, str], list[Measurement]] = {}
     for record in records:
-        link = getattr(record.trial.condition, "link", None)  # a kind may have a network of its own
-        if link is None or record.lab is None:
+        condition = record.trial.condition
+        if not isinstance(condition, Linked) or record.lab is None:
             continue
         for measurement in record.lab.measurements:
-            key = (link, measurement.name, measurement.unit)
+            key = (condition.link, measurement.name, measurement.unit)
             groups.setdefault(key, []).append(measurement)
     return [
         _gather(link, name, unit, groups[link, name, unit])
@@ -130,7 +130,7 @@ def cost_lines(cells: Sequence[Cell]) -> list[CostLine]:
 
 def _line(record: Record, cell: Cell, table: ResultTable) -> TrialLine:
     outcome, reason = judge(record)
-    load = record.measured if isinstance(record.measured, PageLoad) else None
+    load = record.measured_as(PageLoad)
     return TrialLine(
         trial_id=clean(record.trial_id),
         page=axis_value(table.axes[0], cell.axes.get(table.axes[0])),

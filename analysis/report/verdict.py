@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from analysis.report.kind import ReportKind, report_of
 from analysis.stats.estimates import LEAST_FOR_LEVEL, LEVEL, level_of_range
 from analysis.tables.table import ResultTable
 from analysis.words import count, number
-from testbed.experiment.stopping import DRAWS_REMEDY
+from testbed.kinds import KINDS
 
 SEEDS = 5
 """As many as `./run.sh` takes of Table 1."""
-REMEDIES: Mapping[str, str] = dict(DRAWS_REMEDY.items())
 
 
 def findings(table: ResultTable) -> list[str]:
@@ -31,7 +28,7 @@ def _alike_seeds(table: ResultTable) -> list[str]:
     if not same:
         return []
     where = "here" if same == len(repeated) else f"in {same} of {count(len(repeated), 'cell')}"
-    remedy = REMEDIES[table.kind]
+    remedy = KINDS[table.kind].no_draw()
     return [f"Nothing varies between seeds {where}, so there is no interval: {remedy}."]
 
 

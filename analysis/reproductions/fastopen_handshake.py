@@ -31,7 +31,7 @@ from analysis.reproductions.sweep import (
     titled,
 )
 from analysis.words import axis_value, count
-from testbed.model import Record
+from testbed.model import PageLoad, Record
 
 AXES = ("page", "rtt_ms", "tfo")
 WAITED = ("blocked", "dns")
@@ -137,7 +137,8 @@ def parse_phases(log: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _recorded(record: Record) -> Iterator[dict[str, Any]]:
     """Yield the same from the record itself, of plain TCP: TLS is not apart in it."""
     used: set[str] = set()
-    for request in sorted(record.load.requests if record.load else (), key=lambda r: r.start_ms):
+    load = record.measured_as(PageLoad)
+    for request in sorted(load.requests if load else (), key=lambda r: r.start_ms):
         opening = request.connect_ms  # None as well where the client does not say
         if request.url.startswith("https:") or request.status <= 0:
             continue

@@ -17,7 +17,6 @@ import pandas as pd
 from analysis import plot
 from analysis.published.reference import Reference
 from analysis.records.cells import experiment_of
-from analysis.records.kind import stated_kind
 from analysis.records.results import Results
 from analysis.reproductions import name_module, rebuild
 from analysis.reproductions.overload_curves import VIEW_OF_LOADS
@@ -35,6 +34,7 @@ from analysis.reproductions.view import MeasuredColumn, View
 from analysis.tables.kind import tables_of
 from analysis.words import axis_value, axis_word, capitalised, clean, count, lowered, signed
 from testbed.base.errors import ConfigurationError
+from testbed.model import stored_kind
 
 LANE = "Lane"
 FindReference = Callable[[Results], Reference | None]
@@ -61,7 +61,7 @@ def name_lanes(every: Sequence[Results]) -> tuple[KernelLane, ...]:
             [f"they are of several experiments ({', '.join(names)}), and only one goes into a "
              "figure; report each alone"]
         )  # fmt: skip
-    if not all(tables_of(stated_kind(experiment)).on_one_page for experiment in experiments):
+    if not all(tables_of(stored_kind(experiment)).on_one_page for experiment in experiments):
         raise ConfigurationError(
             [f"{names[0]} is no load on a server: side by side are only those; two kernels' page "
              "loads are held together by ./run.sh compare BASE NEW"]

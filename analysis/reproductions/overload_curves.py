@@ -29,7 +29,8 @@ from analysis.reproductions.sweep import (
 )
 from analysis.reproductions.view import MeasuredColumn, View
 from analysis.words import number
-from testbed.model import Record, ServedLoad
+from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.model import Record
 
 RATE = "rate_of_saturation"
 ARM = ["arm", "mechanism", "ending", "retries_refused"]
@@ -111,7 +112,7 @@ def served_loads(results: Results) -> pd.DataFrame:
             "connection_us": price_connection_us(served.prices_ns),
         }
         for record in proven_records(results)
-        if (served := record.served) is not None and served.started
+        if (served := record.measured_as(ServedLoad)) is not None and served.started
     ]
     columns = [*SERVED_KNOBS, *RUN, "arm", RATE, *MEASURED, "connection_us"]
     return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(MEASURED, float))

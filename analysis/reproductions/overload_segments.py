@@ -29,6 +29,7 @@ from analysis.reproductions.sweep import (
 )
 from analysis.reproductions.view import MeasuredColumn, View
 from analysis.words import number
+from testbed.kinds.server_load.measurement import ServedLoad
 
 EXPECTED = "expected_syns"
 WORDS = {
@@ -67,9 +68,9 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
 def _read(results: Results) -> pd.DataFrame:
     """Return the loads with a column for each of WORDS."""
     found = {
-        record.trial_id: segments_of(record, record.served)
+        record.trial_id: segments_of(record, served)
         for record in proven_records(results)
-        if record.served is not None
+        if (served := record.measured_as(ServedLoad)) is not None
     }
     loads = served_loads(results)
     counts = pd.DataFrame(list(found.values()), columns=list(WORDS), index=loads.index)

@@ -12,14 +12,15 @@ import pandas as pd
 from analysis.published.reference import Reference
 from analysis.records.cells import cells_of
 from analysis.records.frame import trial_columns, trial_frame, varying_columns
-from analysis.records.kind import UNSTATED, records_of
+from analysis.records.kind import records_of
 from analysis.records.results import Results
 from analysis.reproductions.rebuilt import Grid
 from analysis.stats.estimates import Estimate, describe_sample
 from analysis.words import axis_value, axis_word, is_setting
-from testbed.model import ArrivalSpec, Record, ServerLoad, ServerSpec
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import DEFAULT_KIND, Record
 
-KNOBS = records_of(UNSTATED).knobs
+KNOBS = records_of(DEFAULT_KIND).knobs
 """Of page loads."""
 _SERVED = records_of(ServerLoad(ServerSpec(), ArrivalSpec()).kind)
 SERVED_KNOBS = _SERVED.knobs

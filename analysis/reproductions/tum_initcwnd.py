@@ -31,7 +31,7 @@ from analysis.reproductions.sweep import (
 from analysis.shortflow import predict_fetch_ms
 from analysis.words import axis_value
 from testbed.base.errors import ConfigurationError
-from testbed.model import Record
+from testbed.model import Condition, PageLoad, Record
 
 WINDOW = "initcwnd_segments"
 AXES = ("page", "rtt_ms", WINDOW)
@@ -92,8 +92,11 @@ def durations(loads: pd.DataFrame) -> pd.DataFrame:
 
 def _predict_s(record: Record, folder: Path) -> float | None:
     """Return what slow start says of a load of one object, if the model holds for it."""
-    condition, requests = record.trial.page_load, record.load.requests if record.load else ()
+    condition, load = record.trial.condition_as(Condition), record.measured_as(PageLoad)
+    requests = load.requests if load else ()
     if len(requests) != 1 or not requests[0].transfer_bytes or condition.dns != "hosts":
+        return None
+    if condition.draws:  # each seed has a number of its own
         return None
     sizes = _request_bytes(record, folder), requests[0].transfer_bytes
     try:

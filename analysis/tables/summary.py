@@ -133,7 +133,7 @@ class Summary(TypedDict):
     warm_ups: int
     """How many trials were left out because they only warmed the machine up."""
     table: list[dict[str, Any]]
-    """The rows of [table.csv](#tablecsv), by column, not rounded."""
+    """The rows of [table.csv](table.md), by column, not rounded."""
     cells: list[Annotated[_Fields, CellSummary]]
     """Every condition, in the order asked."""
 
@@ -214,7 +214,7 @@ def _fields(statistics: Spread | SampleStatistics | None) -> _Fields | None:
 
 def _trial(record: Record) -> _Fields:
     outcome, _ = judge(record)
-    load = record.measured if isinstance(record.measured, PageLoad) else None
+    load = record.measured_as(PageLoad)
     summary: TrialSummary = {
         "trial_id": record.trial_id,
         "seed": record.trial.seed,

@@ -23,12 +23,12 @@ from analysis.records.cells import (
     varying_axes,
 )
 from analysis.records.coverage import ReplayCoverage
-from analysis.records.kind import UNSTATED
 from analysis.records.metric import PLT, Metric
 from analysis.stats.estimates import SampleStatistics
 from analysis.stats.shift import Shift, shift_between, without_interval
 from analysis.tables.kind import tables_of
 from analysis.words import name_axes
+from testbed.model import DEFAULT_KIND
 
 PAIR_AXIS = "tfo"
 
@@ -183,7 +183,7 @@ class ResultTable:
 
 def kind_of_cells(cells: Sequence[Cell]) -> str:
     """Return the kind of the trials of ``cells``, which are of one kind."""
-    return cells[0].kind if cells else UNSTATED
+    return cells[0].kind if cells else DEFAULT_KIND
 
 
 def make_table(cells: Sequence[Cell], reference: Reference | None) -> ResultTable:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from analysis.verdicts.kind import verdicts_of
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.label import label_axes
-from testbed.model import Record, canonical
+from testbed.model import Record
 from testbed.results.manifest import MANIFEST_FILE
-from testbed.results.records import RECORDS_FILE
+from testbed.results.records import RECORDS_FILE, write_record
 
 KEPT_FACTS = ("git_dirty", "git_revision")
 """Of the machine and the work tree; the rest neither counts nor belongs into a repository."""
@@ -75,7 +75,7 @@ def draft_baseline(results: Path, target: Path, *, drop_cells: bool = False) -> 
         changes = render_text(compared, WIDTH)
     files = {
         MANIFEST_FILE: json.dumps(trim_manifest(new.manifest), indent=2, ensure_ascii=False) + "\n",
-        RECORDS_FILE: "".join(canonical(asdict(trim_record(r))) + "\n" for r in new.records),
+        RECORDS_FILE: "".join(write_record(trim_record(r)).decode() for r in new.records),
     }
     return Draft(files, changes.rstrip("\n"), _origin(new, cells), _read_captures(new))
 

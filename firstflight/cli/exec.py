@@ -16,9 +16,9 @@ from firstflight.cli.in_lab import plan_command, read_text
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
-from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
+from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
+from testbed.kinds.command.spec import End
 from testbed.model import Record
-from testbed.model.command import End
 from testbed.results.records import read_records
 from testbed.way.launch import open_lanes, run_lanes
 
@@ -74,7 +74,7 @@ def exec(
 def _show(folder: Path, record: Record, code: int, as_json: bool) -> int:
     """Print what the command printed, and return the exit code of the verb."""
     trial = folder / "trials" / record.trial_id
-    done = record.executed
+    done = record.measured_as(Executed)
     if code == EXIT_OK and done is not None and done.exit_status:
         code = EXIT_OUT_OF_TOLERANCE
     if as_json:

@@ -8,7 +8,7 @@ import click
 
 from analysis.records.kind import find_metric, records_of
 from analysis.records.metric import PLT, Metric
-from testbed.model import KINDS
+from testbed.kinds import KINDS
 
 
 def _offered() -> str:

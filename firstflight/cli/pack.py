@@ -24,7 +24,7 @@ from testbed.base.errors import (
 from testbed.base.units import format_bytes, format_count
 from testbed.experiment.config import Catalogue
 from testbed.experiment.recheck import check_experiment
-from testbed.packs.names import PAGES_FOLDER
+from testbed.packs.contents import PAGES_FOLDER
 from testbed.packs.packing import pack_results, unpack_results
 from testbed.pages.catalogue import list_pages
 from testbed.results.manifest import Manifest
@@ -189,13 +189,13 @@ def _refuse(folder: Path, lanes: dict[Path, Manifest], catalogue: Catalogue) -> 
             read_records(lane)
         except StorageError as error:  # which comparing would find after all trials
             problems.append(str(error))
-        wanted = {condition.page for condition in manifest.experiment.page_loads}
+        wanted = set(manifest.experiment.pages)
         names = Catalogue(
             packed.union(wanted),
             catalogue.clients,
             catalogue.references,
             catalogue.kernels,
-            catalogue.scenarios,
+            catalogue.libraries,
         )
         problems += [
             f"{lane}: {problem}" for problem in check_experiment(manifest.experiment, names)

@@ -15,9 +15,11 @@ from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, TrialError
 from testbed.experiment.options import Override
 from testbed.experiment.saturation import RATE
+from testbed.kinds.server_load.saturation import BEGIN, plan_search, search_saturation
+from testbed.model import Experiment, Record
 from testbed.results.progress import open_display
 from testbed.way.launch import open_lanes
-from testbed.way.saturation import BEGIN, plan_search, search_saturation
+from testbed.way.series import run_next
 
 _log = log.logger(__name__)
 
@@ -47,8 +49,12 @@ def saturation(services: Services, /, output: Path | None, as_json: bool, **chos
             services.prepare, (experiment,), 1, services.results, output, services.now
         )
         display = open_display(partial(services.reports.draw_table, experiment))
+
+        def measure(part: Experiment) -> Record:
+            return run_next(lane, part, display, services.now())
+
         found = None
-        for found in search_saturation(lane, display, services.now):
+        for found in search_saturation(experiment, measure):
             _log.info("between %d and %d connections a second", found.kept, found.lost)
     services.reports.write(folder)
     _log.info("results in %s", folder)

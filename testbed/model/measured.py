@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+RESOLUTION_MS = 0.01
+"""Less is no other time: a system call takes 256 ns of virtual time, and ports may cost one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
@@ -55,17 +58,18 @@ class LabReading:
     """Round-trip time, rates and buffers of the running link."""
     knobs: dict[str, str]
     """Settings as the kernel has them: `client.` and `server.` (TCP sysctls, offloads and the
-    initial window of each end), `down.` and `up.` (each direction of the link), `link.` (its
-    backend), `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an
-    end around the link)."""
+    initial window of each end), `down.` and `up.` (each direction of the link: `loss_pct`, and of
+    a queue that is no plain FIFO `qdisc`, as tc(8) shows it), `link.` (its backend),
+    `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an end around
+    the link)."""
     knob_errors: tuple[str, ...] = ()
     """A sentence for each setting that is not as asked."""
     changes: tuple[str, ...] = ()
     """A sentence for each part of the lab that changed during the load, even for a while."""
     traffic: dict[str, int] = field(default_factory=dict)
-    """Packets of the load, in each direction: `down.delivered`, `down.dropped` (the buffer was
-    full), `down.lost` (random loss), `up.delivered`, `up.dropped`, `up.lost`; and `waiting`, those
-    still in the link at the end."""
+    """Packets of the load, in each direction: `down.delivered`, `down.dropped` (by the queue before
+    the line), `down.lost` (random loss), `up.delivered`, `up.dropped`, `up.lost`; and `waiting`,
+    those still in the link at the end."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -126,8 +130,12 @@ class PageLoad:
     pinned: bool = False
     """Whether the page's scripts had pinned clocks and random numbers."""
     browser: dict[str, float] = field(default_factory=dict)
-    """What the load cost a browser, in seconds, by name
-    ([what each is](decisions/client-chromium-costs.md)); empty for other clients."""
+    """What the load cost a browser, in seconds, by name; empty for other clients. `task_s`: how
+    long the page's main thread was busy until the load event; `script_s`, `layout_s`, `style_s` and
+    `compile_s` are parts of it. `cpu_s`: processor time of all its processes until then;
+    `load_cpu_s` is the part since the navigation. In real time only: `queued_s`: the longest wait
+    of one thread for a processor; `launch_s`, `close_s` and `wall_s`: clock time of the start, the
+    end and the whole client; `driver_cpu_s`: processor time of the driver."""
     altered: tuple[str, ...] = ()
     """URLs of bodies that arrived with another length or digest than recorded, of clients that
     can tell."""

@@ -8,16 +8,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Union
 
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.base.errors import StorageError
 from testbed.experiment.lanes import LANES_FILE, read_lanes, refuse_lanes
-from testbed.model import SCHEMA_VERSION, Experiment, Trial, spec_type
+from testbed.kinds import KINDS
+from testbed.model import SCHEMA_VERSION, Experiment, Trial, stored_kind
 from testbed.model.knob import with_defaults
 from testbed.results.environment import Environment
 from testbed.results.records import check_schema, not_results
+from testbed.results.typed import members, retyped
 
 MANIFEST_FILE = "manifest.json"
 PARTIAL_FILE = f".{MANIFEST_FILE}.new"
@@ -39,11 +41,17 @@ class Manifest:
     """When the folder was made (ISO 8601, UTC)."""
     arguments: tuple[str, ...] = ()
     """The command line; empty in baselines."""
+    tcp_alone: tuple[str, ...] | None = None
+    """Those of its clients whose requests follow from the network alone, so that a difference of
+    their loads is TCP's; null in older results."""
     schema: int = SCHEMA_VERSION
     """The schema of the manifest and its records; others are refused."""
 
 
-_MANIFEST = TypeAdapter(Manifest)
+_SPEC: Any = Union[tuple(kind.spec for kind in KINDS.values())]  # noqa: UP007
+_KIND: Any = Literal[tuple(KINDS)]
+_EXPERIMENT = retyped(Experiment, conditions=tuple[_SPEC, ...], kind=_KIND)
+_MANIFEST: TypeAdapter[Any] = TypeAdapter(retyped(Manifest, experiment=_EXPERIMENT))
 
 
 def make_manifest(
@@ -52,11 +60,12 @@ def make_manifest(
     trials: tuple[Trial, ...],
     now: datetime,
     arguments: tuple[str, ...],
+    tcp_alone: tuple[str, ...] | None = None,
 ) -> Manifest:
     """Return the manifest of a new results folder, made at ``now``."""
     ids = tuple(trial.id for trial in trials)
     created = now.astimezone(UTC).isoformat(timespec="seconds")
-    return Manifest(experiment, environment, ids, created, arguments)
+    return Manifest(experiment, environment, ids, created, arguments, tcp_alone)
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
@@ -117,7 +126,7 @@ def load_manifest(directory: Path) -> Manifest:
     if isinstance(environment, Mapping):
         document["environment"] = {k: v for k, v in environment.items() if k != "id"}
     try:
-        return _MANIFEST.validate_python(document)
+        read = members(_MANIFEST.validate_python(document))
     except ValidationError as error:
         problems = "; ".join(
             f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
@@ -126,6 +135,7 @@ def load_manifest(directory: Path) -> Manifest:
         raise StorageError(
             f"{directory / MANIFEST_FILE} does not hold a manifest: {problems}"
         ) from None
+    return Manifest(**read | {"experiment": Experiment(**members(read["experiment"]))})
 
 
 def holds_results(directory: Path) -> bool:
@@ -162,6 +172,6 @@ def _fill_spec(spec: Any) -> Any:
     if not isinstance(spec, Mapping):
         return spec
     try:
-        return with_defaults(spec_type(spec), spec)
+        return with_defaults(KINDS[stored_kind(spec)].spec, spec)
     except (KeyError, TypeError):
         raise ValueError(f"experiment.conditions: unknown kind {spec.get('kind')!a}") from None

@@ -5,7 +5,7 @@ Source: Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENI
 what is left the longest common prefix of the query wins, and among equals the first recorded.
 
 nginx itself looks for the longest prefix: for a set of queries, one prefix location at each place
-where they part is enough.  ``docs/decisions/server-matching.md`` says more.
+where they part is enough.  ``docs/decisions/replay-server.md`` says more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Think time of the server: how long a request waits, by nginx's echo module, for its answer.
 
 Source: echo-nginx-module, directives echo_read_request_body, echo_sleep and echo_exec;
-docs/decisions/server-think-time.md.
+docs/decisions/replay-server.md.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from testbed.base import log, sources
 from testbed.base.checksums import damaged_files, file_sha256, write_checksums
 from testbed.base.errors import MissingError
 from testbed.client.command import OWN_FOLDER
+from testbed.kinds import KINDS
 
 _log = log.logger(__name__)
 # What runs in a guest or an enclosure; the bundle has what they import, and nothing else of ours,
@@ -27,6 +28,7 @@ _log = log.logger(__name__)
 PROGRAMS = (
     *("testbed.way.guest_entry", "testbed.way.host_entry", "testbed.client.walk.main"),
     "testbed.kinds.command.prompt",
+    *(kind.performance for kind in KINDS.values()),
 )
 DATA = ("client/chromium/pinned.js",)
 NATIVE = ("event-server", "init", "link", "load-generator", "start", "tfo.so")
@@ -67,11 +69,12 @@ def make_bundle(cache: Path, native: Path, own: Mapping[str, Path] | None = None
     missing = [str(path) for path in contents.values() if not path.is_file()]
     if missing:
         raise MissingError(f"not built yet: {', '.join(missing)}; run ./run.sh or make setup")
-    identity = hashlib.sha256(sys.version.encode())
+    identity = hashlib.sha256()
     for name, path in sorted(contents.items()):
         identity.update(f"{name}\0{file_sha256(path)}\n".encode())
     identity.update(FONTS_CONF.encode())
     digest = identity.hexdigest()
+    identity.update(sys.version.encode())  # compiled files are for one Python, and change no load
     for name, path in sorted((own or {}).items()):
         identity.update(f"{name}\0{_mode(path)}\0{file_sha256(path)}\n".encode())
     folder = cache / "bundles" / identity.hexdigest()[:16]

@@ -76,7 +76,7 @@ def check_determinism(
 
 def _same(one: Record, other: Record) -> bool:
     first, second = (
-        (run.artefacts, run.load, run.replay, run.proof, run.lab) for run in (one, other)
+        (run.artefacts, run.measured, run.replay, run.proof, run.lab) for run in (one, other)
     )
     return first == second
 

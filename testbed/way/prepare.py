@@ -20,6 +20,7 @@ from testbed.kernel.run.host import HostKernel
 from testbed.kernel.run.idle import require_idle
 from testbed.kernel.run.interface import Kernel
 from testbed.kernel.run.virtual import VirtualKernel
+from testbed.kinds import KINDS, commands_of
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_kind
@@ -42,13 +43,17 @@ def read_catalogue() -> Catalogue:
         clients=frozenset(CLIENTS),
         references=frozenset(path.stem for path in places.REFERENCES.glob("*.csv")),
         kernels={name: kernel_versions(name) for name in KERNELS},
-        scenarios=read_scenarios(places.SCENARIOS),
+        libraries={
+            kind.name: read_library(places.ROOT / kind.library)
+            for kind in KINDS.values()
+            if kind.library
+        },
         regular=REGULAR_VERSIONS,
     )
 
 
-def read_scenarios(folder: Path) -> dict[str, str]:
-    """Return the texts of the scenarios in ``folder`` by name, in the order of their names."""
+def read_library(folder: Path) -> dict[str, str]:
+    """Return the texts of the files in ``folder`` by name, in the order of their names."""
     return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.toml"))}
 
 
@@ -70,10 +75,11 @@ def prepare(
         StorageError: the cache cannot be written.
     """
     cache = places.cache()
-    names = dict.fromkeys(condition.page for condition in experiment.page_loads)
+    names = experiment.pages
     pages = {name: built_page(name, cache, home) for name in names}
+    commands = commands_of(experiment)
     own = {} if experiment.command_folder is None else list_own(Path(experiment.command_folder))
-    problems = check_programs(experiment.commands, own)
+    problems = check_programs(commands, own)
     if problems:
         raise ConfigurationError(problems)
     bundle = make_bundle(cache, places.built_part("native"), own)
@@ -82,11 +88,10 @@ def prepare(
     )
     if in_real_time(kernel.name):
         require_idle()
-    if isinstance(kernel, HostKernel) and experiment.kind == "server_load":
+    if isinstance(kernel, HostKernel) and KINDS[experiment.kind].manages_connections:
         kernel = replace(kernel, management=build_program(cache / "bpf"))
-    clients = {condition.client for condition in experiment.page_loads}
     browser = kernel.browser if isinstance(kernel, HostKernel) else None
-    programs = (*programs_of(clients, browser), *programs_named(experiment.commands))
+    programs = (*programs_of(experiment.clients, browser), *programs_named(commands))
     environment = read_environment(
         kernel=kernel.identity(),
         programs=read_files(programs) | read_versions(programs) | read_own(own),

@@ -18,6 +18,8 @@ from testbed.base.namespace import Namespace
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256
 READY_S = 60.0
+CAPTURED_MOST = 250_000
+"""Packets: a bounded capture of more than that has the first."""
 COUNT = re.compile(r"^(\d+) packets? (captured|received|dropped) ?", re.MULTILINE)
 
 

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from analysis.records.kind import RecordKind, leaves_of
 from analysis.records.metric import Metric
-from testbed.experiment.stopping import RESOLUTION_MS
-from testbed.model import LabCommand
+from testbed.kinds.command.spec import LabCommand
+from testbed.model import RESOLUTION_MS
 
 METRICS = (
     Metric("duration_ms", "duration", "duration", RESOLUTION_MS),

@@ -10,7 +10,9 @@ from analysis.records.cells import Cell, further_metrics
 from analysis.tables.kind import Row, TableKind, defaults_of
 from analysis.tables.rows import describe_metrics
 from analysis.tables.summary import spreads_of
-from testbed.model import Executed, LabCommand, Record
+from testbed.kinds.command.measurement import Executed
+from testbed.kinds.command.spec import LabCommand
+from testbed.model import Record
 
 
 class _OfTrial(TypedDict):
@@ -24,7 +26,8 @@ def _of_cell(cell: Cell) -> Row:
 
 
 def _of_trial(record: Record) -> Row:
-    return {"executed": asdict(record.measured)} if record.measured is not None else {}
+    executed = record.measured_as(Executed)
+    return {"executed": asdict(executed)} if executed is not None else {}
 
 
 DESCRIPTION = TableKind(

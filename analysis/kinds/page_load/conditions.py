@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from analysis import plot
-from analysis.kinds.page_load.records import load_of
 from analysis.records.cells import Cell, Spread
 from analysis.report.sections.scales import line_axis, map_axes
 from analysis.report.sections.sweep import (
@@ -26,6 +25,7 @@ from analysis.report.sections.sweep import (
 from analysis.stats.estimates import Interval
 from analysis.tables.table import PAIR_AXIS
 from analysis.words import count, name_axes
+from testbed.model import PageLoad
 
 MAX_BARS = 40
 MAX_INTERVALS = 24
@@ -187,7 +187,7 @@ def _latencies_ms(cell: Cell) -> list[float]:
     return [
         request.end_ms - request.start_ms
         for record in cell.proven
-        if (load := load_of(record)) is not None
+        if (load := record.measured_as(PageLoad)) is not None
         for request in load.requests
     ]
 

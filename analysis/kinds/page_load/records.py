@@ -62,29 +62,24 @@ MILESTONES = (
 """What a visitor sees; browsers alone give it."""
 
 
-def load_of(record: Record) -> PageLoad | None:
-    """Return the load as the client observed it; ``None`` where it did not end."""
-    return record.measured if isinstance(record.measured, PageLoad) else None
-
-
 def _lack(record: Record) -> str | None:
-    load = load_of(record)
+    load = record.measured_as(PageLoad)
     if load is None or not math.isfinite(load.plt_ms):
         return "holds no page load time"
     if record.replay is None:
         return "holds no replay coverage"
-    if record.replay.missed and not record.trial.page_load.allow_misses:
+    if record.replay.missed and not record.trial.condition_as(Condition).allow_misses:
         return f"the page lacks {record.replay.missed[0]}"
     return None
 
 
 def _values(record: Record) -> dict[str, Any]:
-    load = load_of(record)
+    load = record.measured_as(PageLoad)
     return {"requests": len(load.requests)} if load is not None else {}
 
 
 def _client(record: Record) -> tuple[str, str] | None:
-    load = load_of(record)
+    load = record.measured_as(PageLoad)
     return (load.client, load.client_version) if load is not None else None
 
 

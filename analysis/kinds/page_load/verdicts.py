@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from analysis.kinds.page_load.records import load_of
 from analysis.verdicts.kind import VerdictKind
-from testbed.model import Record, in_real_time
+from testbed.model import PageLoad, Record, in_real_time
 
 
 def _trim(record: Record) -> Record:
@@ -14,12 +13,12 @@ def _trim(record: Record) -> Record:
 
     In real time no request and no packet repeats, so that they are left out as well.
     """
-    load = load_of(record)
+    load = record.measured_as(PageLoad)
     if load is None:
         return record
     if in_real_time(record.trial.kernel):
-        return replace(record, artefacts={}, load=replace(load, browser={}, requests=()))
-    return replace(record, load=replace(load, browser={}))
+        return replace(record, artefacts={}, measured=replace(load, browser={}, requests=()))
+    return replace(record, measured=replace(load, browser={}))
 
 
 DESCRIPTION = VerdictKind(trim=_trim)

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from analysis.kinds.page_load.records import load_of
 from analysis.records.cells import Cell
 from analysis.records.requests import HarError, har_rows, parse_har, read_har_bytes, tenths
 from analysis.records.results import judge
 from analysis.report.sections.sweep import spread_over
 from analysis.tables.table import ResultTable
-from testbed.model import Record
+from testbed.model import PageLoad, Record
 
 MAX_LOADS = 96
 MAX_READ_BYTES = 160_000_000
@@ -53,7 +52,7 @@ class Waterfalls:
         numbers = dict(self._numbers)
         for url in fresh:
             numbers.setdefault(url, len(numbers))
-        ended = load_of(record)
+        ended = record.measured_as(PageLoad)
         assert ended is not None  # noqa: S101 - `choose` yields loads only
         load = {
             "id": record.trial_id,
@@ -88,7 +87,7 @@ def choose(table: ResultTable) -> Iterator[Record]:
 
 def gather_waterfalls(folder: Path, table: ResultTable) -> Waterfalls:
     """Read HAR files under ``folder``/trials until a budget is spent."""
-    records = [record for cell in table.cells for record in cell.records if load_of(record)]
+    records = [r for cell in table.cells for r in cell.records if r.measured_as(PageLoad)]
     found = Waterfalls(total=len(records))
     full = False
     for record in choose(table):
@@ -112,7 +111,7 @@ def _blocks(row: Sequence[Cell]) -> list[list[Record]]:
     blocks: dict[tuple[int, int], list[Record]] = {}
     for cell in row:
         for record in cell.records:
-            if load_of(record) is not None:
+            if record.measured_as(PageLoad) is not None:
                 block = (record.trial.seed, record.trial.repetition)
                 blocks.setdefault(block, []).append(record)
     return [

@@ -7,7 +7,8 @@ from typing import Any
 from analysis.records.cells import Cell
 from analysis.records.kind import RecordKind
 from analysis.records.metric import Metric
-from testbed.model import Record, ScenarioResult, Verdict
+from testbed.kinds.scenario.measurement import ScenarioResult, Verdict
+from testbed.model import Record
 
 KIND = "scenario"
 METRICS = (
@@ -26,14 +27,10 @@ GRAVITY: tuple[Verdict, ...] = ("broken", "changed", "kept")
 """Verdicts, the gravest first."""
 
 
-def result_of(record: Record) -> ScenarioResult | None:
-    """Return how a scenario came out; ``None`` where it was not performed."""
-    return record.measured if isinstance(record.measured, ScenarioResult) else None
-
-
 def results_of(cell: Cell) -> list[ScenarioResult]:
     """Return how the proven trials of a scenario came out."""
-    return [result for record in cell.proven if (result := result_of(record)) is not None]
+    results = (record.measured_as(ScenarioResult) for record in cell.proven)
+    return [result for result in results if result is not None]
 
 
 def verdict_of(cell: Cell) -> Verdict | None:
@@ -43,7 +40,7 @@ def verdict_of(cell: Cell) -> Verdict | None:
 
 
 def _values(record: Record) -> dict[str, Any]:
-    result = result_of(record)
+    result = record.measured_as(ScenarioResult)
     if result is None:
         return {}
     passages = result.performance.passages

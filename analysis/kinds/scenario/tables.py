@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from analysis.kinds.scenario.records import result_of, results_of, verdict_of
+from analysis.kinds.scenario.records import results_of, verdict_of
 from analysis.records.cells import Cell
 from analysis.tables.kind import Columns, Row, TableKind
 from analysis.tables.rows import COUNTS, ENDS, median_of, row_of
 from analysis.tables.table import ResultTable
-from testbed.model import Record, Verdict
+from testbed.kinds.scenario.measurement import ScenarioResult, Verdict
+from testbed.model import Record
 
 COLUMNS: Columns = {
     "verdict": "What became of the promise: `kept`, `broken`, or `changed`: what kernels are known "
@@ -59,7 +60,7 @@ def _values(cell: Cell) -> Row:
 
 
 def _of_trial(record: Record) -> Row:
-    result = result_of(record)
+    result = record.measured_as(ScenarioResult)
     if result is None:
         return {}
     return {

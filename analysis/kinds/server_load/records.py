@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from analysis.records.kind import COUNTED, RecordKind, leaves_of
 from analysis.records.metric import Metric
-from testbed.experiment.stopping import RESOLUTION_MS
-from testbed.model import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import RESOLUTION_MS
 
 METRICS = (
     Metric(

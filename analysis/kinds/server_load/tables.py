@@ -11,7 +11,8 @@ from analysis.tables.kind import Columns, Row, TableKind
 from analysis.tables.rows import describe_metrics, median_of, row_of
 from analysis.tables.summary import spreads_of
 from analysis.tables.table import ResultTable
-from testbed.model import Record, ServedLoad
+from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.model import Record
 
 _MEDIANS = describe_metrics(METRICS)
 COLUMNS: Columns = {
@@ -47,7 +48,8 @@ def _values(cell: Cell) -> dict[str, float | None]:
 
 
 def _of_trial(record: Record) -> Row:
-    return {"served": asdict(record.measured)} if record.measured is not None else {}
+    served = record.measured_as(ServedLoad)
+    return {"served": asdict(served)} if served is not None else {}
 
 
 DESCRIPTION = TableKind(

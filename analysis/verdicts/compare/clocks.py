@@ -105,7 +105,7 @@ def clocks_of(cells: tuple[Cell, Cell]) -> Clocks:
 
 def unwaited_ms(record: Record) -> float | None:
     """Return how long of a load no request was under way: only computing can have taken it."""
-    load = _load_of(record)
+    load = record.measured_as(PageLoad)
     if load is None:
         return None
     waited, until = 0.0, 0.0
@@ -114,10 +114,6 @@ def unwaited_ms(record: Record) -> float | None:
         waited += max(0.0, end - start)
         until = max(until, end)
     return load.plt_ms - waited
-
-
-def _load_of(record: Record) -> PageLoad | None:
-    return record.measured if isinstance(record.measured, PageLoad) else None
 
 
 def _weigh(low: float, high: float, tolerance: float, computing: float) -> Word:
@@ -132,6 +128,7 @@ def _weigh(low: float, high: float, tolerance: float, computing: float) -> Word:
 
 def _timing(cell: Cell) -> Timing:
     records = cell.proven
+    loads = (record.measured_as(PageLoad) for record in records)
     measured: dict[str, list[float]] = {}
     for record in records:
         for measurement in record.lab.measurements if record.lab is not None else ():
@@ -145,7 +142,7 @@ def _timing(cell: Cell) -> Timing:
         main_ms=_median(records, lambda r: _browser_ms(r, "task_s")),
         all_ms=_median(records, lambda r: _browser_ms(r, "load_cpu_s")),
         unwaited_ms=_median(records, unwaited_ms),
-        requests=max((len(load.requests) for load in map(_load_of, records) if load), default=0),
+        requests=max((len(load.requests) for load in loads if load is not None), default=0),
         link={name: statistics.median(values) for name, values in measured.items()},
         worst_lateness_ms=max(worst, default=None),
         mean_lateness_ms=statistics.fmean(mean) if mean else None,
@@ -153,7 +150,7 @@ def _timing(cell: Cell) -> Timing:
 
 
 def _browser_ms(record: Record, name: str) -> float | None:
-    load = _load_of(record)
+    load = record.measured_as(PageLoad)
     if load is None or name not in load.browser:
         return None
     return load.browser[name] * 1000.0

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from analysis.records.cells import Axes
-from analysis.records.kind import UNSTATED
 from analysis.records.metric import PLT, Metric
 from analysis.stats.estimates import Interval, SampleStatistics
 from analysis.verdicts.compare.attribution import CellAttribution
@@ -17,6 +16,7 @@ from testbed.base.errors import (
     EXIT_OUT_OF_TOLERANCE,
     ConfigurationError,
 )
+from testbed.model import DEFAULT_KIND
 from testbed.wire.difference import PacketDifference
 
 Verdict = Literal["same", "different", "inconclusive"]
@@ -256,7 +256,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
     kernels: Kernels | None = None
     metric: Metric = PLT
-    kind: str = UNSTATED
+    kind: str = DEFAULT_KIND
 
     @property
     def clocks_differ(self) -> bool:

@@ -5,7 +5,7 @@
  *
  * The n-th reading at one place in the code, of one document, is the same in every load; another
  * place has a sequence of its own, so that it does not matter which script comes first.
- * docs/decisions/client-pinned-scripts.md says why.
+ * docs/decisions/chromium.md says why.
  *
  * `performance.timing` and the performance entries stay what they are.
  */

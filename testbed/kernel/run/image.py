@@ -3,7 +3,7 @@
 A guest boots, imports what trials need, lays the lab's wires and starts a browser before it learns
 which trial is its own.  What it is by then depends on its seed and its client alone.  So the third
 such guest leaves an image, and those after it go on from there instead of booting: with the same
-packets, at less cost (patch 0015 of the kernel; docs/decisions/kernel-images.md).
+packets, at less cost (patch 0015 of the kernel; docs/decisions/guest-memory.md).
 """
 
 from __future__ import annotations

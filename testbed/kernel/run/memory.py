@@ -3,7 +3,7 @@
 Each page that a guest touches in new memory is a fault of the host that allocates it; a page that
 is there already is mapped with fifteen others by one, and costs less to fill than to be made.  The
 next guest finds zeroes, as in a new file, or the memory in the image that it goes on from, and
-nothing of the guest before (memfd_create(2), lseek(2); docs/decisions/kernel-memory.md).
+nothing of the guest before (memfd_create(2), lseek(2); docs/decisions/guest-memory.md).
 """
 
 from __future__ import annotations

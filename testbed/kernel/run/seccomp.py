@@ -2,7 +2,7 @@
 
 A classic BPF program as seccomp(2) takes it.  A call that is not listed does not exist (ENOSYS);
 a listed one with arguments that no guest needs is not permitted (EPERM).  The list was found by
-tracing guests of both kernels (strace(1)): docs/decisions/kernel-jail.md.
+tracing guests of both kernels (strace(1)): docs/decisions/sandbox.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules of redaction, as data, and how they judge names and values.
 
-docs/decisions/page-redaction.md says why these and not others.
+docs/decisions/importing-and-redaction.md says why these and not others.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.records.kind import RecordKind, read_description, records_of, stated_kind
+from analysis.records.kind import RecordKind, read_description, records_of
 from analysis.report.kind import ReportKind
 from analysis.report.rendering import open_templates
 from analysis.tables.kind import TableKind
 from analysis.verdicts.kind import VerdictKind
 from testbed.base.errors import ConfigurationError
-from testbed.model import KINDS
+from testbed.kinds import KINDS
 
 ROOMS = {
     "records": RecordKind, "tables": TableKind, "report": ReportKind, "verdicts": VerdictKind,
@@ -31,8 +31,3 @@ def test_each_kind_has_a_page(kind: str) -> None:
 def test_an_unknown_kind_is_refused_with_the_one_that_was_meant() -> None:
     with pytest.raises(ConfigurationError, match=r"'pageload'.*did you mean 'page_load'"):
         records_of("pageload")
-
-
-def test_what_states_no_kind_is_of_the_oldest() -> None:
-    assert stated_kind({}) == "page_load"
-    assert stated_kind({"kind": "command"}) == "command"

@@ -38,6 +38,7 @@ host.HostKernel("1", bundle, {}).run(TRIAL, page, out, 0, threading.Event())
 """
 
 pytestmark = [
+    pytest.mark.machine,
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="the host kernel needs root"),
 ]

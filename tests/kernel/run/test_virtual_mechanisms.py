@@ -81,6 +81,7 @@ def test_other_queues(guests: Guests) -> None:
     assert young["conversations"][str(scenario.MORE)][: len(FORGOTTEN)] == FORGOTTEN
 
 
+@pytest.mark.machine
 @pytest.mark.root
 @pytest.mark.slow
 def test_both_implementations_say_the_same(guests: Guests, tmp_path: Path) -> None:

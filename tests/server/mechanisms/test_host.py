@@ -26,7 +26,7 @@ from tests.server.mechanisms.expected import (
     check_wire,
 )
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.machine, pytest.mark.root]
 TAG = f"fftm{os.getpid()}"
 LATE = scenario.CRAFTED_COUNT - SMALL["accept"] - 1
 """Handshakes of the scenario for which there is no room."""
