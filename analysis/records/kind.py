@@ -49,6 +49,8 @@ class RecordKind:
         unshown: fields of a condition that are no axes.
         tcp_alone: whether what performs a trial follows from its seed and the network, so that any
             difference between two kernels is TCP's.
+        paired: whether two conditions that differ in Fast Open alone are compared, where it was
+            swept: as pairs, and by what it saves.
         offered: how the help of ``--metric`` names the metrics ``{}`` of the kind; empty: not.
     """
 
@@ -62,6 +64,7 @@ class RecordKind:
     client: ReadClient = _nothing
     unshown: tuple[str, ...] = ()
     tcp_alone: bool = False
+    paired: bool = False
     offered: str = ""
 
     @property

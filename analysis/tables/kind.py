@@ -36,7 +36,6 @@ class TableKind:
         columns: the columns of its rows, by what the rows are of, for the reference.
         rows: makes the rows, of other columns than the medians of its metrics.
         unless_default: defaults of knobs that a table shows where a cell has another value.
-        paired: whether rows are pairs without and with Fast Open, where that was swept.
         side_by_side: whether a table has all metrics; else those beside the first have their own.
         performer: what performs its trials, where no knob names a client.
         on_one_page: whether the results of several kernels go into one figure, on a page of theirs.
@@ -51,7 +50,6 @@ class TableKind:
     columns: Mapping[str, Columns]
     rows: Callable[[ResultTable], list[Row]] | None = None
     unless_default: Mapping[str, Any] = field(default_factory=dict)
-    paired: bool = False
     side_by_side: bool = True
     performer: str = ""
     on_one_page: bool = False

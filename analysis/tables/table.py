@@ -23,6 +23,7 @@ from analysis.records.cells import (
     varying_axes,
 )
 from analysis.records.coverage import ReplayCoverage
+from analysis.records.kind import records_of
 from analysis.records.metric import PLT, Metric
 from analysis.stats.estimates import SampleStatistics
 from analysis.stats.shift import Shift, shift_between, without_interval
@@ -192,10 +193,11 @@ def make_table(cells: Sequence[Cell], reference: Reference | None) -> ResultTabl
     The axes are those that their kind always shows, whatever else varies, and what the kind shows
     unless it is at its default.
     """
-    kind = tables_of(kind_of_cells(cells))
+    name = kind_of_cells(cells)
+    kind = tables_of(name)
     varying = varying_axes(cells)
     unusual = unusual_axes(cells, kind.unless_default)
-    paired = kind.paired and PAIR_AXIS in varying
+    paired = records_of(name).paired and PAIR_AXIS in varying
     axes = (
         *kind.axes,
         *(n for n in varying if n not in kind.axes and not (paired and n == PAIR_AXIS)),

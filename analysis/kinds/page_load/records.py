@@ -91,5 +91,6 @@ DESCRIPTION = RecordKind(
     values=_values,
     lack=_lack,
     client=_client,
+    paired=True,
     offered=f"{PLT.name}, or, of a browser's, {{}}",
 )

@@ -243,7 +243,6 @@ DESCRIPTION = TableKind(
     unless_default=defaults_of(
         Condition, "protocol", "tls_version", "randomness", "allow_misses", "server_think_ms"
     ),
-    paired=True,
     side_by_side=False,  # what a visitor sees has a table of its own
     of_cell=_of_cell,
     of_trial=_of_trial,
