@@ -485,7 +485,8 @@ def tree(tmp_path: Path) -> Path:
     tree = tmp_path / "tree"
     for name in COPIED:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tree)
+    for file in ("pyproject.toml", "CONTRIBUTING.md"):
+        shutil.copy(ROOT / file, tree)
     return tree
 
 

@@ -24,7 +24,7 @@ import sys
 from dataclasses import replace
 from firstflight.cli.services import program_services
 from firstflight.cli.main import main
-from testbed import prepare
+from testbed.way import prepare
 from testbed.kernel import host
 from testbed.base.places import built_part, cache
 from tests.patience import NEVER, make_patient_bundle
