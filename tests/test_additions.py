@@ -70,12 +70,14 @@ from firstflight.knobs_reference import render_knobs
 from pathlib import Path
 from testbed.experiment.config import Catalogue, load_experiment
 from testbed.experiment.knobs import explain, paths
-from testbed.experiment.stopping import DRAWS_REMEDY, draws_nothing
+from testbed.experiment.stopping import draws_nothing
+from testbed.kinds import KINDS
 from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import require_emulated
 from testbed.lab.link.tap import Tap
 from testbed.experiment.label import label, varying
-from testbed.model import ArrivalSpec, LinkSpec, ServerLoad, ServerSpec, TcpSpec
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import LinkSpec, TcpSpec
 from testbed.results.manifest import read_manifest
 from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
@@ -114,7 +116,7 @@ print(json.dumps({
     "draws": [condition.draws for condition in conditions],
     "served": [ServerLoad(ServerSpec(), ArrivalSpec(), one).draws for one in (LinkSpec(), link)],
     "copies": [draws_nothing(load()), draws_nothing(load("jitter_ms=2"))],
-    "remedies": [DRAWS_REMEDY[kind] for kind in ("page_load", "server_load", "command")],
+    "remedies": [KINDS[kind].no_draw() for kind in ("page_load", "server_load", "command")],
     "cannot": [said(predict_fetch_ms, link, TcpSpec(), 400, 9000),
                said(fetch_ms, ColdFetch(link, 400, 9000, False))],
 }))
@@ -314,13 +316,64 @@ print(json.dumps({"first": first, "second": second, "wrong": wrong,
 """
 
 
+VERB = '''\
+"""Verb of pages by their size: ``largest``."""
+
+from __future__ import annotations
+
+import click
+
+from firstflight.cli.services import Services, pass_services
+from testbed.base.errors import EXIT_OK
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Write the name as JSON.")
+@pass_services
+def largest(services: Services, /, as_json: bool) -> int:
+    """Name the last page of the catalogue."""
+    name = max(services.catalogue().pages)
+    click.echo(f'"{name}"' if as_json else name)
+    return EXIT_OK
+'''
+VERB_LINES: tuple[Change, ...] = (
+    (
+        "firstflight/cli/main.py",
+        '    "pack": ("pack", "python"),\n',
+        '    "largest": ("largest", "python"),\n    "pack": ("pack", "python"),\n',
+    ),
+    ("pyproject.toml", "| knobs | machine |", "| knobs | largest | machine |"),
+)
+VERB_ASK = """\
+import io, json
+from contextlib import redirect_stdout
+from firstflight.cli.main import main
+from firstflight.cli.services import program_services
+from firstflight.completion import complete
+from firstflight.manual import MANUAL
+from firstflight.usage import REFERENCE, answer, parse_reference
+sections = parse_reference(REFERENCE.read_text())
+text = io.StringIO()
+with redirect_stdout(text):
+    code = main(["largest", "--json"], program_services())
+print(json.dumps({"said": [code, text.getvalue().strip()],
+                  "completed": complete(["larg"], sections),
+                  "option": complete(["largest", "--j"], sections),
+                  "needs": answer(["largest"], sections).text,
+                  "help": answer(["largest", "--help"], sections).text,
+                  "wrong": answer(["largets"], sections).text,
+                  "manual": "largest" in MANUAL.read_text()}))
+"""
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of what the program is made of."""
     tree = tmp_path / "tree"
     for name in COPIED:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tree)
+    for name in ("CONTRIBUTING.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, tree)
     return tree
 
 
@@ -447,9 +500,9 @@ def test_a_published_table_is_its_csv_alone(tree: Path, tmp_path: Path) -> None:
         for row in rows[1:]
     ]
     ours = {
-        (record.trial.linked.link.rtt_ms, record.trial.linked.tcp.tfo): record.load.plt_ms
+        (record.trial.linked.link.rtt_ms, record.trial.linked.tcp.tfo): load_of(record).plt_ms
         for record in read_records(results)
-        if record.load is not None and record.trial.page == "amazon"
+        if record.trial.page == "amazon"
     }
     assert [row[:5] for row in told[:3]] == [
         ["Table 2", "page load time, amazon, RTT 20 ms, fast open off", "1.4 s",
@@ -505,3 +558,26 @@ def test_an_importer_touches_its_module_and_the_registry(tree: Path, tmp_path: P
         assert "a resource table (CSV), or a log of lines; for" in " ".join(
             str(found[message]).split()
         )
+
+
+def test_a_verb_touches_its_module_and_two_lines(tree: Path) -> None:
+    (tree / "firstflight" / "cli" / "largest.py").write_text(VERB)
+    assert apply(tree, VERB_LINES[:1]) == {"firstflight/cli/main.py"}
+    layers = ("lint-imports", "--cache-dir", str(tree / "cache"))
+    refused = proc.run(layers, cwd=tree, timeout_s=120, check=False)
+    assert refused.returncode != 0
+    assert "firstflight.cli.largest" in refused.stdout  # and who adds it learns where it belongs
+    assert apply(tree, VERB_LINES[1:]) == {"pyproject.toml"}
+    assert proc.run(layers, cwd=tree, timeout_s=120, check=False).returncode == 0
+    make_reference(tree)
+    found = ask(tree, VERB_ASK)
+    last = max(path.name for path in (ROOT / "pages").iterdir() if path.is_dir())
+    assert found.pop("said") == [0, f'"{last}"']
+    assert "Name the last page of the catalogue." in str(found.pop("help"))
+    assert "(did you mean 'largest'?)" in str(found.pop("wrong"))
+    assert found == {
+        "completed": ["largest"],
+        "option": ["--json"],
+        "needs": "needs python",
+        "manual": True,
+    }

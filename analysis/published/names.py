@@ -10,7 +10,6 @@ from analysis.records.metric import METRICS_OF, Metric
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean, stem
 from testbed.experiment.knobs import OF_KIND
-from testbed.model import Kind
 
 MS_PER_S = 1000.0
 
@@ -48,7 +47,7 @@ def _unknown(reference: Reference, names: Mapping[str, Collection[str]]) -> Iter
             )
 
 
-def find_metrics(reference: Reference, kind: Kind) -> dict[str, Metric]:
+def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
     """Return the metric that each stated quantity is, for trials of ``kind``.
 
     A quantity is a metric by its name, with its unit or without; ``improvement`` is none.

@@ -18,7 +18,6 @@ from analysis.published.reference import FOLDER, Reference, read_reference
 from analysis.records.cells import cells_of, experiment_of, varying_axes
 from analysis.records.results import Results
 from analysis.words import axis_name, axis_value, count
-from testbed.model import Kind
 
 if TYPE_CHECKING:
     from analysis.reproductions.rebuilt import Rebuilt
@@ -27,7 +26,7 @@ BESIDE = f"{__name__}.beside"
 LISTED = 6
 
 
-def check_reference(name: str, kind: Kind, names: Mapping[str, Collection[str]]) -> None:
+def check_reference(name: str, kind: str, names: Mapping[str, Collection[str]]) -> None:
     """See that the publication ``name`` can be shown beside trials of ``kind``.
 
     ``names`` are those that there are here, by what they name, such as ``page``.
