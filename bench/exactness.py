@@ -64,20 +64,20 @@ def measure(work: Work) -> Result:
         for rtt_ms in ROUND_TRIPS_MS
         for tfo in (False, True)
     ]
-    worst = max(comparisons, key=lambda one: abs(one.error_us))
-    wire_us = [one.wire_error_us for one in comparisons]
+    worst = max(comparisons, key=lambda comparison: abs(comparison.error_us))
+    within = [comparison.within for comparison in comparisons]
+    wire_us = [comparison.wire_error_us for comparison in comparisons]
     return Result(
         name="theory",
         asked=f"within {TOLERANCE_US:g} us",
-        measured=f"at most {worst.error_us:+.3f} us; "
-        f"{sum(one.within for one in comparisons)} of {len(comparisons)} fetches within",
-        verdict=judge(all(one.within for one in comparisons)),
+        measured=f"at most {worst.error_us:+.3f} us; {sum(within)} of {len(within)} fetches within",
+        verdict=judge(all(within)),
         n=len(comparisons),
         how="one-object page, graph client's own clock against the closed form from packet sizes "
         "(bench/theory.py), which the capture confirms packet by packet. The rest is system calls, "
         "which cost virtual time: on the wire, SYN to last byte, "
         f"{min(wire_us):+.1f} to {max(wire_us):+.1f} us are left",
-        details={"fetches": [_describe(one) for one in comparisons]},
+        details={"fetches": [_describe(comparison) for comparison in comparisons]},
     )
 
 
@@ -95,15 +95,16 @@ def _compare(
     root = archive.entries[0]
     request = request_head(Node({name: getattr(root, name) for name in NODE}))
     fetch = ColdFetch(link, len(request), root.transfer_bytes, tfo)
-    wire_ms, seen = read_exchange(out / CAPTURE_FILE)
-    asked = packets(fetch)
+    wire_ms, exchange = read_exchange(out / CAPTURE_FILE)
+    expected = packets(fetch)
     return FetchComparison(
         fetch,
         theory_ms=fetch_ms(fetch),
         wire_ms=wire_ms,
         client_ms=load.plt_ms,
-        # The client goes on to acknowledge the response; theory has no use for that.
-        sizes_agree=seen.up[: len(asked.up)] == asked.up and seen.down == asked.down,
+        # The client's last acknowledgements are not in the theory.
+        sizes_agree=exchange.up[: len(expected.up)] == expected.up
+        and exchange.down == expected.down,
     )
 
 
@@ -129,16 +130,16 @@ def read_exchange(pcap: Path) -> tuple[float, Packets]:
     return (ended_ns - started_ns) / 1e6, Packets(tuple(up), tuple(down[:last]))
 
 
-def _describe(one: FetchComparison) -> dict[str, object]:
+def _describe(comparison: FetchComparison) -> dict[str, object]:
     return {
-        "rtt_ms": one.fetch.link.rtt_ms,
-        "fast_open": one.fetch.fast_open,
-        "request_bytes": one.fetch.request_bytes,
-        "response_bytes": one.fetch.response_bytes,
-        "theory_ms": one.theory_ms,
-        "wire_ms": one.wire_ms,
-        "client_ms": one.client_ms,
-        "error_us": one.error_us,
-        "wire_error_us": one.wire_error_us,
-        "sizes_agree": one.sizes_agree,
+        "rtt_ms": comparison.fetch.link.rtt_ms,
+        "fast_open": comparison.fetch.fast_open,
+        "request_bytes": comparison.fetch.request_bytes,
+        "response_bytes": comparison.fetch.response_bytes,
+        "theory_ms": comparison.theory_ms,
+        "wire_ms": comparison.wire_ms,
+        "client_ms": comparison.client_ms,
+        "error_us": comparison.error_us,
+        "wire_error_us": comparison.wire_error_us,
+        "sizes_agree": comparison.sizes_agree,
     }

@@ -1,9 +1,9 @@
 """Published tables and figures, rebuilt from the records of their experiments.
 
-``published/reference/NAME.csv`` is rebuilt by the module here of the same name with underscores, by
-its function ``rebuild(results, reference) -> Rebuilt``, and without such a module by ``beside``,
-which shows each stated value beside ours; an experiment that refers to no publication, by the
-module of its own name.
+The module NAME (with underscores) rebuilds ``published/reference/NAME.csv``, by its function
+``rebuild(results, reference) -> Rebuilt``.  Without such a module ``beside`` shows each stated
+value beside ours.  The figures of an experiment without a publication are rebuilt by the module of
+the experiment's name.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def rebuild(results: Results, reference: Reference | None) -> Rebuilt | None:
         module = BESIDE
     if module is None:
         return None
-    # Imported here: each brings pandas, which a report without them need not load.
+    # Imported here: each imports pandas, which a report without them does not need.
     build: Callable[[Results, Reference | None], Rebuilt] | None
     build = getattr(import_module(module), "rebuild", None)
     return build(results, reference).with_note(name_absent(results)) if build else None

@@ -136,7 +136,7 @@ def _read_script(script: Path | None) -> str:
 
 
 def _show(results: Path, record: Record, code: int) -> int:
-    """Print what a script came to, and return the exit code of the verb."""
+    """Print the result of a script, and return the exit code of the verb."""
     trial = results / "trials" / record.trial_id
     # Mininet's hosts write to terminals: lines end as on those.
     click.echo(read_text(trial / OUTPUT_FILE), nl=False)

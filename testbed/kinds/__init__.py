@@ -15,14 +15,15 @@ from testbed.kinds.kind import Kind
 from testbed.model import Experiment, Trial, kind_of, stored_kind
 from testbed.model.knob import Declared, declared, read_spec
 
-_DESCRIPTIONS = (
+DESCRIPTIONS = (
     "testbed.kinds.page_load.description",
     "testbed.kinds.server_load.description",
     "testbed.kinds.scenario.description",
     "testbed.kinds.command.description",
 )
+"""The registry: the modules that describe kinds, one line for each."""
 KINDS: Mapping[str, Kind] = {
-    kind.name: kind for kind in (import_module(name).KIND for name in _DESCRIPTIONS)
+    kind.name: kind for kind in (import_module(name).KIND for name in DESCRIPTIONS)
 }
 """Every kind of trial, by its name."""
 
