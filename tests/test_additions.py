@@ -373,7 +373,7 @@ def tree(tmp_path: Path) -> Path:
     tree = tmp_path / "tree"
     for name in COPIED:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("CONTRIBUTING.md", "pyproject.toml"):
+    for name in ("pyproject.toml", "CONTRIBUTING.md"):
         shutil.copy(ROOT / name, tree)
     return tree
 
