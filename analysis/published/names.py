@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from analysis.published.reference import IMPROVEMENT, Reference
 from analysis.published.stated import KNOBS, Stated
-from analysis.records.metric import METRICS_OF, Metric
+from analysis.records.metric import METRICS_OF, PLT, Metric
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean, stem
 from testbed.experiment.knobs import OF_KIND
@@ -66,7 +66,7 @@ def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
                 f"{place}: {knob}: trials of the kind {kind} have no such knob; leave its column "
                 "out"
             )
-        if one.quantity == IMPROVEMENT and kind == "page_load":
+        if one.quantity == IMPROVEMENT and PLT.name in known:
             if one.unit != "%":
                 problems[one.quantity] = f"{place}: unit: {IMPROVEMENT} is in %, not {one.unit}"
         elif metric is None:
