@@ -12,12 +12,12 @@ import pytest
 
 from testbed.base import places
 from testbed.base.errors import ConfigurationError, MissingError, StorageError
-from testbed.kernel.build import carrying as transfer
+from testbed.kernel import carrying as transfer
 from testbed.kernel.build.cache import KernelIdentity, build_folder, find_kernel
-from testbed.kernel.build.carrying import KernelImport, export_kernel, import_kernel
 from testbed.kernel.build.compiler import read_compiler
 from testbed.kernel.build.pack import KernelPack, read_pack, render_pack
 from testbed.kernel.build.pin import read_pin
+from testbed.kernel.carrying import KernelImport, export_kernel, import_kernel
 from tests.kernel.packed import PROGRAMS, SOURCES_KEY, keep_build, keep_programs
 from tests.small_machine import make_small_machine
 
