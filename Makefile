@@ -54,56 +54,29 @@ labs: ## Open the teaching labs in JupyterLab, as students get them (docs/teachi
 	@$(DEVELOP) --labs python -P -m analysis.teaching.hand_out my-labs
 	@$(DEVELOP) --labs python -m jupyterlab $(NOTEBOOK_ARGS) my-labs
 
-# Of each sweep as much as the notebooks need: docs/notebooks.md.
-TABLE1 := --client graph -n 1
-HANDSHAKES := --only page=amazon,page=wikipedia,rtt_ms=20,rtt_ms=100
-REUSE := --only page=amazon,page=wikipedia,rtt_ms=20,rtt_ms=200 -n 1
-W := initcwnd_segments
-WINDOWS := --only $(W)=1,$(W)=2,$(W)=4,$(W)=7,$(W)=10,$(W)=15,$(W)=20
-WEBSITE := --only rtt_ms=20,rtt_ms=50,rtt_ms=100,rtt_ms=150,rtt_ms=200
-
-# measure CONFIG,OPTIONS,KIND and keep CONFIG,KIND, where KIND is baselines or samples.
-measure = ./run.sh run configs/$(1).toml $(2) -o "$$made/$(3)/$(1)"
-keep = ./run.sh baseline update "$$made/$(2)/$(1)" --to analysis/$(2)/$(1) --drop-cells \
-	  --reason "$(REASON)"
-
-measure_table1 = $(call measure,paper-table1,,baselines)
-keep_table1 = $(call keep,paper-table1,baselines)
-measure_nightly = $(call measure,nightly,,baselines)
-keep_nightly = $(call keep,nightly,baselines)
-measure_samples = $(call measure,paper-table1,$(TABLE1),samples) && \
-	$(call measure,paper-handshake-share,$(HANDSHAKES),samples) && \
-	$(call measure,cs244-reuse,$(REUSE),samples) && \
-	$(call measure,tum-initcwnd,$(WINDOWS),samples) && \
-	$(call measure,tum-website,$(WEBSITE),samples) && \
-	$(call measure,overload-establishment,-n 1,samples) && \
-	$(call measure,overload-windows-clients,-n 1,samples) && \
-	$(call measure,overload-termination,-n 1,samples) && \
-	$(call measure,overload-segments,-n 1,samples) && \
-	$(call measure,scenarios,-n 1,samples)
-keep_samples = $(call keep,paper-table1,samples) && $(call keep,paper-handshake-share,samples) && \
-	$(call keep,cs244-reuse,samples) && $(call keep,tum-initcwnd,samples) && \
-	$(call keep,tum-website,samples) && $(call keep,overload-establishment,samples) && \
-	$(call keep,overload-windows-clients,samples) && $(call keep,overload-termination,samples) && \
-	$(call keep,overload-segments,samples) && $(call keep,scenarios,samples)
-
 write_readme = $(DEVELOP) --without-kernel python -P -m analysis.readme
-# All is measured before any of it is kept: what is kept changes the work tree, which results name.
+# Measure the committed results whose lines match $(1), and keep them. All is measured before any of it is kept:
+# what is kept changes the work tree, which results name.
 renew = @$(if $(REASON),,$(error say why, which is kept with them: make $@ REASON='what changed')) \
-	made=$$(mktemp -d) && trap 'rm -rf -- "$$made"' EXIT && $(1) && $(2) && $(write_readme)
+	made=$$(mktemp -d) && trap 'rm -rf -- "$$made"' EXIT && \
+	mapfile -t lines < <(grep -E '$(1)' analysis/committed-results.txt) && \
+	for line in "$${lines[@]}"; do read -r kept name options <<< "$$line"; \
+	./run.sh run "configs/$$name.toml" $$options -o "$$made/$$kept/$$name" || exit; done && \
+	for line in "$${lines[@]}"; do read -r kept name options <<< "$$line"; \
+	./run.sh baseline update "$$made/$$kept/$$name" --to "analysis/$$kept/$$name" --drop-cells \
+	  --reason "$(REASON)" || exit; done && $(write_readme)
 
 .PHONY: samples
 samples: ## Measure the notebooks' sample results anew (REASON='what changed').
-	$(call renew,$(measure_samples),$(keep_samples))
+	$(call renew,^samples )
 
 .PHONY: table1
 table1: ## Measure the committed Table 1 anew (REASON='what changed').
-	$(call renew,$(measure_table1),$(keep_table1))
+	$(call renew,^baselines paper-table1)
 
 .PHONY: results
 results: ## Measure all committed results anew: Table 1, nightly, samples (REASON='what changed').
-	$(call renew,$(measure_table1) && $(measure_nightly) && $(measure_samples),\
-	$(keep_table1) && $(keep_nightly) && $(keep_samples))
+	$(call renew,^(baselines|samples) )
 
 .PHONY: readme
 readme: ## Write the README's tables and STATUS.md anew, from the committed results.
@@ -121,7 +94,7 @@ regression: ## Run the nightly sweep, remember it, and compare it with its basel
 	./run.sh compare analysis/baselines/nightly "$$results" --across all
 
 .PHONY: reference
-reference: ## Write docs/command-line.md, knobs.md and results.md anew, from the code.
+reference: ## Write docs/command-line.md, knobs.md, results.md and results/ anew, from the code.
 	@$(DEVELOP) --without-kernel python -P -m firstflight.reference
 
 .PHONY: lock

@@ -1,1 +1,1 @@
-"""From a results folder to tables, figures and a report; reads `testbed.model` and `.store`."""
+"""Analysis: from a results folder to tables, figures, reports and verdicts."""

@@ -1,1 +1,1 @@
-"""Bench: each asked number beside the measured one (docs/bench.md)."""
+"""Bench: each asked number beside the measured one (docs/accuracy.md)."""

@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass
 
 from testbed.model import LinkSpec
+from testbed.model.knob import changed
 from testbed.model.line import serialisation_ms
 
 IP_TCP_BYTES = 20 + 20
@@ -24,6 +25,8 @@ SYN_OPTION_BYTES = 4 + 12 + 4
 TIMESTAMP_OPTION_BYTES = 12
 # Kind, length and Linux's cookie of 8 bytes, aligned to 4.
 COOKIE_OPTION_BYTES = 12
+KNOWN = frozenset({"rtt_ms", "down_kbit", "up_kbit", "buffer_bytes", "mtu_bytes", "framing_bytes"})
+"""The knobs of a link that the closed form follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,12 @@ def packets(fetch: ColdFetch) -> Packets:
     """Return what is sent each way until the response has arrived, but for acknowledgements.
 
     Raises:
-        ValueError: the response does not fit into the first flight, or the request not in a SYN.
+        ValueError: the response does not fit into the first flight, or the request not in a SYN, or
+            the link has a knob set that the closed form does not know.
     """
+    beyond = [each.name for each, _ in changed(fetch.link) if each.name not in KNOWN]
+    if beyond:
+        raise ValueError(f"the closed form does not know {', '.join(beyond)} of the link")
     room = fetch.link.mtu_bytes - IP_TCP_BYTES - TIMESTAMP_OPTION_BYTES
     segments = math.ceil(fetch.response_bytes / room)
     if segments > fetch.initcwnd_segments:

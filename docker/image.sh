@@ -2,6 +2,7 @@
 # Fills an image, step by step as the Dockerfile asks, with what bootstrap sets up on a machine.
 # Usage: image.sh packages | python LOCK | kernel | finish      (as root, in the image)
 set -euo pipefail
+shopt -s extglob
 
 # shellcheck source=bootstrap/main.sh
 source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../bootstrap/main.sh"
@@ -61,7 +62,7 @@ python() {
 
 # kernel: builds kernel and C programs, or puts aside the pack that was handed in.
 kernel() {
-  local pack packed=("$root"/docker/packs/*.tar.xz)
+  local pack packed=("$root"/docker/packs/!(README.md))
   mkdir -p -- "$PACKS"
   if [[ -e ${packed[0]} ]]; then
     for pack in "${packed[@]}"; do
@@ -82,7 +83,7 @@ kernel() {
 # finish: all that is built is listed as a container finds it, and belongs to who runs it.
 finish() {
   local pack folder
-  for pack in "$PACKS"/*.tar.xz; do
+  for pack in "$PACKS"/*; do
     [[ ! -e $pack ]] || "$root/run.sh" kernel import "$pack"
   done
   rm -rf -- "$PACKS"

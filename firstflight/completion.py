@@ -40,12 +40,6 @@ class Places(NamedTuple):
     suffix: str = ""
 
 
-OPTION_VALUES: Mapping[str, tuple[str, ...]] = {
-    "--client": ("chromium", "command", "graph", "wget2"),
-    "--kernel": ("virtual", "host"),
-    "--protocol": ("h1", "h2", "as-recorded"),
-}
-"""What an option takes where its help does not list it; a test compares them with the program."""
 OPTION_PLACES: Mapping[str, Places] = {"--kernel-version": Places("testbed/kernel/pins")}
 ARGUMENT_PLACES: Mapping[str, Places] = {
     "baseline show": Places("analysis/baselines"),
@@ -89,7 +83,7 @@ def _valid(
     if option:
         listed = dict(_CHOICES.findall(section.help)).get(option, "")
         place = OPTION_PLACES.get(option)
-        return _names(root, place) if place else OPTION_VALUES.get(option, listed.split("|"))
+        return _names(root, place) if place else listed.split("|")
     if typed.startswith("-"):
         return section.options
     if not section.needs:

@@ -1,7 +1,7 @@
 """Reference of the command line, ``docs/command-line.md``: each verb's help, and what it needs.
 
-``python -m firstflight.reference`` writes it anew, the manual page, docs/knobs.md and
-docs/results.md.
+``python -m firstflight.reference`` writes it anew, the manual page, docs/knobs.md, docs/results.md,
+docs/results/ and the table of rooms in CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import click
 from firstflight.cli.main import NEEDS, NEEDS_WITH, testbed
 from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
 from firstflight.manual import MANUAL, render_manual
-from firstflight.results_reference import RESULTS_REFERENCE, render_results
+from firstflight.results_reference import write_results
+from firstflight.rooms_reference import write_rooms
 from firstflight.usage import PROGRAM, REFERENCE
 
 WIDTH = 90
@@ -74,4 +75,5 @@ if __name__ == "__main__":
     REFERENCE.write_text(render_reference(), encoding="utf-8")
     MANUAL.write_text(render_manual(), encoding="utf-8")
     KNOBS_REFERENCE.write_text(render_knobs(), encoding="utf-8")
-    RESULTS_REFERENCE.write_text(render_results(), encoding="utf-8")
+    write_results()
+    write_rooms()

@@ -1,4 +1,4 @@
-"""Reference of results, ``docs/results.md``: each file, field and column, from its code.
+"""Reference of results, ``docs/results.md`` and a page for each file: its fields, from its code.
 
 What a field means is the string below it in its class, its unit is the end of its name.  A field
 without such a string is an error, so that no field can be added without one.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
@@ -62,7 +63,8 @@ from testbed.model.knob import Knob
 from testbed.results.manifest import MANIFEST_FILE, Manifest
 from testbed.results.records import RECORDS_FILE
 
-RESULTS_REFERENCE = ROOT / "docs" / "results.md"
+DOCS = ROOT / "docs"
+INDEX = "results.md"
 UNITS = {
     "ns": "ns",
     "ms": "ms",
@@ -104,26 +106,27 @@ TRIAL_FILES = {
 _INTRODUCTION = f"""\
 # Results
 
-This page describes every file of a results folder and every field and column in it, for programs
-that read them. Written by `make reference` from the code.
+Every file of a results folder, every field and column, for programs that read them. Written by
+`make reference` from the code.
 
-`results/<UTC>-<experiment>/` is one run on one kernel; `results/latest` points at the newest. The
-first three parts are written by `run` as trials end and never changed; the others are derived from
-them, by `run` and `report`, and can be written anew.
+`results/<UTC>-<experiment>/` is one run on one kernel; `results/latest` points at the newest. `run`
+writes the manifest, the records and the trials' files, and never changes them. `run` and `report`
+derive the others from these, and can write them anew.
 
 | file | what it is |
 |---|---|
-| [`{MANIFEST_FILE}`](#manifestjson) | what was asked, in which environment, in which order |
-| [`{RECORDS_FILE}`](#recordsjsonl) | one record for each trial that ended, one on a line |
+| [`{MANIFEST_FILE}`](results/manifest.md) | what was asked, in which environment, in which order |
+| [`{RECORDS_FILE}`](results/records.md) | one line for each trial that ended |
 | [`trials/<trial_id>/`](#trials) | the packet capture, the HAR file and the logs of each trial |
-| [`table.csv`](#tablecsv) | the table, a row for each condition or pair of arms |
-| [`summary.json`](#summaryjson) | every number, with its proof |
+| [`table.csv`](results/table.md) | the table, a row for each condition or pair of arms |
+| [`summary.json`](results/summary.md) | every number, with its proof |
 | `report.html` | all of it for people, in one file |
 
-`compare --json` prints [a document of its own](#compare), and each verb ends with one of the
-[exit codes](#exit-codes). Raw values are never rounded, a missing value is `null` (in CSV: empty),
-and a file of another `schema` is refused by its number. A *proven* trial is one whose packet
-capture and TCP counters agree that the mechanism under test was at work, or was not.
+`compare --json` prints [a document of its own](results/compare.md), a run on several kernels has
+[one more](results/kernels.md), and each verb ends with one of the [exit codes](#exit-codes).
+Values are never rounded. A missing value is `null`, in CSV an empty field. A file of another
+`schema` is refused by its number. A *proven* trial is one whose packet capture and TCP counters
+agree that the mechanism under test was at work, or was not.
 """
 
 
@@ -148,32 +151,64 @@ def unit_of(name: str) -> str:
     return UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""
 
 
-def render_results() -> str:
-    """Return the whole file.
+def render_results() -> dict[str, str]:
+    """Return the pages by their paths in docs/, the index first.
 
     Raises:
         ValueError: fields without a description, all by name.
     """
     known: set[type] = set()
     exits = sorted(read_exit_codes().items())
-    parts = [
-        _INTRODUCTION,
-        _document(MANIFEST_FILE, "Written once, before the first trial.", Manifest, known),
-        _document(RECORDS_FILE, "Each line is a *Record*, flushed to disk when its trial ends.",
-                  Record, known),
-        _section("trials/", "`<trial_id>.attemptN/` keeps an earlier attempt. A baseline has no "
-                 "such files.", _rows(("file", "what it is"), _code(TRIAL_FILES))),
-        _table_csv(),
-        _document("summary.json", "What `table.csv` holds and more, with sorted keys.",
-                  Summary, known),
-        _document("compare", "`./run.sh compare BASE NEW --json` prints this to standard output "
-                  "([what it means](compare.md)).", ComparisonDocument, known),
-        _document("kernels.json", "Of a run on several virtual kernels, in its own folder; "
-                  "`./run.sh compare DIR --json` prints it as well "
-                  "([what it means](kernel-verdicts.md)).", AttributionDocument, known),
-        _section("Exit codes", "", _rows(("code", "meaning"), exits)),
-    ]  # fmt: skip
-    return "\n".join(parts)
+    pages = {
+        INDEX: "\n".join((
+            _INTRODUCTION,
+            _section("trials/", "`<trial_id>.attemptN/` keeps an earlier attempt. A baseline has "
+                     "no such files.", _rows(("file", "what it is"), _code(TRIAL_FILES))),
+            _section("Exit codes", "", _rows(("code", "meaning"), exits)),
+        )),
+        "results/manifest.md": _document(
+            MANIFEST_FILE, "Written once, before the first trial.", Manifest, known),
+        "results/records.md": _document(
+            RECORDS_FILE, "Each line is a *Record*, flushed to disk when its trial ends.",
+            Record, known),
+        "results/table.md": _table_csv(),
+        "results/summary.md": _document(
+            "summary.json", "What `table.csv` holds and more, with sorted keys.", Summary, known),
+        "results/compare.md": _document(
+            "compare --json", "`./run.sh compare BASE NEW --json` prints this to standard output "
+            "([what it means](../compare.md)).", ComparisonDocument, known),
+        "results/kernels.md": _document(
+            "kernels.json", "Of a run on several virtual kernels, in its own folder; "
+            "`./run.sh compare DIR --json` prints it as well "
+            "([what it means](../kernel-verdicts.md)).", AttributionDocument, known),
+    }  # fmt: skip
+    return {path: _linked(path, text, pages) for path, text in pages.items()}
+
+
+def write_results() -> None:
+    """Write the pages into docs/."""
+    for path, text in render_results().items():
+        (DOCS / path).parent.mkdir(exist_ok=True)
+        (DOCS / path).write_text(text, encoding="utf-8")
+
+
+def _linked(path: str, text: str, pages: Mapping[str, str]) -> str:
+    """Return ``text`` of the page ``path`` with links to the page that describes each class."""
+    places = {
+        heading.lower(): page
+        for page, content in pages.items()
+        for heading in re.findall(r"^### (\w+)$", content, re.MULTILINE)
+    }
+
+    def link(match: re.Match[str]) -> str:
+        page = places.get(match[1], path)
+        return f"]({'' if page == path else page.rpartition('/')[2]}#{match[1]})"
+
+    if path == INDEX:
+        return text
+    own = "|".join(page.rpartition("/")[2] for page in pages if page != INDEX)
+    elsewhere = re.sub(rf"\]\((?!{own})([\w-]+\.md)", r"](../\1", text)
+    return re.sub(r"\]\(#(\w+)\)", link, elsewhere)
 
 
 @cache
@@ -250,7 +285,7 @@ def _knob_help(hint: Any) -> str:
 
 
 def _document(title: str, introduction: str, root: type, known: set[type]) -> str:
-    """Return a section for ``root`` and a part for each class below it that no earlier one has."""
+    """Return a page for ``root`` and a part for each class below it that no earlier one has."""
     waiting, parts = [root], []
     while waiting:
         kind = waiting.pop(0)
@@ -261,7 +296,7 @@ def _document(title: str, introduction: str, root: type, known: set[type]) -> st
         waiting += [below for field in fields for below in documents_in(field.type)]
         summary = (inspect.getdoc(kind) or "").partition("\n\n")[0].replace("``", "`")
         parts.append(f"### {kind.__name__}\n\n{' '.join(summary.split())}\n\n{_fields(fields)}\n")
-    return f"## {title}\n\n{introduction}\n\n" + "\n".join(parts)
+    return f"# {title}\n\n{introduction}\n\n" + "\n".join(parts)
 
 
 def _fields(fields: Iterable[Described]) -> str:
@@ -272,7 +307,7 @@ def _fields(fields: Iterable[Described]) -> str:
 
 
 def _type_words(hint: Any) -> str:
-    """Return a type in JSON's words, with links to the classes of this page."""
+    """Return a type in JSON's words, with links to the classes that are described."""
     if isinstance(hint, type) and hint in KNOBS:
         return KNOBS[hint]
     if is_document(hint):
@@ -311,7 +346,7 @@ def _table_csv() -> str:
         "four places. The last columns, from the first byte on, are what a visitor sees; each is "
         "there only if a browser gave it."
     )
-    parts = [f"## table.csv\n\n{introduction}\n"]
+    parts = [f"# table.csv\n\n{introduction}\n"]
     for title, columns in (
         ("With Fast Open off and on: a row for each pair", PAIR_COLUMNS | PAIR_MILESTONES),
         ("Otherwise: a row for each condition", CELL_COLUMNS | CELL_MILESTONES),

@@ -1,1 +1,1 @@
-"""The harness: from an experiment to its records."""
+"""Harness: from an experiment to its records."""

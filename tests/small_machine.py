@@ -148,9 +148,9 @@ def make_small_machine(home: Path) -> SmallMachine:
     native.mkdir()
     (native / "init.c").write_text(PROGRAM)
     (native / "tfo.c").write_text(LIBRARY)
-    kernel = tree / "testbed" / "kernel"
-    kernel.mkdir()
-    (kernel / "build.py").write_text(KERNEL)
+    kernel = tree / "testbed" / "kernel" / "build"
+    kernel.mkdir(parents=True)
+    (kernel / "cache.py").write_text(KERNEL)
     for name in ANSWERING + DECLARING:
         (tree / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tree / name)

@@ -14,45 +14,27 @@ from testbed.base import proc
 from testbed.results.store import read_records
 
 ROOT = Path(__file__).parent.parent
-COPIED = ("analysis", "configs", "docs", "firstflight", "pages", "testbed")
+COPIED = ("analysis", "bench", "configs", "docs", "firstflight", "pages", "testbed")
 Change = tuple[str, str, str]
 """A file, a text in it, and what it is replaced by."""
 
-QUEUE: tuple[Change, ...] = (
+KNOB: tuple[Change, ...] = (
     (
         "testbed/model/asked.py",
-        '''    loss_pct: Annotated[float, Knob(''',
-        '''    qdisc: Annotated[Literal["droptail", "fq_codel"], Knob(
-        "What the buffer before the line is: one queue, or fair queues with CoDel (RFC 8290).",
-        label="Queue", since=4,
-    )] = "droptail"  # fmt: skip
-    loss_pct: Annotated[float, Knob(''',
+        '''    qdisc: Annotated[str, Knob(''',
+        '''    jitter_ms: Annotated[float, Knob(
+        "By how much a packet's delay varies, up and down.",
+        label="Jitter", unit="ms", low=0, high=1000, since=4, draws=True,
+    )] = 0.0  # fmt: skip
+    qdisc: Annotated[str, Knob(''',
     ),
     (
         "testbed/lab/link/netem.py",
-        "knobs: frozenset[str] = COMMON_KNOBS",
         'knobs: frozenset[str] = COMMON_KNOBS | {"qdisc"}',
-    ),
-    (
-        "testbed/lab/link/netem.py",
-        "        wanted[each.delay_role, each.delay_device] = netem(",
-        """        if spec.qdisc == "fq_codel":
-            place = f"{each.buffer_device} 10001"
-            wanted[each.buffer_role, place] = Discipline("fq_codel")
-        wanted[each.delay_role, each.delay_device] = netem(""",
-    ),
-    *(
-        (f"testbed/kernel/pins/{version}/kernel.config", "CONFIG_NET_SCH_TBF=y\n",
-         "CONFIG_NET_SCH_TBF=y\nCONFIG_NET_SCH_FQ_CODEL=y\n")
-        for version in ("6.1", "7.3")
-    ),
-    (
-        "testbed/lab/calibration.py",
-        "    return 1 + spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)",
-        '    if spec.qdisc == "fq_codel":\n        return 1 + 10_240\n'
-        "    return 1 + spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)",
+        'knobs: frozenset[str] = COMMON_KNOBS | {"jitter_ms", "qdisc"}',
     ),
 )  # fmt: skip
+"""A knob of the link that draws: its declaration, and that one backend has it."""
 
 CLIENT = '''\
 """The curl client: one file."""
@@ -69,6 +51,7 @@ class Curl:
 
     name = "curl"
     programs = (Program("curl", packages="curl >= 7.88"),)
+    tcp_alone = True
 
     def load(self, order: LoadOrder) -> PageLoad:
         raise LoadError("this test never loads")
@@ -77,16 +60,19 @@ class Curl:
 ASK = """\
 import json, sys
 from analysis.records.frame import TRIAL_COLUMNS
+from analysis.shortflow import predict_fetch_ms
 from analysis.words import axis_name, axis_value
+from bench.theory import ColdFetch, fetch_ms
 from firstflight.knobs_reference import render_knobs
 from pathlib import Path
 from testbed.experiment.config import Catalogue, load_experiment
 from testbed.experiment.knobs import explain, paths
-from testbed.lab.calibration import train_theory
+from testbed.experiment.stopping import DRAWS_REMEDY, draws_nothing
 from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import require_emulated
 from testbed.lab.link.tap import Tap
 from testbed.experiment.label import label, varying
+from testbed.model import ArrivalSpec, LinkSpec, ServerLoad, ServerSpec, TcpSpec
 from testbed.results.manifest import read_manifest
 from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
@@ -94,20 +80,18 @@ from testbed.results.store import read_records
 there = Catalogue(frozenset({"amazon"}), frozenset({"graph"}), frozenset(), {"virtual": ("7.3",)})
 config = Path(sys.argv[1])
 config.write_text('page = "amazon"\\nclient = "graph"\\n')
-asked = load_experiment(config, there, [parse_override('qdisc=["droptail", "fq_codel"]')])
-conditions = asked.conditions
-trials = plan_trials(asked)
-plain = plan_trials(load_experiment(config, there))
-refused = ""
-for backend in (NETEM, Tap()):
+def load(*sets):
+    return load_experiment(config, there, [parse_override(one) for one in sets])
+def said(do, *words):
     try:
-        require_emulated(backend, conditions[1].link)
+        do(*words)
     except Exception as error:
-        refused += str(error)
-try:
-    load_experiment(config, there, [parse_override("link.qdisc=fq-codel")])
-except Exception as error:
-    wrong = str(error)
+        return str(error)
+    return ""
+asked = load("jitter_ms=[0, 2]")
+conditions = asked.conditions
+trials, plain = plan_trials(asked), plan_trials(load())
+link = conditions[1].link
 ids = {}
 for folder in map(Path, sys.argv[2:]):
     for record in read_records(folder):
@@ -117,13 +101,48 @@ print(json.dumps({
     "ids": ids,
     "same": trials[0].id == plain[0].id, "other": trials[1].id != plain[0].id,
     "labels": [label(t, varying(conditions)) for t in trials],
-    "selected": len(select(asked, "qdisc=fq_codel").conditions),
-    "column": "qdisc" in TRIAL_COLUMNS,
-    "word": axis_name("qdisc") + " " + axis_value("qdisc", "fq_codel"),
-    "knob": explain(paths()["link", "qdisc"]),
-    "listed": "`qdisc`" in render_knobs(),
-    "train": train_theory(conditions[1].link),
-    "refused": refused, "wrong": wrong,
+    "selected": len(select(asked, "jitter_ms=2").conditions),
+    "column": "jitter_ms" in TRIAL_COLUMNS,
+    "word": axis_name("jitter_ms") + " " + axis_value("jitter_ms", 2),
+    "knob": explain(paths()["link", "jitter_ms"]),
+    "listed": "`jitter_ms`" in render_knobs(),
+    "refused": [said(require_emulated, one, link) for one in (NETEM, Tap())],
+    "wrong": said(load, "link.jitter_ms=-1"),
+    "draws": [condition.draws for condition in conditions],
+    "served": [ServerLoad(ServerSpec(), ArrivalSpec(), one).draws for one in (LinkSpec(), link)],
+    "copies": [draws_nothing(load()), draws_nothing(load("jitter_ms=2"))],
+    "remedies": [DRAWS_REMEDY[kind] for kind in ("page_load", "server_load", "command")],
+    "cannot": [said(predict_fetch_ms, link, TcpSpec(), 400, 9000),
+               said(fetch_ms, ColdFetch(link, 400, 9000, False))],
+}))
+"""
+
+CLIENT_ASK = """\
+import json, sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from analysis.verdicts.compare.attribution import tcp_alone
+from firstflight.completion import complete
+from firstflight.usage import REFERENCE, parse_reference
+from testbed.client import CLIENTS
+from testbed.experiment.config import load_experiment
+from testbed.results.environment import Environment
+from testbed.setup.doctor import read_tools
+from testbed.setup.programs import find, programs_of
+from testbed.way import launch
+from testbed.way.prepare import read_catalogue
+(curl,) = (one for one in programs_of(("curl",)) if one.name == "curl")
+config = Path(sys.argv[1])
+config.write_text('page = "amazon"\\n[sweep]\\nclient = ["chromium", "wget2", "curl"]\\n')
+experiment = load_experiment(config, read_catalogue())
+launch._prepare = lambda *_: (None, Environment({}, {}))
+_, (lane,) = launch.open_lanes(
+    None, [experiment], 1, config.parent, config.parent / "results", lambda: datetime.now(UTC))
+print(json.dumps({
+    "tool": read_tools()["curl"], "named": "curl" in CLIENTS, "looked_for": str(find(curl)),
+    "completed": complete(["run", "--client", "cu"], parse_reference(REFERENCE.read_text())),
+    "alone": sorted(tcp_alone(asdict(lane.manifest))), "older": sorted(tcp_alone({})),
 }))
 """
 
@@ -251,6 +270,7 @@ def tree(tmp_path: Path) -> Path:
     tree = tmp_path / "tree"
     for name in COPIED:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tree)
     return tree
 
 
@@ -272,39 +292,52 @@ def ask(tree: Path, script: str, *words: str) -> dict[str, object]:
     return answer
 
 
-def test_a_link_knob_touches_four_files_and_renames_no_trial(tree: Path) -> None:
+def test_a_link_knob_touches_two_files_and_renames_no_trial(tree: Path) -> None:
     committed = [*(ROOT / "analysis" / "baselines").iterdir(),
                  *(ROOT / "analysis" / "samples").iterdir()]  # fmt: skip
     folders = [folder for folder in committed if (folder / "records.jsonl").is_file()]
     before = {r.trial_id for folder in folders for r in read_records(folder)}
     assert len(folders) >= 6
-    touched = apply(tree, QUEUE)
-    configurations = {name for name in touched if name.startswith("testbed/kernel/pins/")}
-    # The model, the backend, calibration, and the configurations of the kernels.
-    assert len(touched - configurations) == 3
-    assert len(configurations) == 2
-    found = ask(tree, ASK, str(tree / "queue.toml"), *map(str, folders))
+    assert len(apply(tree, KNOB)) == 2
+    found = ask(tree, ASK, str(tree / "knob.toml"), *map(str, folders))
     ids = found.pop("ids")
     assert isinstance(ids, Mapping)
     assert set(ids) == set(ids.values()) == before
-    refused, wrong = str(found.pop("refused")), str(found.pop("wrong"))
-    assert refused.startswith("the tap link cannot emulate link.qdisc = fq_codel; ")
-    assert "netem" not in refused
-    assert '"fq-codel" is not "droptail" or "fq_codel"' in wrong
-    assert "(did you mean 'fq_codel'?)" in wrong
     knob = found.pop("knob")
     assert isinstance(knob, Mapping)
-    assert (knob["default"], knob["swept"], knob["since"]) == ("droptail", True, 4)
+    assert (knob["default"], knob["swept"], knob["since"]) == ("0.0", True, 4)
+    assert "-1 is not a number of milliseconds from 0 to 1000" in str(found.pop("wrong"))
+    refused = found.pop("refused")
+    assert isinstance(refused, list)
+    assert refused[0] == ""
+    assert refused[1].startswith("the tap link cannot emulate link.jitter_ms = 2.0; ")
+    cannot = found.pop("cannot")
+    assert cannot == [
+        "jitter_ms is 2.0, which the model of short flows does not know: measure this cell",
+        "the closed form does not know jitter_ms of the link",
+    ]
+    remedies = found.pop("remedies")
+    assert isinstance(remedies, list)
+    assert [remedy for remedy in remedies if "jitter_ms" not in remedy] == []
     assert found == {
         "same": True,
         "other": True,
-        "labels": ["page=amazon qdisc=droptail", "page=amazon qdisc=fq_codel"],
+        "labels": ["page=amazon jitter_ms=0", "page=amazon jitter_ms=2"],
         "selected": 1,
         "column": True,
-        "word": "Queue fq_codel",
+        "word": "Jitter 2 ms",
         "listed": True,
-        "train": 10_241,
+        "draws": [False, True],
+        "served": [False, True],
+        "copies": [True, False],
     }
+
+
+def make_reference(tree: Path) -> None:
+    """``make reference`` in the copy."""
+    code = f"import sys; sys.path.insert(0, {str(tree)!r}); import runpy; "
+    code += "runpy.run_module('firstflight.reference', run_name='__main__')"
+    proc.run((sys.executable, "-P", "-c", code), cwd=tree, timeout_s=120)
 
 
 def test_a_client_of_an_external_program_touches_two_files(tree: Path) -> None:
@@ -312,16 +345,12 @@ def test_a_client_of_an_external_program_touches_two_files(tree: Path) -> None:
     line = '    "graph": ("testbed.client.graph", "Graph"),\n'
     added = '    "curl": ("testbed.client.curl", "Curl"),\n'
     apply(tree, (("testbed/client/__init__.py", line, line + added),))
-    found = ask(tree, """\
-import json
-from testbed.client import CLIENTS
-from testbed.setup.doctor import read_tools
-from testbed.setup.programs import find, programs_of
-(curl,) = (one for one in programs_of(("curl",)) if one.name == "curl")
-print(json.dumps({"tool": read_tools()["curl"], "named": "curl" in CLIENTS,
-                  "looked_for": str(find(curl))}))
-""")  # fmt: skip
+    make_reference(tree)
+    found = ask(tree, CLIENT_ASK, str(tree / "client.toml"))
     assert (found["tool"], found["named"]) == ("curl", True)
+    assert found["completed"] == ["curl"]
+    assert found["alone"] == ["curl", "wget2"]  # a manifest that says so
+    assert found["older"] == ["graph", "wget2"]
     shutil.copytree(ROOT / "bootstrap", tree / "bootstrap")
     script = f"set -eu; root={tree}; source {tree}/bootstrap/packages.sh; "
     listed = proc.run(("bash", "-c", script + 'list_packages "${RUN_PROGRAMS[@]}"')).stdout

@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from firstflight.rooms_reference import CONTRIBUTING, list_rooms, render_rooms
+
 ROOT = Path(__file__).parent.parent
-NOT_OURS = {".git", "__pycache__", "node_modules", "results", "my-labs", "dist"}
+NOT_OURS = {".git", "__pycache__", "node_modules", "dist"}
+A_USERS = {"results", "my-labs"}
+"""At the top of the work tree; docs/results and testbed/results are ours."""
 REQUIREMENTS = sorted((ROOT / "bootstrap").glob("requirements*.txt"))
 PACKAGE_LISTS = sorted((ROOT / "bootstrap").glob("packages-*.txt"))
 
@@ -22,7 +26,9 @@ def committed() -> list[Path]:
     for folder, folders, files in os.walk(ROOT):
         folders[:] = [n for n in folders if n not in NOT_OURS and not n.endswith("_cache")]
         folders[:] = [n for n in folders if n != ".hypothesis"]
-        found += [Path(folder) / name for name in files]
+        if Path(folder) == ROOT:
+            folders[:] = [n for n in folders if n not in A_USERS]
+        found += [Path(folder) / name for name in files if name not in NOT_OURS]
     return sorted(path for path in found if b"\0" not in path.read_bytes())
 
 
@@ -31,7 +37,8 @@ TEXTS = {path.relative_to(ROOT): path.read_text() for path in committed()}
 
 def binaries() -> list[str]:
     """All files of the work tree that are not text."""
-    folders = [path for path in ROOT.iterdir() if path.name not in NOT_OURS and path.is_dir()]
+    skipped = NOT_OURS | A_USERS
+    folders = [path for path in ROOT.iterdir() if path.name not in skipped and path.is_dir()]
     files = [path for folder in folders for path in folder.rglob("*")]
     files += list(ROOT.iterdir())
     return sorted(
@@ -182,3 +189,18 @@ def test_no_two_public_classes_have_one_name() -> None:
                     found.setdefault(node.name, []).append(str(name))
     assert found
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
+
+
+def test_committed_results_are_the_ones_that_are_listed() -> None:
+    lines = (ROOT / "analysis" / "committed-results.txt").read_text().splitlines()
+    listed = [line.split()[:2] for line in lines if not line.startswith("#")]
+    there = [[kept, path.name] for kept in ("baselines", "samples")
+             for path in (ROOT / "analysis" / kept).iterdir()]  # fmt: skip
+    assert sorted(listed) == sorted(there)
+    assert all((ROOT / "configs" / f"{name}.toml").is_file() for _, name in listed)
+
+
+def test_the_table_of_rooms_is_what_the_packages_say() -> None:
+    text = CONTRIBUTING.read_text(encoding="utf-8")
+    assert text == render_rooms(text), "run make reference"
+    assert all(sentence.endswith(".") for _, sentence in list_rooms())

@@ -1,1 +1,1 @@
-"""What is particular to each kind of trial when results are read."""
+"""Kinds of trial, as results are read: what is particular to each."""

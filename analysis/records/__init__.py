@@ -1,1 +1,1 @@
-"""Records of a results folder as cells, frames and requests."""
+"""Records of a results folder, as cells, frames and requests."""

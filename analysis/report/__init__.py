@@ -1,1 +1,1 @@
-"""The report of a run: document, figures, waterfalls, findings, terminal."""
+"""Report of a run: document, figures, waterfalls, findings, terminal."""

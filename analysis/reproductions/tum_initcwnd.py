@@ -95,6 +95,8 @@ def _predict_s(record: Record, folder: Path) -> float | None:
     condition, requests = record.trial.page_load, record.load.requests if record.load else ()
     if len(requests) != 1 or not requests[0].transfer_bytes or condition.dns != "hosts":
         return None
+    if condition.draws:  # each seed has a number of its own
+        return None
     sizes = _request_bytes(record, folder), requests[0].transfer_bytes
     try:
         fetch_ms = predict_fetch_ms(condition.link, condition.tcp, *sizes)

@@ -21,6 +21,7 @@ from analysis.shortflow.response import (
 )
 from testbed.base.errors import ConfigurationError
 from testbed.model import LinkSpec, TcpSpec
+from testbed.model.knob import changed
 
 IP_TCP_BYTES = 20 + 20
 # MSS 4, SACK permitted 2 beside time stamps 10, no-operation 1 and window scale 3.
@@ -28,6 +29,11 @@ SYN_BYTES = IP_TCP_BYTES + 20
 # A Fast Open cookie of 8 bytes, and the request for one, aligned to 4 bytes.
 COOKIE_BYTES, COOKIE_REQUEST_BYTES = 12, 4
 HYSTART = {"cubic": True, "reno": False}
+KNOWN = frozenset({
+    *("rtt_ms", "down_kbit", "up_kbit", "buffer_bytes", "mtu_bytes", "framing_bytes"),
+    *("tfo", "cookies", "initcwnd_segments", "congestion_control", "requests_per_connection"),
+})  # fmt: skip
+"""The knobs of link and TCP that the arithmetic follows; with another it cannot say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +121,17 @@ def explain_fetch(
 
 
 def _check(link: LinkSpec, tcp: TcpSpec, request_bytes: int, response_bytes: int) -> None:
-    problems = []
-    if link.loss_pct:
-        problems.append(f"the model of short flows knows no loss, loss_pct is {link.loss_pct:g}")
+    problems = [
+        f"{each.name} is {value}, which the model of short flows does not know: measure this cell"
+        for spec in (link, tcp)
+        for each, value in changed(spec)
+        if each.name not in KNOWN
+    ]
     if tcp.congestion_control not in HYSTART:
         problems.append(
             f"the model of short flows knows {' and '.join(HYSTART)}, "
             f"congestion_control is {tcp.congestion_control!r}"
         )
-    if tcp.sysctl or tcp.route:
-        problems.append("the model of short flows knows no sysctls and no attributes of routes")
     if request_bytes < 1 or response_bytes < 1:
         problems.append(
             f"a request of {request_bytes} and a response of {response_bytes} bytes: "

@@ -1,1 +1,1 @@
-"""The results table, its rows and the summary."""
+"""Results table, its rows, and the summary."""

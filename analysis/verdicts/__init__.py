@@ -1,1 +1,1 @@
-"""Results compared with earlier ones: compare, baselines, history."""
+"""Verdicts: results held against others, kernels against each other, runs against baselines."""

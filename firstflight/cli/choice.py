@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
+from testbed.client import CLIENTS
 from testbed.experiment.config import Catalogue, load_experiment
 from testbed.experiment.options import Override, parse_override, select
-from testbed.model import FIRST_LOOK, Experiment
+from testbed.kernel import KERNELS
+from testbed.model import FIRST_LOOK, Experiment, Protocol
 
 Command = Callable[..., Any]
 
+
+def names_of(names: Iterable[str]) -> str:
+    """Return the values of an option, as its help lists them and completion offers them."""
+    return f"[{'|'.join(names)}]"
+
+
 _LAB_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.argument("config", required=False, type=click.Path(path_type=Path)),
-    click.option("--kernel", metavar="NAME", help="Kind of kernel, such as virtual."),
+    click.option("--kernel", metavar=names_of(KERNELS), help="Kind of kernel."),
     click.option("--kernel-version", metavar="V",
                  help="Which version of it: a pinned one, or one of yours (kernel add)."),
-    click.option("--protocol", metavar="NAME", help="h1, h2 or as-recorded, for TLS origins."),
+    click.option("--protocol", metavar=names_of(get_args(Protocol)), help="Of TLS origins."),
     click.option("--only", metavar="KEY=VALUE,...", help="Only the conditions that match."),
     click.option("--set", "sets", metavar="KEY=VALUE", multiple=True,
                  help="Set any knob, in TOML syntax; a list sweeps it.  Repeatable."),
@@ -30,7 +38,7 @@ _LAB_OPTIONS: tuple[Callable[[Command], Command], ...] = (
 )  # fmt: skip
 _LOAD_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     *_LAB_OPTIONS[:3],
-    click.option("--client", metavar="NAME", help="Client that loads the pages."),
+    click.option("--client", metavar=names_of(CLIENTS), help="Client that loads the pages."),
     *_LAB_OPTIONS[3:6],
     click.option("-n", "repetitions", metavar="N", help="Repetitions: seeds SEED..SEED+N-1."),
     click.option("--until-ci", metavar="PCT",

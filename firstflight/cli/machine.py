@@ -8,10 +8,12 @@ from dataclasses import asdict
 
 import click
 
+from firstflight.cli.choice import names_of
 from firstflight.cli.services import Services, pass_services
 from testbed.base.errors import EXIT_MISSING, EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.base.places import emptying_cache
 from testbed.base.units import format_bytes
+from testbed.client import CLIENTS
 from testbed.kernel.build.pin import DEFAULT_VERSION
 from testbed.setup.clean import find_leftovers, remove
 from testbed.setup.doctor import MachineCheck, examine, healthy
@@ -23,7 +25,7 @@ from testbed.setup.doctor import MachineCheck, examine, healthy
               help="How many trials at once to check for; default: one for each core.")  # fmt: skip
 @click.option("--determinism", type=click.IntRange(min=2), metavar="N",
               help="Boot N times and show where two runs differ, if they do.")  # fmt: skip
-@click.option("--client", default="chromium", show_default=True,
+@click.option("--client", metavar=names_of(CLIENTS), default="chromium", show_default=True,
               help="The client that --determinism boots with.")  # fmt: skip
 @click.option("--kernel-version", default=DEFAULT_VERSION, show_default=True,
               help="The kernel that --determinism boots.")  # fmt: skip

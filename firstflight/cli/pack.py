@@ -24,7 +24,7 @@ from testbed.base.errors import (
 from testbed.base.units import format_bytes, format_count
 from testbed.experiment.config import Catalogue
 from testbed.experiment.recheck import check_experiment
-from testbed.packs.names import PAGES_FOLDER
+from testbed.packs.contents import PAGES_FOLDER
 from testbed.packs.packing import pack_results, unpack_results
 from testbed.pages.catalogue import list_pages
 from testbed.results.manifest import Manifest

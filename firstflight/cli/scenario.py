@@ -9,12 +9,14 @@ from pathlib import Path
 
 import click
 
+from firstflight.cli.choice import names_of
 from firstflight.cli.reports import PROMISES_PAGE, REPORT_FILE, STYLES
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, worst_exit
 from testbed.base.suggest import did_you_mean
 from testbed.experiment.config import Catalogue, describe_no_version
+from testbed.kernel import KERNELS
 from testbed.model import Experiment, Scenario
 from testbed.scenario.promise import PromiseError, read_promise
 from testbed.way.launch import open_lanes, run_lanes
@@ -26,7 +28,8 @@ _log = log.logger(__name__)
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME|FILE|all]...")
-@click.option("--kernel", metavar="NAME", default="virtual", help="virtual (the default) or host.")
+@click.option("--kernel", metavar=names_of(KERNELS), default="virtual", show_default=True,
+              help="Kind of kernel.")  # fmt: skip
 @click.option("--kernel-version", "versions", metavar="V", multiple=True,
               help="Which version; repeatable.  By default the newest; for all, 7.3 and 6.1."
               )  # fmt: skip

@@ -1,1 +1,1 @@
-"""A built page as everyone reads it: its exchanges, and the heads of its responses."""
+"""Built pages as all others read them: exchanges, and the heads of their responses."""

@@ -1,1 +1,1 @@
-"""Foundations of every room: errors, processes, namespaces, places, units."""
+"""Foundations of all rooms: errors, processes, namespaces, folders, units."""

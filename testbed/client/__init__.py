@@ -5,7 +5,7 @@ To add one: its module, and a line in ``_FACTORIES``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 
 TYPE_CHECKING = False  # not from typing, whose import costs every start of a client
@@ -34,3 +34,9 @@ class _Registry(Mapping[str, "Client"]):
 
 
 CLIENTS: Mapping[str, Client] = _Registry()
+
+
+def tcp_alone(names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the clients ``names`` that show TCP alone, each once and in order."""
+    asked = set(names)
+    return tuple(name for name in CLIENTS if name in asked and CLIENTS[name].tcp_alone)

@@ -45,6 +45,7 @@ class Command:
 
     name = "command"
     programs = ()
+    tcp_alone = False  # nobody knows what a user's program does
 
     def load(self, order: LoadOrder) -> PageLoad:
         """Load the page; see ``Client.load``.

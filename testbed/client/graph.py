@@ -43,6 +43,7 @@ class Graph:
 
     name = "graph"
     programs = ()
+    tcp_alone = True
     version = "1"
 
     def load(self, order: LoadOrder) -> PageLoad:

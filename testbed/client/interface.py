@@ -121,6 +121,10 @@ class Client(PageLoader, Protocol):
     def programs(self) -> tuple[Program, ...]:
         """What it runs; a client that is part of the harness runs none."""
 
+    @property
+    def tcp_alone(self) -> bool:
+        """Whether its requests follow from the network alone: a difference is then TCP's."""
+
 
 @runtime_checkable
 class EarlyClient(Client, Protocol):

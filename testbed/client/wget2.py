@@ -55,6 +55,7 @@ class Wget2:
 
     name = "wget2"
     programs = (Program("wget2", packages="wget2"),)
+    tcp_alone = True  # but for the order of its threads
 
     def load(self, order: LoadOrder) -> PageLoad:
         """Load the page; see ``Client.load``."""

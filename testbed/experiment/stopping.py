@@ -17,7 +17,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from testbed.model import FIRST_LOOK, Experiment, Kind, Measured, PageLoad, Record, Spec
+from testbed.model import (
+    FIRST_LOOK,
+    Condition,
+    Experiment,
+    Kind,
+    LinkSpec,
+    Measured,
+    PageLoad,
+    Record,
+    ServerLoad,
+    Spec,
+)
+from testbed.model.knob import name_draws
 
 PAIR = 2
 LOOK_EVERY = 5
@@ -26,12 +38,18 @@ Unsettled = Callable[[Experiment, Sequence[Record]], tuple[str, ...]]
 """From an experiment and all its records to the names of the cells that need more."""
 RESOLUTION_MS = 0.01
 """Less is no other load: a system call takes 256 ns of virtual time, and ports may cost one."""
+
+
+def _drawn(spec: type, *more: str) -> str:
+    """Return in words what a seed affects, by the declarations of knobs; ``more`` is no knob."""
+    *others, last = (*name_draws(spec), *more)
+    return f"a seed affects {', '.join(others)} and {last}" if others else f"a seed affects {last}"
+
+
 DRAWS_REMEDY: dict[Kind, str] = {
-    "page_load": "a seed affects loss_pct, think_spread_pct and, for browsers, start_spread_ms "
-    "alone: set one of them, or ask for one repetition",
-    "server_load": 'a seed affects loss_pct and arrivals with spacing = "poisson" alone: set one '
-    "of them, or ask for one repetition",
-    "command": "a seed affects loss_pct and what a command makes of {seed}: ask for one repetition",
+    "page_load": f"{_drawn(Condition)} alone: set one of them, or ask for one repetition",
+    "server_load": f"{_drawn(ServerLoad)} alone: set one of them, or ask for one repetition",
+    "command": f"{_drawn(LinkSpec, 'what a command makes of {seed}')}: ask for one repetition",
     "scenario": "a scenario does not depend on its seed: ask for one repetition",
 }
 """What to do where nothing varies between seeds, by the kind of trial."""

@@ -79,8 +79,7 @@ def open_wire(
         backend.open(topology, spec, seed) as link,
     ):
         measurements = _measure(topology, spec, link)
-        if spec.loss_pct:
-            link.add_loss()
+        link.complete()
         yield SingleLink(topology, link, measurements)
 
 

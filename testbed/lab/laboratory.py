@@ -180,8 +180,7 @@ def open_lab(
         else:
             connection = None
             measurements = calibrate(topology, spec, exactness)
-        if spec.loss_pct:
-            link.add_loss()
+        link.complete()
         state = _read_state(topology, condition)
         found = (
             knobs.read_knobs(state, tcp, connection, own),

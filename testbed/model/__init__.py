@@ -7,6 +7,7 @@ Units are in the names; a missing value is ``None``; raw values are never rounde
 from __future__ import annotations
 
 from testbed.model.asked import (
+    FIFO,
     Condition,
     Cookies,
     Dns,
@@ -78,6 +79,7 @@ from testbed.model.served import (
 
 __all__ = [
     "CAPTURE_FILE",
+    "FIFO",
     "FIRST_LOOK",
     "HAR_FILE",
     "HISTOGRAMS_FILE",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from testbed.model.knob import Knob
+from testbed.model.knob import Knob, draws
 from testbed.model.settings import ALGORITHM, FAMILIES, TcpSettings, Value
 
 Cookies = Literal["cached", "not-required", "cold"]
@@ -21,6 +21,8 @@ Randomness = Literal["as-recorded", "free", "pinned"]
 _AS_RECORDED = {"as-recorded": "as recorded"}
 _LONGEST_MS = 60_000
 _LARGEST = 2**31 - 1
+FIFO = "fifo"
+"""The queue before the line where no other is asked for: one FIFO of ``buffer_bytes``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,15 @@ class LinkSpec:
     )] = 0  # fmt: skip
     loss_pct: Annotated[float, Knob(
         "Random loss in each direction.",
-        label="Loss", unit="%", low=0, high=100,
+        label="Loss", unit="%", low=0, high=100, draws=True,
     )] = 0.0  # fmt: skip
+    qdisc: Annotated[str, Knob(
+        "The queue before the line, in each direction: fifo, which holds buffer_bytes, or another "
+        "in the words of tc(8), which replaces it.",
+        label="Queue", pattern=r"^[a-z][a-z0-9_]{0,15}( [A-Za-z0-9_.:@%/+-]{1,40}){0,40}$",
+        allowed='"fifo", or what follows `tc qdisc add dev DEVICE root` with one space between '
+        'words, such as "fq_codel limit 1000 target 60ms"', since=3,
+    )] = FIFO  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +159,12 @@ class Condition:
     )] = 0.0  # fmt: skip
     think_spread_pct: Annotated[float, Knob(
         "By how much a seed varies each think time, recorded or the server's, up and down.",
-        label="Think time spread", unit="%", low=0, high=100, since=3,
+        label="Think time spread", unit="%", low=0, high=100, since=3, draws=True,
     )] = 0.0  # fmt: skip
     start_spread_ms: Annotated[float, Knob(
         "By how much a seed delays the start of a load, at most (virtual time).",
-        label="Start spread", unit="ms", low=0, high=_LONGEST_MS, since=3,
+        label="Start spread", unit="ms", low=0, high=_LONGEST_MS, since=3, draws=True,
+        draws_of="browsers",
     )] = 0.0  # fmt: skip
 
     command: Annotated[str, Knob(
@@ -166,4 +176,4 @@ class Condition:
     @property
     def draws(self) -> bool:
         """Whether a load depends on its seed."""
-        return bool(self.link.loss_pct or self.think_spread_pct or self.start_spread_ms)
+        return draws(self)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 FIRST_SCHEMA = 2
 """The oldest schema of results: what it had is in every trial's id."""
@@ -32,6 +32,8 @@ class Knob:
         allowed: the values in words, where type and bounds do not say it.
         key: where it is in an experiment file, if not under its own name in its own table.
         since: the schema of results that had it first.
+        draws: whether a load depends on its seed where the value is not the default.
+        draws_of: the loads of which alone that holds, in a word such as "browsers".
     """
 
     help: str
@@ -47,6 +49,8 @@ class Knob:
     allowed: str = ""
     key: str = ""
     since: int = FIRST_SCHEMA
+    draws: bool = False
+    draws_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,37 @@ def _parts(spec: type) -> tuple[_Part, ...]:
             hint if is_dataclass(hint) and isinstance(hint, type) else None,
             next((word for word in words if isinstance(word, Knob)), None),
         ))  # fmt: skip
+    return tuple(found)
+
+
+def changed(spec: Any) -> Iterator[tuple[Declared, Any]]:
+    """Yield each knob of ``spec`` and of the specs in it that is not at its default: its value."""
+    yield from _changed(spec, ())
+
+
+def _changed(spec: Any, table: tuple[str, ...]) -> Iterator[tuple[Declared, Any]]:
+    kind: type = type(spec)
+    for part in _parts(kind):
+        name, value = part.field.name, getattr(spec, part.field.name)
+        if is_dataclass(value):  # whichever it is, where a field may hold one of several
+            yield from _changed(value, (*table, name))
+        elif part.knob is not None and value != part.field.default:
+            yield Declared(name, table, part.type, part.field.default, part.knob), value
+
+
+def draws(spec: Any) -> bool:
+    """Return whether a load depends on its seed: a knob at any depth draws, by its declaration."""
+    return any(each.knob.draws for each, _ in changed(spec))
+
+
+def name_draws(spec: type) -> tuple[str, ...]:
+    """Return the knobs of ``spec`` that draw, as people set them, and of which loads."""
+    found = []
+    for each in declared(spec):
+        if each.knob.draws:
+            values = [value for value in get_args(each.type) if value != each.default]
+            name = " or ".join(f'{each.name} = "{value}"' for value in values) or each.name
+            found.append(f"{name} (of {each.knob.draws_of})" if each.knob.draws_of else name)
     return tuple(found)
 
 

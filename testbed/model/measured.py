@@ -55,17 +55,18 @@ class LabReading:
     """Round-trip time, rates and buffers of the running link."""
     knobs: dict[str, str]
     """Settings as the kernel has them: `client.` and `server.` (TCP sysctls, offloads and the
-    initial window of each end), `down.` and `up.` (each direction of the link), `link.` (its
-    backend), `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an
-    end around the link)."""
+    initial window of each end), `down.` and `up.` (each direction of the link: `loss_pct`, and of
+    a queue that is no plain FIFO `qdisc`, as tc(8) shows it), `link.` (its backend),
+    `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an end around
+    the link)."""
     knob_errors: tuple[str, ...] = ()
     """A sentence for each setting that is not as asked."""
     changes: tuple[str, ...] = ()
     """A sentence for each part of the lab that changed during the load, even for a while."""
     traffic: dict[str, int] = field(default_factory=dict)
-    """Packets of the load, in each direction: `down.delivered`, `down.dropped` (the buffer was
-    full), `down.lost` (random loss), `up.delivered`, `up.dropped`, `up.lost`; and `waiting`, those
-    still in the link at the end."""
+    """Packets of the load, in each direction: `down.delivered`, `down.dropped` (by the queue before
+    the line), `down.lost` (random loss), `up.delivered`, `up.dropped`, `up.lost`; and `waiting`,
+    those still in the link at the end."""
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from testbed.model.knob import Knob
+from testbed.model.knob import Knob, draws
 
 SINCE = 3
 Verdict = Literal["kept", "broken", "changed"]
@@ -30,7 +30,7 @@ class Scenario:
     @property
     def draws(self) -> bool:
         """Whether it depends on its seed: ports and sequence numbers do, and no promise."""
-        return False
+        return draws(self)
 
 
 @dataclass(frozen=True, slots=True)

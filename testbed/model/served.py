@@ -8,11 +8,11 @@ Performance (2006), sections III to V; S. Radhakrishnan et al.: TCP Fast Open (2
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from testbed.model.asked import LinkSpec, TcpSpec
-from testbed.model.knob import Knob
+from testbed.model.knob import Knob, draws
 
 SINCE = 3
 _DEAREST_US = 1_000_000
@@ -119,7 +119,7 @@ class ArrivalSpec:
     )] = 1  # fmt: skip
     spacing: Annotated[Spacing, Knob(
         "Open loop: equal distances between arrivals, or those of a Poisson process by seed.",
-        label="Arrivals", since=SINCE,
+        label="Arrivals", since=SINCE, draws=True,
     )] = "fixed"  # fmt: skip
     http_version: Annotated[HttpVersion, Knob(
         "Of each request.",
@@ -190,9 +190,9 @@ class ServerLoad:
 
     @property
     def draws(self) -> bool:
-        """Whether a load depends on its seed."""
-        drawn = self.arrivals.loop == "open" and self.arrivals.spacing == "poisson"
-        return drawn or bool(self.link.loss_pct)
+        """Whether a load depends on its seed; clients of a closed loop have no arrivals to draw."""
+        closed = self.arrivals.loop == "closed"
+        return draws(replace(self, arrivals=ArrivalSpec()) if closed else self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,22 +9,25 @@ from pathlib import Path
 
 from testbed.archive.reading import read_archive
 from testbed.base.checksums import file_sha256
+from testbed.base.container import PackFile, PackFormat, describe_wrong_name
 from testbed.base.errors import ConfigurationError, StorageError
-from testbed.base.units import format_count
+from testbed.base.units import format_bytes, format_count
 from testbed.experiment.lanes import read_lanes
-from testbed.packs.container import PackFile
-from testbed.packs.names import (
-    MAX_BYTES,
-    MAX_FILES,
-    METADATA_FILE,
-    PAGES_FOLDER,
-    describe_wrong_name,
-)
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import list_pages, read_kind
 from testbed.results.manifest import PARTIAL_FILE, Manifest, load_manifest
 from testbed.results.records import read_records
 
+METADATA_FILE = "ro-crate-metadata.json"
+PAGES_FOLDER = "pages"
+RESULTS_PACK = PackFormat(
+    title="pack of results",
+    list_file=METADATA_FILE,
+    remedy="nothing was unpacked; get it again, or ask who made it",
+    max_files=100_000,
+    max_bytes=16 << 30,  # the captures of a thousand loads take a tenth of it
+    max_list_bytes=128 << 20,
+)
 _MAX_NAMED = 20
 
 
@@ -186,10 +189,10 @@ def _refuse(folder: Path, files: Mapping[str, Path]) -> None:
         if (wrong := describe_wrong_name(name))
     ]
     size = sum(path.lstat().st_size for path in files.values())
-    if len(files) > MAX_FILES or size > MAX_BYTES:
+    if len(files) > RESULTS_PACK.max_files or size > RESULTS_PACK.max_bytes:
         problems.append(
             f"{folder}: {len(files)} files of {size} bytes are more than a pack may hold, which is "
-            f"{MAX_FILES} files and {MAX_BYTES >> 30} GiB"
+            f"{RESULTS_PACK.max_files} files and {format_bytes(RESULTS_PACK.max_bytes)}"
         )
     if len(problems) > _MAX_NAMED:
         problems = [*problems[:_MAX_NAMED], f"and {len(problems) - _MAX_NAMED} more like these"]

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
+from urllib.parse import quote, unquote
 
+from testbed.base.container import ListedFile, PackFile
 from testbed.base.errors import ConfigurationError
 from testbed.base.units import format_count
-from testbed.packs.container import PackFile
-from testbed.packs.contents import PackContents, PackedLane
-from testbed.packs.names import METADATA_FILE, PAGES_FOLDER, from_id, to_id
+from testbed.packs.contents import METADATA_FILE, PAGES_FOLDER, PackContents, PackedLane
 from testbed.pages.catalogue import FACTS_NAME
 
 FORMAT = "1"
@@ -53,14 +53,6 @@ Entity = dict[str, Any]
 
 class OtherFormatError(ValueError):
     """The pack is of another format than this version reads."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListedFile:
-    """What the metadata says of a file."""
-
-    size: int
-    sha256: str
 
 
 def render_metadata(contents: PackContents, license_: str | None) -> bytes:
@@ -156,7 +148,7 @@ def _parse_file(entity: Mapping[str, Any]) -> tuple[str, ListedFile]:
         and _HEX.fullmatch(digest)
     ):
         raise ValueError(f"{METADATA_FILE} does not say size and SHA-256 of {name!a}")
-    return from_id(name), ListedFile(int(size), digest)
+    return unquote(name), ListedFile(int(size), digest)
 
 
 def _describe(contents: PackContents) -> str:
@@ -207,8 +199,8 @@ def _run(lane: PackedLane, contents: PackContents) -> Iterator[Entity]:
     parts |= {f"page.{name}": digest for name, digest in manifest.environment.pages.items()}
     parts |= {f"fact.{name}": value for name, value in manifest.environment.facts.items()}
     properties = [
-        *(_property(f"#asked{mark}/{to_id(name)}", name, value) for name, value in asked.items()),
-        *(_property(f"#ran-in{mark}/{to_id(name)}", name, value)
+        *(_property(f"#asked{mark}/{quote(name)}", name, value) for name, value in asked.items()),
+        *(_property(f"#ran-in{mark}/{quote(name)}", name, value)
           for name, value in sorted(parts.items())),
     ]  # fmt: skip
     kernel = {
@@ -230,7 +222,7 @@ def _run(lane: PackedLane, contents: PackContents) -> Iterator[Entity]:
         ],
         "result": _compact(
             [
-                {"@id": to_id(file.name)}
+                {"@id": quote(file.name)}
                 for file in contents.files
                 if file.name.startswith(prefix) and not file.name.startswith(f"{PAGES_FOLDER}/")
             ]
@@ -251,21 +243,21 @@ def _page(name: str, files: Iterable[PackFile]) -> Entity:
         "@type": "Collection",
         "name": f"The page {name}",
         "description": "The sources of a page that was loaded; page.toml says where they are from.",
-        "mainEntity": {"@id": to_id(f"{place}{FACTS_NAME}")},
+        "mainEntity": {"@id": quote(f"{place}{FACTS_NAME}")},
         "hasPart": _compact([_ref(_file(file)) for file in files if file.name.startswith(place)]),
     }
 
 
 def _page_id(name: str) -> str:
-    return f"#page/{to_id(name)}"
+    return f"#page/{quote(name)}"
 
 
 def _file(file: PackFile) -> Entity:
     return {
-        "@id": to_id(file.name),
+        "@id": quote(file.name),
         "@type": "File",
         "name": file.name,
-        "encodingFormat": _MEDIA_TYPES.get(file.path.suffix, _OTHER),
+        "encodingFormat": _MEDIA_TYPES.get(PurePosixPath(file.name).suffix, _OTHER),
         "contentSize": str(file.size),
         "sha256": file.sha256,
     }
@@ -279,7 +271,7 @@ def _licence(given: str | None) -> Entity:
             "name": "Not stated",
             "description": "Who packed these results has not said under which licence they are.",
         }
-    address = given if _URL.fullmatch(given) else f"https://spdx.org/licenses/{to_id(given)}"
+    address = given if _URL.fullmatch(given) else f"https://spdx.org/licenses/{quote(given)}"
     return {"@id": address, "@type": "CreativeWork", "name": given}
 
 

@@ -12,20 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.checksums import file_sha256
+from testbed.base.container import Container, ListedFile, open_container, write_container
 from testbed.base.errors import ConfigurationError, StorageError, TestbedError
 from testbed.base.whole_file import open_whole, refuse_existing
 from testbed.base.whole_folder import OccupiedError, new_folder
 from testbed.experiment.lanes import LANES_FILE, read_lanes
-from testbed.packs.container import Container, open_container, refuse_pack, write_container
-from testbed.packs.contents import PackContents, gather_contents
+from testbed.packs.contents import METADATA_FILE, RESULTS_PACK, PackContents, gather_contents
 from testbed.packs.crate import (
-    ListedFile,
     OtherFormatError,
     check_license,
     parse_metadata,
     render_metadata,
 )
-from testbed.packs.names import METADATA_FILE
 from testbed.results.manifest import MANIFEST_FILE, holds_results, load_manifest
 from testbed.results.store import locked
 
@@ -60,7 +58,7 @@ def pack_results(
     contents = gather_contents(folder, pages, cache)
     metadata = render_metadata(contents, license_)
     with open_whole(file, "choose another place with -o FILE") as stream:
-        write_container(stream, metadata, contents.files)
+        write_container(stream, RESULTS_PACK, metadata, contents.files)
     return WrittenPack(contents, file_sha256(file))
 
 
@@ -77,16 +75,16 @@ def unpack_results(file: Path, folder: Path, *, replace: bool = False) -> int:
         StorageError: the folder cannot be written, or a run writes to what is to be replaced.
     """
     _refuse_occupied(folder, replace=replace)
-    with open_container(file) as container:
+    with open_container(file, RESULTS_PACK) as container:
         listed = _read_list(file, container)
         _check_room(file, folder, sum(each.size for each in listed.values()))
         try:
             with _held(folder), new_folder(folder, replace=replace) as scratch:
-                (scratch / METADATA_FILE).write_bytes(container.read_metadata())
+                (scratch / METADATA_FILE).write_bytes(container.read_list())
                 problems = list(_extract(container, listed, scratch))
                 problems = problems or list(_list_unreadable(scratch))
                 if problems:
-                    raise refuse_pack(file, problems)
+                    raise RESULTS_PACK.refuse(file, problems)
         except OccupiedError:  # since we looked
             raise _occupied(folder) from None
         except OSError as error:
@@ -104,16 +102,16 @@ def _read_list(file: Path, container: Container) -> dict[str, ListedFile]:
         ConfigurationError: it is not; every difference.
     """
     try:
-        listed = parse_metadata(container.read_metadata())
+        listed = parse_metadata(container.read_list())
     except OtherFormatError as error:
         raise ConfigurationError([f"{file}: {error}"]) from None
     except ValueError as error:
-        raise refuse_pack(file, [f"no pack of results, or damaged: {error}"]) from None
-    problems = list(_list_differences(listed, container.sizes))
+        raise RESULTS_PACK.refuse(file, [f"no pack of results, or damaged: {error}"]) from None
+    problems = list(container.list_differences(listed))
     if not {MANIFEST_FILE, LANES_FILE} & listed.keys():
         problems.append(f"holds no results: neither {MANIFEST_FILE} nor {LANES_FILE} is in it")
     if problems:
-        raise refuse_pack(file, problems)
+        raise RESULTS_PACK.refuse(file, problems)
     return listed
 
 
@@ -179,18 +177,6 @@ def _list_unreadable(folder: Path) -> Iterator[str]:
             load_manifest(folder / name)
         except TestbedError as error:
             yield str(error).replace(f"{folder}/", "")
-
-
-def _list_differences(listed: Mapping[str, ListedFile], sizes: Mapping[str, int]) -> Iterator[str]:
-    for name in sorted({*listed, *sizes} - {METADATA_FILE}):
-        if name not in listed:
-            yield f"holds {name}, which {METADATA_FILE} does not list"
-        elif name not in sizes:
-            yield f"lacks {name!a}, which {METADATA_FILE} lists"
-        elif listed[name].size != sizes[name]:
-            yield f"{name} has {sizes[name]} bytes; {METADATA_FILE} says {listed[name].size}"
-    if METADATA_FILE in listed:
-        yield f"{METADATA_FILE} lists itself"
 
 
 def _check_room(file: Path, folder: Path, size: int) -> None:

@@ -39,6 +39,9 @@ class Manifest:
     """When the folder was made (ISO 8601, UTC)."""
     arguments: tuple[str, ...] = ()
     """The command line; empty in baselines."""
+    tcp_alone: tuple[str, ...] | None = None
+    """Those of its clients whose requests follow from the network alone, so that a difference of
+    their loads is TCP's; null in older results."""
     schema: int = SCHEMA_VERSION
     """The schema of the manifest and its records; others are refused."""
 
@@ -52,11 +55,12 @@ def make_manifest(
     trials: tuple[Trial, ...],
     now: datetime,
     arguments: tuple[str, ...],
+    tcp_alone: tuple[str, ...] | None = None,
 ) -> Manifest:
     """Return the manifest of a new results folder, made at ``now``."""
     ids = tuple(trial.id for trial in trials)
     created = now.astimezone(UTC).isoformat(timespec="seconds")
-    return Manifest(experiment, environment, ids, created, arguments)
+    return Manifest(experiment, environment, ids, created, arguments, tcp_alone)
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:

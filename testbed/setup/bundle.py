@@ -67,11 +67,12 @@ def make_bundle(cache: Path, native: Path, own: Mapping[str, Path] | None = None
     missing = [str(path) for path in contents.values() if not path.is_file()]
     if missing:
         raise MissingError(f"not built yet: {', '.join(missing)}; run ./run.sh or make setup")
-    identity = hashlib.sha256(sys.version.encode())
+    identity = hashlib.sha256()
     for name, path in sorted(contents.items()):
         identity.update(f"{name}\0{file_sha256(path)}\n".encode())
     identity.update(FONTS_CONF.encode())
     digest = identity.hexdigest()
+    identity.update(sys.version.encode())  # compiled files are for one Python, and change no load
     for name, path in sorted((own or {}).items()):
         identity.update(f"{name}\0{_mode(path)}\0{file_sha256(path)}\n".encode())
     folder = cache / "bundles" / identity.hexdigest()[:16]

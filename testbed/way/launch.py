@@ -13,6 +13,7 @@ from testbed.base import log
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.heartbeat import repeating
 from testbed.base.units import format_count
+from testbed.client import tcp_alone
 from testbed.experiment.lanes import read_lanes, write_lanes
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.stopping import Unsettled
@@ -75,7 +76,10 @@ def open_lanes(
     prepared = [_prepare(prepare, experiment, jobs) for experiment in experiments]
     began, words = now().astimezone(UTC), tuple(sys.argv[1:])
     manifests = [
-        make_manifest(experiment, environment, plan_trials(experiment), began, words)
+        make_manifest(
+            *(experiment, environment, plan_trials(experiment), began, words),
+            _tcp_alone(experiment),
+        )
         for experiment, (_, environment) in zip(experiments, prepared, strict=True)
     ]
     alone = len(experiments) == 1
@@ -115,7 +119,8 @@ def resume_lanes(
         setup, environment = _prepare(prepare, experiment, jobs)
         problems += _other_environment(folder, before, differences(environment, before.environment))
         manifest = make_manifest(
-            experiment, environment, plan_trials(experiment), now(), tuple(sys.argv[1:])
+            *(experiment, environment, plan_trials(experiment), now(), tuple(sys.argv[1:])),
+            _tcp_alone(experiment),
         )
         name = folder.name if len(old) > 1 else ""
         lanes.append(RunLane(folder, manifest, setup, name))
@@ -160,6 +165,10 @@ def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[RunSe
         needed.append(f"kernel {experiment.kernel} {experiment.kernel_version}")
         report(f"preparing {' and '.join(needed)}")
         return prepare(experiment, jobs)
+
+
+def _tcp_alone(experiment: Experiment) -> tuple[str, ...]:
+    return tcp_alone(condition.client for condition in experiment.page_loads)
 
 
 def _other_environment(folder: Path, old: Manifest, differing: list[str]) -> list[str]:

@@ -1,1 +1,1 @@
-"""What happened on the wire: captures and the proof that the mechanism under test happened."""
+"""Packet captures: one reader, one differ, and the proof that the mechanism under test happened."""

@@ -79,34 +79,74 @@ def test_a_table_too_many_or_too_few_is_named() -> None:
 
 
 def test_the_sweeps_are_as_long_as_they_are_said_to_be() -> None:
+    table = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| (\d+) \|", table, flags=re.MULTILINE)
+    assert len(rows) == 13
     text = (ROOT / "docs" / "measurements.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `([\w-]+)` \| [^|]+ \| (\d+) \|", text, flags=re.MULTILINE)
-    assert len(rows) == 8
+    rows += re.findall(r"\(`([\w-]+)`, (\d+) loads", text)
+    assert len(rows) == 14
     for name, loads in rows:
         asked = load_experiment(CONFIGS / f"{name}.toml", read_catalogue())
         kernels = len(asked.kernel_versions) or 1
         assert len(asked.conditions) * asked.repetitions * kernels == int(loads), name
 
 
-def test_all_is_measured_before_any_of_it_is_kept() -> None:
+STUB = """#!/bin/sh
+printf '%s\\n' "$*" >> "$CALLS"
+[ "$2" != "$FAILING" ]
+"""
+"""Notes how it was called, and fails where its second word is that one."""
+
+
+def make_results(tree: Path, failing: str = "none") -> tuple[int, list[list[str]]]:
+    """The exit status of `make results`, and how the programs that it calls were called."""
+    (tree / "analysis").mkdir(parents=True)
+    (tree / "bootstrap").mkdir()
+    for name in ("Makefile", "analysis/committed-results.txt"):
+        shutil.copy(ROOT / name, tree / name)
+    for program in (tree / "run.sh", tree / "bootstrap" / "develop.sh"):
+        program.write_text(STUB)
+        program.chmod(0o755)
+    calls = tree / "calls"
+    made = proc.run(
+        ("env", f"CALLS={calls}", f"FAILING={failing}", "make", "-C", str(tree), "results",
+         "REASON=a reason to try"),
+        check=False,
+    )  # fmt: skip
+    return made.returncode, [line.split(" ") for line in calls.read_text().splitlines()]
+
+
+def test_all_is_measured_before_any_of_it_is_kept(tmp_path: Path) -> None:
     """What is kept changes the work tree, and results name one that is changed."""
-    make = ("make", "--no-print-directory", "-C", str(ROOT), "--just-print")
-    printed = proc.run((*make, "results", "REASON=a reason to try")).stdout
-    steps = printed.split(" && ")
-    runs = [place for place, step in enumerate(steps) if step.startswith("./run.sh run ")]
-    kept = [place for place, step in enumerate(steps) if "baseline update " in step]
-    folders = re.findall(r"--to (\S+)", printed)
+    status, calls = make_results(tmp_path / "tree")
+    assert status == 0
+    verbs = [words[0] for words in calls]
+    measured, kept = verbs.count("run"), verbs.count("baseline")
+    assert verbs == ["run"] * measured + ["baseline"] * kept + ["--without-kernel"]
+    assert calls[-1][-1] == "analysis.readme"
+    folders = [words[words.index("--to") + 1] for words in calls if words[0] == "baseline"]
     committed = [
         f"analysis/{kind}/{manifest.parent.name}"
         for kind in ("baselines", "samples")
         for manifest in (ROOT / "analysis" / kind).glob("*/manifest.json")
     ]
     assert sorted(folders) == sorted(committed)
-    assert len(runs) == len(kept) == len(folders)
-    assert max(runs) < min(kept)
-    assert "analysis.readme" in steps[-1]
+    assert measured == kept == len(folders)
     assert {shown.folder for shown in TABLES.values()} <= set(folders)
-    refused = proc.run((*make, "results"), check=False)
+    assert all(words[-4:] == ["a", "reason", "to", "try"] for words in calls[measured:-1])
+    (first,) = (words for words in calls if "analysis/baselines/nightly" in words)
+    assert first[:3] == ["baseline", "update", calls[1][calls[1].index("-o") + 1]]
+
+
+def test_nothing_is_kept_if_a_measurement_fails(tmp_path: Path) -> None:
+    status, calls = make_results(tmp_path / "tree", "configs/cs244-reuse.toml")
+    assert status != 0
+    assert calls[-1][:2] == ["run", "configs/cs244-reuse.toml"]
+    assert "baseline" not in {words[0] for words in calls}
+
+
+def test_results_are_not_measured_without_a_reason() -> None:
+    refused = proc.run(("make", "--no-print-directory", "-C", str(ROOT), "results"), check=False)
     assert refused.returncode != 0
     assert "REASON=" in refused.stderr
 

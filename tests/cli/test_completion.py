@@ -11,7 +11,6 @@ from firstflight.cli.main import NEEDS
 from firstflight.completion import (
     ARGUMENT_PLACES,
     OPTION_PLACES,
-    OPTION_VALUES,
     complete,
     render_completion,
 )
@@ -57,9 +56,10 @@ def test_nothing_typed_is_every_verb() -> None:
 
 
 def test_values_are_those_of_the_program() -> None:
-    assert set(OPTION_VALUES["--client"]) == set(CLIENTS)
-    assert set(OPTION_VALUES["--kernel"]) == set(KERNELS)
-    assert set(OPTION_VALUES["--protocol"]) == set(SWEPT["protocol"].names)
+    assert complete(["run", "--client", ""], SECTIONS) == sorted(CLIENTS)
+    assert complete(["doctor", "--client", ""], SECTIONS) == sorted(CLIENTS)
+    assert complete(["run", "--kernel", ""], SECTIONS) == sorted(KERNELS)
+    assert complete(["run", "--protocol", ""], SECTIONS) == sorted(SWEPT["protocol"].names)
     assert set(ARGUMENT_PLACES) <= set(NEEDS)
     for place in (*ARGUMENT_PLACES.values(), *OPTION_PLACES.values()):
         assert (ROOT / place.folder).is_dir()

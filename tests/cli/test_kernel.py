@@ -18,7 +18,7 @@ def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     maker = tmp_path / "maker"
     keep_build(maker / CACHE)
     monkeypatch.setenv("FIRSTFLIGHT_NATIVE", str(keep_programs(maker / CACHE)))
-    file = tmp_path / "kernel.tar.xz"
+    file = tmp_path / "kernel.zip"
     assert main(["kernel", "export", str(file)], make_services(maker)) == 0
     return file
 
@@ -35,7 +35,7 @@ def test_export_says_what_it_wrote_and_where_it_goes(
     assert first.startswith(f"{pack}: kernel 7.3 (linux-source-7.3 7.3.")
     assert read_compiler() in first
     assert checksum.startswith("SHA-256 ")
-    assert then.endswith("./run.sh kernel import kernel.tar.xz")
+    assert then.endswith("./run.sh kernel import kernel.zip")
 
 
 def test_export_does_not_overwrite(pack: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,7 +61,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
     folder.chmod(0o755)
     context = folder / "context"
     copy_context(context)
-    pack = context / "docker" / "packs" / "kernel.tar.xz"
+    pack = context / "docker" / "packs" / "kernel.zip"
     export_kernel(kernel, places.built_part("native"), pack, replace=False)
     engine = Engine(folder)
     try:
@@ -118,7 +118,7 @@ def test_it_is_small_and_says_what_it_is(built: Built) -> None:
 
 
 def test_the_kernel_is_the_one_that_was_handed_in(built: Built) -> None:
-    assert "taken from kernel.tar.xz, not built" in built.said
+    assert "taken from kernel.zip, not built" in built.said
 
 
 def test_nothing_in_it_compiles_or_makes_root(built: Built) -> None:

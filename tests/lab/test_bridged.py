@@ -23,12 +23,12 @@ class Backend:
     knobs = frozenset({"rtt_ms", "loss_pct"})
 
     def __init__(self) -> None:
-        self.lossy = False
+        self.complete = False
 
     @contextmanager
     def open(self, *_asked: object) -> Iterator[Any]:
         """It."""
-        yield SimpleNamespace(add_loss=lambda: setattr(self, "lossy", True))
+        yield SimpleNamespace(complete=lambda: setattr(self, "complete", True))
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_disturbed_measurement_is_taken_again(measured: list[float]) -> None:
     measured += [30.0, 20.1]
     backend = Backend()
     assert open_it(backend, LinkSpec(loss_pct=1))[0].measured == 20.1
-    assert backend.lossy  # after it was measured without
+    assert backend.complete  # after it was measured without
 
 
 def test_a_link_without_its_delay_is_refused(measured: list[float]) -> None:

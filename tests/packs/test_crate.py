@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base import proc
-from testbed.packs.names import METADATA_FILE
+from testbed.packs.contents import METADATA_FILE
 from testbed.packs.packing import pack_results, unpack_results
 from tests.packs.results import copy_lanes, copy_pages, copy_results
 

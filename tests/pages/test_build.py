@@ -99,7 +99,7 @@ def test_other_code_is_another_build(
     first = build_page(small(ROWS), tmp_path)
     code = tmp_path / "testbed"
     shutil.copytree(sources.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
-    with (code / "pages" / "synthesis" / "text.py").open("a") as module:
+    with (code / "pages" / "synthesis" / "filler.py").open("a") as module:
         module.write("# other code\n")
     monkeypatch.setattr(sources, "PACKAGE", code)
     second = build_page(small(ROWS), tmp_path)

@@ -36,7 +36,7 @@ def parts(tmp_path: Path) -> Parts:
 
 def test_what_is_in_it(parts: Parts) -> None:
     made = parts.make()
-    assert made.path == parts.cache / "bundles" / made.digest[:16]
+    assert made.path.parent == parts.cache / "bundles"
     for name in (
         *(
             "guest.py",
@@ -49,7 +49,7 @@ def test_what_is_in_it(parts: Parts) -> None:
         assert (made.path / name).is_file(), name
     assert (made.path / "native" / "mnt").is_dir()
     assert (made.path / "testbed/way/trial.py").read_bytes() == Path(
-        sources.PACKAGE, "trial.py"
+        sources.PACKAGE, "way/trial.py"
     ).read_bytes()
     assert not (made.path / "testbed/results/store.py").exists()
     assert not (made.path / "testbed/wire/proof.py").exists()
@@ -138,9 +138,19 @@ def test_a_module_decides_the_name(
         target.write_bytes(source.read_bytes())
     monkeypatch.setattr(sources, "PACKAGE", package)
     assert parts.make() == first
-    with (package / "trial.py").open("a") as trial:
+    with (package / "way" / "trial.py").open("a") as trial:
         trial.write("\n")
     assert parts.make().digest != first.digest
+
+
+def test_the_hosts_python_is_another_bundle_and_no_other_code(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = parts.make()
+    monkeypatch.setattr("sys.version", "3.99.0")
+    second = parts.make()
+    assert second.path != first.path
+    assert second.digest == first.digest
 
 
 def test_every_missing_part_is_named(parts: Parts, tmp_path: Path) -> None:
@@ -162,7 +172,7 @@ def test_two_at_once_make_one(parts: Parts) -> None:
     for thread in threads:
         thread.join()
     assert made[0] == made[1]
-    assert [path.name for path in (parts.cache / "bundles").iterdir()] == [made[0].digest[:16]]
+    assert [path.name for path in (parts.cache / "bundles").iterdir()] == [made[0].path.name]
 
 
 def test_a_failure_leaves_nothing(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:

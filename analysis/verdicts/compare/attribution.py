@@ -9,9 +9,9 @@ client that asks in an order which only the network decides shows TCP alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from analysis.records.cells import Cell
 from analysis.records.metric import Metric
@@ -32,9 +32,8 @@ CLOCK_READ_NS = 256
 """What reading the clock costs in virtual time."""
 PHASE_NS = 100_000
 """A packet, or a load, that moves by so much did not move by clock reads alone."""
-TCP_ALONE = ("graph", "wget2")
-"""Clients for which seeds change nothing: their requests follow from the network, and of wget2 from
-the order of its threads as well."""
+OLDER_TCP_ALONE = ("graph", "wget2")
+"""The clients that were TCP alone before results said so themselves."""
 HARMLESS_PCT = 2.7
 """By so much a change that does nothing moved a cell of Chromium: one more read of the clock for
 each sendmsg moved 9 of the 24 cells of Table 1, this one the most (docs/kernel-verdicts.md)."""
@@ -102,11 +101,19 @@ class CellAttribution:
         return self.verdict
 
 
-def attribute_cell(cells: tuple[Cell, Cell], read: ReadPair) -> CellAttribution:
+def tcp_alone(manifest: Mapping[str, Any]) -> frozenset[str]:
+    """Return the clients of results that show TCP alone: their requests follow from the network."""
+    said = manifest.get("tcp_alone")
+    return frozenset(OLDER_TCP_ALONE if said is None else map(str, said))
+
+
+def attribute_cell(
+    cells: tuple[Cell, Cell], read: ReadPair, alone: Collection[str]
+) -> CellAttribution:
     """Return what the new one of two cells of one condition came to.
 
     ``read`` gives the captures of a trial; it is asked only where the digests differ, and until a
-    trial with other packets is found.
+    trial with other packets is found.  ``alone`` are the clients that show TCP alone.
     """
     before, after = (cell.by_seed for cell in cells)
     ours, theirs = (_by_block(cell) for cell in cells)
@@ -122,7 +129,8 @@ def attribute_cell(cells: tuple[Cell, Cell], read: ReadPair) -> CellAttribution:
         reason = f"{side} has no number of this cell"
         return CellAttribution("inconclusive", reason, 0, None, None, None)
     pairs = [(ours[block], theirs[block]) for block in shared]
-    found = _judge(cells[0], pairs, [after[b] - before[b] for b in shared], pct, read)
+    moved = [after[b] - before[b] for b in shared]
+    found = _judge(cells[0], pairs, moved, pct, read, alone)
     if found.verdict in ("no effect", "phase only") and len(shared) < len(before):
         reason = f"so far {found.verdict}, in {len(shared)} of {count(len(before), 'trial')}"
         return CellAttribution("inconclusive", reason, len(shared), pct, None, None)
@@ -135,6 +143,7 @@ def _judge(
     moved: Sequence[float],
     pct: Estimate | None,
     read: ReadPair,
+    alone: Collection[str],
 ) -> CellAttribution:
     """Judge the trials that both have; their metric ``moved`` by so much."""
     n, metric = len(pairs), cell.metric
@@ -158,7 +167,7 @@ def _judge(
         return CellAttribution("inconclusive", reason, n, pct, None, None)
     counters = counters_that_part(*differing[0])
     other = None if what == UNREAD else what != SAME
-    if not _shows_tcp(cell):
+    if not _shows_tcp(cell, alone):
         verdict, reason = _weigh_spread(n, pct, metric)
         return CellAttribution(verdict, reason, n, pct, None, other, counters)
     verdict = _direction(estimate_paired_shift(moved).value, metric)
@@ -236,12 +245,12 @@ def _has_moved(by: float, metric: Metric) -> bool:
     return abs(by) * 1e6 >= PHASE_NS if metric.is_time else abs(by) > metric.grain
 
 
-def _shows_tcp(cell: Cell) -> bool:
+def _shows_tcp(cell: Cell, alone: Collection[str]) -> bool:
     """Return whether any difference of the cell is TCP's: its client asks as the network lets it.
 
     The clients of a load on a server are the testbed's own and follow their seed.
     """
-    return cell.kind == "server_load" or cell.axes.get("client") in TCP_ALONE
+    return cell.kind == "server_load" or cell.axes.get("client") in alone
 
 
 def _direction(moved: float, metric: Metric) -> Attributed:

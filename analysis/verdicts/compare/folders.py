@@ -9,7 +9,7 @@ from pathlib import Path
 from analysis.records.cells import Cell, cells_of, describe_absence, varying_axes
 from analysis.records.results import Results, read_results
 from analysis.tables.table import ALWAYS_SHOWN
-from analysis.verdicts.compare.attribution import attribute_cell
+from analysis.verdicts.compare.attribution import attribute_cell, tcp_alone
 from analysis.verdicts.compare.captures import Pair, differ_on_the_wire, read_captures
 from analysis.verdicts.compare.clocks import clocks_of, judge_by_tolerance
 from analysis.verdicts.compare.comparison import (
@@ -177,7 +177,8 @@ def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) ->
     def read(one: Record, other: Record) -> Pair | None:
         return read_captures((base.folder, new.folder), (one, other))[0]
 
-    return replace(cell, attribution=attribute_cell((match.base, match.new), read))
+    alone = tcp_alone(base.manifest) & tcp_alone(new.manifest)
+    return replace(cell, attribution=attribute_cell((match.base, match.new), read, alone))
 
 
 def _with_clocks(cell: CellFinding, match: Match) -> CellFinding:

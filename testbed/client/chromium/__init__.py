@@ -51,6 +51,7 @@ class Chromium:
     """PLT is loadEventEnd - navigationStart, as the page's own navigation timing has it."""
 
     name = "chromium"
+    tcp_alone = False
     programs = (
         Program(
             "chromium-headless-shell",

@@ -1,1 +1,1 @@
-"""Commands: a program of the user's own runs in the lab of a page load, and nothing else does."""
+"""Commands: a program of the user runs alone in the lab of a page load."""

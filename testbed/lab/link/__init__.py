@@ -1,1 +1,1 @@
-"""What emulates the access link: ``netem`` in the kernel, ``tap`` beside it."""
+"""Emulation of the access link: ``netem`` in the kernel, or ``tap``, a program beside it."""

@@ -3,6 +3,7 @@
 Downlink: ``far`` holds the buffer (tbf), ``near`` serialises and delays (netem); uplink the other
 way round.  tbf lets a lone packet pass at once and paces a train; netem serialises every packet.
 Together: one FIFO with a byte limit, exact serialisation, exact delay (tc-tbf(8), tc-netem(8)).
+Another queue takes the place of the FIFO inside tbf (``testbed.lab.link.queue``).
 
 netem and tbf on veth count the 14 bytes of an Ethernet header with each packet; dummynet, the
 paper's emulator, counted IP bytes.  ``stab overhead`` and ``packetoverhead`` take them off.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import MissingError
 from testbed.lab.link.discipline import (
@@ -26,10 +27,11 @@ from testbed.lab.link.discipline import (
     tbf,
 )
 from testbed.lab.link.protocol import COMMON_KNOBS, ETHERNET_HEADER_BYTES, Link, LinkReport, Traffic
+from testbed.lab.link.queue import read_queue, set_queue
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
 from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import MiddleWire, Topology
-from testbed.model import LinkSpec
+from testbed.model import FIFO, LinkSpec
 from testbed.model.line import burst_bytes
 
 NETEM_LIMIT_PACKETS = 100_000
@@ -74,10 +76,12 @@ def wanted_disciplines(spec: LinkSpec) -> Disciplines:
 
 @dataclass(frozen=True, slots=True)
 class NetemLink:
-    """Disciplines on four devices."""
+    """Disciplines on four devices; ``queues`` are inside them, with what tc says of each."""
 
     topology: Topology
     spec: LinkSpec
+    queues: Disciplines = field(default_factory=dict)
+    told: dict[str, str] = field(default_factory=dict)
 
     def shape(self) -> None:
         """Set the disciplines, without loss.
@@ -87,14 +91,25 @@ class NetemLink:
         """
         self._set(wanted_disciplines(replace(self.spec, loss_pct=0.0)))
 
-    def add_loss(self) -> None:
-        """Switch the random loss on, after the link was measured without it."""
-        wanted = self.wanted_disciplines()
-        self._set({place: wanted[place] for place in wanted if wanted[place].kind == "netem"})
+    def complete(self) -> None:
+        """Add what the link was measured without: random loss, and a queue that is no plain FIFO.
+
+        Raises:
+            MissingError: the kernel does not have the queue.
+        """
+        if self.spec.loss_pct:
+            wanted = wanted_disciplines(self.spec)
+            self._set({place: wanted[place] for place in wanted if wanted[place].kind == "netem"})
+        for each in directions(self.spec) if self.spec.qdisc != FIFO else ():
+            namespace = self.topology.role(each.buffer_role)
+            set_queue(namespace, each.buffer_device, self.spec.qdisc)
+            inside, said = read_queue(namespace, each.buffer_device)
+            self.queues.update({(each.buffer_role, name): inside[name] for name in inside})
+            self.told[f"{each.name}.qdisc"] = said
 
     def forget(self) -> None:
-        """Take the disciplines off, with all that they hold, and put new ones on."""
-        self._set(dict.fromkeys(self.wanted_disciplines(), Discipline(NONE)))
+        """Take the disciplines off, with all that they hold, and shape the link anew."""
+        self._set(dict.fromkeys(wanted_disciplines(self.spec), Discipline(NONE)))
         self.shape()
 
     def _set(self, wanted: Disciplines) -> None:
@@ -110,16 +125,16 @@ class NetemLink:
                     ) from error
 
     def wanted_disciplines(self) -> Disciplines:
-        """Two in each direction, with the random loss that is asked for."""
-        return wanted_disciplines(self.spec)
+        """Two in each direction, with the random loss, and queues as they were set."""
+        return wanted_disciplines(self.spec) | self.queues
 
     def read_knobs(self) -> tuple[dict[str, str], tuple[str, ...]]:
-        """The random loss of both directions in percent, as the kernel has it."""
+        """The random loss of both directions in percent, and queues, as the kernel has them."""
         found = self._read()
         return {
             f"{each.name}.loss_pct": f"{found[each.delay_device].settings.get('loss_pct', 0.0):.6g}"
             for each in directions(self.spec)
-        }, ()
+        } | self.told, ()
 
     def read_report(self) -> LinkReport:
         """Packets as the disciplines count them."""
@@ -137,12 +152,16 @@ class NetemLink:
         return LinkReport(NETEM.name, down, up, dropped, waiting_packets=waiting)
 
     def _read(self) -> dict[str, Discipline]:
-        """What there is on the devices of the link, by device; where it has gone, nothing."""
+        """What there is on the devices of the link, by device; where it has gone, nothing.
+
+        What is inside another is counted by that.
+        """
         found = {device: Discipline(NONE) for device in ("n0", "n1", "f0", "f1")}
         for role in ("near", "far"):
             with self.topology.role(role).entered(), open_control() as control:
                 devices = {index: name for index, name in socket.if_nameindex() if name in found}
-                found |= read_disciplines(control, devices)
+                there = read_disciplines(control, devices)
+                found |= {name: there[name] for name in found.keys() & there.keys()}
         return found
 
 
@@ -151,7 +170,7 @@ class Netem:
     """The backend for kernels that have netem and tbf."""
 
     name: str = "netem"
-    knobs: frozenset[str] = COMMON_KNOBS
+    knobs: frozenset[str] = COMMON_KNOBS | {"qdisc"}
     wire: MiddleWire = "veth"
 
     def find_problem(self) -> str | None:

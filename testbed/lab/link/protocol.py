@@ -8,13 +8,14 @@ is delayed by half the round trip.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from testbed.base.errors import MissingError
 from testbed.lab.link.discipline import Disciplines
 from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import LinkSpec
+from testbed.model.knob import changed
 
 ETHERNET_HEADER_BYTES = 14
 WAYS = ("down", "up")
@@ -62,8 +63,12 @@ class LinkReport:
 class Link(Protocol):
     """A running link."""
 
-    def add_loss(self) -> None:
-        """Switch the random loss on, after the link was measured without it."""
+    def complete(self) -> None:
+        """Add what the link was measured without: random loss, and a queue that is no plain FIFO.
+
+        Raises:
+            MissingError: the kernel does not have the queue.
+        """
         ...
 
     def forget(self) -> None:
@@ -125,11 +130,10 @@ def require_emulated(backend: LinkBackend, spec: LinkSpec) -> None:
     Raises:
         MissingError: it does not; the message names the knobs.
     """
-    usual = LinkSpec()
     beyond = [
-        f"link.{each.name} = {getattr(spec, each.name)}"
-        for each in fields(LinkSpec)
-        if each.name not in backend.knobs and getattr(spec, each.name) != getattr(usual, each.name)
+        f"link.{each.name} = {value}"
+        for each, value in changed(spec)
+        if each.name not in backend.knobs
     ]
     if beyond:
         raise MissingError(

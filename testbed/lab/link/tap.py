@@ -69,10 +69,11 @@ class TapLink:
     lossy: bool = False
     unsent: int = 0
 
-    def add_loss(self) -> None:
-        """Switch the random loss on, after the link was measured without it."""
-        self._order("l")
-        self.lossy = True
+    def complete(self) -> None:
+        """Add the random loss that the link was measured without."""
+        if self.spec.loss_pct:
+            self._order("l")
+            self.lossy = True
 
     def forget(self) -> None:
         """Throw every packet away that is on its way, and all counts."""

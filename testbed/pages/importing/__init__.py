@@ -1,1 +1,1 @@
-"""Reads what other tools recorded; every file is untrusted, and nothing of it is run or obeyed."""
+"""Importers of what other tools recorded: files are untrusted, and nothing in them is run."""

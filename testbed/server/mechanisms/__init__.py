@@ -1,4 +1,4 @@
-"""Connection management of an overloaded server: mechanisms, and how a kernel is made to have them.
+"""Connection management of an overloaded server: its mechanisms, and how a kernel gets them.
 
 Source: Shukla and Brecht, TCP Connection Management Mechanisms for Improving Internet Server
 Performance (2006).

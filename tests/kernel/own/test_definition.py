@@ -244,7 +244,7 @@ def native(tmp_path: Path) -> Path:
 
 def exported(kernel: OwnKernel, native: Path, tmp_path: Path) -> tuple[Path, KernelBuild]:
     made = build(kernel, tmp_path / "pin" / "cache")
-    file = tmp_path / "mine.tar.xz"
+    file = tmp_path / "mine.zip"
     export_kernel(made, native, file, replace=True, own=kernel)
     return file, made
 

@@ -240,7 +240,7 @@ def test_too_many_hosts_and_requests_are_told_together(
     many = tuple(Sent(f"https://h{n}.example/", "text/html", b"x" * 99) for n in range(251))
     with pytest.raises(ConfigurationError, match="251 hosts, the lab has addresses for 250"):
         imported(webpagetest(many))
-    monkeypatch.setattr("testbed.pages.importing.har_importer.ENTRIES", 5)
+    monkeypatch.setattr("testbed.pages.importing.har.ENTRIES", 5)
     with pytest.raises(ConfigurationError, match="7 requests, at most 5"):
         imported(devtools())
     assert limits.HOSTS == 250

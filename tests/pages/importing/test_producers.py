@@ -137,7 +137,7 @@ def test_a_zip_that_is_none_or_too_much_is_told(
     with pytest.raises(ConfigurationError, match="a broken zip"):
         read_recording(path)
     path.write_bytes(whole)
-    monkeypatch.setattr("testbed.pages.importing.har_importer.ARCHIVE_BYTES", 2000)
+    monkeypatch.setattr("testbed.pages.importing.har.ARCHIVE_BYTES", 2000)
     with pytest.raises(ConfigurationError, match="unpacked; export fewer pages"):
         read_recording(path)
 

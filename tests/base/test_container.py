@@ -8,16 +8,25 @@ import os
 import stat
 import struct
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from testbed.base.container import (
+    ListedFile,
+    PackFile,
+    PackFormat,
+    describe_wrong_name,
+    list_collisions,
+    open_container,
+    write_container,
+)
 from testbed.base.errors import ConfigurationError, StorageError
-from testbed.packs import container
-from testbed.packs.container import PackFile, open_container, write_container
-from testbed.packs.names import METADATA_FILE, describe_wrong_name, list_collisions
 
 PLAIN = stat.S_IFREG | 0o644
+LIST = "list.json"
+FORM = PackFormat("pack of these tests", LIST, "nothing was unpacked; make it again", 9, 1 << 30, 9)
 
 
 def make_zip(
@@ -36,8 +45,8 @@ def make_zip(
     return file
 
 
-def refusal(file: Path) -> str:
-    with pytest.raises(ConfigurationError) as caught, open_container(file):
+def refusal(file: Path, form: PackFormat = FORM) -> str:
+    with pytest.raises(ConfigurationError) as caught, open_container(file, form):
         pass
     return "\n".join(caught.value.problems)
 
@@ -51,21 +60,49 @@ def packed(folder: Path, name: str, data: bytes) -> PackFile:
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     files = [packed(tmp_path, "b/c d.txt", b"two"), packed(tmp_path, "a", b"one" * 9_999_999)]
     with (tmp_path / "pack").open("wb") as stream:
-        write_container(stream, b"{}", files)
-    with open_container(tmp_path / "pack") as found:
-        assert found.sizes == {METADATA_FILE: 2, "a": 29_999_997, "b/c d.txt": 3}
-        assert list(found.sizes) == [METADATA_FILE, "a", "b/c d.txt"]
-        assert found.read_metadata() == b"{}"
+        write_container(stream, FORM, b"{}", files)
+    with open_container(tmp_path / "pack", FORM) as found:
+        listed = {each.name: ListedFile(each.size, each.sha256, each.mode) for each in files}
+        assert list(found.list_differences(listed)) == []
+        assert found.read_list() == b"{}"
+        assert found.read("b/c d.txt", files[0].sha256) == b"two"
         for file in files:
             found.extract(file.name, tmp_path / "out" / file.name, file.sha256)
-            assert (tmp_path / "out" / file.name).read_bytes() == file.path.read_bytes()
+            assert isinstance(file.source, Path)
+            assert (tmp_path / "out" / file.name).read_bytes() == file.source.read_bytes()
+    with zipfile.ZipFile(tmp_path / "pack") as archive:
+        assert archive.namelist() == [LIST, "a", "b/c d.txt"]
+
+
+def test_a_list_is_compared_with_names_sizes_and_permissions(tmp_path: Path) -> None:
+    data = [packed(tmp_path, name, name.encode()) for name in "abc"]
+    with (tmp_path / "pack").open("wb") as stream:
+        write_container(stream, FORM, b"", data)
+    listed = {"a": ListedFile(1, "0" * 64, 0o755), "b": ListedFile(2, "0" * 64)}
+    listed |= {"d": ListedFile(0, "0" * 64), LIST: ListedFile(0, "0" * 64)}
+    with open_container(tmp_path / "pack", FORM) as found:
+        assert list(found.list_differences(listed)) == [
+            "a is of mode 644; list.json says 755",
+            "b has 1 bytes; list.json says 2",
+            "holds c, which list.json does not list",
+            "lacks 'd', which list.json lists",
+            "list.json lists itself",
+        ]
+
+
+def test_what_is_in_memory_is_written_as_a_file_is(tmp_path: Path) -> None:
+    file = packed(tmp_path, "a", b"one")
+    first, second = io.BytesIO(), io.BytesIO()
+    write_container(first, FORM, b"{}", [file])
+    write_container(second, FORM, b"{}", [replace(file, source=b"one")])
+    assert first.getvalue() == second.getvalue()
 
 
 def test_equal_files_make_equal_packs(tmp_path: Path) -> None:
     def write(*names: str) -> bytes:
         files = [packed(tmp_path, name, name.encode()) for name in names]
         stream = io.BytesIO()
-        write_container(stream, b"{}", files)
+        write_container(stream, FORM, b"{}", files)
         return stream.getvalue()
 
     assert write("a", "b", "c") == write("c", "a", "b")
@@ -73,9 +110,10 @@ def test_equal_files_make_equal_packs(tmp_path: Path) -> None:
 
 def test_a_file_that_changes_meanwhile_is_no_pack(tmp_path: Path) -> None:
     file = packed(tmp_path, "a", b"one")
-    file.path.write_bytes(b"two")
+    assert isinstance(file.source, Path)
+    file.source.write_bytes(b"two")
     with pytest.raises(StorageError, match="changed while it was packed"):
-        write_container(io.BytesIO(), b"{}", [file])
+        write_container(io.BytesIO(), FORM, b"{}", [file])
 
 
 @pytest.mark.parametrize(
@@ -148,14 +186,14 @@ def test_collisions() -> None:
     assert list(list_collisions(["a/b", "a/c", "d"])) == []
 
 
-def test_more_than_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_fits(tmp_path: Path) -> None:
     file = make_zip(tmp_path / "pack", *((f"{number}", b"x" * 9) for number in range(4)))
-    monkeypatch.setattr(container, "MAX_FILES", 2)
-    assert "more than 2 files" in refusal(file)
-    monkeypatch.undo()
-    monkeypatch.setattr(container, "MAX_BYTES", 35)
-    monkeypatch.setattr(container, "MAX_METADATA_BYTES", 0)
-    assert "unpack to more than" in refusal(file)
+    assert "more than 2 files" in refusal(file, replace(FORM, max_files=2))
+    assert "unpack to more than 35 B" in refusal(
+        file, replace(FORM, max_bytes=35, max_list_bytes=0)
+    )
+    long = make_zip(tmp_path / "long", (LIST, b"0123456789"))
+    assert "list.json has more than 9 B" in refusal(long)
 
 
 def test_a_directory_that_does_not_fit_into_memory(tmp_path: Path) -> None:
@@ -170,11 +208,11 @@ def test_a_directory_that_does_not_fit_into_memory(tmp_path: Path) -> None:
 def test_what_is_no_archive(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "pack").write_bytes(data)
     if data.startswith(b"PK\x05\x06"):  # an empty one, which is no pack for another reason
-        with open_container(tmp_path / "pack") as found:
-            assert found.sizes == {}
-            assert found.read_metadata() == b""
+        with open_container(tmp_path / "pack", FORM) as found:
+            assert list(found.list_differences({})) == []
+            assert found.read_list() == b""
         return
-    assert "no pack of results, or damaged" in refusal(tmp_path / "pack")
+    assert "no pack of these tests, or damaged" in refusal(tmp_path / "pack")
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:
@@ -189,7 +227,7 @@ def test_a_file_that_is_longer_than_it_says(tmp_path: Path) -> None:
     file = make_zip(tmp_path / "pack", ("x", b"y" * 5_000_000))
     data = file.read_bytes()
     file.write_bytes(data.replace(struct.pack("<L", 5_000_000), struct.pack("<L", 50)))
-    with open_container(file) as found, pytest.raises(ValueError, match="x: damaged"):
+    with open_container(file, FORM) as found, pytest.raises(ValueError, match="x: damaged"):
         found.extract("x", tmp_path / "out", "0" * 64)
     assert (tmp_path / "out").stat().st_size <= 50
 
@@ -199,5 +237,5 @@ def test_a_damaged_file(tmp_path: Path) -> None:
     data = bytearray(file.read_bytes())
     data[60] ^= 0xFF
     file.write_bytes(data)
-    with open_container(file) as found, pytest.raises(ValueError, match="x"):
+    with open_container(file, FORM) as found, pytest.raises(ValueError, match="x"):
         found.extract("x", tmp_path / "out", "0" * 64)
