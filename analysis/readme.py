@@ -28,6 +28,7 @@ from analysis.verdicts.baseline import read_facts
 from analysis.words import axis_value, count, number
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole
+from testbed.kinds.scenario.spec import Scenario
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -152,7 +153,7 @@ def draw_committed_ladder(root: Path = ROOT) -> str:
     """Return the ladder of the documents as the committed results below ``root`` give it."""
     results = read_results(root / "analysis" / "samples" / "scenarios")
     record = next(
-        one for one in results.records if one.trial.of_scenario.scenario == LADDER.stem
+        one for one in results.records if one.trial.condition_as(Scenario).scenario == LADDER.stem
     )  # fmt: skip
     return draw_ladder(results.folder, record).draw() + "\n"
 

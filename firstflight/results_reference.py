@@ -11,7 +11,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
@@ -42,22 +42,18 @@ from testbed.base import errors
 from testbed.base.places import ROOT
 from testbed.client.command import KEPT
 from testbed.client.command import OUTPUT_FILE as CLIENT_OUTPUT
-from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE, PEER_FILE
-from testbed.kinds.page_load.performance import SERVER_LOG_FILE
+from testbed.kinds import KINDS
+from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, PEER_FILE
 from testbed.model import (
     CAPTURE_FILE,
     HAR_FILE,
     HISTOGRAMS_FILE,
     OBSERVATION_FILE,
+    SERVER_LOG_FILE,
     TRIAL_FILE,
-    ArrivalSpec,
-    Condition,
-    LabCommand,
-    LinkSpec,
+    Experiment,
     Record,
-    ServerLoad,
-    ServerSpec,
-    TcpSpec,
+    Trial,
 )
 from testbed.model.knob import Knob
 from testbed.results.manifest import MANIFEST_FILE, Manifest
@@ -75,16 +71,20 @@ UNITS = {
     "segments": "segments",
 }
 """The unit of a value by the end of its name."""
-KNOBS = {
-    Condition: "[knobs](knobs.md)",
-    LinkSpec: "[knobs](knobs.md#link)",
-    TcpSpec: "[knobs](knobs.md#tcp)",
-    LabCommand: "[knobs](knobs.md)",
-    ServerLoad: "[knobs](knobs.md)",
-    ServerSpec: "[knobs](knobs.md#server)",
-    ArrivalSpec: "[knobs](knobs.md#arrivals)",
+_SPECS = tuple(kind.spec for kind in KINDS.values())
+KNOBS = {kind.spec: "[knobs](knobs.md)" for kind in KINDS.values() if not kind.library} | {
+    each.default_factory: f"[knobs](knobs.md#{each.name})"
+    for spec in _SPECS
+    for each in fields(spec)
+    if is_dataclass(each.default_factory)
 }
 """What docs/knobs.md describes already."""
+_SPEC: Any = Union[_SPECS]  # noqa: UP007
+_DECIDED: dict[type, dict[str, Any]] = {
+    Trial: {"condition": _SPEC},
+    Experiment: {"conditions": tuple[_SPEC, ...], "kind": Literal[tuple(KINDS)]},
+}
+"""Types of fields that the kinds of trial decide."""
 TRIAL_FILES = {
     TRIAL_FILE: "What was asked, as `trial` in the record.",
     OBSERVATION_FILE: "What the trial wrote about itself, before it was judged.",
@@ -222,13 +222,24 @@ def describe(kind: type) -> tuple[Described, ...]:
     strings = _strings_below(inspect.getsource(kind))
     # What a class lists beside its fields (properties, constants) is no part of the document.
     names = kind.__dataclass_fields__ if is_dataclass(kind) else kind.__annotations__
-    found = tuple(Described(n, hints[n], strings.get(n) or _knob_help(hints[n])) for n in names)
+    types = hints | _DECIDED.get(kind, {})
+    described = (Described(n, types[n], strings.get(n) or _knob_help(hints[n])) for n in names)
+    found = tuple(part for each in described for part in _parts(kind, each))
     lacking = [f"{kind.__name__}.{each.name}" for each in found if not each.meaning]
     if lacking:
         raise ValueError(
             f"write what it is in a string below the field, for docs/results.md: {lacking}"
         )
     return found
+
+
+def _parts(kind: type, field: Described) -> Iterator[Described]:
+    """Yield a field, or the keys of a line that it is: what trials measure, by their kind."""
+    if (kind, field.name) != (Record, "measured"):
+        yield field
+        return
+    for each in KINDS.values():
+        yield Described(each.kept_as, each.measured | None, each.kept_words)
 
 
 def read_exit_codes() -> dict[str, str]:

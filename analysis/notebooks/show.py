@@ -38,6 +38,7 @@ from analysis.words import MISSING, count, significant
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import read_lanes
+from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Record
 from testbed.results.manifest import MANIFEST_FILE
 from testbed.results.store import LATEST, read_manifest
@@ -280,7 +281,8 @@ def script(results: Results, name: str) -> None:
     Raises:
         ConfigurationError: the results hold none of that name.
     """
-    print(tomllib.loads(_performed(results, name).trial.of_scenario.text)["steps"].strip())
+    text = _performed(results, name).trial.condition_as(Scenario).text
+    print(tomllib.loads(text)["steps"].strip())
 
 
 def packets(results: Results, name: str) -> pd.DataFrame:
@@ -306,7 +308,7 @@ def packets(results: Results, name: str) -> pd.DataFrame:
 
 
 def _performed(results: Results, name: str) -> Record:
-    records = {r.trial.of_scenario.scenario: r for r in results.records}
+    records = {r.trial.condition_as(Scenario).scenario: r for r in results.records}
     if name not in records:
         known = ", ".join(records) or "none"
         raise ConfigurationError([f"no scenario {name!r} in {results.folder}; it holds: {known}"])

@@ -15,7 +15,8 @@ from analysis.stats.estimates import SampleStatistics, describe_sample, without_
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.stopping import seeds_differ
-from testbed.model import Condition, Kind, Record, Scenario, ServerLoad, Spec, Verdict
+from testbed.kinds.scenario.measurement import ScenarioResult, Verdict
+from testbed.model import Condition, Record, Spec
 from testbed.model.settings import FAMILIES
 
 Axes = dict[str, Any]
@@ -55,7 +56,7 @@ class Cell:
     metric: Metric = PLT
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """What its trials do."""
         return kind_of_axes(self.axes)
 
@@ -81,7 +82,8 @@ class Cell:
     @property
     def verdict(self) -> Verdict | None:
         """The gravest verdict of its scenario; ``None`` where none is proven, or of other kinds."""
-        found = {record.scenario.verdict for record in self.proven if record.scenario is not None}
+        results = (record.measured_as(ScenarioResult) for record in self.proven)
+        found = {result.verdict for result in results if result is not None}
         return next((verdict for verdict in GRAVITY if verdict in found), None)
 
     @cached_property
@@ -95,7 +97,7 @@ class Cell:
     def copied(self) -> bool:
         """Whether there are several proven loads, and none differs from the first in anything."""
         found = [r.measured for r in self.proven if r.measured is not None]
-        return seeds_differ(found) is False
+        return seeds_differ(self.kind, found) is False
 
     @cached_property
     def sample(self) -> SampleStatistics | None:
@@ -170,9 +172,7 @@ def flatten(condition: Spec | Mapping[str, Any]) -> Axes:
 
     Settings are named as in --set: ``sysctl.client.tcp_sack``.
     """
-    if isinstance(condition, Condition | ServerLoad | Scenario):
-        return dict(_axes_of(condition))
-    return _leaves(condition)
+    return _leaves(condition) if isinstance(condition, Mapping) else dict(_axes_of(condition))
 
 
 @lru_cache(maxsize=4096)  # every load of a cell has the same condition
@@ -210,9 +210,9 @@ def experiment_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return dict(experiment)
 
 
-def kind_of_axes(axes: Mapping[str, Any]) -> Kind:
+def kind_of_axes(axes: Mapping[str, Any]) -> str:
     """Return the kind of the trials of a condition; page loads do not say what they are."""
-    kind: Kind = axes.get("kind", "page_load")
+    kind: str = axes.get("kind", "page_load")
     return kind
 
 

@@ -17,17 +17,10 @@ from analysis.records.cells import experiment_of, flatten
 from analysis.records.metric import METRICS_OF, SERVED
 from analysis.records.results import Results, judge
 from analysis.words import is_setting
-from testbed.model import (
-    ArrivalSpec,
-    Condition,
-    Kind,
-    LabCommand,
-    Record,
-    RequestTiming,
-    ScenarioResult,
-    ServerLoad,
-    ServerSpec,
-)
+from testbed.kinds.command.spec import LabCommand
+from testbed.kinds.scenario.measurement import ScenarioResult
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import Condition, PageLoad, Record, RequestTiming
 
 COUNTED = ("connections", "syns_with_payload", "retransmits", "server_retransmits")
 KNOBS = tuple(flatten(Condition(page="", client="")))
@@ -48,7 +41,7 @@ COMMAND_COLUMNS = (
     "trial_id", *flatten(LabCommand(page="", client="")), *_KNOWN, *COMMAND_MEASURED,
 )  # fmt: skip
 """Of commands in the lab."""
-_COLUMNS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
+_COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "page_load": (TRIAL_COLUMNS, MEASURED),
     "server_load": (SERVED_COLUMNS, SERVED_MEASURED),
     "scenario": (SCENARIO_COLUMNS, SCENARIO_MEASURED),
@@ -80,7 +73,7 @@ def trial_frame(results: Results) -> pd.DataFrame:
     NA unless the outcome is ``ok``: ``packets`` are those sent, ``lost`` those that never arrived;
     commands have COMMAND_MEASURED.
     """
-    kind: Kind = experiment_of(results.manifest).get("kind", "page_load")
+    kind: str = experiment_of(results.manifest).get("kind", "page_load")
     columns, measured = _COLUMNS[kind]
     rows = [_trial_row(record, measured) for record in results.records]
     frame = pd.DataFrame(rows, columns=_with_settings(columns, rows))
@@ -97,7 +90,8 @@ def request_frame(results: Results) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for record in results.records:
-        if record.load is None or judge(record)[0] != "ok":
+        load = record.measured_as(PageLoad)
+        if load is None or judge(record)[0] != "ok":
             continue
         known = {
             "trial_id": record.trial_id,
@@ -105,7 +99,7 @@ def request_frame(results: Results) -> pd.DataFrame:
             "seed": record.trial.seed,
         }
         used: set[str] = set()
-        for request in sorted(record.load.requests, key=lambda r: (r.start_ms, r.end_ms, r.url)):
+        for request in sorted(load.requests, key=lambda r: (r.start_ms, r.end_ms, r.url)):
             rows.append({**known, **_request_row(request, used)})
     frame = pd.DataFrame(rows, columns=_with_settings(REQUEST_COLUMNS, rows))
     return frame.astype({"transfer_bytes": "float64", "cold": "boolean"})
@@ -125,15 +119,16 @@ def varying_columns(frame: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...
 
 def _trial_row(record: Record, names: Sequence[str]) -> dict[str, Any]:
     outcome = judge(record)[0]
-    trial, load, proof = record.trial, record.load, record.proof
+    trial, load, proof = record.trial, record.measured_as(PageLoad), record.proof
+    result = record.measured_as(ScenarioResult)
     measured = dict.fromkeys(names, float("nan"))
     if outcome == "ok":
         known = {name: getattr(proof, name, None) for name in COUNTED}
         known |= {name: getattr(record.measured, name, None) for name in names if name not in known}
         if load is not None:
             known["requests"] = len(load.requests)
-        if record.scenario is not None:
-            known |= _performed(record.scenario)
+        if result is not None:
+            known |= _performed(result)
         measured |= {name: value for name, value in known.items() if value is not None}
     return {
         "trial_id": record.trial_id,
@@ -144,7 +139,7 @@ def _trial_row(record: Record, names: Sequence[str]) -> dict[str, Any]:
         "repetition": trial.repetition,
         "position": record.position,
         "outcome": outcome,
-        **({"verdict": record.scenario.verdict} if record.scenario and outcome == "ok" else {}),
+        **({"verdict": result.verdict} if result and outcome == "ok" else {}),
         **measured,
     }
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from analysis.words import number, seconds
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean, stem
-from testbed.experiment.stopping import RESOLUTION_MS
-from testbed.model import Kind, Measured
+from testbed.model import RESOLUTION_MS
 
 PAINT_GRAIN_MS = 4.0
 
@@ -101,7 +100,7 @@ class Metric:
         """The unit of what ``write`` returns, with a space before it, if there is one."""
         return " s" if self.is_time else ""
 
-    def of(self, measured: Measured | None) -> float | None:
+    def of(self, measured: object | None) -> float | None:
         """Return the metric of what was measured; ``None`` where it has none."""
         value: float | None = getattr(measured, self.name, None)
         return value if value is not None and math.isfinite(value) else None
@@ -206,7 +205,7 @@ COMMANDS = (
            better="smaller"),
 )  # fmt: skip
 """Of a command in the lab."""
-METRICS_OF: dict[Kind, tuple[Metric, ...]] = {
+METRICS_OF: dict[str, tuple[Metric, ...]] = {
     "page_load": (PLT, *MILESTONES),
     "server_load": SERVED,
     "scenario": PROMISES,
@@ -216,7 +215,7 @@ METRICS_OF: dict[Kind, tuple[Metric, ...]] = {
 METRICS = {metric.name: metric for metrics in METRICS_OF.values() for metric in metrics}
 
 
-def metric_for(kind: Kind, named: Metric) -> Metric:
+def metric_for(kind: str, named: Metric) -> Metric:
     """Return the metric that trials of ``kind`` are judged by: ``named``, or their own default.
 
     PLT is what callers have where none was named.

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from testbed.base.errors import ConfigurationError
-from testbed.model import Kind, Outcome, Record, canonical
+from testbed.kinds.command.measurement import Executed
+from testbed.kinds.scenario.measurement import ScenarioResult
+from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.model import Condition, Outcome, PageLoad, Record, canonical
+from testbed.results.records import plain_record
 from testbed.results.store import read_manifest, read_records
 
 
@@ -86,8 +90,9 @@ def check_identity(records: Iterable[Record]) -> Identity:
     measured = [r for r in everything if r.outcome == "ok"] or list(everything)
     versions: dict[str, dict[str, int]] = {}
     for record in measured:
-        if record.load is not None:
-            _count(versions.setdefault(record.load.client, {}), record.load.client_version)
+        load = record.measured_as(PageLoad)
+        if load is not None:
+            _count(versions.setdefault(load.client, {}), load.client_version)
     facts = {
         "kernel": _tally(r.trial.kernel for r in everything),
         "kernel version": _tally(r.trial.kernel_version for r in everything),
@@ -127,28 +132,29 @@ def judge(record: Record) -> tuple[Outcome, str | None]:
 
 
 def _lack_of_page_load(record: Record) -> str | None:
-    if record.load is None or not math.isfinite(record.load.plt_ms):
+    load = record.measured_as(PageLoad)
+    if load is None or not math.isfinite(load.plt_ms):
         return "holds no page load time"
     if record.replay is None:
         return "holds no replay coverage"
-    if record.replay.missed and not record.trial.page_load.allow_misses:
+    if record.replay.missed and not record.trial.condition_as(Condition).allow_misses:
         return f"the page lacks {record.replay.missed[0]}"
     return None
 
 
 def _lack_of_server_load(record: Record) -> str | None:
-    return "holds no counts of connections" if record.served is None else None
+    return "holds no counts of connections" if record.measured_as(ServedLoad) is None else None
 
 
 def _lack_of_scenario(record: Record) -> str | None:
-    return "holds no verdict" if record.scenario is None else None
+    return "holds no verdict" if record.measured_as(ScenarioResult) is None else None
 
 
 def _lack_of_command(record: Record) -> str | None:
-    return "holds no end of its command" if record.executed is None else None
+    return "holds no end of its command" if record.measured_as(Executed) is None else None
 
 
-_LACKS: dict[Kind, Callable[[Record], str | None]] = {
+_LACKS: dict[str, Callable[[Record], str | None]] = {
     "page_load": _lack_of_page_load,
     "server_load": _lack_of_server_load,
     "scenario": _lack_of_scenario,
@@ -161,7 +167,7 @@ def _supersedes(record: Record, best: Record) -> bool:
     if ours != theirs:
         return ours > theirs
     # Two records of one attempt: their text decides, so that their order in the file never does.
-    return canonical(asdict(record)) > canonical(asdict(best))
+    return canonical(plain_record(record)) > canonical(plain_record(best))
 
 
 def _tally(values: Iterable[str]) -> dict[str, int]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from analysis import plot, words
 from analysis.kinds.scenario.table import PromiseTable, make_promises
+from analysis.published.names import refuse_unknown
 from analysis.published.reference import Reference, read_reference
 from analysis.records.cells import NOT_RUN, cells_of, experiment_of
 from analysis.records.coverage import describe, list_not_exact
@@ -37,6 +38,7 @@ from analysis.reproductions.rebuilt import Rebuilt
 from analysis.tables.rows import render_csv
 from analysis.tables.summary import render_summary, summarise
 from analysis.tables.table import ResultTable, make_table
+from testbed.base import places
 from testbed.base.whole_file import write_whole
 from testbed.model import in_real_time
 
@@ -97,11 +99,15 @@ def find_reference(results: Results) -> Reference | None:
     Of results in real time it has no reasons that are of a model's making.
 
     Raises:
-        ConfigurationError: it names one that does not exist.
+        ConfigurationError: it names one that does not exist, or that names no page there is.
     """
     experiment = experiment_of(results.manifest)
     name = experiment.get("reference")
     reference = read_reference(str(name)) if name else None
+    if reference is not None:
+        pages = {str(cell.axes.get("page")) for cell in cells_of(results)}
+        pages |= {folder.name for folder in places.PAGES.iterdir()}
+        refuse_unknown(reference, {"page": pages})
     if reference is None or not in_real_time(str(experiment.get("kernel"))):
         return reference
     return reference.in_real_time()

@@ -11,7 +11,7 @@ from analysis.records.results import judge
 from analysis.tables.summary import captures_of
 from analysis.tables.table import PAIR_AXIS, ResultTable
 from analysis.words import axis_value, clean, lines
-from testbed.model import Cost, LinkSpec, Measurement, Proof, Record, Scenario
+from testbed.model import Condition, Cost, Linked, LinkSpec, Measurement, PageLoad, Proof, Record
 
 GENERATOR = "load-generator"
 """The client of all trials that load a server."""
@@ -83,7 +83,7 @@ def calibrations(records: Iterable[Record]) -> list[Calibration]:
     groups: dict[tuple[LinkSpec, str, str], list[Measurement]] = {}
     for record in records:
         condition = record.trial.condition
-        if isinstance(condition, Scenario) or record.lab is None:
+        if not isinstance(condition, Linked) or record.lab is None:
             continue
         for measurement in record.lab.measurements:
             key = (condition.link, measurement.name, measurement.unit)
@@ -112,7 +112,7 @@ def hello_lines(cells: Sequence[Cell]) -> list[HelloLine]:
         for record in cell.proven:
             if record.proof is None or not record.proof.hello_bytes:
                 continue
-            condition = record.trial.page_load
+            condition = record.trial.condition_as(Condition)
             if condition.tcp.tfo:
                 proofs.setdefault(condition.tls_version, []).append(record.proof)
     return [
@@ -144,7 +144,7 @@ def cost_lines(cells: Sequence[Cell]) -> list[CostLine]:
 
 def _line(record: Record, cell: Cell, table: ResultTable) -> TrialLine:
     outcome, reason = judge(record)
-    load = record.load
+    load = record.measured_as(PageLoad)
     return TrialLine(
         trial_id=clean(record.trial_id),
         page=axis_value(table.axes[0], cell.axes.get(table.axes[0])),

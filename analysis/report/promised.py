@@ -12,6 +12,7 @@ from analysis.kinds.scenario.table import Finding, Lane, PromiseRow, PromiseTabl
 from analysis.kinds.scenario.terminal import summaries
 from analysis.report.rendering import TEMPLATES, open_templates
 from testbed.base.errors import ConfigurationError
+from testbed.kinds.scenario.measurement import ScenarioResult
 
 BADGES = {"kept": ("good", "✓"), "changed": ("warn", "△"), "unsupported": ("none", "○")}
 BAD = ("bad", "✗")
@@ -66,7 +67,7 @@ def _drawn(row: PromiseRow, lanes: Sequence[Lane]) -> Iterator[Drawn]:
     shown: list[Finding] = []
     for lane, finding in zip(lanes, row.findings, strict=True):
         record = finding.record
-        if record is None or record.scenario is None:
+        if record is None or record.measured_as(ScenarioResult) is None:
             continue
         if shown and all(_alike(finding, other) for other in shown):
             continue

@@ -28,7 +28,7 @@ from analysis.words import (
     number,
     signed,
 )
-from testbed.model import Experiment, Kind, Record
+from testbed.model import Experiment, Record
 
 MIN_WIDTH = 20
 MAX_REASONS = 10
@@ -205,7 +205,7 @@ def _reasons(table: ResultTable) -> list[str]:
     return reasons
 
 
-def _identity(identity: Identity, kind: Kind) -> str:
+def _identity(identity: Identity, kind: str) -> str:
     clients = ", ".join(f"{name} {version}" for name, version in identity.clients.items())
     client = f"client: {clients or 'none'}; " if kind == "page_load" else ""
     return clean(

@@ -10,7 +10,7 @@ from analysis.records.coverage import describe
 from analysis.stats.estimates import LEAST_FOR_LEVEL, LEVEL, level_of_range
 from analysis.tables.table import Pair, ResultTable
 from analysis.words import count, number, signed
-from testbed.experiment.stopping import DRAWS_REMEDY
+from testbed.kinds import KINDS
 
 SEEDS = 5
 """As many as `./run.sh` takes of Table 1."""
@@ -39,7 +39,7 @@ def _alike_seeds(table: ResultTable) -> list[str]:
     if not same:
         return []
     where = "here" if same == len(repeated) else f"in {same} of {count(len(repeated), 'cell')}"
-    remedy = DRAWS_REMEDY[table.kind]
+    remedy = KINDS[table.kind].no_draw()
     return [f"Nothing varies between seeds {where}, so there is no interval: {remedy}."]
 
 

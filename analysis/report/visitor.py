@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from analysis.records.cells import Cell, describe_absence, further_metrics
 from analysis.records.metric import METRICS, PAINT_GRAIN_MS, Metric
+from testbed.model import PageLoad
 
 FIRST_PAINT, CONTENTFUL, LARGEST = METRICS["fp_ms"], METRICS["fcp_ms"], METRICS["lcp_ms"]
 PAINTS = (FIRST_PAINT, CONTENTFUL, LARGEST)
@@ -50,5 +51,5 @@ def describe_visitor(cells: Sequence[Cell]) -> Visitor | None:
 
 
 def _always_contentful(cells: Sequence[Cell]) -> bool:
-    loads = [record.load for cell in cells for record in cell.proven if record.load is not None]
-    return all(FIRST_PAINT.of(load) == CONTENTFUL.of(load) for load in loads)
+    loads = [record.measured_as(PageLoad) for cell in cells for record in cell.proven]
+    return all(FIRST_PAINT.of(load) == CONTENTFUL.of(load) for load in loads if load)

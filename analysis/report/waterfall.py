@@ -16,7 +16,7 @@ from analysis.records.requests import HarError, har_rows, parse_har, read_har_by
 from analysis.records.results import judge
 from analysis.report.sections.sweep import spread_over
 from analysis.tables.table import ResultTable
-from testbed.model import Record
+from testbed.model import PageLoad, Record
 
 MAX_LOADS = 96
 MAX_READ_BYTES = 160_000_000
@@ -52,10 +52,11 @@ class Waterfalls:
         numbers = dict(self._numbers)
         for url in fresh:
             numbers.setdefault(url, len(numbers))
-        assert record.load is not None  # noqa: S101 - `choose` yields loads only
+        measured = record.measured_as(PageLoad)
+        assert measured is not None  # noqa: S101 - `choose` yields loads only
         load = {
             "id": record.trial_id,
-            "plt": tenths(record.load.plt_ms),
+            "plt": tenths(measured.plt_ms),
             "rows": [[numbers[url], *values] for url, values in rows],
         }
         size = len(json.dumps(load, separators=(",", ":"))) + sum(map(_text_size, set(fresh)))
@@ -86,7 +87,7 @@ def choose(table: ResultTable) -> Iterator[Record]:
 
 def gather_waterfalls(folder: Path, table: ResultTable) -> Waterfalls:
     """Read HAR files under ``folder``/trials until a budget is spent."""
-    records = [record for cell in table.cells for record in cell.records if record.load]
+    records = [r for cell in table.cells for r in cell.records if r.measured_as(PageLoad)]
     found = Waterfalls(total=len(records))
     full = False
     for record in choose(table):
@@ -110,7 +111,7 @@ def _blocks(row: Sequence[Cell]) -> list[list[Record]]:
     blocks: dict[tuple[int, int], list[Record]] = {}
     for cell in row:
         for record in cell.records:
-            if record.load is not None:
+            if record.measured_as(PageLoad) is not None:
                 block = (record.trial.seed, record.trial.repetition)
                 blocks.setdefault(block, []).append(record)
     return [

@@ -16,7 +16,8 @@ from analysis.records.results import Results
 from analysis.reproductions.rebuilt import Grid
 from analysis.stats.estimates import Estimate, describe_sample
 from analysis.words import axis_value, axis_word, is_setting
-from testbed.model import ArrivalSpec, Condition, Record, ServerLoad, ServerSpec
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import Condition, Record
 
 KNOBS = tuple(flatten(Condition(page="", client="")))
 """Of page loads."""
@@ -58,13 +59,13 @@ def split_loads(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[tuple[str,
     """
     named = [str(column) for column in frame if is_setting(str(column))]
     knobs = dict.fromkeys((*KNOBS, *SERVED_KNOBS, *named))
-    others = varying_columns(frame, [n for n in knobs if n in frame and n not in axes])
-    if not others:
+    further_axes = varying_columns(frame, [n for n in knobs if n in frame and n not in axes])
+    if not further_axes:
         yield "", frame
         return
-    for key, part in frame.groupby(list(others), sort=False, dropna=False):
+    for key, part in frame.groupby(list(further_axes), sort=False, dropna=False):
         values = [plain(value) for value in key]
-        names = zip(others, values, strict=True)
+        names = zip(further_axes, values, strict=True)
         yield ", ".join(f"{axis_word(n)} {axis_value(n, v)}" for n, v in names), part
 
 
@@ -101,11 +102,11 @@ def median_columns(loads: pd.DataFrame, by: Sequence[str], names: Sequence[str])
     The ends are ``NAME_low`` and ``NAME_high``, NaN where a group has one value or nothing varies.
     """
     groups = loads.groupby(list(by), sort=False, dropna=False)
-    found = groups[list(names)].median()
+    medians = groups[list(names)].median()
     for name in names:
         ends = [ends_of(_median_of(values.dropna())) for _, values in groups[name]]
-        found[[f"{name}_low", f"{name}_high"]] = ends or float("nan")
-    return found.reset_index()
+        medians[[f"{name}_low", f"{name}_high"]] = ends or float("nan")
+    return medians.reset_index()
 
 
 def _median_of(values: pd.Series[Any]) -> Estimate | None:

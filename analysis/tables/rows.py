@@ -13,6 +13,7 @@ from analysis.records.metric import COMMANDS, MILESTONES, SERVED, Metric
 from analysis.stats.estimates import Estimate, SampleStatistics
 from analysis.tables.table import Pair, ResultTable
 from analysis.words import capitalised
+from testbed.kinds.scenario.measurement import ScenarioResult
 
 _COVERED = {
     "requests_exact": "Requests answered with their own recording, over all trials.",
@@ -216,7 +217,8 @@ def _served_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
 
 
 def _scenario_row(cell: Cell, axes: Sequence[str]) -> dict[str, Any]:
-    found = [record.scenario for record in cell.proven if record.scenario is not None]
+    results = (record.measured_as(ScenarioResult) for record in cell.proven)
+    found = [result for result in results if result is not None]
     gravest = next((one for one in found if one.verdict == cell.verdict), None)
     return {
         **{name: cell.axes.get(name) for name in axes},

@@ -19,17 +19,10 @@ from analysis.records.results import Identity, Results, judge
 from analysis.stats.estimates import SampleStatistics
 from analysis.tables.rows import table_rows
 from analysis.tables.table import ResultTable
-from testbed.model import (
-    Executed,
-    Experiment,
-    LabReading,
-    Outcome,
-    Proof,
-    Record,
-    Replay,
-    ServedLoad,
-    Verdict,
-)
+from testbed.kinds.command.measurement import Executed
+from testbed.kinds.scenario.measurement import ScenarioResult, Verdict
+from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.model import Experiment, LabReading, Outcome, PageLoad, Proof, Record, Replay
 from testbed.results.environment import Environment
 
 SCHEMA_VERSION = 2
@@ -247,7 +240,8 @@ def _fields(statistics: Spread | SampleStatistics | None) -> _Fields | None:
 
 def _trial(record: Record) -> TrialSummary:
     outcome, _ = judge(record)
-    load = record.load
+    load, served = record.measured_as(PageLoad), record.measured_as(ServedLoad)
+    executed, scenario = record.measured_as(Executed), record.measured_as(ScenarioResult)
     summary: TrialSummary = {
         "trial_id": record.trial_id,
         "seed": record.trial.seed,
@@ -272,15 +266,15 @@ def _trial(record: Record) -> TrialSummary:
         known = {name: value for name, value in values.items() if value is not None}
         if known:
             summary["milestones"] = known
-    if record.served is not None and outcome == "ok":
-        summary["served"] = asdict(record.served)
-    if record.executed is not None and outcome == "ok":
-        summary["executed"] = asdict(record.executed)
-    if record.scenario is not None and outcome == "ok":
+    if served is not None and outcome == "ok":
+        summary["served"] = asdict(served)
+    if executed is not None and outcome == "ok":
+        summary["executed"] = asdict(executed)
+    if scenario is not None and outcome == "ok":
         summary["scenario"] = {
-            "verdict": record.scenario.verdict,
-            "differences": list(record.scenario.differences),
-            "failed_checks": record.scenario.failed_checks,
+            "verdict": scenario.verdict,
+            "differences": list(scenario.differences),
+            "failed_checks": scenario.failed_checks,
         }
     return summary
 

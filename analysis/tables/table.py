@@ -27,10 +27,9 @@ from analysis.records.metric import PLT, Metric
 from analysis.stats.estimates import SampleStatistics
 from analysis.stats.shift import Shift, shift_between, without_interval
 from analysis.words import name_axes
-from testbed.model import Kind
 
 PAIR_AXIS = "tfo"
-ALWAYS_SHOWN: dict[Kind, tuple[str, ...]] = {
+ALWAYS_SHOWN: dict[str, tuple[str, ...]] = {
     "page_load": ("page", "rtt_ms"),
     "server_load": ("mechanism",),
     "scenario": ("scenario",),
@@ -157,7 +156,7 @@ class ResultTable:
         return self.cells[0].metric if self.cells else PLT
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """What the trials do."""
         return self.cells[0].kind if self.cells else "page_load"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,9 @@ from analysis.verdicts.compare.sentences import render_text
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.label import label_axes
-from testbed.model import Record, canonical
+from testbed.model import PageLoad, Record
 from testbed.results.manifest import MANIFEST_FILE
-from testbed.results.records import RECORDS_FILE
+from testbed.results.records import RECORDS_FILE, write_record
 
 KEPT_FACTS = ("git_dirty", "git_revision")
 """Of the machine and the work tree; the rest neither counts nor belongs into a repository."""
@@ -77,7 +77,7 @@ def draft_baseline(results: Path, target: Path, *, drop_cells: bool = False) -> 
     files = {
         MANIFEST_FILE: json.dumps(trim_manifest(found.manifest), indent=2, ensure_ascii=False)
         + "\n",
-        RECORDS_FILE: "".join(canonical(asdict(trim_record(r))) + "\n" for r in found.records),
+        RECORDS_FILE: "".join(write_record(trim_record(r)).decode() for r in found.records),
     }
     return Draft(files, changes.rstrip("\n"), _origin(found, cells), _read_captures(found))
 
@@ -113,11 +113,12 @@ def trim_record(record: Record) -> Record:
     In real time no request and no packet repeats, so that they are left out as well.
     """
     kept = replace(record, cost=None, machine={})
-    if kept.load is not None:
-        kept = replace(kept, load=replace(kept.load, browser={}))
-    if record.trial.kernel == VIRTUAL or kept.load is None:
+    load = kept.measured_as(PageLoad)
+    if load is None:
         return kept
-    return replace(kept, artefacts={}, load=replace(kept.load, requests=()))
+    if record.trial.kernel == VIRTUAL:
+        return replace(kept, measured=replace(load, browser={}))
+    return replace(kept, artefacts={}, measured=replace(load, browser={}, requests=()))
 
 
 def describe_baseline(folder: Path) -> str:

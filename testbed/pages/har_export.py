@@ -1,7 +1,6 @@
 """HAR 1.2 writer for pages: archives of recorded and of synthesised ones, and one file to export.
 
-Source: http://www.softwareishard.com/blog/har-12-spec/ ; fields of our own begin with ``_``, and
-``archive`` reads them back.
+Fields of our own begin with ``_``, and ``archive`` reads them back.
 """
 
 from __future__ import annotations
@@ -9,25 +8,25 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 from testbed.archive.head import REASONS, natural_size, reachable_size
 from testbed.archive.reading import HAR_NAME, NOT_REPLAYED, Entry, read_archive, split_url
+from testbed.base import har_format as har
 from testbed.base.errors import ConfigurationError
+from testbed.base.har_format import UNKNOWN, Part
 from testbed.base.whole_file import refuse_existing, write_whole
 from testbed.pages.catalogue import FACTS_NAME, PageFacts, read_facts
 from testbed.pages.coding import CodingError, content_coding, decode
-from testbed.pages.exchange import Headers, PageExchange, Recording, find_parents, redirect_target
+from testbed.pages.exchange import PageExchange, Recording, find_parents, redirect_target
 from testbed.pages.folder import new_page
 from testbed.pages.limits import CONTENT_BYTES
 
-CREATOR = "firstflight"
 TABLE_CREATOR = "testbed.page"
 """Creator of synthesised pages; their members have another order, and digests hang on both."""
 TRANSFERRED = "_transferred"
@@ -72,7 +71,7 @@ def make_har(
     recorded: date,
     placed: Iterable[PlacedExchange],
     *,
-    creator: str = CREATOR,
+    creator: str = har.CREATOR,
     timings: Mapping[str, float | None] | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -80,16 +79,9 @@ def make_har(
 
     ``more`` are fields of our own for the page.
     """
-    page = {
-        "startedDateTime": _moment(recorded, 0),
-        "id": name,
-        "title": title,
-        "pageTimings": dict(timings or {}),
-        **(more or {}),
-    }
+    page = har.page(name, title, _moment(recorded, 0), timings or {}) | dict(more or {})
     entries = [_entry(name, recorded, each, creator == TABLE_CREATOR) for each in placed]
-    creators = {"name": creator, "version": "1"}
-    return {"log": {"version": "1.2", "creator": creators, "pages": [page], "entries": entries}}
+    return har.log(creator, page, entries)
 
 
 def write_content(folder: Path, document: dict[str, Any], bodies: Iterable[bytes | None]) -> None:
@@ -277,14 +269,15 @@ def _reachable_heads(
 def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) -> dict[str, Any]:
     exchange = placed.exchange
     duration = 0.0 if exchange.dur_ms is None else abs(round(max(exchange.dur_ms, 0), 3))
-    return {
-        "pageref": name,
-        "startedDateTime": _moment(recorded, exchange.start_ms or 0),
-        "time": duration,
-        "request": _request(exchange, from_table),
-        "response": _response(placed, from_table),
-        "cache": {},
-        "timings": {"send": 0, "wait": duration, "receive": 0},
+    request, response = _request(exchange), _response(placed)
+    if from_table:
+        request = _moved(request, "cookies", before="headersSize")
+        response = _moved(response, "cookies", before="content")
+        if "compression" in response["content"]:
+            response["content"] = _moved(response["content"], "compression", before="mimeType")
+    timings = {"send": 0, "wait": duration, "receive": 0}
+    started = _moment(recorded, exchange.start_ms or 0)
+    return har.entry(name, started, duration, request, response, timings) | {
         "_id": placed.id,
         "_body": _body_name(exchange.body),
         "_parent": placed.parent,
@@ -299,42 +292,42 @@ def _entry(name: str, recorded: date, placed: PlacedExchange, from_table: bool) 
     }
 
 
-def _request(exchange: PageExchange, from_table: bool) -> dict[str, Any]:
-    query = parse_qsl(urlsplit(exchange.url).query, keep_blank_values=True)
-    return {
-        "method": exchange.method,
-        "url": exchange.url,
-        "httpVersion": _VERSIONS[exchange.protocol],
-        **({} if from_table else {"cookies": []}),
-        "headers": _pairs(exchange.request_headers),
-        "queryString": _pairs(query),
-        "cookies": [],
-        "headersSize": -1,
-        "bodySize": exchange.request_body_size,
-    }
+def _request(exchange: PageExchange) -> Part:
+    return har.request(
+        exchange.method,
+        exchange.url,
+        _VERSIONS[exchange.protocol],
+        exchange.request_headers,
+        (UNKNOWN, exchange.request_body_size),
+    )
 
 
-def _response(placed: PlacedExchange, from_table: bool) -> dict[str, Any]:
+def _response(placed: PlacedExchange) -> Part:
     exchange = placed.exchange
-    content: dict[str, Any] = {"size": -1, "mimeType": exchange.mime}
+    content: Part = {"size": UNKNOWN, "mimeType": exchange.mime}
     if exchange.decoded_size is not None:
-        compression = {"compression": exchange.decoded_size - exchange.body_size}
-        mime = {"mimeType": exchange.mime}
-        order = (compression, mime) if from_table else (mime, compression)
-        content = {"size": exchange.decoded_size} | order[0] | order[1]
-    return {
-        "status": exchange.status,
-        "statusText": "" if exchange.protocol == "h2" else _reason(exchange.status),
-        "httpVersion": _VERSIONS[exchange.protocol],
-        **({} if from_table else {"cookies": []}),
-        "headers": _pairs(exchange.headers),
-        "cookies": [],
-        "content": content,
-        "redirectURL": redirect_target(exchange.url, exchange.status, exchange.headers) or "",
-        "headersSize": -1 if exchange.headers_size is None else exchange.headers_size,
-        "bodySize": exchange.body_size,
-        "_transferSize": placed.transfer_bytes,
-    }
+        content["size"] = exchange.decoded_size
+        content["compression"] = exchange.decoded_size - exchange.body_size
+    return har.response(
+        exchange.status,
+        "" if exchange.protocol == "h2" else _reason(exchange.status),
+        _VERSIONS[exchange.protocol],
+        exchange.headers,
+        content,
+        redirect_target(exchange.url, exchange.status, exchange.headers) or "",
+        (
+            UNKNOWN if exchange.headers_size is None else exchange.headers_size,
+            exchange.body_size,
+            placed.transfer_bytes,
+        ),
+    )
+
+
+def _moved(part: Part, name: str, before: str) -> Part:
+    """Return ``part`` with the member ``name`` before another."""
+    names = [each for each in part if each != name]
+    names.insert(names.index(before), name)
+    return {each: part[each] for each in names}
 
 
 def _embed(entry: Entry, response: dict[str, Any]) -> None:
@@ -390,7 +383,3 @@ def _moment(recorded: date, ms: float) -> str:
 def _rounded(ms: float | None) -> float | None:
     """Return whole microseconds: no clock of a recording is finer."""
     return None if ms is None else round(ms, 3)
-
-
-def _pairs(pairs: Headers | Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"name": name, "value": value} for name, value in pairs]

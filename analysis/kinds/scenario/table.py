@@ -13,8 +13,10 @@ from analysis.records.results import Identity, Results, judge, read_results
 from analysis.words import clean, lines
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.experiment.lanes import read_lanes
-from testbed.model import Outcome, Record, Verdict
-from testbed.scenario.promise import Promise, PromiseError, read_promise
+from testbed.kinds.scenario.measurement import ScenarioResult, Verdict
+from testbed.kinds.scenario.promise import Promise, PromiseError, read_promise
+from testbed.kinds.scenario.spec import Scenario
+from testbed.model import Outcome, Record
 
 State = Verdict | Outcome | Literal["not run"]
 """What became of a promise: its verdict where the scenario was performed and proven."""
@@ -157,8 +159,7 @@ def _keys(results: Results) -> Iterable[Key]:
         if isinstance(condition, Mapping) and condition.get("kind") == "scenario":
             yield str(condition["scenario"]), str(condition["text"])
     for record in results.records:
-        scenario = record.trial.of_scenario
-        yield scenario.scenario, scenario.text
+        yield _key_of(record)
 
 
 def _read(key: Key) -> Promise:
@@ -173,16 +174,18 @@ def _read(key: Key) -> Promise:
 
 def _find(records: Iterable[Record], key: Key) -> Finding:
     """Return the gravest of what all repetitions came to."""
-    own = (
-        _judge(record)
-        for record in records
-        if (record.trial.of_scenario.scenario, record.trial.of_scenario.text) == key
-    )
+    own = (_judge(record) for record in records if _key_of(record) == key)
     return min(own, key=lambda one: GRAVITY.index(one.state), default=Finding("not run"))
+
+
+def _key_of(record: Record) -> Key:
+    scenario = record.trial.condition_as(Scenario)
+    return scenario.scenario, scenario.text
 
 
 def _judge(record: Record) -> Finding:
     outcome, reason = judge(record)
-    if outcome != "ok" or record.scenario is None:
+    result = record.measured_as(ScenarioResult)
+    if outcome != "ok" or result is None:
         return Finding(outcome, (lines(reason),) if reason else (), record)
-    return Finding(record.scenario.verdict, record.scenario.differences, record)
+    return Finding(result.verdict, result.differences, record)

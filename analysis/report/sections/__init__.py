@@ -14,14 +14,13 @@ from analysis.report.sections import conditions, scales, served
 from analysis.report.sections.sweep import Kind, Panel, SweepRow, rows_of, spread_over
 from analysis.tables.table import ResultTable
 from analysis.words import count
-from testbed.model import Kind as TrialKind
 
 MAX_DRAWINGS = 12
 LEAST_DRAWINGS = 4
 MAX_TOGETHER = 18
 WIDE_PX = 400
 VIEW = re.compile(r'viewBox="0 0 ([0-9.]+) ')
-KINDS: dict[TrialKind, tuple[Kind, ...]] = {
+KINDS: dict[str, tuple[Kind, ...]] = {
     "page_load": (
         scales.SAVED_MAPS,
         scales.TIME_MAPS,

@@ -25,6 +25,7 @@ from analysis.report.sections.sweep import (
 from analysis.stats.estimates import Interval
 from analysis.tables.table import PAIR_AXIS
 from analysis.words import count, name_axes
+from testbed.model import PageLoad
 
 MAX_BARS = 40
 MAX_INTERVALS = 24
@@ -186,8 +187,8 @@ def _latencies_ms(cell: Cell) -> list[float]:
     return [
         request.end_ms - request.start_ms
         for record in cell.proven
-        if record.load is not None
-        for request in record.load.requests
+        if (load := record.measured_as(PageLoad)) is not None
+        for request in load.requests
     ]
 
 

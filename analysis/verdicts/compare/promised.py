@@ -10,6 +10,7 @@ from analysis.tables.summary import captures_of
 from analysis.verdicts.compare.comparison import CellFinding, Effect
 from analysis.verdicts.compare.exact import pair_records
 from analysis.verdicts.compare.matching import Match, both_sides
+from testbed.kinds.scenario.measurement import ScenarioResult
 from testbed.model import Record
 
 
@@ -66,14 +67,15 @@ def _block(record: Record) -> tuple[int, int]:
     return record.trial.seed, record.trial.repetition
 
 
+def _results(cell: Cell) -> list[ScenarioResult]:
+    results = (record.measured_as(ScenarioResult) for record in cell.proven)
+    return [result for result in results if result is not None]
+
+
 def _failed(cell: Cell) -> int:
-    return max((r.scenario.failed_checks for r in cell.proven if r.scenario is not None), default=0)
+    return max((result.failed_checks for result in _results(cell)), default=0)
 
 
 def _first_difference(cell: Cell) -> str:
-    found = (
-        record.scenario.differences
-        for record in cell.proven
-        if record.scenario is not None and record.scenario.verdict == cell.verdict
-    )
+    found = (result.differences for result in _results(cell) if result.verdict == cell.verdict)
     return next((differences[0] for differences in found if differences), "")

@@ -3,8 +3,7 @@
 Names and meaning of the fields beyond HAR 1.2 are those of chrome-har, which readers of such files
 know.  What differs between equal loads is left out: the browser's own identifiers.
 
-Source: http://www.softwareishard.com/blog/har-12-spec/ ; Chrome DevTools Protocol, domain Network;
-chrome-har 1.3.1.
+Source: Chrome DevTools Protocol, domain Network; chrome-har 1.3.1.
 """
 
 from __future__ import annotations
@@ -13,20 +12,18 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from testbed.base import har_format as har
+from testbed.base.har_format import UNKNOWN, Part
 from testbed.client.chromium.devtools import Event
 from testbed.client.chromium.traffic import BrowserRequest, is_web
-from testbed.client.har_file import PAGE_ID, UNKNOWN
 
 # Not a name that imports take for that of our own exports.
-CREATOR = {"name": "firstflight-chromium", "version": "1"}
+CREATOR = "firstflight-chromium"
 PHASES = ("blocked", "dns", "connect", "send", "wait", "receive")
 FORM = "application/x-www-form-urlencoded"
 ABORTED = "net::ERR_ABORTED"
-
-Part = dict[str, Any]
 
 
 def write_har(
@@ -63,11 +60,10 @@ def write_har(
     untold = (one for one in requests if not one.status or one.protocol is None)
     entries += [_untold(request, builder.started_s, start_s) for request in untold]
     entries.sort(key=lambda entry: str(entry["startedDateTime"]))
-    head = {"version": "1.2", "creator": CREATOR, "browser": {"name": name, "version": version}}
-    text = json.dumps(head | {"pages": [page], "entries": []}, ensure_ascii=False)
+    text = json.dumps(har.log(CREATOR, page, [], (name, version)), ensure_ascii=False)
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
     # Not by `indent`: that writer is in Python, and ten times slower.
-    path.write_text(f'{{"log": {text[:-2]}\n{lines}\n]}}}}\n', "utf-8")
+    path.write_text(f"{text[:-3]}\n{lines}\n]}}}}\n", "utf-8")
 
 
 class _Entry:
@@ -93,7 +89,7 @@ class _Builder:
     """Entries from events; a request is known by its number until it is redirected."""
 
     def __init__(self) -> None:
-        self.page: Part = {"startedDateTime": "", "id": PAGE_ID, "title": "", "pageTimings": {}}
+        self.page = har.page(har.PAGE_ID, "", "", {})
         self.started_s = 0.0
         self._zero_s: float | None = None
         self._entries: list[_Entry] = []
@@ -169,7 +165,7 @@ class _Builder:
     def _read_head(self, number: str, entry: _Entry | None, params: Part) -> None:
         """Take the head as it came; it may be known before the browser tells of the response."""
         if entry is not None and entry.response is not None:
-            entry.response["headers"] = _pairs(params["headers"])
+            entry.response["headers"] = har.pairs(params["headers"].items())
             return
         if entry is not None:
             entry.blocked_cookies = params.get("blockedCookies", [])
@@ -181,7 +177,7 @@ class _Builder:
         document["response"] = answer = _new_response(response, entry.blocked_cookies)
         request["httpVersion"] = protocol
         if response.get("requestHeaders"):
-            request["headers"] = _pairs(response["requestHeaders"])
+            request["headers"] = har.pairs(response["requestHeaders"].items())
             entry.sent_headers = response["requestHeaders"]
         if response.get("fromDiskCache"):
             entry.cached = True
@@ -192,7 +188,7 @@ class _Builder:
             answer["bodySize"] = max(0, response["encodedDataLength"] - size)
             request["headersSize"] = _request_bytes(request, entry.sent_headers)
         if head:
-            answer["headers"] = _pairs(head["headers"])
+            answer["headers"] = har.pairs(head["headers"].items())
         document["connection"] = str(response.get("connectionId", ""))
         if response.get("remoteIPAddress"):
             document["serverIPAddress"] = response["remoteIPAddress"].strip("[]")
@@ -235,7 +231,7 @@ class _Builder:
 def _new_entry(params: Part) -> Part:
     request, initiator = params["request"], _plain(params["initiator"])
     entry: Part = {
-        "pageref": PAGE_ID,
+        "pageref": har.PAGE_ID,
         "startedDateTime": "",
         "time": 0,
         "request": _new_request(request),
@@ -285,17 +281,17 @@ def _new_request(request: Part) -> Part:
     made: Part = {
         "method": request["method"],
         "url": url,
-        "queryString": _pairs(parse_qsl(urlsplit(url).query, keep_blank_values=True)),
+        "queryString": har.query(url),
         "headersSize": UNKNOWN,
         "bodySize": len(posted),
         "cookies": [],
-        "headers": _pairs(request["headers"]),
+        "headers": har.pairs(request["headers"].items()),
     }
     kind = _value_of(request["headers"], "content-type")
     if kind and posted:
         made["postData"] = {"mimeType": kind}
         if kind.startswith(FORM):
-            made["postData"]["params"] = _pairs(parse_qsl(posted, keep_blank_values=True))
+            made["postData"]["params"] = har.pairs(parse_qsl(posted, keep_blank_values=True))
         else:
             made["postData"]["text"] = posted
     if request.get("isLinkPreload"):
@@ -310,7 +306,7 @@ def _read_sent(entry: _Entry, params: Part) -> None:
     known = {(each["name"].lower(), each["value"]) for each in request["headers"]}
     request["headers"] += [
         each
-        for each in _pairs(params["headers"])
+        for each in har.pairs(params["headers"].items())
         if (each["name"].lower(), each["value"]) not in known
     ]
     request["cookies"] += [
@@ -327,17 +323,17 @@ def _new_response(response: Part, blocked: Sequence[Part]) -> Part:
         content["_charset"] = response["charset"]
     lines = filter(None, _value_of(headers, "set-cookie").split("\n"))
     refused = {line for each in blocked if (line := each.get("cookieLine"))}
-    return {
-        "status": response["status"],
-        "statusText": response["statusText"],
-        "httpVersion": response.get("protocol", ""),
-        "cookies": [_parse_cookie(line) for line in lines if line not in refused],
-        "headers": _pairs(headers),
-        "content": content,
-        "redirectURL": _value_of(headers, "location"),
-        "headersSize": UNKNOWN,
-        "bodySize": UNKNOWN,
-        "_transferSize": response["encodedDataLength"],
+    made = har.response(
+        response["status"],
+        response["statusText"],
+        response.get("protocol", ""),
+        headers.items(),
+        content,
+        _value_of(headers, "location"),
+        (UNKNOWN, UNKNOWN, response["encodedDataLength"]),
+    )
+    made["cookies"] = [_parse_cookie(line) for line in lines if line not in refused]
+    return made | {
         "_fromDiskCache": bool(response.get("fromDiskCache")),
         "_fromEarlyHints": bool(response.get("fromEarlyHints")),
         "_fromServiceWorker": bool(response.get("fromServiceWorker")),
@@ -395,29 +391,18 @@ def _untold(request: BrowserRequest, wall_s: float, start_s: float) -> Part:
     message: Part = {"cookies": [], "headers": [], "headersSize": UNKNOWN, "bodySize": UNKNOWN}
     message["httpVersion"] = ""
     why = {} if request.status else {"_error": request.error or "not complete at the load event"}
-    return {
-        "pageref": PAGE_ID,
-        "startedDateTime": _iso(wall_s + began_ms / 1000),
-        "time": lasted_ms,
-        "request": {"method": request.method, "url": request.url, "queryString": [], **message},
-        "response": {
-            "status": request.status,
-            "statusText": "",
-            "content": {"size": 0, "mimeType": ""},
-            "redirectURL": "",
-            **why,
-            **message,
-        },
-        "cache": {},
-        "timings": {
-            "blocked": UNKNOWN,
-            "dns": UNKNOWN,
-            "connect": UNKNOWN,
-            "send": 0,
-            "wait": lasted_ms,
-            "receive": 0,
-        },
+    request_part = {"method": request.method, "url": request.url, "queryString": [], **message}
+    response = {
+        "status": request.status,
+        "statusText": "",
+        "content": {"size": 0, "mimeType": ""},
+        "redirectURL": "",
+        **why,
+        **message,
     }
+    timings = dict.fromkeys(PHASES[:3], UNKNOWN) | {"send": 0, "wait": lasted_ms, "receive": 0}
+    started = _iso(wall_s + began_ms / 1000)
+    return har.entry(har.PAGE_ID, started, lasted_ms, request_part, response, timings)
 
 
 def _request_bytes(request: Part, sent: Mapping[str, str] | None) -> int:
@@ -438,11 +423,6 @@ def _head_bytes(response: Part) -> int:
 
 def _value_of(headers: Mapping[str, str], name: str) -> str:
     return next((value for each, value in headers.items() if each.lower() == name), "")
-
-
-def _pairs(values: Mapping[str, str] | Iterable[tuple[str, str]]) -> list[Part]:
-    items = values.items() if isinstance(values, Mapping) else values
-    return [{"name": name, "value": value} for name, value in items]
 
 
 def _lasted(timing: Part, phase: str) -> float:

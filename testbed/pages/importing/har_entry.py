@@ -14,8 +14,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from testbed.base.har_format import CREATOR
 from testbed.pages.exchange import Headers, find_header
-from testbed.pages.har_export import CREATOR, TABLE_CREATOR, TRANSFERRED
+from testbed.pages.har_export import TABLE_CREATOR, TRANSFERRED
 from testbed.pages.importing.importer import Claim, head_size, media_type, whole_number
 from testbed.pages.importing.notes import Notes
 from testbed.pages.importing.untrusted import Fields, whole_text
@@ -218,15 +219,15 @@ def _encode_text(text: str, content_type: str, size: int | None) -> bytes:
     half a surrogate pair becomes a question mark.
     """
     utf8 = text.encode("utf-8", "replace")
-    found = _CHARSET.search(content_type)
-    codec = _CODECS.get(found.group(1).lower()) if found else None
+    charset = _CHARSET.search(content_type)
+    codec = _CODECS.get(charset.group(1).lower()) if charset else None
     if codec is None or size is None or len(utf8) == size:
         return utf8
     try:
-        other = text.encode(codec)
+        encoded = text.encode(codec)
     except UnicodeEncodeError:
         return utf8
-    return other if len(other) == size else utf8
+    return encoded if len(encoded) == size else utf8
 
 
 def _find_initiator(entry: Fields, request_headers: Headers) -> tuple[str | None, str]:

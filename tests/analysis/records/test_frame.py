@@ -18,6 +18,7 @@ from analysis.records.frame import (
 from analysis.records.results import Results, gather_results
 from testbed.model import Record, RequestTiming
 from tests.analysis.sample import broken, conditions, experiment, record, with_milestones
+from tests.measured import load_of
 
 OFF, ON = conditions(["amazon"], [100.0])
 
@@ -29,12 +30,11 @@ def results_of(*records: Record) -> Results:
 
 def requests_of(good: Record, *timings: tuple[str, float, float, str | None]) -> Record:
     """``good`` with these requests: URL, start and end in ms, connection."""
-    assert good.load is not None
     made = tuple(
         RequestTiming(url, 200, start, end, 1000, connection)
         for url, start, end, connection in timings
     )
-    return replace(good, load=replace(good.load, requests=made))
+    return replace(good, measured=replace(load_of(good), requests=made))
 
 
 def test_a_row_for_each_trial_in_the_order_of_ids() -> None:
@@ -58,7 +58,7 @@ def test_settings_by_name_are_columns_where_there_are_any() -> None:
         replace(OFF, tcp=replace(OFF.tcp, sysctl={"tcp_rmem": "4096 1 2"}, route=route))
         for route in ({"server.quickack": 1}, {})
     ]
-    load = replace(record(OFF), load=record(OFF).load)
+    load = replace(record(OFF), measured=record(OFF).measured)
     good = requests_of(load, ("http://a/", 0.0, 5.0, "1"))
     records = [replace(good, trial=replace(good.trial, condition=each)) for each in asked]
     records = [replace(each, trial_id=each.trial.id) for each in records]

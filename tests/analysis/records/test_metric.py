@@ -18,8 +18,10 @@ from analysis.records.metric import (
     metric_for,
 )
 from testbed.base.errors import ConfigurationError
-from testbed.model import PageLoad, ServedLoad
+from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.model import PageLoad
 from tests.analysis.sample import conditions, record, with_milestones
+from tests.measured import load_of
 
 
 def test_each_number_of_a_load_is_a_metric_in_its_order() -> None:
@@ -66,12 +68,10 @@ def test_words_fit_where_a_page_is_named_and_where_it_is_not() -> None:
 
 
 def test_what_a_load_does_not_have_is_no_number() -> None:
-    load = record(conditions()[0], plt_ms=1000.0).load
-    assert load is not None
+    load = load_of(record(conditions()[0], plt_ms=1000.0))
     assert [metric.of(load) for metric in METRICS_OF["page_load"]] == [1000.0, *[None] * 5]
     assert PLT.of(replace(load, plt_ms=float("nan"))) is None
-    seen = with_milestones(record(conditions()[0]), cls=0.0).load
-    assert seen is not None
+    seen = load_of(with_milestones(record(conditions()[0]), cls=0.0))
     assert METRICS["cls"].of(seen) == 0.0
 
 

@@ -14,17 +14,9 @@ from analysis.records.frame import COMMAND_COLUMNS, trial_frame
 from analysis.records.results import judge, read_results
 from analysis.report.document import write_reports
 from analysis.report.terminal import render_table
-from testbed.model import (
-    Executed,
-    Experiment,
-    LabCommand,
-    LabReading,
-    LinkSpec,
-    Measurement,
-    Proof,
-    Record,
-    Trial,
-)
+from testbed.kinds.command.measurement import Executed
+from testbed.kinds.command.spec import LabCommand
+from testbed.model import Experiment, LabReading, LinkSpec, Measurement, Proof, Record, Trial
 from tests.analysis.sample import ENVIRONMENT, write_results
 
 COMMANDS = tuple(
@@ -42,7 +34,7 @@ def executed_record(spec: LabCommand, exit_status: int = 0) -> Record:
         outcome="ok",
         environment=ENVIRONMENT.id,
         lab=LabReading((Measurement("rtt", "ms", 2.001, 2.0, 0.1),), {}),
-        executed=Executed(exit_status, 5 * spec.link.rtt_ms, 10, 0),
+        measured=Executed(exit_status, 5 * spec.link.rtt_ms, 10, 0),
         proof=Proof(1, 1, 0, 0, 0, 0, 0, {}, {}),
         artefacts={"client.pcap": "0" * 64, "command.out": "1" * 64},
     )
@@ -91,5 +83,5 @@ def test_a_frame_has_a_row_for_each(folder: Path) -> None:
 
 
 def test_a_record_without_its_end_is_not_ok() -> None:
-    record = replace(executed_record(COMMANDS[0]), executed=None)
+    record = replace(executed_record(COMMANDS[0]), measured=None)
     assert judge(record) == ("failed", "the record is ok but holds no end of its command")

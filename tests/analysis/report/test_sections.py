@@ -20,6 +20,7 @@ from analysis.tables.table import ResultTable, make_table
 from testbed.model import Condition, Dns, LinkSpec, Protocol, Record, TcpSpec
 from tests.analysis.sample import conditions as conditions_of
 from tests.analysis.sample import experiment, record, write_results
+from tests.measured import load_of
 
 PROTOCOLS: tuple[Protocol, ...] = ("h1", "h2")
 DNS: tuple[Dns, ...] = ("hosts", "resolver")
@@ -47,8 +48,11 @@ def table_of(folder: Path, asked: Sequence[Condition], seeds: int = 1, few: int 
 
 
 def cut(one: Record, few: int) -> Record:
-    assert one.load is not None
-    return replace(one, load=replace(one.load, requests=one.load.requests[:few])) if few else one
+    return (
+        replace(one, measured=replace(load_of(one), requests=load_of(one).requests[:few]))
+        if few
+        else one
+    )
 
 
 def plans(table: ResultTable) -> dict[str, tuple[Panel, ...]]:

@@ -145,6 +145,6 @@ def test_seeds_make_intervals(tmp_path: Path) -> None:
 def test_a_record_without_its_measurement_does_not_count() -> None:
     good = served_record(loads()[0])
     assert judge(good) == ("ok", None)
-    assert judge(replace(good, served=None)) == (
+    assert judge(replace(good, measured=None)) == (
         "failed", "the record is ok but holds no counts of connections",
     )  # fmt: skip

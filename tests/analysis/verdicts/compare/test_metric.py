@@ -23,6 +23,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.model import Record
 from tests.analysis.sample import with_milestones
 from tests.analysis.verdicts.compare.folder import FIRST, SECOND, changed, made, write_records_of
+from tests.measured import load_of
 
 FCP, LCP, CLS = (METRICS[name] for name in ("fcp_ms", "lcp_ms", "cls"))
 OTHER = changed(code__testbed="cd" * 32)
@@ -148,8 +149,7 @@ def test_computing_between_the_clocks_accounts_for_times_alone(
         tmp_path / "base", [seen(0, "virtual", **{metric.name: before})], [FIRST]
     )
     late = seen(0, "host", **{metric.name: after})
-    assert late.load is not None
-    late = replace(late, load=replace(late.load, browser={"task_s": 0.2}))
+    late = replace(late, measured=replace(load_of(late), browser={"task_s": 0.2}))
     new = write_records_of(tmp_path / "new", [late], [FIRST], "host")
     cell = only(compare_results(base, new, CompareOptions(metric=metric)))
     assert cell.word == word

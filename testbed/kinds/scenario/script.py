@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from testbed.base.suggest import did_you_mean
-from testbed.scenario.words import (
+from testbed.kinds.scenario.words import (
     ACTORS,
     ADDRESSES,
     ATTACKER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.base.places import ROOT
-from testbed.scenario.words import ATTACKER, ATTACKS, CALLS, MIDDLEBOX, RULES, Verb
+from testbed.kinds.scenario.words import ATTACKER, ATTACKS, CALLS, MIDDLEBOX, RULES, Verb
 
 PAGE = (ROOT / "docs" / "scenarios.md").read_text("utf-8")
 VERBS = [

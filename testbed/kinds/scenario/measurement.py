@@ -1,36 +1,11 @@
-"""Scenario: a promise of the protocol to perform, and what was seen of it.
-
-The third kind of trial beside the page load and the load on a server.
-"""
+"""Measurement of a scenario: what was seen of it, and how it came out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Literal
 
-from testbed.model.knob import Knob, draws
-
-SINCE = 3
 Verdict = Literal["kept", "broken", "changed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """One scenario: its name, and its file as it was when the trial was planned."""
-
-    scenario: Annotated[str, Knob(
-        "The promise of the protocol that is performed and judged.",
-        label="Scenario", listed="scenario", since=SINCE,
-    )]  # fmt: skip
-    text: str
-    """The scenario's file (TOML), all of it."""
-    kind: Literal["scenario"] = "scenario"
-    """What tells it from other kinds where it is stored."""
-
-    @property
-    def draws(self) -> bool:
-        """Whether it depends on its seed: ports and sequence numbers do, and no promise."""
-        return draws(self)
 
 
 @dataclass(frozen=True, slots=True)

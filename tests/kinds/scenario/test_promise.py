@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base.places import SCENARIOS
-from testbed.scenario.promise import PromiseError, read_promise
+from testbed.kinds.scenario.promise import PromiseError, read_promise
 
 WHOLE = '''\
 title = "A title"

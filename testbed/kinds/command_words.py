@@ -6,10 +6,18 @@ from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
 from testbed.base.suggest import did_you_mean
+from testbed.kinds.experiment_file import ExperimentFile, toml_text
 from testbed.model.command import FOLDER, placeholders_of, split_words
 
 # A trial has the machine's /usr, and these as links into it.
 SYSTEM = ("/usr/", "/bin/", "/sbin/")
+
+
+def check_commands(file: ExperimentFile, name: str, placeholders: Collection[str]) -> Iterator[str]:
+    """Yield a sentence for each thing that no trial could do in commands that a knob has."""
+    for command in file.all_of((name,), ""):
+        for problem in find_problems(command, placeholders, file.has_folder):
+            yield f"{file.place((name,))}: {toml_text(command)}: {problem}"
 
 
 def find_problems(command: str, placeholders: Collection[str], has_folder: bool) -> Iterator[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.scenario.script import LOST, TWICE, ScriptError, Segment, parse_script
-from testbed.scenario.words import (
+from testbed.kinds.scenario.script import LOST, TWICE, ScriptError, Segment, parse_script
+from testbed.kinds.scenario.words import (
     describe_data,
     describe_flags,
     parse_data,

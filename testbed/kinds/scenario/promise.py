@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.base.suggest import did_you_mean
-from testbed.scenario.script import Script, ScriptError, parse_script
+from testbed.kinds.scenario.script import Script, ScriptError, parse_script
 
 _TEXTS = ("title", "source", "promise", "lesson", "steps", "fault")
 _CHANGED = ("since", "says", "steps")
