@@ -71,12 +71,14 @@ from firstflight.knobs_reference import render_knobs
 from pathlib import Path
 from testbed.experiment.config import Catalogue, load_experiment
 from testbed.experiment.knobs import explain, paths
-from testbed.experiment.stopping import DRAWS_REMEDY, draws_nothing
+from testbed.experiment.stopping import draws_nothing
+from testbed.kinds import KINDS
 from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import require_emulated
 from testbed.lab.link.tap import Tap
 from testbed.experiment.label import label, varying
-from testbed.model import ArrivalSpec, LinkSpec, ServerLoad, ServerSpec, TcpSpec
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import LinkSpec, TcpSpec
 from testbed.results.manifest import read_manifest
 from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
@@ -115,7 +117,7 @@ print(json.dumps({
     "draws": [condition.draws for condition in conditions],
     "served": [ServerLoad(ServerSpec(), ArrivalSpec(), one).draws for one in (LinkSpec(), link)],
     "copies": [draws_nothing(load()), draws_nothing(load("jitter_ms=2"))],
-    "remedies": [DRAWS_REMEDY[kind] for kind in ("page_load", "server_load", "command")],
+    "remedies": [KINDS[kind].no_draw() for kind in ("page_load", "server_load", "command")],
     "cannot": [said(predict_fetch_ms, link, TcpSpec(), 400, 9000),
                said(fetch_ms, ColdFetch(link, 400, 9000, False))],
 }))
@@ -321,7 +323,8 @@ def tree(tmp_path: Path) -> Path:
     tree = tmp_path / "tree"
     for name in COPIED:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tree)
+    for name in ("pyproject.toml", "CONTRIBUTING.md"):
+        shutil.copy(ROOT / name, tree)
     return tree
 
 

@@ -30,7 +30,7 @@ TRIAL = Trial(Condition("p", "graph"), 0, 0, "host", os.uname().release)
 RUNNER = """\
 import sys, threading
 from pathlib import Path
-from testbed.kernel import host
+from testbed.kernel.run import host
 from tests.kernel.run.test_host import TRIAL
 host.await_idle = lambda cancel: True
 bundle, page, out = map(Path, sys.argv[1:])

@@ -24,8 +24,8 @@ import sys
 from dataclasses import replace
 from firstflight.cli.services import program_services
 from firstflight.cli.main import main
-from testbed import prepare
-from testbed.kernel import host
+from testbed.way import prepare
+from testbed.kernel.run import host
 from testbed.base.places import built_part, cache
 from tests.patience import NEVER, make_patient_bundle
 prepare.make_bundle = make_patient_bundle
@@ -122,7 +122,7 @@ import json, sys
 from mininet.net import Mininet
 from testbed.base.errors import TestbedError
 from firstflight.mininet import CalibratedLink, leave_limits_alone
-from testbed.lab import bridged
+from testbed.lab import bridged_link as bridged
 from testbed.lab.exactness import Exactness
 bridged.HOST = {patient}
 leave_limits_alone()

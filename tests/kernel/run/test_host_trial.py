@@ -25,7 +25,7 @@ from tests.patience import make_patient_bundle
 RUNNER = """\
 import sys, threading
 from pathlib import Path
-from testbed.kernel import host
+from testbed.kernel.run import host
 from tests.kernel.run.test_host_trial import trial
 host.await_idle = lambda cancel: True
 bundle, page, out = map(Path, sys.argv[1:])
