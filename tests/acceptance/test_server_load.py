@@ -22,7 +22,7 @@ from tests.measured import served_of
 
 pytestmark = pytest.mark.guest
 
-PRICE = 20
+PRICE = 80
 LOAD = f"""\
 kind = "server_load"
 [link]
@@ -67,7 +67,7 @@ def test_below_its_capacity_a_server_answers_all_at_once(house: House) -> None:
 
 
 def test_above_it_does_not_and_twice_alike(house: House) -> None:
-    rate = f"rate_per_s={round(CAPACITY * 1.3)}"
+    rate = f"rate_per_s={round(CAPACITY * 1.6)}"
     (first_folder, (first,)), (again_folder, (again,)) = (
         run(house, name, rate) for name in ("above", "again")
     )
