@@ -14,7 +14,7 @@ from pathlib import Path
 
 from analysis.kinds.scenario.ladder import draw_ladder
 from analysis.records.cells import cells_of
-from analysis.records.metric import METRICS
+from analysis.records.kind import find_metric
 from analysis.records.results import Results, read_results
 from analysis.report.document import find_reference
 from analysis.report.terminal import table_columns
@@ -98,7 +98,7 @@ def _mean_gain(results: Results) -> str:
     stated = [pair.paper.improvement_pct for pair in pairs if pair.paper]
     paints = [
         pair.improvement_pct.median
-        for pair in make_table(cells_of(results, METRICS["fcp_ms"]), None).pairs
+        for pair in make_table(cells_of(results, find_metric("fcp_ms")), None).pairs
         if pair.improvement_pct
     ]
     return (

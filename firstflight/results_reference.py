@@ -10,7 +10,7 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -26,16 +26,8 @@ from typing import (
     is_typeddict,
 )
 
-from analysis.tables.rows import (
-    CELL_COLUMNS,
-    CELL_MILESTONES,
-    COMMAND_COLUMNS,
-    PAIR_COLUMNS,
-    PAIR_MILESTONES,
-    SCENARIO_COLUMNS,
-    SERVED_COLUMNS,
-)
-from analysis.tables.summary import Summary
+from analysis.tables.kind import TableKind, tables_of
+from analysis.tables.summary import CellSummary, Summary, TrialSummary
 from analysis.verdicts.compare.schema import ComparisonDocument
 from analysis.verdicts.kernels.document import AttributionDocument
 from testbed.base import errors
@@ -103,6 +95,11 @@ TRIAL_FILES = {
     "console.log": "The console of the trial's kernel, or of its enclosure on the host kernel.",
     SERVER_LOG_FILE: "nginx's error log, if it complained.",
 }
+OF_KINDS: dict[type, tuple[str, Callable[[TableKind], type | None]]] = {
+    TrialSummary: ("plt_ms", lambda kind: kind.trial_fields),
+    CellSummary: ("sample_ms", lambda kind: kind.cell_fields),
+}
+"""Documents that have fields of each kind of trial: after which one, and where they are."""
 _INTRODUCTION = f"""\
 # Results
 
@@ -234,12 +231,17 @@ def describe(kind: type) -> tuple[Described, ...]:
 
 
 def _parts(kind: type, field: Described) -> Iterator[Described]:
-    """Yield a field, or the keys of a line that it is: what trials measure, by their kind."""
-    if (kind, field.name) != (Record, "measured"):
-        yield field
+    """Yield a field, or what kinds of trial have in its place or after it."""
+    if (kind, field.name) == (Record, "measured"):
+        for each in KINDS.values():
+            yield Described(each.kept_as, each.measured | None, each.kept_words)
         return
-    for each in KINDS.values():
-        yield Described(each.kept_as, each.measured | None, each.kept_words)
+    yield field
+    after, part_of = OF_KINDS.get(kind, ("", None))
+    if part_of is not None and field.name == after:
+        for name in KINDS:
+            own = part_of(tables_of(name))
+            yield from describe(own) if own is not None else ()
 
 
 def read_exit_codes() -> dict[str, str]:
@@ -349,25 +351,25 @@ def _generic_words(hint: Any) -> str:
 
 
 def _table_csv() -> str:
+    first, *others = map(tables_of, KINDS)
+    further = "".join(f", of {kind.trials} {_names(kind.axes)}" for kind in others)
     introduction = (
         "The first columns are the knobs on which conditions differ, by name ([knobs](knobs.md)); "
-        "`page` and `rtt_ms` are always there, of loads on a server `mechanism`, of scenarios "
-        "`scenario`, of commands `command` and `rtt_ms`. "
+        f"{_names(first.axes)} are always there{further}. "
         "Times are rounded to the nanosecond, percentages to "
         "four places. The last columns, from the first byte on, are what a visitor sees; each is "
         "there only if a browser gave it."
     )
     parts = [f"# table.csv\n\n{introduction}\n"]
-    for title, columns in (
-        ("With Fast Open off and on: a row for each pair", PAIR_COLUMNS | PAIR_MILESTONES),
-        ("Otherwise: a row for each condition", CELL_COLUMNS | CELL_MILESTONES),
-        ("Of loads on a server: a row for each condition", SERVED_COLUMNS),
-        ("Of scenarios: a row for each", SCENARIO_COLUMNS),
-        ("Of commands in the lab: a row for each condition", COMMAND_COLUMNS),
-    ):
+    described = (group for kind in (first, *others) for group in kind.columns.items())
+    for title, columns in described:
         rows = ((f"`{name}`", unit_of(name), meaning) for name, meaning in columns.items())
         parts.append(f"### {title}\n\n{_rows(('column', 'unit', 'meaning'), rows)}\n")
     return "\n".join(parts)
+
+
+def _names(axes: Iterable[str]) -> str:
+    return " and ".join(f"`{name}`" for name in axes)
 
 
 def _section(title: str, introduction: str, body: str) -> str:

@@ -63,7 +63,7 @@ class Curl:
 
 ASK = """\
 import json, sys
-from analysis.records.frame import TRIAL_COLUMNS
+from analysis.records.kind import records_of
 from analysis.shortflow import predict_fetch_ms
 from analysis.words import axis_name, axis_value
 from bench.theory import ColdFetch, fetch_ms
@@ -108,7 +108,7 @@ print(json.dumps({
     "same": trials[0].id == plain[0].id, "other": trials[1].id != plain[0].id,
     "labels": [label(t, varying(conditions)) for t in trials],
     "selected": len(select(asked, "jitter_ms=2").conditions),
-    "column": "jitter_ms" in TRIAL_COLUMNS,
+    "column": "jitter_ms" in records_of("page_load").knobs,
     "word": axis_name("jitter_ms") + " " + axis_value("jitter_ms", 2),
     "knob": explain(paths()["link", "jitter_ms"]),
     "listed": "`jitter_ms`" in render_knobs(),

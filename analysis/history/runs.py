@@ -18,7 +18,7 @@ from analysis.records.cells import (
     further_metrics,
     key_of,
 )
-from analysis.records.metric import METRICS
+from analysis.records.kind import all_metrics
 from analysis.records.results import Results, read_results
 from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
 from analysis.verdicts.compare.folders import compare_results
@@ -192,7 +192,9 @@ def find_verdicts(results: Results, baseline: Path) -> Verdicts:
 def _content(results: Results, verdicts: Verdicts | None) -> str:
     """What is kept of results; with the metrics, of which an older history has fewer."""
     records = [plain_record(record) for record in results.records]
-    return digest([records, verdicts and asdict(verdicts), list(METRICS)])
+    return digest(
+        [records, verdicts and asdict(verdicts), [metric.name for metric in all_metrics()]]
+    )
 
 
 def _identity(results: Results) -> str:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from analysis.records.metric import METRICS
+from analysis.records.kind import all_metrics
 from analysis.words import KNOBS, axis_name, axis_value, capitalised, is_setting, unit_of
 from testbed.base.errors import ConfigurationError
 
@@ -22,7 +22,7 @@ Data: TypeAlias = "pd.DataFrame | Sequence[Mapping[str, Any]]"
 # Columns that are measured or derived; knobs are in analysis.words.  Other columns are named by
 # themselves, so that a good column name is enough.
 MEASURED_NAMES = {
-    **{metric.name: capitalised(metric.label) for metric in METRICS.values()},
+    **{metric.name: capitalised(metric.label) for metric in all_metrics()},
     "plt_s": "Page load time",
     "latency_ms": "Request latency",
     "start_ms": "Start of request",

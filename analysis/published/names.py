@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 from analysis.published.reference import IMPROVEMENT, Reference
 from analysis.published.stated import KNOBS, Stated
-from analysis.records.metric import METRICS_OF, Metric
+from analysis.records.kind import records_of
+from analysis.records.metric import Metric
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean, stem
 from testbed.experiment.knobs import OF_KIND
@@ -56,7 +57,8 @@ def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
         ConfigurationError: each quantity that trials of this kind are not measured by, or that is
             stated in another unit, and each knob that they do not have, with its line.
     """
-    known = {name: each for each in METRICS_OF[kind] for name in (each.name, stem(each.name))}
+    measured = records_of(kind)
+    known = {name: each for each in measured.metrics for name in (each.name, stem(each.name))}
     problems: dict[str, str] = {}
     for one in reference.stated:
         metric, place = known.get(one.quantity), _place(reference, one)
@@ -65,11 +67,11 @@ def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
                 f"{place}: {knob}: trials of the kind {kind} have no such knob; leave its column "
                 "out"
             )
-        if one.quantity == IMPROVEMENT and kind == "page_load":
+        if one.quantity == IMPROVEMENT and measured.paired:
             if one.unit != "%":
                 problems[one.quantity] = f"{place}: unit: {IMPROVEMENT} is in %, not {one.unit}"
         elif metric is None:
-            names = ", ".join(dict.fromkeys(stem(each.name) for each in METRICS_OF[kind]))
+            names = ", ".join(dict.fromkeys(stem(each.name) for each in measured.metrics))
             problems.setdefault(
                 one.quantity,
                 f"{place}: quantity: trials of the kind {kind} are not measured by "

@@ -31,8 +31,10 @@ from analysis.reproductions.sweep import (
     titled,
 )
 from analysis.reproductions.view import MeasuredColumn, View
+from analysis.tables.kind import tables_of
 from analysis.words import axis_value, axis_word, capitalised, clean, count, lowered, signed
 from testbed.base.errors import ConfigurationError
+from testbed.model import stored_kind
 
 LANE = "Lane"
 FindReference = Callable[[Results], Reference | None]
@@ -59,7 +61,7 @@ def name_lanes(every: Sequence[Results]) -> tuple[KernelLane, ...]:
             [f"they are of several experiments ({', '.join(names)}), and only one goes into a "
              "figure; report each alone"]
         )  # fmt: skip
-    if any(experiment.get("kind") != "server_load" for experiment in experiments):
+    if not all(tables_of(stored_kind(experiment)).on_one_page for experiment in experiments):
         raise ConfigurationError(
             [f"{names[0]} is no load on a server: side by side are only those; two kernels' page "
              "loads are held together by ./run.sh compare BASE NEW"]

@@ -10,18 +10,20 @@ from typing import Any
 import pandas as pd
 
 from analysis.published.reference import Reference
-from analysis.records.cells import cells_of, flatten
-from analysis.records.frame import SERVED_COLUMNS, trial_frame, varying_columns
+from analysis.records.cells import cells_of
+from analysis.records.frame import trial_columns, trial_frame, varying_columns
+from analysis.records.kind import records_of
 from analysis.records.results import Results
 from analysis.reproductions.rebuilt import Grid
 from analysis.stats.estimates import Estimate, describe_sample
 from analysis.words import axis_value, axis_word, is_setting
 from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
-from testbed.model import Condition, Record
+from testbed.model import DEFAULT_KIND, Record
 
-KNOBS = tuple(flatten(Condition(page="", client="")))
+KNOBS = records_of(DEFAULT_KIND).knobs
 """Of page loads."""
-SERVED_KNOBS = tuple(flatten(ServerLoad(ServerSpec(), ArrivalSpec())))
+_SERVED = records_of(ServerLoad(ServerSpec(), ArrivalSpec()).kind)
+SERVED_KNOBS = _SERVED.knobs
 """Of loads on a server."""
 RUN = ("seed", "repetition")
 
@@ -42,7 +44,7 @@ def proven_loads(results: Results) -> pd.DataFrame:
 
 def proven_served(results: Results) -> pd.DataFrame:
     """Return the rows of ``trial_frame`` of proven loads on a server, in planned order."""
-    frame = trial_frame(results).reindex(columns=list(SERVED_COLUMNS))
+    frame = trial_frame(results).reindex(columns=list(trial_columns(_SERVED)))
     order = [record.trial_id for record in proven_records(results)]
     return frame.set_index("trial_id", drop=False).loc[order].reset_index(drop=True)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.records.cells import flatten
-from analysis.records.frame import KNOBS, varying_columns
+from analysis.records.frame import kind_of_results, varying_columns
 from analysis.records.results import Results
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
@@ -79,7 +79,9 @@ def moments(results: Results) -> pd.DataFrame:
         }
         rows.append({**flatten(record.trial.condition), **known})
     frame = pd.DataFrame(rows)
-    return frame.sort_values(list(varying_columns(frame, KNOBS)), ignore_index=True)
+    return frame.sort_values(
+        list(varying_columns(frame, kind_of_results(results).knobs)), ignore_index=True
+    )
 
 
 def waits(sent: pd.DataFrame) -> pd.DataFrame:

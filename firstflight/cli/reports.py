@@ -157,10 +157,10 @@ class Reports:
         Raises:
             StorageError: a file cannot be written.
         """
+        from analysis.kinds.scenario.page import render_promises_page
         from analysis.kinds.scenario.suite import render_junit, render_ktap
         from analysis.kinds.scenario.table import make_promises
         from analysis.kinds.scenario.terminal import render_markdown, render_promises
-        from analysis.report.promised import render_promises_page
 
         for lane in lanes:
             self.write(lane)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.records.frame import COMMAND_COLUMNS, trial_frame
+from analysis.records.frame import trial_columns, trial_frame
+from analysis.records.kind import records_of
 from analysis.records.results import judge, read_results
 from analysis.report.document import write_reports
 from analysis.report.terminal import render_table
@@ -78,7 +79,7 @@ def test_the_report_says_what_it_is_and_shows_text_as_text(folder: Path) -> None
 
 def test_a_frame_has_a_row_for_each(folder: Path) -> None:
     frame = trial_frame(read_results(folder))
-    assert tuple(frame.columns) == COMMAND_COLUMNS
+    assert tuple(frame.columns) == trial_columns(records_of("command"))
     assert sorted(frame["duration_ms"]) == [100.0, 500.0]
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.kinds.page_load import waterfall
+from analysis.kinds.page_load.waterfall import Waterfalls, choose, gather_waterfalls
 from analysis.records import requests as har_files
 from analysis.records.cells import Cell, cells_of, flatten
 from analysis.records.requests import HarError, parse_har
 from analysis.records.results import judge, read_results
-from analysis.report import waterfall
-from analysis.report.waterfall import Waterfalls, choose, gather_waterfalls
 from analysis.tables.table import ResultTable, make_table
 from testbed.model import Record
 from tests.analysis.sample import broken, conditions, har, record

@@ -52,7 +52,7 @@ class Room:
         (self.bundle / "etc" / "fonts").mkdir(parents=True)
         self.page.mkdir()
         self.program = self.bundle / "testbed" / "way" / "host_entry.py"
-        self.program.parent.mkdir()
+        self.program.parent.mkdir(parents=True)
         shutil.copy(Path(__file__).with_name("hosted.py"), self.program)
         self.kernel = HostKernel("1", self.bundle, {"build": "b"})
 

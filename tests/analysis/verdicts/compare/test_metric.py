@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from analysis.records.metric import METRICS, Metric
+from analysis.records.kind import find_metric
+from analysis.records.metric import Metric
 from analysis.verdicts.compare.comparison import CellFinding, CompareOptions, Comparison
 from analysis.verdicts.compare.documents import (
     describe_comparison,
@@ -25,7 +26,7 @@ from tests.analysis.sample import with_milestones
 from tests.analysis.verdicts.compare.folder import FIRST, SECOND, changed, made, write_records_of
 from tests.measured import load_of
 
-FCP, LCP, CLS = (METRICS[name] for name in ("fcp_ms", "lcp_ms", "cls"))
+FCP, LCP, CLS = (find_metric(name) for name in ("fcp_ms", "lcp_ms", "cls"))
 OTHER = changed(code__testbed="cd" * 32)
 BY_PAINT = CompareOptions(("code",), metric=FCP)
 

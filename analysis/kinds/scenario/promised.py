@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from analysis.kinds.scenario.records import results_of, verdict_of
 from analysis.records.cells import Cell
 from analysis.tables.summary import captures_of
 from analysis.verdicts.compare.comparison import CellFinding, Effect
 from analysis.verdicts.compare.exact import pair_records
 from analysis.verdicts.compare.matching import Match, both_sides
-from testbed.kinds.scenario.measurement import ScenarioResult
 from testbed.model import Record
 
 
@@ -33,15 +33,16 @@ def judge_promise(match: Match, *, exact: bool, equal: bool) -> CellFinding:
     difference = float(_failed(new) - _failed(base))
     effect = Effect(difference, None, difference) if difference else None
     trials = pairs if exact else ()
-    if base.verdict != new.verdict:
-        reason = f"the promise was {base.verdict} in BASE and is {new.verdict} in NEW"
+    before, after = verdict_of(base), verdict_of(new)
+    if before != after:
+        reason = f"the promise was {before} in BASE and is {after} in NEW"
         if said := _first_difference(new) or _first_difference(base):
             reason += f": {said}"
         return CellFinding(
             both.axes, "different", reason, *both.sides, "changed", effect, trials=trials
         )
     others = list(dict.fromkeys(name for each in shared for name in differing_captures(*each)))
-    same = f"{base.verdict} in both"
+    same = f"{before} in both"
     if not exact:
         return CellFinding(both.axes, "same", same, *both.sides, effect=effect)
     if not others:
@@ -67,15 +68,11 @@ def _block(record: Record) -> tuple[int, int]:
     return record.trial.seed, record.trial.repetition
 
 
-def _results(cell: Cell) -> list[ScenarioResult]:
-    results = (record.measured_as(ScenarioResult) for record in cell.proven)
-    return [result for result in results if result is not None]
-
-
 def _failed(cell: Cell) -> int:
-    return max((result.failed_checks for result in _results(cell)), default=0)
+    return max((result.failed_checks for result in results_of(cell)), default=0)
 
 
 def _first_difference(cell: Cell) -> str:
-    found = (result.differences for result in _results(cell) if result.verdict == cell.verdict)
-    return next((differences[0] for differences in found if differences), "")
+    verdict = verdict_of(cell)
+    gravest = (r.differences for r in results_of(cell) if r.verdict == verdict)
+    return next((differences[0] for differences in gravest if differences), "")

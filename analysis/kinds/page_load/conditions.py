@@ -14,7 +14,7 @@ from analysis.report.sections.sweep import (
     PAGE,
     PLOT_PX,
     PLT_MS,
-    Kind,
+    FigureKind,
     Panel,
     SweepRow,
     panels_of,
@@ -201,27 +201,28 @@ def _bars_title(rows: Sequence[SweepRow]) -> str:
     return gain if rows[0].pair else "Page load time"
 
 
-BARS = Kind(
+BARS = FigureKind(
     "chart",
     _bars_title,
     "Medians of proven loads; the thin line is from the least to the greatest over the seeds, "
     "where they differ.",
     plan_bars,
+    small=True,
 )
-INTERVALS = Kind(
+INTERVALS = FigureKind(
     "intervals",
     lambda rows: "How sure each load time is",
     "The point is the median of a cell, the line its confidence interval, or the range of its "
     "values where there are fewer than 6 loads. The numbers are under “How sure the numbers are”.",
     plan_intervals,
 )
-LOADS = Kind(
+LOADS = FigureKind(
     "load-times",
     lambda rows: "Distribution of page load times",
     f"Of proven loads, where a cell has {LEAST_FOR_DISTRIBUTION} of them.",
     partial(plan_distributions, values=_load_times_ms, heading=PLT_MS, what="load"),
 )
-REQUESTS = Kind(
+REQUESTS = FigureKind(
     "latencies",
     lambda rows: "Distribution of request latencies",
     "From the start of a request to its end, as the client saw it, over all requests of proven "

@@ -51,7 +51,7 @@ def render_promises_page(table: PromiseTable) -> str:
     """Return the table of several kernels as one HTML page without scripts."""
     return (
         open_templates()
-        .get_template("promises-page.html.jinja")
+        .get_template("scenario/page.html.jinja")
         .render(
             table=table,
             entries=make_entries(table),

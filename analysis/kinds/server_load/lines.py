@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from analysis.records.metric import SERVED, Metric
+from analysis.kinds.server_load.records import METRICS
+from analysis.records.metric import Metric
 from analysis.report.sections.scales import Quantity, plan_lines
-from analysis.report.sections.sweep import Kind, SweepRow
+from analysis.report.sections.sweep import FigureKind, SweepRow
 from analysis.words import capitalised
 
 
-def _lines_of(metric: Metric) -> Kind:
-    return Kind(
+def _lines_of(metric: Metric) -> FigureKind:
+    return FigureKind(
         f"{metric.name.replace('_', '-')}-lines",
         lambda _rows: capitalised(metric.label),
         "Proven loads; a line for each mechanism.",
@@ -30,4 +31,4 @@ def _values(row: SweepRow, metric: Metric) -> Iterator[tuple[None, float]]:
             yield None, value
 
 
-LINES = tuple(map(_lines_of, SERVED))
+LINES = tuple(map(_lines_of, METRICS))

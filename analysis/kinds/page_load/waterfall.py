@@ -52,11 +52,11 @@ class Waterfalls:
         numbers = dict(self._numbers)
         for url in fresh:
             numbers.setdefault(url, len(numbers))
-        measured = record.measured_as(PageLoad)
-        assert measured is not None  # noqa: S101 - `choose` yields loads only
+        ended = record.measured_as(PageLoad)
+        assert ended is not None  # noqa: S101 - `choose` yields loads only
         load = {
             "id": record.trial_id,
-            "plt": tenths(measured.plt_ms),
+            "plt": tenths(ended.plt_ms),
             "rows": [[numbers[url], *values] for url, values in rows],
         }
         size = len(json.dumps(load, separators=(",", ":"))) + sum(map(_text_size, set(fresh)))
