@@ -26,6 +26,7 @@ from typing import (
     is_typeddict,
 )
 
+from analysis.records.kind import records_of
 from analysis.tables.kind import TableKind, tables_of
 from analysis.tables.summary import CellSummary, Summary, TrialSummary
 from analysis.verdicts.compare.schema import ComparisonDocument
@@ -351,17 +352,19 @@ def _generic_words(hint: Any) -> str:
 
 
 def _table_csv() -> str:
-    first, *others = map(tables_of, KINDS)
-    further = "".join(f", of {kind.trials} {_names(kind.axes)}" for kind in others)
+    first, *others = KINDS
+    further = "".join(
+        f", of {tables_of(kind).trials} {_names(records_of(kind).axes)}" for kind in others
+    )
     introduction = (
         "The first columns are the knobs on which conditions differ, by name ([knobs](knobs.md)); "
-        f"{_names(first.axes)} are always there{further}. "
+        f"{_names(records_of(first).axes)} are always there{further}. "
         "Times are rounded to the nanosecond, percentages to "
         "four places. The last columns, from the first byte on, are what a visitor sees; each is "
         "there only if a browser gave it."
     )
     parts = [f"# table.csv\n\n{introduction}\n"]
-    described = (group for kind in (first, *others) for group in kind.columns.items())
+    described = (group for kind in KINDS for group in tables_of(kind).columns.items())
     for title, columns in described:
         rows = ((f"`{name}`", unit_of(name), meaning) for name, meaning in columns.items())
         parts.append(f"### {title}\n\n{_rows(('column', 'unit', 'meaning'), rows)}\n")

@@ -1,32 +1,34 @@
 """A fifth kind of trial in a copy of the tree: two folders and a line, and it has what all have.
 
-It records one number.  What performs and judges it is no part of the stub: nothing runs here.
+It records one number: planned, performed and judged, then shown, reported and compared.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from testbed.base import proc
+from tests.test_additions import COPIED, ROOT, Change, apply, ask
 
-ROOT = Path(__file__).parent.parent
-COPIED = ("analysis", "firstflight", "testbed")
 LEFT_OUT = ("__pycache__", "samples", "baselines", "source", "*.ipynb")
-Change = tuple[str, str, str]
-"""A file, a text in it, and what it is replaced by."""
-
+RESULTS = ROOT / "analysis"
+COMMITTED = {
+    "page_load": RESULTS / "baselines" / "nightly",
+    "server_load": RESULTS / "samples" / "overload-establishment",
+    "scenario": RESULTS / "samples" / "scenarios",
+}
+REGISTRY: Change = (
+    "testbed/kinds/__init__.py",
+    '    "testbed.kinds.command.description",\n',
+    '    "testbed.kinds.command.description",\n    "testbed.kinds.number.description",\n',
+)
 IN_TESTBED = {
-    "__init__.py": '"""Probes: how long an echo takes over a distance."""\n',
+    "__init__.py": '"""Numbers: a kind of trial that does nothing but know one."""\n',
     "spec.py": '''\
-"""Spec of a probe."""
-
-from __future__ import annotations
+"""Spec of a number: what it is multiplied by."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -35,153 +37,219 @@ from testbed.model.knob import Knob
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """One distance."""
+class NumberSpec:
+    """A number, so many times."""
 
-    distance_km: Annotated[int, Knob(
-        "How far the echo is.", label="Distance", unit="km", low=1, high=40_000, since=3,
-    )]
-    kind: Literal["probe"] = "probe"
-    """What tells it from other kinds where it is stored."""
+    factor: Annotated[int, Knob("How many times.", label="Factor", low=1, high=9, since=4)]
+    kind: Literal["number"] = "number"
 
     @property
     def draws(self) -> bool:
-        """Whether a probe depends on its seed."""
-        return True
+        """A number does not depend on a seed."""
+        return False
 ''',
     "measurement.py": '''\
-"""Measurement of a probe."""
-
-from __future__ import annotations
+"""Measurement of a number: the number."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
-    """What a probe measured."""
+class Number:
+    """A number that was measured."""
 
-    echo_ms: float
-    """The time of the echo."""
+    value: int
+    """The number."""
 ''',
     "description.py": '''\
-"""Description of probes."""
-
-from __future__ import annotations
+"""Description of numbers."""
 
 from testbed.kinds.kind import Kind
-from testbed.kinds.probe.measurement import Probed
-from testbed.kinds.probe.spec import Probe
+from testbed.kinds.number.measurement import Number
+from testbed.kinds.number.spec import NumberSpec
 
 KIND = Kind(
-    name="probe",
-    spec=Probe,
-    measured=Probed,
-    kept_as="probed",
-    kept_words="The echo of a probe; null of others.",
-    no_draw=lambda: "it is one echo",
-    needed=("distance_km",),
+    name="number",
+    spec=NumberSpec,
+    measured=Number,
+    kept_as="number",
+    kept_words="The number; null of others.",
+    no_draw=lambda: "a number is a number: ask for one repetition",
+    needed=("factor",),
+    files=("number.txt",),
+    words=lambda number: f"number {number.value}",
 )
 ''',
-}
-REGISTRY: Change = (
-    "testbed/kinds/__init__.py",
-    '    "testbed.kinds.command.description",\n',
-    '    "testbed.kinds.command.description",\n    "testbed.kinds.probe.description",\n',
-)
+    "performance.py": '''\
+"""Number, performed."""
 
+from testbed.kinds.number.spec import NumberSpec
+
+
+def perform(trial, site, observation):
+    factor = trial.condition_as(NumberSpec).factor
+    (site.out / "number.txt").write_text(str(factor))
+    observation["lab"] = {"measurements": [], "knobs": {}}
+    observation["number"] = {"value": 42 * factor}
+''',
+    "judgement.py": '''\
+"""Judgement of a number: it is proven by itself."""
+
+from dataclasses import dataclass
+
+from testbed.kinds.judgement import Judgement
+from testbed.kinds.number.measurement import Number
+from testbed.kinds.observation import Observation
+from testbed.model import Proof
+
+
+@dataclass(frozen=True, slots=True)
+class NumberObservation(Observation):
+    number: Number | None = None
+
+
+OBSERVATION = NumberObservation
+
+
+def judge(trial, observed, out):
+    return Judgement(observed.number, Proof(0, 0, 0, 0, 0, 0, 0, {}, {}))
+''',
+}
 IN_ANALYSIS = {
-    "__init__.py": '"""Probes."""\n',
+    "__init__.py": '"""Numbers."""\n',
     "records.py": '''\
-"""Metric and columns of probes."""
+"""Metric and columns of numbers."""
 
 from __future__ import annotations
 
 from analysis.records.kind import RecordKind
 from analysis.records.metric import Metric
 
-METRICS = (Metric("echo_ms", "echo time", "echo", 0.01, places=2),)
+METRICS = (Metric("value", "number", "number", 0.0, places=1, better="smaller"),)
 DESCRIPTION = RecordKind(
     metrics=METRICS,
-    holds="echo",
-    knobs=("distance_km", "kind"),
-    offered="of probes {}",
+    holds="number",
+    knobs=("factor", "kind"),
+    axes=("factor",),
+    offered="of numbers {}",
 )
 ''',
     "tables.py": '''\
-"""Tables of probes."""
+"""Tables of numbers."""
 
 from __future__ import annotations
 
-from analysis.kinds.probe.records import METRICS
+from analysis.kinds.number.records import METRICS
 from analysis.tables.kind import TableKind
 from analysis.tables.rows import describe_metrics
 
 DESCRIPTION = TableKind(
-    axes=("distance_km",),
-    trials="probes",
-    columns={"Of probes: a row for each condition": describe_metrics(METRICS)},
-    of_trial=lambda record: {"probed": {"echo_ms": METRICS[0].of(record.measured)}},
-    performer="prober",
+    trials="numbers",
+    columns={"Of numbers: a row for each condition": describe_metrics(METRICS)},
+    of_trial=lambda record: {"number": {"value": METRICS[0].of(record.measured)}},
+    performer="a hand",
 )
 ''',
     "report.py": '''\
-"""Report of probes."""
+"""Report of numbers."""
 
 from __future__ import annotations
 
 from analysis.report.kind import ReportKind
 
-DESCRIPTION = ReportKind(trial="probe")
+DESCRIPTION = ReportKind(trial="number")
 ''',
     "report.html.jinja": """\
 {% extends "report.html.jinja" %}
-{% block lead %}<p class="lead">How far is the echo?</p>{% endblock %}
+{% block lead %}<p class="lead">How large is the number?</p>{% endblock %}
 """,
     "verdicts.py": '''\
-"""Verdicts on probes."""
+"""Verdicts on numbers."""
 
 from __future__ import annotations
 
-from analysis.verdicts.kind import VerdictKind
+from analysis.verdicts.compare.kind import VerdictKind
 
 DESCRIPTION = VerdictKind()
 ''',
 }
-ROOMS = {"testbed/kinds/probe": IN_TESTBED, "analysis/kinds/probe": IN_ANALYSIS}
+ROOMS = {"testbed/kinds/number": IN_TESTBED, "analysis/kinds/number": IN_ANALYSIS}
 
-WRITE = """\
+RUN = """\
 import json, sys
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
-from testbed.model import Experiment, LabReading, Measurement, Proof, Trial
+from firstflight.knobs_reference import render_knobs
+from firstflight.results_reference import render_results
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.config import Catalogue, load_experiment
+from testbed.experiment.options import parse_override
+from testbed.experiment.plan import plan_trials
+from testbed.kernel.run.interface import RawResult
+from testbed.kinds.workspace import Site
+from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Cost
 from testbed.results.environment import Environment
-from testbed.results.manifest import Manifest, write_manifest
-from testbed.kinds.probe.spec import Probe
-def write(folder, slower_ms=0.0, captured="0"):
-    asked = Experiment("probes", "Echoes", (Probe(10), Probe(2000)), 2, kind="probe")
-    environment = Environment(parts={"code.testbed": "ab" * 32}, pages={}, facts={})
-    lines = []
-    for spec in asked.conditions:
-        for seed in range(2):
-            trial = Trial(spec, seed, seed, "virtual", "7.3")
-            lines.append(json.dumps({
-                "trial_id": trial.id, "trial": asdict(trial), "outcome": "ok",
-                "environment": environment.id, "schema": 3,
-                "lab": asdict(LabReading((Measurement("rtt", "ms", 2.001, 2.0, 0.1),), {})),
-                "probed": {"echo_ms": spec.distance_km / 100 + seed + slower_ms},
-                "proof": asdict(Proof(1, 1, 0, 0, 0, 0, 0, {}, {})),
-                "cost": {"cpu_s": 1.0, "wall_s": 2.0, "virtual_s": 3.0},
-                "artefacts": {"client.pcap": captured * 64},
-            }) + "\\n")
-    folder.mkdir()
-    (folder / "records.jsonl").write_text("".join(lines))
-    ids = tuple(json.loads(line)["trial_id"] for line in lines)
-    write_manifest(folder, Manifest(asked, environment, ids, "2026-11-20T23:59:00Z", ("run", "x")))
-    return folder
+from testbed.results.manifest import load_manifest, make_manifest, write_manifest
+from testbed.results.progress import ProgressLines
+from testbed.results.records import read_records
+from testbed.setup.bundle import PROGRAMS
+from testbed.way.judge import conclude
+from testbed.way.run import RunSetup, run_experiment
+from testbed.way.trial import main as perform
+
+class InProcess:
+    name, version, confinement = "virtual", "7.3", "none"
+
+    def run(self, trial, page, out, slot, cancel):
+        assert page is None
+        (out / TRIAL_FILE).write_text(json.dumps(asdict(trial)))
+        perform(Site(out, out, out, out))
+        return RawResult("ended", "", "", Cost(0.0, 0.0, 0.0), out / OBSERVATION_FILE)
+
+folder = Path(sys.argv[1])
+there = Catalogue(frozenset(), frozenset(), frozenset(), {"virtual": ("7.3",)})
+config = folder / "numbers.toml"
+config.write_text('kind = "number"\\nrepetitions = 2\\n[sweep]\\nfactor = [1, 2]\\n')
+def refused(*sets):
+    try:
+        load_experiment(config, there, map(parse_override, sets))
+    except ConfigurationError as error:
+        return error.problems
+asked = load_experiment(config, there)
+results = folder / "results"
+results.mkdir()
+environment = Environment({"kernel": "none"}, {}, {})
+manifest = make_manifest(asked, environment, plan_trials(asked), datetime.now(UTC), ())
+write_manifest(results, manifest)
+said = []
+tally = run_experiment(
+    results, manifest, RunSetup(InProcess(), {}, conclude, 1), ProgressLines(said.append)
+)
+records = read_records(results)
+print(json.dumps({
+    "exit": tally.exit_code,
+    "read": load_manifest(results) == manifest,
+    "measured": [[r.trial.condition.factor, r.measured.value, r.outcome] for r in records],
+    "lines": [json.loads(line) for line in (results / "records.jsonl").read_text().splitlines()],
+    "kept": [sorted(record.artefacts) for record in records],
+    "said": "".join(said),
+    "guest": "testbed.kinds.number.performance" in PROGRAMS,
+    "listed": "`factor`" in render_knobs(),
+    "described": "[Number](#number) or null" in "".join(render_results().values()),
+    "unknown": refused('kind="numbr"'),
+    "other": refused("rtt_ms=20"),
+    "wrong": refused("factor=10"),
+    "committed": [
+        record.trial.kind for name in sys.argv[2:] for record in read_records(Path(name))
+    ],
+}))
+
 """
-ASK = """\
-from analysis.kinds.probe import records
+SHOW = """\
+import json, shutil, sys
+from pathlib import Path
+from analysis.kinds.number.records import METRICS
 from analysis.notebooks.show import describe_results
 from analysis.records.frame import request_frame, trial_frame
 from analysis.report.document import write_reports
@@ -194,11 +262,13 @@ from analysis.verdicts.compare.sentences import render_text
 from firstflight.cli.metric import metric_option
 from firstflight.results_reference import render_results
 from testbed.results.manifest import load_manifest
-base, new = write(Path(sys.argv[1]) / "base"), write(Path(sys.argv[1]) / "new", 1.5, "1")
+base, new = Path(sys.argv[1]) / "results", Path(sys.argv[1]) / "new"
+shutil.copytree(base, new)
+lines = (new / "records.jsonl").read_text()
+(new / "records.jsonl").write_text(lines.replace('"value":42', '"value":63'))
 results = write_reports(base)
-same, slower = compare_results(base, base), compare_results(base, new)
-metric = compare_results(base, new, CompareOptions(metric=records.METRICS[0]))
-render_page(slower)
+same, more = compare_results(base, base), compare_results(base, new)
+render_page(more)
 print(json.dumps({
     "csv": (base / "table.csv").read_text().splitlines(),
     "summary": json.loads((base / "summary.json").read_text()),
@@ -208,13 +278,12 @@ print(json.dumps({
     "frame": trial_frame(results).to_dict("list"),
     "requests": len(request_frame(results)),
     "described": describe_results(results, "why").splitlines()[-1],
-    "same": same.verdict,
-    "slower": slower.verdict,
-    "metric": metric.metric.name,
-    "document": describe_comparison(slower)["cells"][0]["effect"],
-    "sentences": render_text(slower, 120),
+    "verdicts": [same.verdict, more.verdict],
+    "by": compare_results(base, new, CompareOptions(metric=METRICS[0])).metric.name,
+    "effects": [cell["effect"]["ms"] for cell in describe_comparison(more)["cells"]],
+    "sentences": render_text(more, 120).splitlines(),
     "baseline": sorted(draft_baseline(base, base.parent / "none").files),
-    "help": metric_option(lambda **kwargs: None).__click_params__[0].help,
+    "help": metric_option(lambda **_given: None).__click_params__[0].help,
     "reference": "".join(render_results().values()),
 }))
 """
@@ -226,10 +295,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("fifth") / "tree"
     for name in COPIED:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
-    path, old, new = REGISTRY
-    text = (tree / path).read_text()
-    assert text.count(old) == 1
-    (tree / path).write_text(text.replace(old, new))
+    apply(tree, (REGISTRY,))
     for room, files in ROOMS.items():
         (tree / room).mkdir()
         for name, text in files.items():
@@ -238,13 +304,22 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def shown(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What analysis makes of results of the kind."""
-    script = f"import sys; sys.path.insert(0, {str(tree)!r})\n{WRITE}{ASK}"
-    folder = tmp_path_factory.mktemp("results")
-    command = (sys.executable, "-P", "-c", script, str(folder))
-    answer: dict[str, Any] = json.loads(proc.run(command, cwd=tree, timeout_s=300).stdout)
-    return answer
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the run is."""
+    return tmp_path_factory.mktemp("numbers")
+
+
+@pytest.fixture(scope="module")
+def run(tree: Path, folder: Path) -> dict[str, Any]:
+    """What becomes of an experiment of the kind."""
+    return ask(tree, RUN, str(folder), *map(str, COMMITTED.values()))
+
+
+@pytest.fixture(scope="module")
+def shown(tree: Path, folder: Path, run: dict[str, Any]) -> dict[str, Any]:
+    """What analysis makes of its results."""
+    assert run["exit"] == 0
+    return ask(tree, SHOW, str(folder))
 
 
 def test_it_is_two_folders_and_a_line(tree: Path) -> None:
@@ -261,55 +336,73 @@ def test_it_is_two_folders_and_a_line(tree: Path) -> None:
     assert before.keys() <= after.keys()
 
 
+def test_it_is_planned_performed_judged_recorded_and_read_back(run: dict[str, Any]) -> None:
+    assert (run["exit"], run["read"]) == (0, True)
+    assert run["measured"] == [[1, 42, "ok"], [2, 84, "ok"]] * 2
+    lines = run["lines"]
+    assert [line["number"] for line in lines] == [{"value": 42}, {"value": 84}] * 2
+    assert all(line[name] is None for line in lines for name in ("load", "served", "executed"))
+    assert run["kept"] == [["number.txt"]] * 4
+    assert "factor=2 seed=1  number 84" in str(run["said"])
+    assert run["guest"] and run["listed"] and run["described"]
+    assert '"command" or "number" (did you mean' in str(run["unknown"])
+    assert "trials of the kind number have no such knob" in str(run["other"])
+    assert "10 is not a whole number from 1 to 9" in str(run["wrong"])
+
+
+def test_what_is_committed_of_the_others_is_read_as_before(run: dict[str, Any]) -> None:
+    assert run["committed"] and set(run["committed"]) == COMMITTED.keys()
+
+
 def test_it_has_a_table(shown: dict[str, Any]) -> None:
     assert shown["csv"] == [
-        "distance_km,echo_ms,planned,proven,status,problems",
-        "10,0.6,2,2,proven,", "2000,20.5,2,2,proven,",
+        "factor,value,planned,proven,status,problems", "1,42,2,2,proven,", "2,84,2,2,proven,",
     ]  # fmt: skip
     text = shown["text"]
-    assert text[0].split()[:4] == ["distance", "echo", "ms", "range"]
-    assert text[2].split() == ["10", "km", "0.60", "0.10..1.10", "2/2", "proven"]
-    assert "All 4 probes are verified by packet capture." in text
-    so_far = shown["so_far"]
-    assert so_far[2].split() == text[2].split()[:-1]
+    assert text[0].split() == ["factor", "number", "n", "proof"]
+    assert text[2].split() == ["1", "42.0", "2/2", "proven"]
+    assert "All 4 numbers are verified by packet capture." in text
+    assert shown["so_far"][2].split() == text[2].split()[:-1]
 
 
 def test_it_has_a_frame(shown: dict[str, Any]) -> None:
     frame = shown["frame"]
-    assert sorted(frame["echo_ms"]) == [0.1, 1.1, 20.0, 21.0]
-    assert sorted(frame["distance_km"]) == [10, 10, 2000, 2000]
+    assert sorted(zip(frame["factor"], frame["value"], strict=True)) == [
+        (1, 42),
+        (1, 42),
+        (2, 84),
+        (2, 84),
+    ]
     assert shown["requests"] == 0
-    assert shown["described"] == "4 of 4 probes proven in 2 cells, n = 2 in each"
+    assert shown["described"] == "4 of 4 numbers proven in 2 cells, n = 2 in each"
 
 
 def test_it_has_a_summary(shown: dict[str, Any]) -> None:
-    summary = shown["summary"]
-    assert [cell["condition"]["distance_km"] for cell in summary["cells"]] == [10, 2000]
-    assert [
-        trial["probed"]["echo_ms"] for cell in summary["cells"] for trial in cell["trials"]
-    ] == [0.1, 1.1, 20.0, 21.0]
+    cells = shown["summary"]["cells"]
+    assert [cell["condition"]["factor"] for cell in cells] == [1, 2]
+    numbers = [trial["number"] for cell in cells for trial in cell["trials"]]
+    assert numbers == [{"value": 42}] * 2 + [{"value": 84}] * 2
 
 
 def test_it_has_a_report(shown: dict[str, Any]) -> None:
     report = shown["report"]
-    assert "How far is the echo?" in report
-    assert '<td class="group strong">20.50' in report
-    assert "prober" in report
+    assert "How large is the number?" in report
+    assert '<td class="group strong">84.0' in report
+    assert '<td class="text">a hand</td>' in report
+    assert "a number is a number: ask for one repetition" in report
     assert "Waterfalls" not in report
 
 
 def test_it_is_compared(shown: dict[str, Any]) -> None:
-    assert (shown["same"], shown["slower"], shown["metric"]) == ("same", "different", "echo_ms")
-    effect = shown["document"]
-    assert effect["ms"] == 1.5
-    heading, _, first, *_ = shown["sentences"].splitlines()
-    assert heading.split()[:5] == ["distance", "base", "ms", "new", "ms"]
-    assert first.split()[:5] == ["10", "km", "0.60", "2.10", "+1.50"]
+    assert (shown["verdicts"], shown["by"]) == (["same", "different"], "value")
+    assert shown["effects"] == [21.0, 0.0]
+    heading, _, *rows = shown["sentences"]
+    assert heading.split()[:3] == ["factor", "base", "new"]
+    assert ["1", "42.0", "63.0", "+21.0"] in [row.split()[:4] for row in rows]
     assert shown["baseline"] == ["manifest.json", "records.jsonl"]
 
 
 def test_the_help_and_the_reference_name_it(shown: dict[str, Any]) -> None:
-    assert "of probes echo_ms" in shown["help"]
-    reference = shown["reference"]
-    assert "of probes `distance_km`" in reference
-    assert "### Of probes: a row for each condition" in reference
+    assert "of numbers value" in shown["help"]
+    assert "of numbers `factor`" in shown["reference"]
+    assert "### Of numbers: a row for each condition" in shown["reference"]

@@ -26,7 +26,7 @@ from analysis.records.cells import (
     flatten,
     varying_axes,
 )
-from analysis.records.kind import find_metric
+from analysis.records.kind import find_metric, records_of
 from analysis.records.results import Results, judge, read_results
 from analysis.report.document import find_reference
 from analysis.report.evidence import calibrations
@@ -34,7 +34,6 @@ from analysis.report.kind import report_of
 from analysis.reproductions import rebuild
 from analysis.reproductions.lanes import draw_lanes, name_lanes
 from analysis.reproductions.rebuilt import Grid, Rebuilt
-from analysis.tables.kind import tables_of
 from analysis.tables.table import make_table
 from analysis.words import MISSING, count, significant
 from testbed.base import places
@@ -162,7 +161,7 @@ def savings(results: Results) -> pd.DataFrame:
     cells = cells_of(results)
     table = make_table(cells, find_reference(results))
     swept = [
-        name for name in table.axes if name in (*tables_of(table.kind).axes, *varying_axes(cells))
+        name for name in table.axes if name in (*records_of(table.kind).axes, *varying_axes(cells))
     ]
     rows = [
         {

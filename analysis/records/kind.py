@@ -1,4 +1,4 @@
-"""Description of a kind of trial for its records: metrics, columns, and what a record must hold.
+"""Description of a kind of trial for its records: metrics, axes, columns, what a record must hold.
 
 That of the kind NAME is in ``analysis/kinds/NAME/records.py``.
 """
@@ -6,7 +6,7 @@ That of the kind NAME is in ``analysis/kinds/NAME/records.py``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -40,6 +40,7 @@ class RecordKind:
         metrics: what its trials are judged by; the first is meant where none is named.
         holds: what an ``ok`` record must hold, in words: it has measured nothing else.
         knobs: the knobs of its conditions, by leaf name, as columns of a frame.
+        axes: those that each table begins with, whatever else varies.
         columns: what a frame has after knobs and metrics: fields of the proof, of what was
             measured, or ``values``.
         words: the columns of text that stand before the metrics.
@@ -51,12 +52,15 @@ class RecordKind:
             difference between two kernels is TCP's.
         paired: whether two conditions that differ in Fast Open alone are compared, where it was
             swept: as pairs, and by what it saves.
+        unless_default: defaults of knobs that a table shows where a cell has another value.
+        side_by_side: whether a table has all metrics; else those beside the first have their own.
         offered: how the help of ``--metric`` names the metrics ``{}`` of the kind; empty: not.
     """
 
     metrics: tuple[Metric, ...]
     holds: str
     knobs: tuple[str, ...]
+    axes: tuple[str, ...]
     columns: tuple[str, ...] = COUNTED
     words: tuple[str, ...] = ()
     values: Callable[[Record], dict[str, Any]] = _no_values
@@ -65,6 +69,8 @@ class RecordKind:
     unshown: tuple[str, ...] = ()
     tcp_alone: bool = False
     paired: bool = False
+    unless_default: Mapping[str, Any] = field(default_factory=dict)
+    side_by_side: bool = True
     offered: str = ""
 
     @property
@@ -96,6 +102,12 @@ def records_of(kind: str) -> RecordKind:
     """
     description: RecordKind = read_description(kind, "records")
     return description
+
+
+def defaults_of(spec: type, *knobs: str) -> dict[str, Any]:
+    """Return the defaults of ``knobs``, which are fields of ``spec``."""
+    defaults = {knob.name: knob.default for knob in fields(spec)}
+    return {knob: defaults[knob] for knob in knobs}
 
 
 def leaves_of(tree: Mapping[str, Any]) -> dict[str, Any]:

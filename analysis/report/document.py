@@ -15,6 +15,7 @@ from analysis.published.names import refuse_unknown
 from analysis.published.reference import Reference, read_reference
 from analysis.records.cells import NOT_RUN, cells_of, experiment_of
 from analysis.records.results import Results, read_results
+from analysis.report.drawings import Drawing, make_sections
 from analysis.report.evidence import (
     calibrations,
     cost_lines,
@@ -24,7 +25,6 @@ from analysis.report.evidence import (
 from analysis.report.kind import report_of
 from analysis.report.provenance import command_of, manifest_sections
 from analysis.report.rendering import TEMPLATES, open_templates
-from analysis.report.sections.drawings import Drawing, make_sections
 from analysis.report.settling import wide_intervals
 from analysis.report.verdict import findings
 from analysis.reproductions import rebuild

@@ -27,7 +27,6 @@ from analysis.records.kind import records_of
 from analysis.records.metric import PLT, Metric
 from analysis.stats.estimates import SampleStatistics
 from analysis.stats.shift import Shift, shift_between, without_interval
-from analysis.tables.kind import tables_of
 from analysis.words import name_axes
 from testbed.model import DEFAULT_KIND
 
@@ -158,7 +157,7 @@ class ResultTable:
     @property
     def further(self) -> tuple[Metric, ...]:
         """The other metrics that a table of its kind shows beside the metric: those it has."""
-        if not tables_of(self.kind).side_by_side:
+        if not records_of(self.kind).side_by_side:
             return ()
         return further_metrics(self.cells, self.metric)
 
@@ -193,11 +192,10 @@ def make_table(cells: Sequence[Cell], reference: Reference | None) -> ResultTabl
     The axes are those that their kind always shows, whatever else varies, and what the kind shows
     unless it is at its default.
     """
-    name = kind_of_cells(cells)
-    kind = tables_of(name)
+    kind = records_of(kind_of_cells(cells))
     varying = varying_axes(cells)
     unusual = unusual_axes(cells, kind.unless_default)
-    paired = records_of(name).paired and PAIR_AXIS in varying
+    paired = kind.paired and PAIR_AXIS in varying
     axes = (
         *kind.axes,
         *(n for n in varying if n not in kind.axes and not (paired and n == PAIR_AXIS)),

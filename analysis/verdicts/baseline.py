@@ -17,8 +17,8 @@ from analysis.records.results import Results, read_results
 from analysis.tables.summary import captures_of
 from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
 from analysis.verdicts.compare.folders import compare_results
+from analysis.verdicts.compare.kind import verdicts_of
 from analysis.verdicts.compare.sentences import render_text
-from analysis.verdicts.kind import verdicts_of
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.label import label_axes

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from analysis.verdicts.kind import VerdictKind
+from analysis.verdicts.compare.kind import VerdictKind
 
 DESCRIPTION = VerdictKind()

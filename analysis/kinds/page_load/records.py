@@ -11,7 +11,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from analysis.records.kind import COUNTED, RecordKind, leaves_of
+from analysis.records.kind import COUNTED, RecordKind, defaults_of, leaves_of
 from analysis.records.metric import PLT, Metric
 from testbed.model import Condition, PageLoad, Record
 
@@ -87,10 +87,15 @@ DESCRIPTION = RecordKind(
     metrics=(PLT, *MILESTONES),
     holds="page load time",
     knobs=tuple(leaves_of(asdict(Condition(page="", client="")))),
+    axes=("page", "rtt_ms"),
     columns=(*COUNTED, "requests"),
     values=_values,
     lack=_lack,
     client=_client,
     paired=True,
     offered=f"{PLT.name}, or, of a browser's, {{}}",
+    unless_default=defaults_of(
+        Condition, "protocol", "tls_version", "randomness", "allow_misses", "server_think_ms"
+    ),
+    side_by_side=False,  # what a visitor sees has a table of its own
 )

@@ -10,11 +10,11 @@ from analysis.records.cells import Cell, Spread, further_metrics
 from analysis.records.coverage import ReplayCoverage
 from analysis.records.metric import Metric
 from analysis.stats.estimates import Estimate, SampleStatistics
-from analysis.tables.kind import Columns, Row, TableKind, defaults_of
+from analysis.tables.kind import Columns, Row, TableKind
 from analysis.tables.rows import COUNTS, ENDS, median_of, shown_axes
 from analysis.tables.summary import spreads_of
 from analysis.tables.table import Pair, ResultTable
-from testbed.model import Condition, Record
+from testbed.model import Record
 
 _COVERED = {
     "requests_exact": "Requests answered with their own recording, over all trials.",
@@ -233,17 +233,12 @@ def _of_trial(record: Record) -> Row:
 
 
 DESCRIPTION = TableKind(
-    axes=("page", "rtt_ms"),
     trials="page loads",
     columns={
         "With Fast Open off and on: a row for each pair": {**PAIR_COLUMNS, **PAIR_MILESTONES},
         "Otherwise: a row for each condition": {**CELL_COLUMNS, **CELL_MILESTONES},
     },
     rows=_rows,
-    unless_default=defaults_of(
-        Condition, "protocol", "tls_version", "randomness", "allow_misses", "server_think_ms"
-    ),
-    side_by_side=False,  # what a visitor sees has a table of its own
     of_cell=_of_cell,
     of_trial=_of_trial,
     cell_fields=_OfCell,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from analysis.verdicts.kind import VerdictKind
+from analysis.verdicts.compare.kind import VerdictKind
 from testbed.model import PageLoad, Record, in_real_time
 
 

@@ -56,6 +56,7 @@ DESCRIPTION = RecordKind(
     metrics=METRICS,
     holds="verdict",
     knobs=("kind", "scenario"),
+    axes=("scenario",),
     columns=("calls", "packets", "lost", "connections", "retransmits"),
     words=("verdict",),
     values=_values,

@@ -73,7 +73,6 @@ def _of_trial(record: Record) -> Row:
 
 
 DESCRIPTION = TableKind(
-    axes=("scenario",),
     trials="scenarios",
     columns={"Of scenarios: a row for each": COLUMNS},
     rows=_rows,

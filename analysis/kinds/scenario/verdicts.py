@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.kinds.scenario.promised import differing_captures, judge_promise
-from analysis.verdicts.kind import VerdictKind
+from analysis.verdicts.compare.kind import VerdictKind
 from testbed.model import CAPTURE_FILE, Record
 
 

@@ -47,6 +47,7 @@ DESCRIPTION = RecordKind(
     metrics=METRICS,
     holds="counts of connections",
     knobs=tuple(leaves_of(asdict(ServerLoad(ServerSpec(), ArrivalSpec())))),
+    axes=("mechanism",),
     columns=(
         *COUNTED, "started", "answered", "refused", "reset", "timed_out", "syn_retransmissions",
     ),

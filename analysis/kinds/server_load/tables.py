@@ -53,7 +53,6 @@ def _of_trial(record: Record) -> Row:
 
 
 DESCRIPTION = TableKind(
-    axes=("mechanism",),
     trials="loads on a server",
     columns={"Of loads on a server: a row for each condition": COLUMNS},
     rows=_rows,

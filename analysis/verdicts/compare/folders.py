@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from analysis.records.cells import Cell, cells_of, describe_absence, varying_axes
+from analysis.records.kind import records_of
 from analysis.records.results import Results, read_results
-from analysis.tables.kind import tables_of
 from analysis.tables.table import kind_of_cells
 from analysis.verdicts.compare.attribution import attribute_cell, tcp_alone
 from analysis.verdicts.compare.captures import Pair, differ_on_the_wire, read_captures
@@ -31,8 +31,8 @@ from analysis.verdicts.compare.environments import (
 from analysis.verdicts.compare.estimated import judge_by_chance
 from analysis.verdicts.compare.exact import first_unequal, judge_exactly
 from analysis.verdicts.compare.kernels import Kernels, change_of, savings_of
+from analysis.verdicts.compare.kind import verdicts_of
 from analysis.verdicts.compare.matching import Match, match_cells, values_of
-from analysis.verdicts.kind import verdicts_of
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.model import Record
@@ -143,7 +143,7 @@ def _kernels(
 def _names(cells: Sequence[Cell], knobs: Sequence[str]) -> tuple[str, ...]:
     """The axes that tell the cells apart, and those that every table shows."""
     varying = varying_axes(cells)
-    shown = tables_of(cells[0].kind).axes if cells else ()
+    shown = records_of(cells[0].kind).axes if cells else ()
     names = (*shown, *(name for name in varying if name not in shown))
     return tuple(name for name in names if name not in knobs)
 

@@ -26,7 +26,7 @@ from analysis.verdicts.compare.comparison import (
 )
 from analysis.verdicts.compare.estimated import DISTANCE, RANKS
 from analysis.verdicts.compare.kernels import Overview, Parting, Saving
-from analysis.verdicts.kind import verdicts_of
+from analysis.verdicts.compare.kind import verdicts_of
 from analysis.words import axis_value, axis_word, capitalised, clean, count
 from testbed.experiment.label import label_axes
 from testbed.wire.difference import describe_difference

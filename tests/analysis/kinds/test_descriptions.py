@@ -8,7 +8,7 @@ from analysis.records.kind import RecordKind, read_description, records_of
 from analysis.report.kind import ReportKind
 from analysis.report.rendering import open_templates
 from analysis.tables.kind import TableKind
-from analysis.verdicts.kind import VerdictKind
+from analysis.verdicts.compare.kind import VerdictKind
 from testbed.base.errors import ConfigurationError
 from testbed.kinds import KINDS
 

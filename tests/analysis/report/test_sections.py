@@ -15,8 +15,9 @@ from analysis.kinds.page_load.conditions import INTERVALS, REQUESTS
 from analysis.kinds.page_load.figures import FIGURES, TIME_LINES
 from analysis.records.cells import cells_of
 from analysis.records.results import read_results
-from analysis.report.sections import drawings, scales
-from analysis.report.sections.drawings import FigureSection, make_sections
+from analysis.report import drawings
+from analysis.report.drawings import FigureSection, make_sections
+from analysis.report.sections import scales
 from analysis.report.sections.sweep import Panel, SweepRow, rows_of, spread_over
 from analysis.tables.table import ResultTable, make_table
 from testbed.model import Condition, Dns, LinkSpec, Protocol, Record, TcpSpec
