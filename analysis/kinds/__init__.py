@@ -2,8 +2,8 @@
 
 A folder says what four rooms ask of its kind, each in a module of the room's name:
 
-records    its metrics, its columns, and what a record of it must hold
-tables     its axes, its rows and its part of the summary
+records    its metrics, axes and columns, and what a record of it must hold
+tables     its rows, and its part of the summary
 report     its page, its figures and its sentences
 verdicts   how two results of it are compared, and what a baseline keeps
 
