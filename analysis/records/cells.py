@@ -93,8 +93,8 @@ class Cell:
 
     def describe(self, values: Iterable[float]) -> SampleStatistics | None:
         """Return statistics of some of its values; no intervals if nothing varies."""
-        found = describe_sample(values)
-        return found if found is None or self.varies is not False else without_intervals(found)
+        sample = describe_sample(values)
+        return sample if sample is None or self.varies is not False else without_intervals(sample)
 
     def by(self, metric: Metric) -> Cell:
         """Return the same cell with the numbers of another metric."""
@@ -132,18 +132,18 @@ class Cell:
         Only what was measured inside the lab: it is the same in every run, whereas a crash
         report or a time-out holds clocks and paths of the machine.
         """
-        found: dict[str, None] = {}
+        problems: dict[str, None] = {}
         for record in self.records:
             outcome, reason = judge(record)
             if outcome == "ok":
                 continue
             if record.lab is not None:
-                found.update(dict.fromkeys(record.lab.problems))
+                problems.update(dict.fromkeys(record.lab.problems))
             if record.proof is not None:
-                found.update(dict.fromkeys(record.proof.problems))
+                problems.update(dict.fromkeys(record.proof.problems))
             elif record.outcome == "ok" and reason is not None:
-                found[reason] = None
-        return tuple(found)
+                problems[reason] = None
+        return tuple(problems)
 
 
 def spread_of(values: Iterable[float]) -> Spread | None:
@@ -252,9 +252,9 @@ def describe_absence(cells: Iterable[Cell]) -> list[str]:
     for cell in cells:
         if cell.proven:
             metric = cell.metric
-            found = counts.setdefault(str(cell.axes.get("client")), [0, 0])
-            found[0] += len(cell.by_seed)
-            found[1] += len(cell.proven)
+            having_and_loads = counts.setdefault(str(cell.axes.get("client")), [0, 0])
+            having_and_loads[0] += len(cell.by_seed)
+            having_and_loads[1] += len(cell.proven)
     return [
         f"Client {clean(client)} gives no {metric.label} ({metric.name})."
         if not having

@@ -104,11 +104,11 @@ def hello_lines(cells: Sequence[Cell]) -> list[HelloLine]:
     return [
         HelloLine(
             clean(version),
-            sum(p.tls_connections for p in found),
-            sum(p.hello_bytes for p in found),
-            sum(p.syn_hello_bytes for p in found),
+            sum(p.tls_connections for p in own),
+            sum(p.hello_bytes for p in own),
+            sum(p.syn_hello_bytes for p in own),
         )
-        for version, found in sorted(proofs.items())
+        for version, own in sorted(proofs.items())
     ]
 
 
@@ -172,9 +172,10 @@ def _cost(client: str, costs: list[Cost]) -> CostLine:
     )
 
 
-def _gather(link: LinkSpec, name: str, unit: str, found: list[Measurement]) -> Calibration:
-    measured = spread_of(m.measured for m in found)
-    theory = spread_of(m.theory for m in found)
+def _gather(link: LinkSpec, name: str, unit: str, measurements: list[Measurement]) -> Calibration:
+    errors = [m.error_pct for m in measurements]
+    measured = spread_of(m.measured for m in measurements)
+    theory = spread_of(m.theory for m in measurements)
     assert measured is not None and theory is not None  # noqa: S101 - a group is never empty
     return Calibration(
         link=link,
@@ -182,7 +183,7 @@ def _gather(link: LinkSpec, name: str, unit: str, found: list[Measurement]) -> C
         unit=unit,
         theory=theory,
         measured=measured,
-        worst_error_pct=max((m.error_pct for m in found), key=lambda error: (abs(error), error)),
-        tolerance_pct=min(m.tolerance_pct for m in found),
-        outside=sum(not m.within for m in found),
+        worst_error_pct=max(errors, key=lambda error: (abs(error), error)),
+        tolerance_pct=min(m.tolerance_pct for m in measurements),
+        outside=sum(not m.within for m in measurements),
     )

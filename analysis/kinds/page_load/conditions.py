@@ -56,7 +56,7 @@ def plan_bars(rows: Sequence[SweepRow]) -> tuple[Panel, ...]:
 
 def plan_intervals(rows: Sequence[SweepRow]) -> tuple[Panel, ...]:
     """Return one figure for each page on which any load time was not the same every time."""
-    found = []
+    panels = []
     for page in panels_of(rows, (PAGE,)):
         if any(interval and interval.half_width > 0 for interval in map(_widest, page)):
             shown = spread_over(page, MAX_INTERVALS)
@@ -67,8 +67,8 @@ def plan_intervals(rows: Sequence[SweepRow]) -> tuple[Panel, ...]:
                 else ""
             )
             title = name_axes(page[0].axes, (PAGE,))
-            found.append(Panel(partial(_draw_intervals, shown), left_out, title))
-    return tuple(found)
+            panels.append(Panel(partial(_draw_intervals, shown), left_out, title))
+    return tuple(panels)
 
 
 def plan_distributions(
@@ -77,7 +77,7 @@ def plan_distributions(
     """Return one figure for each condition, a line for each arm or for each value of one axis."""
     by = _line_axis(rows)
     names = [n for n in swept(rows) if n != by]
-    found = []
+    panels = []
     for panel in panels_of(rows, (PAGE, *names)):
         lines = {cell.axes.get(by or ""): values(cell) for row in panel for cell in row.cells}
         enough = {
@@ -88,18 +88,18 @@ def plan_distributions(
         if any(numbers[0] < numbers[-1] for numbers in enough.values()):
             title = name_axes(panel[0].axes, (PAGE, *names))
             draw = partial(_draw_distribution, enough, heading, by)
-            found.append(Panel(draw, _sizes(enough, what), title))
-    return tuple(found)
+            panels.append(Panel(draw, _sizes(enough, what), title))
+    return tuple(panels)
 
 
 def _draw_bars(rows: Sequence[SweepRow], names: Sequence[str]) -> plot.Plot:
     heading = GAIN_PCT if rows[0].pair else PLT_MS
-    found: list[dict[str, Any]] = []
+    bars: list[dict[str, Any]] = []
     for row in rows:
         label = name_axes(row.axes, names) or name_axes(row.axes, (PAGE,))
         ours, paper = _result(row), row.pair.paper if row.pair else None
         status = row.pair.status if row.pair else row.cells[0].status
-        found.append(
+        bars.append(
             {
                 CONDITION: label,
                 SOURCE: OURS,
@@ -110,21 +110,21 @@ def _draw_bars(rows: Sequence[SweepRow], names: Sequence[str]) -> plot.Plot:
             }
         )
         if paper:
-            found.append({CONDITION: label, SOURCE: PAPER, heading: paper.improvement_pct})
+            bars.append({CONDITION: label, SOURCE: PAPER, heading: paper.improvement_pct})
     ends = (LOW, HIGH)
-    chart = plot.paired(found, CONDITION, heading, SOURCE, ends=ends, note=NOTE)
-    return chart.sized(_beside([row[CONDITION] for row in found]))
+    chart = plot.paired(bars, CONDITION, heading, SOURCE, ends=ends, note=NOTE)
+    return chart.sized(_beside([row[CONDITION] for row in bars]))
 
 
 def _draw_intervals(rows: Sequence[SweepRow]) -> plot.Plot:
     names = swept(rows)
     labels = [name_axes(row.axes, names) or name_axes(row.axes, (PAGE,)) for row in rows]
-    found: list[dict[str, Any]] = []
+    points: list[dict[str, Any]] = []
     for row, label in zip(rows, labels, strict=True):
         for cell in row.cells:
             median = cell.sample.median if cell.sample else None
             interval = median.interval if median else None
-            found.append(
+            points.append(
                 {
                     CONDITION: label,
                     PAIR_AXIS: cell.axes.get(PAIR_AXIS),
@@ -134,17 +134,17 @@ def _draw_intervals(rows: Sequence[SweepRow]) -> plot.Plot:
                 }
             )
     arms = PAIR_AXIS if rows[0].pair else None
-    chart = plot.intervals(found, CONDITION, PLT_MS, LOW, HIGH, color=arms)
+    chart = plot.intervals(points, CONDITION, PLT_MS, LOW, HIGH, color=arms)
     return chart.sized(_beside(labels))
 
 
 def _draw_distribution(lines: dict[Any, list[float]], heading: str, by: str | None) -> plot.Plot:
-    found: list[dict[str, Any]] = [
+    points: list[dict[str, Any]] = [
         {heading: value, **({by: name} if by else {})}
         for name, numbers in lines.items()
         for value in spread_over(numbers, MAX_POINTS)
     ]
-    return plot.cdf(found, heading, by=by).sized(*PLOT_PX)
+    return plot.cdf(points, heading, by=by).sized(*PLOT_PX)
 
 
 def _beside(labels: Sequence[str]) -> int:
@@ -159,12 +159,12 @@ def _result(row: SweepRow) -> Spread | None:
 
 def _widest(row: SweepRow) -> Interval | None:
     """Return the widest interval of the row's cells."""
-    found = [
+    intervals = [
         cell.sample.median.interval
         for cell in row.cells
         if cell.sample is not None and cell.sample.median.interval is not None
     ]
-    return max(found, key=lambda interval: interval.half_width, default=None)
+    return max(intervals, key=lambda interval: interval.half_width, default=None)
 
 
 def _line_axis(rows: Sequence[SweepRow]) -> str | None:

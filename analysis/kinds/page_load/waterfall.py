@@ -88,22 +88,22 @@ def choose(table: ResultTable) -> Iterator[Record]:
 def gather_waterfalls(folder: Path, table: ResultTable) -> Waterfalls:
     """Read HAR files under ``folder``/trials until a budget is spent."""
     records = [r for cell in table.cells for r in cell.records if r.measured_as(PageLoad)]
-    found = Waterfalls(total=len(records))
+    falls = Waterfalls(total=len(records))
     full = False
     for record in choose(table):
-        if full or found.full:
+        if full or falls.full:
             break
         try:
             content = read_har_bytes(folder, record)
-            found.read_bytes += len(content)
-            full = not found.add(record, parse_har(content))
+            falls.read_bytes += len(content)
+            full = not falls.add(record, parse_har(content))
         except HarError as error:
-            found.left_out[record.trial_id] = str(error)
-    shown = {load["id"] for load in found.loads}
+            falls.left_out[record.trial_id] = str(error)
+    shown = {load["id"] for load in falls.loads}
     for record in records:
         if record.trial_id not in shown:
-            found.left_out.setdefault(record.trial_id, FULL)
-    return found
+            falls.left_out.setdefault(record.trial_id, FULL)
+    return falls
 
 
 def _blocks(row: Sequence[Cell]) -> list[list[Record]]:

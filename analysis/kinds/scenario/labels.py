@@ -42,15 +42,15 @@ class Labels:
 
     def note(self, packet: Packet, copies: Sequence[Packet]) -> None:
         """Take a packet in, and what arrived of it, in the order of sending."""
-        keys = [_ends(one) for one in (packet, *copies)]
+        keys = [_ends(each) for each in (packet, *copies)]
         known = next((self._numbers[key] for key in keys if key in self._numbers), None)
         if known is None:
             self.connections += 1
             known = self.connections
         self._numbers |= dict.fromkeys(keys, known)
-        for one in (packet, *copies):
-            if one.flags & SYN:
-                self._first[_way(one)] = one.seq
+        for each in (packet, *copies):
+            if each.flags & SYN:
+                self._first[_way(each)] = each.seq
         used = packet.payload_bytes + bool(packet.flags & (SYN | FIN))
         if used:
             sent = self._sent.setdefault(_way(packet), [])

@@ -103,7 +103,7 @@ def _rungs(performance: Performance, captures: Captures, clock: _Clock) -> Itera
         (
             passage,
             captures[passage.sender][passage.number],
-            [(one, captures[one.host][one.number]) for one in passage.arrivals],
+            [(arrival, captures[arrival.host][arrival.number]) for arrival in passage.arrivals],
         )
         for passage in performance.passages
     ]
@@ -120,8 +120,8 @@ def _rungs(performance: Performance, captures: Captures, clock: _Clock) -> Itera
             clock.ms(passage.at_ns),
             label,
             tuple(
-                Landing(one.host, clock.ms(one.at_ns), labels.describe_change(packet, copy))
-                for one, copy in copies
+                Landing(arrival.host, clock.ms(arrival.at_ns), labels.describe_change(packet, copy))
+                for arrival, copy in copies
             ),
             labels.connection_of(packet),
             labels.kind_of(packet),

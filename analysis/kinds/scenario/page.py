@@ -41,9 +41,9 @@ def make_entries(table: PromiseTable) -> tuple[PromiseEntry, ...]:
     """Return every promise with its ladders: the first kernel's, and those with another outcome."""
     entries = []
     for row in table.rows:
-        found = tomllib.loads(row.text)
+        script = tomllib.loads(row.text)
         drawn = tuple(_drawn(row, table.lanes))
-        entries.append(PromiseEntry(row, drawn, found["steps"].strip(), found["fault"].strip()))
+        entries.append(PromiseEntry(row, drawn, script["steps"].strip(), script["fault"].strip()))
     return tuple(entries)
 
 

@@ -97,11 +97,11 @@ class PromiseTable:
     @cached_property
     def counts(self) -> tuple[dict[State, int], ...]:
         """How many promises came to what, for each lane, the gravest first."""
-        found = []
+        counts = []
         for place in range(len(self.lanes)):
             states = [row.findings[place].state for row in self.rows]
-            found.append({state: states.count(state) for state in GRAVITY if state in states})
-        return tuple(found)
+            counts.append({state: states.count(state) for state in GRAVITY if state in states})
+        return tuple(counts)
 
     @property
     def exit_code(self) -> int:
@@ -119,9 +119,9 @@ def read_promises(folders: Sequence[Path]) -> PromiseTable:
         ConfigurationError: a folder holds no scenarios, or its records must not be pooled.
         StorageError: a folder cannot be read.
     """
-    found = [folder / name for folder in folders for name in read_lanes(folder)]
-    found += [folder for folder in folders if not read_lanes(folder)]
-    return make_promises([read_results(folder) for folder in found])
+    single = [folder / name for folder in folders for name in read_lanes(folder)]
+    single += [folder for folder in folders if not read_lanes(folder)]
+    return make_promises([read_results(folder) for folder in single])
 
 
 def make_promises(results: Sequence[Results]) -> PromiseTable:

@@ -51,21 +51,21 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
     """
     options = options or CompareOptions()
     options.check()
-    one, other = read_results(base), read_results(new)
-    swapped = kernel_of(other) == VIRTUAL != kernel_of(one)
+    old, later = read_results(base), read_results(new)
+    swapped = kernel_of(later) == VIRTUAL != kernel_of(old)
     if swapped:
-        one, other, base, new = other, one, new, base
-    ours, theirs = (cells_of(results, options.metric) for results in (one, other))
+        old, later, base, new = later, old, new, base
+    ours, theirs = (cells_of(results, options.metric) for results in (old, later))
     _refuse_without_numbers(ours, theirs)
     named = dict.fromkeys(name for cell in (*ours, *theirs) for name in cell.axes)
-    known = parts_of(one) | parts_of(other)
+    known = parts_of(old) | parts_of(later)
     environment, knobs = split_across(options.across, known, named)
-    parts = differing_parts(one, other)
-    refuse_unequal(one, other, parts, environment)
+    parts = differing_parts(old, later)
+    refuse_unequal(old, later, parts, environment)
     matches = match_cells(ours, theirs, knobs)
     tested = {name: (values_of(ours, name), values_of(theirs, name)) for name in knobs}
-    kernels = _kernels(one, other, matches, knobs)
-    kernel = kernel_of(other) or VIRTUAL
+    kernels = _kernels(old, later, matches, knobs)
+    kernel = kernel_of(later) or VIRTUAL
     least = options.min_effect_pct
     least = MIN_EFFECT_PCT.get(kernel, max(MIN_EFFECT_PCT.values())) if least is None else least
     two = kernels is not None or options.attribute
@@ -74,19 +74,19 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
     kind = kind_of_cells(ours)
     judge = verdicts_of(kind).judge
     if judge is not None:
-        exact = kernel_of(one) == kernel_of(other) == VIRTUAL
-        cells = [_with_packets(judge(m, exact, equal), m, one, other, two) for m in both]
-    elif kernel_of(one) != kernel_of(other):
+        exact = kernel_of(old) == kernel_of(later) == VIRTUAL
+        cells = [_with_packets(judge(m, exact, equal), m, old, later, two) for m in both]
+    elif kernel_of(old) != kernel_of(later):
         cells = [judge_by_tolerance(match, least) for match in both]
     elif kernel == VIRTUAL:
-        cells = [_with_packets(judge_exactly(m, equal, least), m, one, other, two) for m in both]
+        cells = [_with_packets(judge_exactly(m, equal, least), m, old, later, two) for m in both]
         if two:
-            cells = [_attributed(cell, m, one, other) for cell, m in zip(cells, both, strict=True)]
+            cells = [_attributed(cell, m, old, later) for cell, m in zip(cells, both, strict=True)]
     else:
         cells = judge_by_chance(both, options.alpha, least)
         if kernels is not None:
             cells = [_with_clocks(cell, m) for cell, m in zip(cells, both, strict=True)]
-    notes = _notes(one, other, matches, len(matches) - len(both) if two else 0)
+    notes = _notes(old, later, matches, len(matches) - len(both) if two else 0)
     if kernels is not None:
         notes += _client_notes(parts)
     if swapped:
@@ -130,14 +130,14 @@ def _kernels(
     base: Results, new: Results, matches: Sequence[Match], knobs: Sequence[str]
 ) -> Kernels | None:
     """The two kernels, if they are two; a folder without any record has no version yet."""
-    one, other = base.identity, new.identity
-    if None in (one.kernel_version, other.kernel_version) or (
-        (one.kernel, one.kernel_version) == (other.kernel, other.kernel_version)
+    ours, theirs = base.identity, new.identity
+    if None in (ours.kernel_version, theirs.kernel_version) or (
+        (ours.kernel, ours.kernel_version) == (theirs.kernel, theirs.kernel_version)
     ):
         return None
     shared = [(m.base, m.new) for m in matches if m.base is not None and m.new is not None]
     savings = savings_of((a for a, _ in shared), (b for _, b in shared), knobs)
-    return Kernels(one, other, savings)
+    return Kernels(ours, theirs, savings)
 
 
 def _names(cells: Sequence[Cell], knobs: Sequence[str]) -> tuple[str, ...]:
