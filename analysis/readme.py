@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.kinds.scenario.ladder import draw_ladder
+from analysis.kinds.scenario.table import key_of
 from analysis.records.cells import cells_of
 from analysis.records.kind import find_metric
 from analysis.records.results import Results, read_results
@@ -28,7 +29,6 @@ from analysis.verdicts.baseline import read_facts
 from analysis.words import axis_value, count, number
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole
-from testbed.kinds.scenario.spec import Scenario
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -152,9 +152,7 @@ TABLES: dict[str, Shown] = {
 def draw_committed_ladder(root: Path = ROOT) -> str:
     """Return the ladder of the documents as the committed results below ``root`` give it."""
     results = read_results(root / "analysis" / "samples" / "scenarios")
-    record = next(
-        one for one in results.records if one.trial.condition_as(Scenario).scenario == LADDER.stem
-    )  # fmt: skip
+    record = next(each for each in results.records if key_of(each)[0] == LADDER.stem)
     return draw_ladder(results.folder, record).draw() + "\n"
 
 

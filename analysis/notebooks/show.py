@@ -16,7 +16,7 @@ from pandas.io.formats.style import Styler
 
 from analysis import plot
 from analysis.kinds.scenario.ladder import draw_ladder
-from analysis.kinds.scenario.table import make_promises
+from analysis.kinds.scenario.table import key_of, make_promises
 from analysis.plot.ladder import Ladder
 from analysis.records.cells import (
     Spread,
@@ -39,7 +39,6 @@ from analysis.words import MISSING, count, significant
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import read_lanes
-from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Record, stored_kind
 from testbed.results.manifest import MANIFEST_FILE
 from testbed.results.store import LATEST, read_manifest
@@ -275,7 +274,7 @@ def script(results: Results, name: str) -> None:
     Raises:
         ConfigurationError: the results hold none of that name.
     """
-    text = _performed(results, name).trial.condition_as(Scenario).text
+    _, text = key_of(_performed(results, name))
     print(tomllib.loads(text)["steps"].strip())
 
 
@@ -302,7 +301,7 @@ def packets(results: Results, name: str) -> pd.DataFrame:
 
 
 def _performed(results: Results, name: str) -> Record:
-    records = {r.trial.condition_as(Scenario).scenario: r for r in results.records}
+    records = {key_of(record)[0]: record for record in results.records}
     if name not in records:
         known = ", ".join(records) or "none"
         raise ConfigurationError([f"no scenario {name!r} in {results.folder}; it holds: {known}"])

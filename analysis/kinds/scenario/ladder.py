@@ -7,13 +7,13 @@ from pathlib import Path
 
 from analysis.kinds.scenario.labels import Labels, name_address
 from analysis.kinds.scenario.remarks import remarks_of
+from analysis.kinds.scenario.table import key_of
 from analysis.plot.ladder import Ladder
 from analysis.plot.sequence import BoxRule, Exchange, Landing, Remark, Rung
 from analysis.records.kept import find_kept
 from testbed.base.errors import ConfigurationError
 from testbed.kinds.scenario.measurement import Performance, ScenarioResult
 from testbed.kinds.scenario.promise import Promise, read_promise
-from testbed.kinds.scenario.spec import Scenario
 from testbed.kinds.scenario.words import ADDRESSES, ATTACKER, MIDDLEBOX
 from testbed.model import Record
 from testbed.wire.packets import Packet, read_capture
@@ -31,7 +31,7 @@ def draw_ladder(results_dir: Path, record: Record) -> Ladder:
     result = record.measured_as(ScenarioResult)
     if result is None:
         raise ConfigurationError([f"trial {record.trial_id} performed no scenario"])
-    promise = read_promise(record.trial.condition_as(Scenario).text)
+    promise = read_promise(key_of(record)[1])
     captures = _read_captures(results_dir, record)
     try:
         exchange = read_exchange(promise, result.performance, captures)

@@ -112,6 +112,12 @@ class PromiseTable:
         return EXIT_OK if states <= set(SETTLED) else EXIT_INCOMPLETE
 
 
+def key_of(record: Record) -> Key:
+    """Return the name and the file of the scenario that a trial performed."""
+    scenario = record.trial.condition_as(Scenario)
+    return scenario.scenario, scenario.text
+
+
 def read_promises(folders: Sequence[Path]) -> PromiseTable:
     """Return the table of results folders; of a run on several kernels, of each.
 
@@ -159,7 +165,7 @@ def _keys(results: Results) -> Iterable[Key]:
         if isinstance(condition, Mapping) and stored_kind(condition) == KIND:
             yield str(condition["scenario"]), str(condition["text"])
     for record in results.records:
-        yield _key_of(record)
+        yield key_of(record)
 
 
 def _read(key: Key) -> Promise:
@@ -174,13 +180,8 @@ def _read(key: Key) -> Promise:
 
 def _find(records: Iterable[Record], key: Key) -> Finding:
     """Return the gravest of what all repetitions came to."""
-    findings = (_judge(record) for record in records if _key_of(record) == key)
+    findings = (_judge(record) for record in records if key_of(record) == key)
     return min(findings, key=lambda each: GRAVITY.index(each.state), default=Finding("not run"))
-
-
-def _key_of(record: Record) -> Key:
-    scenario = record.trial.condition_as(Scenario)
-    return scenario.scenario, scenario.text
 
 
 def _judge(record: Record) -> Finding:
