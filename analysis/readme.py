@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.kinds.scenario.ladder import draw_ladder
-from analysis.kinds.scenario.table import key_of
+from analysis.kinds.scenario.promises import key_of
 from analysis.records.cells import cells_of
 from analysis.records.kind import find_metric
 from analysis.records.results import Results, read_results

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from analysis.kinds.scenario.table import read_promises
+from analysis.kinds.scenario.promises import read_promises
 from analysis.kinds.scenario.terminal import summaries
 from analysis.records.results import read_results
 from analysis.verdicts.committed import hold_against_committed

@@ -16,7 +16,7 @@ from pandas.io.formats.style import Styler
 
 from analysis import plot
 from analysis.kinds.scenario.ladder import draw_ladder
-from analysis.kinds.scenario.table import key_of, make_promises
+from analysis.kinds.scenario.promises import key_of, make_promises
 from analysis.plot.ladder import Ladder
 from analysis.records.cells import (
     Spread,

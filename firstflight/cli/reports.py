@@ -158,8 +158,8 @@ class Reports:
             StorageError: a file cannot be written.
         """
         from analysis.kinds.scenario.page import render_promises_page
+        from analysis.kinds.scenario.promises import make_promises
         from analysis.kinds.scenario.suite import render_junit, render_ktap
-        from analysis.kinds.scenario.table import make_promises
         from analysis.kinds.scenario.terminal import render_markdown, render_promises
 
         for lane in lanes:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from analysis.kinds.scenario.labels import Labels, name_address
+from analysis.kinds.scenario.promises import key_of
 from analysis.kinds.scenario.remarks import remarks_of
-from analysis.kinds.scenario.table import key_of
 from analysis.plot.ladder import Ladder
 from analysis.plot.sequence import BoxRule, Exchange, Landing, Remark, Rung
 from analysis.records.kept import find_kept

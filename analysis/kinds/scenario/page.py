@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from analysis import plot
 from analysis.kinds.scenario.ladder import draw_ladder
-from analysis.kinds.scenario.table import Finding, Lane, PromiseRow, PromiseTable
+from analysis.kinds.scenario.promises import Finding, Lane, PromiseRow, PromiseTable
 from analysis.kinds.scenario.terminal import summaries
 from analysis.report.rendering import TEMPLATES, open_templates
 from testbed.base.errors import ConfigurationError

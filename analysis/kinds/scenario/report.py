@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from analysis.kinds.scenario.page import BAD, BADGES, make_entries
+from analysis.kinds.scenario.promises import make_promises
 from analysis.kinds.scenario.records import verdict_of
-from analysis.kinds.scenario.table import make_promises
 from analysis.kinds.scenario.terminal import render_promises
 from analysis.records.results import Results
 from analysis.report.evidence import TrialLine

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.kinds.scenario.table import Finding, Lane, PromiseRow, PromiseTable
+from analysis.kinds.scenario.promises import Finding, Lane, PromiseRow, PromiseTable
 from analysis.suites import Case, State, Suite, write_junit, write_ktap
 
 JUNIT_CLASS = "firstflight.scenario"

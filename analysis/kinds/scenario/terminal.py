@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from analysis.kinds.scenario.table import SETTLED, PromiseRow, PromiseTable
+from analysis.kinds.scenario.promises import SETTLED, PromiseRow, PromiseTable
 from analysis.tables.columns import Column, render_columns
 from analysis.words import clean, count
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from analysis.kinds.scenario.page import render_promises_page
-from analysis.kinds.scenario.table import read_promises
+from analysis.kinds.scenario.promises import read_promises
 from analysis.kinds.scenario.tables import COLUMNS
 from analysis.records.cells import cells_of
 from analysis.records.frame import trial_columns, trial_frame

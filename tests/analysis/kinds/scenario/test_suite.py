@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from analysis.kinds.scenario.promises import PromiseTable, read_promises
 from analysis.kinds.scenario.suite import render_junit, render_ktap
-from analysis.kinds.scenario.table import PromiseTable, read_promises
 from tests.analysis.promised import write_promises
 
 RESULT = re.compile(r"(ok|not ok) ([0-9]+) ([^#]*?)( # (SKIP|TODO|XFAIL|TIMEOUT|ERROR)?.*)?")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.kinds.scenario.table import make_promises, read_promises
+from analysis.kinds.scenario.promises import make_promises, read_promises
 from analysis.kinds.scenario.terminal import render_markdown, render_promises
 from analysis.records.results import read_results
 from testbed.base.errors import ConfigurationError
