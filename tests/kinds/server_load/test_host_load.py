@@ -99,7 +99,7 @@ def test_all_are_answered_and_all_is_proven(
 
 
 @pytest.mark.parametrize(
-    "mechanism", ["default", "abort", "abort rst-syn", "reserv rst-syn rst-fin", "no-syn-drop"]
+    "mechanism", ["default", "abort", "abort rst-syn", "abort rst-syn rst-fin", "no-syn-drop"]
 )
 def test_what_an_overloaded_server_withholds_from_its_kernel_is_accounted_for(
     kernel: HostKernel,
