@@ -20,7 +20,7 @@ from tests.workers import (
     WORKER_BYTES,
     fitting_workers,
     function_of,
-    machine_tests,
+    marked_tests,
     read_available,
     read_durations,
     write_durations,
@@ -165,8 +165,22 @@ def test_what_sees_the_machine_is_marked() -> None:
         functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
         seeing = {node.name for node in functions if "read_host_state()" in ast.unparse(node)}
         assert all(name.startswith("test_") for name in seeing), path
-        unmarked += [f"{path}::{name}" for name in seeing - machine_tests(path)]
+        unmarked += [f"{path}::{name}" for name in seeing - marked_tests(path, MACHINE)]
     assert unmarked == []
+
+
+def test_what_make_test_leaves_out_has_another_case_there() -> None:
+    """All but what takes minutes by itself: the image, and a kernel compiled for one test."""
+    left_out = {
+        f"{path.relative_to(ROOT)}::{name}"
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in marked_tests(path, "thorough")
+        if name.startswith("test_")
+    }
+    image = "tests/docker/test_image.py"
+    assert {name for name in left_out if not name.startswith(image)} == {
+        "tests/analysis/verdicts/kernels/test_virtual.py::test_an_older_kernel_sends_other_packets"
+    }
 
 
 def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:
