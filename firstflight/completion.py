@@ -1,4 +1,4 @@
-"""Completion of command lines in bash: the script that a shell reads, and what it asks at each TAB.
+"""Completion of command lines: what bash asks at each TAB, by the script that `completion` prints.
 
 Debian's own Python answers, from ``docs/command-line.md``: nothing has to be set up for it.
 """
@@ -6,7 +6,6 @@ Debian's own Python answers, from ``docs/command-line.md``: nothing has to be se
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,22 +13,8 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # -I keeps it out
 
-from firstflight.usage import REFERENCE, ROOT, VerbHelp, parse_reference
+from firstflight.usage import REFERENCE, ROOT, SHELLS, VerbHelp, parse_reference
 
-SHELLS = ("bash",)
-_SCRIPT = """\
-# Completion of Firstflight's run.sh, for bash 4.4 or newer: put this into ~/.bashrc
-#   source <(/path/to/firstflight/run.sh completion bash)
-_firstflight() {
-  # Another project's run.sh is not ours to complete, and never to be started.
-  [[ $(readlink -f -- "${COMP_WORDS[0]/#\\~/$HOME}") == @RUN@ ]] || return 0
-  mapfile -t COMPREPLY < <(
-    /usr/bin/python3 -I -S @ANSWERS@ "${COMP_WORDS[@]:1:COMP_CWORD}" \\
-      2>/dev/null
-  )
-}
-complete -o bashdefault -o default -F _firstflight run.sh
-"""
 _CHOICES = re.compile(r"^  .*?(--[a-z-]+) \[([a-z0-9|-]+)\]", re.MULTILINE)
 
 
@@ -51,12 +36,6 @@ ARGUMENT_PLACES: Mapping[str, Places] = {
     "serve": Places("pages"),
 }
 """Where the names are that a verb takes; others take files, which the shell completes itself."""
-
-
-def render_completion(root: Path = ROOT) -> str:
-    """Return the script that bash reads, for the work tree in ``root``."""
-    places = {"@RUN@": root / "run.sh", "@ANSWERS@": root / "firstflight" / "completion.py"}
-    return re.sub("@[A-Z]+@", lambda found: shlex.quote(str(places[found[0]])), _SCRIPT)
 
 
 def complete(

@@ -8,6 +8,8 @@ verbs, their options and what each verb needs are read from ``docs/command-line.
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +22,20 @@ DEFAULT_VERB = "run"
 NOTHING = "nothing"
 EXIT_USAGE = 2
 _HELP = ("-h", "--help")
+SHELLS = ("bash",)
+_SCRIPT = """\
+# Completion of Firstflight's run.sh, for bash 4.4 or newer: put this into ~/.bashrc
+#   source <(/path/to/firstflight/run.sh completion bash)
+_firstflight() {
+  # Another project's run.sh is not ours to complete, and never to be started.
+  [[ $(readlink -f -- "${COMP_WORDS[0]/#\\~/$HOME}") == @RUN@ ]] || return 0
+  mapfile -t COMPREPLY < <(
+    /usr/bin/python3 -I -S @ANSWERS@ "${COMP_WORDS[@]:1:COMP_CWORD}" \\
+      2>/dev/null
+  )
+}
+complete -o bashdefault -o default -F _firstflight run.sh
+"""
 
 
 class VerbHelp(NamedTuple):
@@ -101,12 +117,16 @@ def answer(arguments: Sequence[str], sections: Mapping[str, VerbHelp]) -> Answer
 
 def _complete(verb: str, shells: Sequence[str]) -> Answer:
     """Return the script of the one verb that needs nothing."""
-    from firstflight.completion import SHELLS, render_completion
-
     if len(shells) != 1 or shells[0] not in SHELLS:
         problem = f"{' '.join(shells) or 'no shell'}: name one of {', '.join(SHELLS)}"
         return _wrong(verb, problem, "", ())
     return Answer(render_completion().rstrip("\n"))
+
+
+def render_completion(root: Path = ROOT) -> str:
+    """Return the script that bash reads, for the work tree in ``root``."""
+    places = {"@RUN@": root / "run.sh", "@ANSWERS@": root / "firstflight" / "completion.py"}
+    return re.sub("@[A-Z]+@", lambda found: shlex.quote(str(places[found[0]])), _SCRIPT)
 
 
 def _verbs(group: str, sections: Mapping[str, VerbHelp]) -> list[str]:

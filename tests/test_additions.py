@@ -317,6 +317,218 @@ print(json.dumps({"first": first, "second": second, "wrong": wrong,
 """
 
 
+KIND = {
+    "__init__": '"""Numbers: a kind of trial that does nothing but know one."""\n',
+    "spec": '''\
+"""Spec of a number: what it is multiplied by."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from testbed.model.knob import Knob
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSpec:
+    """A number, so many times."""
+
+    factor: Annotated[int, Knob("How many times.", label="Factor", low=1, high=9, since=4)]
+    kind: Literal["number"] = "number"
+
+    @property
+    def draws(self) -> bool:
+        """A number does not depend on a seed."""
+        return False
+''',
+    "measurement": '''\
+"""Measurement of a number: the number."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that was measured."""
+
+    value: int
+    """The number."""
+''',
+    "description": '''\
+"""Description of numbers."""
+
+from testbed.kinds.kind import Kind
+from testbed.kinds.number.measurement import Number
+from testbed.kinds.number.spec import NumberSpec
+
+KIND = Kind(
+    name="number",
+    spec=NumberSpec,
+    measured=Number,
+    kept_as="number",
+    kept_words="The number; null of others.",
+    no_draw=lambda: "a number is a number: ask for one repetition",
+    needed=("factor",),
+    files=("number.txt",),
+    words=lambda number: f"number {number.value}",
+)
+''',
+    "performance": '''\
+"""Number, performed."""
+
+from testbed.kinds.number.spec import NumberSpec
+
+
+def perform(trial, site, observation):
+    factor = trial.condition_as(NumberSpec).factor
+    (site.out / "number.txt").write_text(str(factor))
+    observation["lab"] = {"measurements": [], "knobs": {}}
+    observation["number"] = {"value": 42 * factor}
+''',
+    "judgement": '''\
+"""Judgement of a number: it is proven by itself."""
+
+from dataclasses import dataclass
+
+from testbed.kinds.judgement import Judgement
+from testbed.kinds.number.measurement import Number
+from testbed.kinds.observation import Observation
+from testbed.model import Proof
+
+
+@dataclass(frozen=True, slots=True)
+class NumberObservation(Observation):
+    number: Number | None = None
+
+
+OBSERVATION = NumberObservation
+
+
+def judge(trial, observed, out):
+    return Judgement(observed.number, Proof(0, 0, 0, 0, 0, 0, 0, {}, {}))
+''',
+}
+COUNT = """\
+import json, sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from firstflight.knobs_reference import render_knobs
+from firstflight.results_reference import render_results
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.config import Catalogue, load_experiment
+from testbed.experiment.options import parse_override
+from testbed.experiment.plan import plan_trials
+from testbed.kernel.run.interface import RawResult
+from testbed.kinds.workspace import Site
+from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Cost
+from testbed.results.environment import Environment
+from testbed.results.manifest import load_manifest, make_manifest, write_manifest
+from testbed.results.progress import ProgressLines
+from testbed.results.records import read_records
+from testbed.setup.bundle import PROGRAMS
+from testbed.way.judge import conclude
+from testbed.way.run import RunSetup, run_experiment
+from testbed.way.trial import main as perform
+
+class InProcess:
+    name, version, confinement = "virtual", "7.3", "none"
+
+    def run(self, trial, page, out, slot, cancel):
+        assert page is None
+        (out / TRIAL_FILE).write_text(json.dumps(asdict(trial)))
+        perform(Site(out, out, out, out))
+        return RawResult("ended", "", "", Cost(0.0, 0.0, 0.0), out / OBSERVATION_FILE)
+
+folder = Path(sys.argv[1])
+there = Catalogue(frozenset(), frozenset(), frozenset(), {"virtual": ("7.3",)})
+config = folder / "numbers.toml"
+config.write_text('kind = "number"\\nrepetitions = 2\\n[sweep]\\nfactor = [1, 2]\\n')
+def refused(*sets):
+    try:
+        load_experiment(config, there, map(parse_override, sets))
+    except ConfigurationError as error:
+        return error.problems
+asked = load_experiment(config, there)
+results = folder / "results"
+results.mkdir()
+environment = Environment({"kernel": "none"}, {}, {})
+manifest = make_manifest(asked, environment, plan_trials(asked), datetime.now(UTC), ())
+write_manifest(results, manifest)
+said = []
+tally = run_experiment(
+    results, manifest, RunSetup(InProcess(), {}, conclude, 1), ProgressLines(said.append)
+)
+records = read_records(results)
+print(json.dumps({
+    "exit": tally.exit_code,
+    "read": load_manifest(results) == manifest,
+    "measured": [[r.trial.condition.factor, r.measured.value, r.outcome] for r in records],
+    "lines": [json.loads(line) for line in (results / "records.jsonl").read_text().splitlines()],
+    "kept": [sorted(record.artefacts) for record in records],
+    "said": "".join(said),
+    "guest": "testbed.kinds.number.performance" in PROGRAMS,
+    "listed": "`factor`" in render_knobs(),
+    "described": "[Number](#number) or null" in "".join(render_results().values()),
+    "unknown": refused('kind="numbr"'),
+    "other": refused("rtt_ms=20"),
+    "wrong": refused("factor=10"),
+    "committed": [
+        record.trial.kind for name in sys.argv[2:] for record in read_records(Path(name))
+    ],
+}))
+
+"""
+
+VERB = '''\
+"""Verb of pages by their size: ``largest``."""
+
+from __future__ import annotations
+
+import click
+
+from firstflight.cli.services import Services, pass_services
+from testbed.base.errors import EXIT_OK
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Write the name as JSON.")
+@pass_services
+def largest(services: Services, /, as_json: bool) -> int:
+    """Name the last page of the catalogue."""
+    name = max(services.catalogue().pages)
+    click.echo(f'"{name}"' if as_json else name)
+    return EXIT_OK
+'''
+VERB_LINES: tuple[Change, ...] = (
+    (
+        "firstflight/cli/main.py",
+        '    "pack": ("pack", "python"),\n',
+        '    "largest": ("largest", "python"),\n    "pack": ("pack", "python"),\n',
+    ),
+    ("pyproject.toml", "| knobs | machine |", "| knobs | largest | machine |"),
+)
+VERB_ASK = """\
+import io, json
+from contextlib import redirect_stdout
+from firstflight.cli.main import main
+from firstflight.cli.services import program_services
+from firstflight.completion import complete
+from firstflight.manual import MANUAL
+from firstflight.usage import REFERENCE, answer, parse_reference
+sections = parse_reference(REFERENCE.read_text())
+text = io.StringIO()
+with redirect_stdout(text):
+    code = main(["largest", "--json"], program_services())
+print(json.dumps({"said": [code, text.getvalue().strip()],
+                  "completed": complete(["larg"], sections),
+                  "option": complete(["largest", "--j"], sections),
+                  "needs": answer(["largest"], sections).text,
+                  "help": answer(["largest", "--help"], sections).text,
+                  "wrong": answer(["largets"], sections).text,
+                  "manual": "largest" in MANUAL.read_text()}))
+"""
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of what the program is made of."""
@@ -509,3 +721,60 @@ def test_an_importer_touches_its_module_and_the_registry(tree: Path, tmp_path: P
         assert "a resource table (CSV), or a log of lines; for" in " ".join(
             str(found[message]).split()
         )
+
+
+def test_a_kind_of_trial_touches_its_folder_and_one_line(tree: Path, tmp_path: Path) -> None:
+    folder = tree / "testbed" / "kinds" / "number"
+    folder.mkdir()
+    for name, text in KIND.items():
+        (folder / f"{name}.py").write_text(text)
+    line = '    "testbed.kinds.command.description",\n'
+    added = '    "testbed.kinds.number.description",\n'
+    assert apply(tree, (("testbed/kinds/__init__.py", line, line + added),)) == {
+        "testbed/kinds/__init__.py"
+    }
+    samples = ROOT / "analysis" / "samples"
+    committed = {
+        "page_load": ROOT / "analysis" / "baselines" / "nightly",
+        "server_load": samples / "overload-establishment",
+        "scenario": samples / "scenarios",
+    }
+    found = ask(tree, COUNT, str(tmp_path), *map(str, committed.values()))
+    # Planned, performed, judged, recorded, and read back as types.
+    assert (found["exit"], found["read"]) == (0, True)
+    assert found["measured"] == [[1, 42, "ok"], [2, 84, "ok"]] * 2
+    lines = found["lines"]
+    assert isinstance(lines, list)
+    assert [one["number"] for one in lines] == [{"value": 42}, {"value": 84}] * 2
+    assert all(one[name] is None for one in lines for name in ("load", "served", "executed"))
+    assert found["kept"] == [["number.txt"]] * 4
+    assert "factor=2 seed=1  number 84" in str(found["said"])
+    assert found["guest"] and found["listed"] and found["described"]
+    assert '"command" or "number" (did you mean' in str(found["unknown"])
+    assert "trials of the kind number have no such knob" in str(found["other"])
+    assert "10 is not a whole number from 1 to 9" in str(found["wrong"])
+    # What is committed of the others is read as before.
+    assert found["committed"] and set(found["committed"]) == set(committed)  # type: ignore[call-overload]
+
+
+def test_a_verb_touches_its_module_and_two_lines(tree: Path) -> None:
+    (tree / "firstflight" / "cli" / "largest.py").write_text(VERB)
+    assert apply(tree, VERB_LINES[:1]) == {"firstflight/cli/main.py"}
+    layers = ("lint-imports", "--cache-dir", str(tree / "cache"))
+    refused = proc.run(layers, cwd=tree, timeout_s=120, check=False)
+    assert refused.returncode != 0
+    assert "firstflight.cli.largest" in refused.stdout  # and who adds it learns where it belongs
+    assert apply(tree, VERB_LINES[1:]) == {"pyproject.toml"}
+    assert proc.run(layers, cwd=tree, timeout_s=120, check=False).returncode == 0
+    make_reference(tree)
+    found = ask(tree, VERB_ASK)
+    last = max(path.name for path in (ROOT / "pages").iterdir() if path.is_dir())
+    assert found.pop("said") == [0, f'"{last}"']
+    assert "Name the last page of the catalogue." in str(found.pop("help"))
+    assert "(did you mean 'largest'?)" in str(found.pop("wrong"))
+    assert found == {
+        "completed": ["largest"],
+        "option": ["--json"],
+        "needs": "needs python",
+        "manual": True,
+    }

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.history.trend import Break, Line, Point
-from analysis.plot.chart import Plot, Spec, field, inline, mark
+from analysis.plot.chart import Plot, field, inline, mark
 from analysis.plot.rows import Row
+from analysis.plot.svg import Spec
 from analysis.plot.theme import BAD, GOOD, PAPER, SERIES, WARN, Colour
 from analysis.words import clean, count
 

@@ -6,10 +6,9 @@ Every function takes long data (one row for each value, units in the column name
 
 from analysis.plot.bars import intervals, paired
 from analysis.plot.cdf import cdf
-from analysis.plot.chart import Plot
+from analysis.plot.chart import Plot, to_svg
 from analysis.plot.heatmap import heatmap
 from analysis.plot.lines import lines
-from analysis.plot.svg import to_svg
 from analysis.plot.theme import style_sheet
 
 __all__ = [

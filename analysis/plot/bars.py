@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from analysis.plot import rows as rows_of
 from analysis.plot.chart import (
     Plot,
-    Spec,
     color_of,
     describe,
     field,
@@ -18,6 +17,7 @@ from analysis.plot.chart import (
     shape_of,
 )
 from analysis.plot.rows import Data, Row, column_title, decimals, value_text
+from analysis.plot.svg import Spec
 from analysis.plot.theme import PANEL_WIDTH, SOFT
 from analysis.words import number
 

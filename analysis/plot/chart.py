@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import Any, TypeAlias
+from typing import Any
 
 from analysis.plot.rows import Row, column_title
+from analysis.plot.svg import Spec, render_document, render_element
 from analysis.plot.theme import (
     CONFIG,
     FACET_COLUMNS,
@@ -21,8 +22,6 @@ from analysis.plot.theme import (
     SERIES,
     SHAPES,
 )
-
-Spec: TypeAlias = dict[str, Any]
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 MIME = "application/vnd.vegalite.v5+json"
@@ -72,13 +71,21 @@ class Plot:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         """Return what a notebook may show: to turn about, and still; nothing is fetched."""
-        from analysis.plot.svg import draw
-
         return {
             MIME: self.to_dict(),
             "image/svg+xml": draw(self),
             "text/plain": str(self.properties["description"]),
         }
+
+
+def draw(plot: Plot) -> str:
+    """Return ``plot`` as an SVG document with fixed colours, as large as it is drawn."""
+    return render_document(plot.to_dict(still=True))
+
+
+def to_svg(plot: Plot) -> str:
+    """Return ``plot`` as an ``<svg>`` element to stand in an HTML page, light and dark."""
+    return render_element(plot.to_dict(still=True))
 
 
 def mark(

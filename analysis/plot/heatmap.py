@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Sequence
 
 from analysis.plot import rows as rows_of
-from analysis.plot.chart import Plot, Spec, describe, field, heading, hint, inline, mark
+from analysis.plot.chart import Plot, describe, field, heading, hint, inline, mark
 from analysis.plot.rows import Data, Row, column_title, decimals, panel_text, value_text
+from analysis.plot.svg import Spec
 from analysis.plot.theme import FACET_WIDTH, LESS, MORE, PANEL_WIDTH
 from analysis.words import number
 

@@ -11,7 +11,6 @@ from analysis.plot import rows as rows_of
 from analysis.plot.chart import (
     MEASURED,
     Plot,
-    Spec,
     color_of,
     describe,
     field,
@@ -23,6 +22,7 @@ from analysis.plot.chart import (
     shape_of,
 )
 from analysis.plot.rows import Data, Row, column_title, panel_text, value_text
+from analysis.plot.svg import Spec
 from analysis.plot.theme import INK
 from testbed.base.errors import ConfigurationError
 

@@ -1,4 +1,4 @@
-"""Static SVG of a figure: draws the part of Vega-Lite that `analysis.plot.chart` writes.
+"""Static SVG of a Vega-Lite specification: draws the part that `analysis.plot.chart` writes.
 
 No browser and no JavaScript is started for it, which took longer than all else in a small report.
 """
@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
-from analysis.plot.chart import Plot, Spec
 from analysis.plot.marks import as_document, as_element, line, px, rectangle, write
 from analysis.plot.rows import Row
 from analysis.plot.scales import (
@@ -36,6 +35,9 @@ from analysis.plot.theme import (
     TEXT_PX,
     TITLE_PX,
 )
+
+Spec: TypeAlias = dict[str, Any]
+"""Vega-Lite: a specification, or a part of one."""
 
 PAD_PX = 14
 LINE_PX = 17
@@ -87,34 +89,33 @@ class Box:
     axes: dict[str, Spec]
 
 
-def draw(chart: Plot) -> str:
-    """Return ``chart`` as an SVG document with fixed colours, as large as it is drawn."""
-    return as_document(*_drawing(chart), *_said(chart))
+def render_document(spec: Spec) -> str:
+    """Return a figure as an SVG document with fixed colours, as large as it is drawn."""
+    return as_document(*_drawing(spec), *_said(spec))
 
 
-def to_svg(chart: Plot) -> str:
-    """Return the chart as an ``<svg>`` element to stand in an HTML page (no XML declaration).
+def render_element(spec: Spec) -> str:
+    """Return a figure as an ``<svg>`` element to stand in an HTML page (no XML declaration).
 
-    Equal charts give equal text.  The drawing is as wide as its surroundings, but not wider than
+    Equal figures give equal text.  The drawing is as wide as its surroundings, but not wider than
     it was drawn.  Its colours are the custom properties of `analysis.plot.theme.style_sheet`, with
     the light ones to fall back on.  Its title and description are read aloud.
     """
-    return as_element(*_drawing(chart), *_said(chart))
+    return as_element(*_drawing(spec), *_said(spec))
 
 
-def _said(chart: Plot) -> tuple[str, str]:
-    return str(chart.properties.get("title", {}).get("text", "")), chart.properties["description"]
+def _said(spec: Spec) -> tuple[str, str]:
+    return str(spec.get("title", {}).get("text", "")), spec["description"]
 
 
-def _drawing(chart: Plot) -> tuple[float, float, str]:
+def _drawing(spec: Spec) -> tuple[float, float, str]:
     """Return width and height in px, and all that is inside the ``<svg>`` element."""
-    spec = chart.to_dict(still=True)
     inside = spec.get("spec", spec)
     layers = [_layer(one, spec["data"]["values"]) for one in inside["layer"]]
     box = _box(layers, inside)
-    panels = chart.panels or ("",)
+    panels = spec["facet"]["sort"] if "facet" in spec else [""]
     columns = min(spec.get("columns", 1), len(panels))
-    header = LINE_PX + 4 if chart.panels else 0
+    header = LINE_PX + 4 if "facet" in spec else 0
     left, below = _left_px(box), _below_px(box)
     across = box.width + GAP_PX
     down = header + box.height + below + (GAP_PX if len(panels) > columns else 0)

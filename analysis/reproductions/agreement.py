@@ -305,11 +305,6 @@ class _Filler(Formatter):
         return ", ".join(dict.fromkeys(axis_value(name, item) for item in values))
 
 
-def agrees(stated: Stated, ours: float) -> bool:
-    """Whether ``ours``, rounded as the publication rounds, is the value or inside the range."""
-    return _within(stated, ours, _rounding_of(stated))
-
-
 def agree_from(stated: Stated, low: float, high: float) -> bool | None:
     """Whether all values from ``low`` to ``high`` agree; ``None`` if some do and some do not."""
     least, most = _bounds(stated, _rounding_of(stated))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from firstflight.completion import SHELLS, render_completion
+from firstflight.usage import SHELLS, render_completion
 from testbed.base.errors import EXIT_OK
 
 

@@ -15,8 +15,8 @@ from testbed.base.errors import EXIT_OK
 from testbed.base.units import format_bytes
 from testbed.kernel import ensure_build
 from testbed.kernel.build.cache import KernelIdentity
-from testbed.kernel.build.carrying import KernelImport, export_kernel, import_kernel
 from testbed.kernel.build.pin import DEFAULT_VERSION, pins
+from testbed.kernel.carrying import KernelImport, export_kernel, import_kernel
 from testbed.kernel.own.definition import read_own
 
 _log = log.logger(__name__)

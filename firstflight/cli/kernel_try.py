@@ -19,7 +19,7 @@ from firstflight.cli.kernel_source import KernelSource, keep_kernels, source_opt
 from firstflight.cli.metric import metric_option
 from firstflight.cli.services import Services, pass_services
 from firstflight.cli.verdicts import STYLES, show_verdicts
-from testbed.base import log, places
+from testbed.base import places
 from testbed.base.errors import EXIT_OUT_OF_TOLERANCE, ConfigurationError, worst_exit
 from testbed.experiment.lanes import split
 from testbed.experiment.options import Override
@@ -28,7 +28,6 @@ from testbed.way.launch import open_lanes, run_lanes
 
 CONFIG = places.CONFIGS / "kernel-try.toml"
 
-_log = log.logger(__name__)
 _file = click.Path(path_type=Path, dir_okay=False)
 
 

@@ -64,7 +64,7 @@ def _judge_of(
 ) -> tuple[Callable[[Trial, Any, Path], Judgement], TypeAdapter[Observation]]:
     """Return what judges trials of a kind, and what reads their observations."""
     module = import_module(KINDS[kind].judgement)
-    return module.judge, TypeAdapter(module.Observed)
+    return module.judge, TypeAdapter(module.OBSERVATION)
 
 
 def _decide(observed: Observation, judgement: Judgement) -> tuple[Outcome, str | None]:

@@ -12,9 +12,8 @@ from firstflight.completion import (
     ARGUMENT_PLACES,
     OPTION_PLACES,
     complete,
-    render_completion,
 )
-from firstflight.usage import REFERENCE, parse_reference
+from firstflight.usage import REFERENCE, parse_reference, render_completion
 from testbed.base import proc
 from testbed.base.places import PAGES, ROOT, SCENARIOS
 from testbed.client import CLIENTS

@@ -87,9 +87,7 @@ def test_import_says_that_the_own_build_is_used(
 def test_import_says_which_sources_of_the_programs_differ(
     pack: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(
-        "testbed.kernel.build.carrying.program_sources", lambda: {"new.c": "0" * 64}
-    )
+    monkeypatch.setattr("testbed.kernel.carrying.program_sources", lambda: {"new.c": "0" * 64})
     capsys.readouterr()
     assert main(["kernel", "import", str(pack)], make_services(tmp_path / "other")) == 0
     _, left = capsys.readouterr().out.splitlines()

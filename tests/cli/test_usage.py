@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from firstflight.cli import main as cli
 from firstflight.cli.main import NEEDS, NEEDS_WITH
-from firstflight.completion import render_completion
 from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
 from firstflight.reference import list_verbs
-from firstflight.usage import PROGRAM, REFERENCE, Answer, answer, parse_reference
+from firstflight.usage import PROGRAM, REFERENCE, Answer, answer, parse_reference, render_completion
 from testbed.base import proc
 from testbed.base.places import ROOT, describe_version
 

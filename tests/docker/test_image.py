@@ -18,8 +18,8 @@ import pytest
 
 from testbed.base import places
 from testbed.kernel.build.cache import find_kernel
-from testbed.kernel.build.carrying import export_kernel
 from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
+from testbed.kernel.carrying import export_kernel
 from tests.docker.engine import Container, Engine
 
 pytestmark = [

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from analysis.plot.bars import paired
-from analysis.plot.chart import Plot
+from analysis.plot.chart import Plot, draw
 from analysis.plot.rows import Row, panel_text
-from analysis.plot.svg import draw
 from analysis.records.cells import Cell, cells_of, key_of
 from analysis.records.results import read_results
 from analysis.stats.shift import shift_between

@@ -24,7 +24,7 @@ from testbed.wire.proof import prove as prove_flows
 
 
 @dataclass(frozen=True, slots=True)
-class Observed(Observation):
+class CommandObservation(Observation):
     """What a command in the lab leaves."""
 
     executed: Executed | None = None
@@ -35,7 +35,10 @@ class Observed(Observation):
         return self.executed
 
 
-def judge(trial: Trial, observed: Observed, out: Path) -> Judgement:
+OBSERVATION = CommandObservation
+
+
+def judge(trial: Trial, observed: CommandObservation, out: Path) -> Judgement:
     """Return how the command ended, whatever its status, and what is proven.
 
     Problems are frames that are cut, and bytes that one end acknowledged and that are not in a
@@ -47,7 +50,7 @@ def judge(trial: Trial, observed: Observed, out: Path) -> Judgement:
     return Judgement(observed.executed, _prove(trial, observed, out))
 
 
-def _prove(trial: Trial, observed: Observed, out: Path) -> Proof | None:
+def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | None:
     pcap = out / CAPTURE_FILE
     if observed.counters is None or not pcap.exists():
         return None

@@ -21,7 +21,7 @@ from testbed.wire.reuse import check_reuse
 
 
 @dataclass(frozen=True, slots=True)
-class Observed(Observation):
+class LoadObservation(Observation):
     """What a page load leaves.
 
     ``hosts`` are the page's by their addresses in the lab, ``connections`` the server's account.
@@ -37,7 +37,10 @@ class Observed(Observation):
         return self.load
 
 
-def judge(trial: Trial, observed: Observed, out: Path) -> Judgement:
+OBSERVATION = LoadObservation
+
+
+def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
     """Return the load, if its server's log was read as well, and what the capture proves.
 
     Raises:
@@ -47,7 +50,7 @@ def judge(trial: Trial, observed: Observed, out: Path) -> Judgement:
     return Judgement(measured, _prove(trial, observed, out))
 
 
-def _prove(trial: Trial, observed: Observed, out: Path) -> Proof | None:
+def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     pcap, condition = out / CAPTURE_FILE, trial.condition_as(Condition)
     if observed.counters is None or observed.replay is None or not pcap.exists():
         return None

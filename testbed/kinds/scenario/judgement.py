@@ -25,13 +25,16 @@ Captures = Mapping[str, Sequence[Packet]]
 
 
 @dataclass(frozen=True, slots=True)
-class Observed(Observation):
+class ScenarioObservation(Observation):
     """What a scenario leaves: ``performed`` is what happened, which is still to be judged."""
 
     performed: Performance | None = None
 
 
-def judge(trial: Trial, observed: Observed, out: Path) -> Judgement:
+OBSERVATION = ScenarioObservation
+
+
+def judge(trial: Trial, observed: ScenarioObservation, out: Path) -> Judgement:
     """Return how the promise came out, if its script was performed to the end, and what is proven.
 
     Raises:
@@ -57,7 +60,7 @@ def _judge(promise: Promise, performed: Performance, captures: Captures) -> Scen
 
 
 def _prove(
-    performed: Performance, observed: Observed, captures: Captures, out: Path
+    performed: Performance, observed: ScenarioObservation, captures: Captures, out: Path
 ) -> Proof | None:
     pcap = out / CAPTURE_FILE
     if observed.counters is None or not pcap.exists():

@@ -28,7 +28,7 @@ Counters = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Observed(Observation):
+class ServedObservation(Observation):
     """What a load on a server leaves.
 
     ``taken_later`` is how many segments each end's kernel had taken once the link had been read;
@@ -44,7 +44,10 @@ class Observed(Observation):
         return self.served
 
 
-def judge(trial: Trial, observed: Observed, out: Path) -> Judgement:
+OBSERVATION = ServedObservation
+
+
+def judge(trial: Trial, observed: ServedObservation, out: Path) -> Judgement:
     """Return what both programs told of the load, if it came to its end, and what is proven.
 
     The capture is bounded: where a load had more packets, its connections are those of the
@@ -56,7 +59,7 @@ def judge(trial: Trial, observed: Observed, out: Path) -> Judgement:
     return Judgement(observed.served, _prove(trial, observed, out))
 
 
-def _prove(trial: Trial, observed: Observed, out: Path) -> Proof | None:
+def _prove(trial: Trial, observed: ServedObservation, out: Path) -> Proof | None:
     pcap, load, served = out / CAPTURE_FILE, trial.condition_as(ServerLoad), observed.served
     if observed.counters is None or served is None or not pcap.exists():
         return None

@@ -10,18 +10,14 @@ from testbed.kinds.server_load.spec import ArrivalSpec, ServerSpec
 from testbed.lab.laboratory import Lab
 from testbed.lab.sysctls import DEFAULTS, IPV4
 from testbed.server.mechanisms.apply import Applied, apply_management
-from testbed.server.mechanisms.mechanism import Queues, parse_management
+from testbed.server.mechanisms.mechanism import MECHANISMS, Queues
 
 DEVICE = "s0"
 LINEAR = "net.ipv4.tcp_syn_linear_timeouts"
 
 
 def queues_of(server: ServerSpec) -> Queues:
-    """Return the queues of ``server``'s socket.
-
-    Raises:
-        ConfigurationError: no kernel has them.
-    """
+    """Return the queues of ``server``'s socket."""
     return Queues(
         syn=server.syn_backlog,
         accept=server.listen_backlog,
@@ -40,7 +36,7 @@ def managing(lab: Lab, server: ServerSpec, port: int, program: Path | None) -> I
         MissingError: this kernel cannot do it, with what it lacks.
         LabError: a sysctl did not take its value.
     """
-    there, management = lab.topology.server, parse_management(server.mechanism)
+    there, management = lab.topology.server, MECHANISMS[server.mechanism]
     with apply_management(there, DEVICE, port, management, queues_of(server), program) as applied:
         yield applied
 

@@ -1,4 +1,4 @@
-"""Mechanisms of connection management, each a few words, and the combinations that make sense.
+"""Mechanisms of connection management, combined as the source does it, and a server's queues.
 
 A mechanism says what happens to a connection for which there is no room, or how one ends.  It is a
 mask of ``Mode``, which the virtual kernel's ``net.ipv4.tcp_overload`` and the BPF program for other
@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntFlag
-
-from testbed.base.errors import ConfigurationError
-from testbed.base.suggest import did_you_mean
 
 ABORT_ON_OVERFLOW = "net.ipv4.tcp_abort_on_overflow"
 SYNCOOKIES = "net.ipv4.tcp_syncookies"
@@ -34,119 +31,38 @@ NOTHING = Mode(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Mechanism:
-    """One word of a combination.
+class Management:
+    """A combination of mechanisms.
 
     Attributes:
-        name: the source's name.
-        does: what it does, in one sentence.
-        section: of the source.
+        name: the source's words, by which an experiment asks for it (``ServerSpec.mechanism``).
         mode: what the kernel does differently.
         abort: whether an ACK that finds no room is answered by a reset, and its request forgotten.
-        base: whether it is one of the ways to establish connections, of which there is exactly one.
     """
 
     name: str
-    does: str
-    section: str
     mode: Mode = NOTHING
     abort: bool = False
-    base: bool = False
 
 
 _ALL = (
-    Mechanism(
-        "default",
-        "Drops SYNs and handshakes' ACKs in silence while the accept queue is full.",
-        section="III-A",
-        base=True,
-    ),
-    Mechanism(
-        "abort",
-        "Answers an ACK by a reset where the accept queue is full.",
-        section="III-B.1",
-        abort=True,
-        base=True,
-    ),
-    Mechanism(
-        "reserv",
-        "Answers a SYN only if the accept queue has room for it beside all open handshakes.",
-        section="III-B.1",
-        mode=Mode.RESERVE,
-        base=True,
-    ),
-    Mechanism(
-        "no-syn-drop",
-        "Answers every SYN, by a cookie if need be, and resets at the ACK where there is no room.",
-        section="III-B.2",
-        mode=Mode.ADMIT_SYN | Mode.RST_COOKIE,
-        abort=True,
-        base=True,
-    ),
-    Mechanism(
-        "rst-syn",
-        "Answers a SYN by a reset instead of dropping it.",
-        section="III-B.2",
-        mode=Mode.RST_SYN,
-    ),
-    Mechanism(
-        "rst-fin",
-        "Treats a FIN without data as a reset and answers it by one.",
-        section="IV-B.1",
-        mode=Mode.RST_FIN,
-    ),
+    # III-A: drops SYNs and handshakes' ACKs in silence while the accept queue is full.
+    Management("default"),
+    # III-B.1: answers an ACK by a reset where the accept queue is full.
+    Management("abort", abort=True),
+    # III-B.1: answers a SYN only if the accept queue has room for it beside all open handshakes.
+    Management("reserv", Mode.RESERVE),
+    # III-B.2: answers a SYN by a reset instead of dropping it.
+    Management("abort rst-syn", Mode.RST_SYN, abort=True),
+    Management("reserv rst-syn", Mode.RESERVE | Mode.RST_SYN),
+    # III-B.2: answers every SYN, by a cookie if need be; resets at the ACK where there is no room.
+    Management("no-syn-drop", Mode.ADMIT_SYN | Mode.RST_COOKIE, abort=True),
+    # IV-B.1: treats a FIN without data as a reset and answers it by one.
+    Management("default rst-fin", Mode.RST_FIN),
+    Management("abort rst-syn rst-fin", Mode.RST_SYN | Mode.RST_FIN, abort=True),
 )
-MECHANISMS = {mechanism.name: mechanism for mechanism in _ALL}
-PUBLISHED = (
-    *("default", "abort", "reserv", "abort rst-syn", "reserv rst-syn", "no-syn-drop"),
-    *("default rst-fin", "abort rst-syn rst-fin"),
-)
+MECHANISMS = {management.name: management for management in _ALL}
 """The source's combinations; those with close-rst are these with another client."""
-
-
-@dataclass(frozen=True, slots=True)
-class Management:
-    """A combination of mechanisms: ``name`` is its words, in the order of ``MECHANISMS``."""
-
-    name: str
-    mode: Mode
-    abort: bool
-
-
-def parse_management(words: str) -> Management:
-    """Return the combination of ``words``, such as ``abort rst-syn``.
-
-    Raises:
-        ConfigurationError: a word is unknown or there twice, or they contradict each other.
-    """
-    asked = words.split()
-    problems = [
-        f"no mechanism {word!r}{did_you_mean(word, tuple(MECHANISMS))}; "
-        f"there are {', '.join(MECHANISMS)}"
-        for word in asked
-        if word not in MECHANISMS
-    ]
-    problems += [f"mechanism {word!r} is there twice" for word in dict.fromkeys(asked)
-                 if asked.count(word) > 1]  # fmt: skip
-    if problems:
-        raise ConfigurationError(problems)
-    chosen = [mechanism for name, mechanism in MECHANISMS.items() if name in asked]
-    bases = [mechanism.name for mechanism in chosen if mechanism.base]
-    if len(bases) != 1:
-        every = ", ".join(name for name, mechanism in MECHANISMS.items() if mechanism.base)
-        found = " and ".join(bases) or "none"
-        problems.append(f"mechanisms {words!r}: exactly one of {every} is needed, not {found}")
-    if "no-syn-drop" in asked and "rst-syn" in asked:
-        problems.append(
-            f"mechanisms {words!r}: no-syn-drop refuses no SYN that rst-syn could answer"
-        )
-    if problems:
-        raise ConfigurationError(problems)
-    mode = NOTHING
-    for mechanism in chosen:
-        mode |= mechanism.mode
-    name = " ".join(mechanism.name for mechanism in chosen)
-    return Management(name, mode, any(mechanism.abort for mechanism in chosen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,33 +82,6 @@ class Queues:
     accept: int
     syncookies: int = 0
     young: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse what no kernel has.
-
-        Raises:
-            ConfigurationError: a queue without room, or an unknown value of ``tcp_syncookies``.
-        """
-        problems = [
-            f"{name} queue of {size} connections: at least 1 is needed"
-            for name, size in (("SYN", self.syn), ("accept", self.accept))
-            if size < 1
-        ]
-        if 1 <= self.syn < self.accept:
-            problems.append(
-                f"SYN queue of {self.syn} connections and accept queue of {self.accept}: Linux has "
-                "one backlog for both, so the SYN queue cannot be the shorter one"
-            )
-        if self.syncookies not in (0, 1, 2):
-            problems.append(f"syncookies = {self.syncookies}: 0, 1 or 2 is needed")
-        if problems:
-            raise ConfigurationError(problems)
-
-
-PUBLISHED_QUEUES = Queues(syn=1024, accept=128, young=True)
-"""Linux 2.4.22 (section V); SYN cookies were off unless the kernel was built with them."""
-TODAY = Queues(syn=4096, accept=4096, syncookies=1)
-"""Linux since 5.4, where an application asks for as much as there is."""
 
 
 @dataclass(frozen=True, slots=True)

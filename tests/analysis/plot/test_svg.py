@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from analysis.plot import Plot, lines, style_sheet, to_svg
-from analysis.plot.chart import Spec, field, inline, mark
+from analysis.plot.chart import draw, field, inline, mark
 from analysis.plot.rows import Row
-from analysis.plot.svg import draw
+from analysis.plot.svg import Spec
 from analysis.plot.theme import COLOURS, INK, PAPER, SERIES, VERDICTS
 from analysis.report.rendering import TEMPLATES
 

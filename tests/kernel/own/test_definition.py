@@ -11,10 +11,10 @@ import pytest
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import using_cache
 from testbed.kernel.build.cache import KernelBuild
-from testbed.kernel.build.carrying import export_kernel, import_kernel
 from testbed.kernel.build.compiler import BuildError
 from testbed.kernel.build.patches import PatchError
 from testbed.kernel.build.pin import Pin
+from testbed.kernel.carrying import export_kernel, import_kernel
 from testbed.kernel.own import definition as own
 from testbed.kernel.own.build import ensure_own, find_own, remove_own
 from testbed.kernel.own.definition import OwnKernel, define, read_own, write_own

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testbed.server.mechanisms.mechanism import PUBLISHED
+from testbed.server.mechanisms.mechanism import MECHANISMS
 from testbed.server.mechanisms.program import build_program
 from tests.kernel.guests import Guests
 from tests.server.mechanisms import scenario
@@ -49,8 +49,8 @@ def run(guests: Guests, program: str, *asked: object) -> list[dict[str, Any]]:
 
 
 def test_what_is_on_the_wire_is_as_promised(guests: Guests) -> None:
-    found = run(guests, OBSERVE, *((words, SMALL) for words in PUBLISHED))
-    for words, seen in zip(PUBLISHED, found, strict=True):
+    found = run(guests, OBSERVE, *((words, SMALL) for words in MECHANISMS))
+    for words, seen in zip(MECHANISMS, found, strict=True):
         check_wire(words, seen)
         assert seen["by"] == "kernel"
         at_syn, at_ack, counted = AT_THE_SYN[words], AT_THE_ACK[words], seen["counters"]

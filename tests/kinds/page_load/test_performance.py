@@ -312,7 +312,7 @@ def test_a_client_is_started_before_the_trial_is_known_and_loads_then(
     seats: list[Seat] = []
 
     class Early:
-        name, programs = "c", ()
+        name, programs, tcp_alone = "c", (), False
 
         def load(self, _order: LoadOrder) -> PageLoad:
             pytest.fail("it has been started already")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.server.mechanisms.mechanism import PUBLISHED_QUEUES
 from tests.server.mechanisms import scenario
 
 SMALL: dict[str, Any] = {"syn": 16, "accept": 2}
@@ -58,8 +57,8 @@ WITH_DATA = [*BEGINS, "client FA.", "server FA"]
 
 
 _ALL = len(scenario.FLOOD)
-_REQUESTS = PUBLISHED_QUEUES.syn + 1
-_ACCEPTED = PUBLISHED_QUEUES.accept + 1
+_REQUESTS = scenario.PUBLISHED_QUEUES.syn + 1
+_ACCEPTED = scenario.PUBLISHED_QUEUES.accept + 1
 FLOODED = {
     "default": (_REQUESTS, 0, 0),
     "abort": (_REQUESTS, 0, _REQUESTS - _ACCEPTED),

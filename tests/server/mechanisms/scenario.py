@@ -21,9 +21,8 @@ from testbed.base.namespace import Namespace
 from testbed.lab.offloads import clear_offloads
 from testbed.server.mechanisms.apply import apply_management
 from testbed.server.mechanisms.mechanism import (
-    PUBLISHED_QUEUES,
+    MECHANISMS,
     Queues,
-    parse_management,
 )
 from testbed.wire.capture import capture
 from testbed.wire.counters import parse_counters
@@ -36,6 +35,8 @@ PORT = 8080
 # the server for its end (TIME-WAIT), crafted ones, and those that end.
 FILLING, MORE, AGAIN, CRAFTED, ENDING, HALF, WITH_DATA = 2001, 3001, 3002, 4001, 5001, 5002, 5003
 CRAFTED_COUNT = 5
+PUBLISHED_QUEUES = Queues(syn=1024, accept=128, young=True)
+"""Linux 2.4.22 (section V); SYN cookies were off unless the kernel was built with them."""
 FLOOD = range(10_000, 13_000)
 SO_RCVBUFFORCE = 33  # socket(7); Python 3.11 has no name for it
 ROOM_BYTES = 8 << 20
@@ -277,9 +278,7 @@ def observe(
     asked, pcap = Queues(**queues), folder / f"{words.replace(' ', '-')}.pcap"
     with wired(tag) as (client, server):
         before = state_of(server)
-        with apply_management(
-            server, "s0", PORT, parse_management(words), asked, object_file
-        ) as applied:
+        with apply_management(server, "s0", PORT, MECHANISMS[words], asked, object_file) as applied:
             run = Overload(client, server, applied.backlog)
             with capture(client, "c0", pcap, folder / "tcpdump.log"):
                 run.overflow_by_syn(asked.accept + 1)
@@ -308,7 +307,7 @@ def flood(tag: str, words: str, object_file: Path | None = None) -> dict[str, in
     with (
         wired(tag) as (client, server),
         apply_management(
-            server, "s0", PORT, parse_management(words), PUBLISHED_QUEUES, object_file
+            server, "s0", PORT, MECHANISMS[words], PUBLISHED_QUEUES, object_file
         ) as applied,
         Overload(client, server, applied.backlog).listen(),
     ):

@@ -12,12 +12,12 @@ from testbed.server.mechanisms.apply import ACCEPT_LIMIT, OVERLOAD, apply_manage
 from testbed.server.mechanisms.mechanism import (
     ABORT_ON_OVERFLOW,
     MAX_SYN_BACKLOG,
-    PUBLISHED_QUEUES,
+    MECHANISMS,
     SOMAXCONN,
     SYNCOOKIES,
     Mode,
-    parse_management,
 )
+from tests.server.mechanisms.scenario import PUBLISHED_QUEUES
 
 BEFORE = {
     SOMAXCONN: "4096",
@@ -47,7 +47,7 @@ class Remembered(Namespace):
 
 def test_a_patched_kernel_is_told_by_sysctls_and_then_as_before() -> None:
     namespace = Remembered("s", dict(BEFORE))
-    management = parse_management("abort rst-syn")
+    management = MECHANISMS["abort rst-syn"]
     with apply_management(namespace, "s0", 80, management, PUBLISHED_QUEUES) as applied:
         assert (applied.by, applied.backlog, applied.attached) == ("kernel", 1024, None)
         assert namespace.values == {
@@ -65,7 +65,7 @@ def test_a_value_that_is_not_taken_is_named_and_the_rest_undone() -> None:
     namespace = Remembered("s", dict(BEFORE), (SYNCOOKIES,))
     with (
         pytest.raises(LabError, match="tcp_syncookies is '1' in s, asked was '0'"),
-        apply_management(namespace, "s0", 80, parse_management("abort"), PUBLISHED_QUEUES),
+        apply_management(namespace, "s0", 80, MECHANISMS["abort"], PUBLISHED_QUEUES),
     ):
         pass
     assert namespace.values == BEFORE
@@ -75,9 +75,7 @@ def test_a_missing_sysctl_is_a_missing_feature() -> None:
     without = {name: value for name, value in BEFORE.items() if name != ACCEPT_LIMIT}
     with (
         pytest.raises(MissingError, match=r"lacks a sysctl .* net\.ipv4\.tcp_accept_limit"),
-        apply_management(
-            Remembered("s", without), "s0", 80, parse_management("abort"), PUBLISHED_QUEUES
-        ),
+        apply_management(Remembered("s", without), "s0", 80, MECHANISMS["abort"], PUBLISHED_QUEUES),
     ):
         pass
     assert without.keys() == BEFORE.keys() - {ACCEPT_LIMIT}

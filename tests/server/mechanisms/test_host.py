@@ -10,7 +10,7 @@ import pytest
 from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.server.mechanisms.apply import apply_management, is_patched
-from testbed.server.mechanisms.mechanism import PUBLISHED, TODAY, parse_management
+from testbed.server.mechanisms.mechanism import MECHANISMS, Queues
 from testbed.server.mechanisms.program import attach, build_program
 from tests.server.mechanisms import scenario
 from tests.server.mechanisms.expected import (
@@ -37,7 +37,7 @@ def object_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_program(tmp_path_factory.mktemp("program"))
 
 
-@pytest.mark.parametrize("words", PUBLISHED)
+@pytest.mark.parametrize("words", MECHANISMS)
 def test_what_is_on_the_wire_is_as_promised(words: str, object_file: Path, tmp_path: Path) -> None:
     seen = scenario.observe(TAG, words, SMALL, tmp_path, object_file)
     check_wire(words, seen)
@@ -94,12 +94,14 @@ def test_a_young_queue_lets_a_syn_in_though_there_is_no_room(
 
 
 def test_a_crash_inside_is_undone_too(object_file: Path) -> None:
-    management = parse_management("abort rst-syn rst-fin")
+    management = MECHANISMS["abort rst-syn rst-fin"]
     with scenario.wired(TAG) as (_, server):
         before = scenario.state_of(server)
         with (
             pytest.raises(ZeroDivisionError),
-            apply_management(server, "s0", 80, management, TODAY, object_file),
+            apply_management(
+                server, "s0", 80, management, Queues(4096, 4096, syncookies=1), object_file
+            ),
         ):
             assert scenario.state_of(server) != before
             raise ZeroDivisionError
@@ -107,12 +109,12 @@ def test_a_crash_inside_is_undone_too(object_file: Path) -> None:
 
 
 def test_what_a_kernel_lacks_is_named(object_file: Path) -> None:
-    management = parse_management("abort")
+    management = MECHANISMS["abort"]
     with scenario.wired(TAG) as (client, server):
         assert not is_patched(server)
         with (
             pytest.raises(MissingError, match=r"no net\.ipv4\.tcp_overload.*'abort'"),
-            apply_management(server, "s0", 80, management, TODAY),
+            apply_management(server, "s0", 80, management, Queues(4096, 4096, syncookies=1)),
         ):
             pass
         with pytest.raises(MissingError, match="s9"), attach(server, "s9", object_file):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analysis.plot.svg import draw
+from analysis.plot.chart import draw
 from analysis.verdicts.kernels.document import describe_attribution
 from analysis.verdicts.kernels.figure import CHANGE, NAME, CellChange, draw_changes, read_changes
 from analysis.verdicts.kernels.table import FailRule, attribute_lanes
