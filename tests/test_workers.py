@@ -134,25 +134,24 @@ def test_a_unit_begins_by_what_it_took(tmp_path: Path) -> None:
     ]
 
 
+def test_a_function_is_named_without_its_parameters() -> None:
+    assert function_of("tests/a.py::test_b[c[d]-e::f]") == "tests/a.py::test_b"
+
+
 def test_what_tests_took_is_noted_and_what_did_not_run_stays(tmp_path: Path) -> None:
     slept = SHORT.replace("note()", "time.sleep(0.6)", 1)
     write_tests(tmp_path, {"test_a.py": slept, "test_b.py": LONG})
     (tmp_path / "tests").mkdir()
-    names = ("test_a.py::test_a", "test_a.py::test_b", "test_b.py::test_c", "gone.py::test_a")
+    (tmp_path / "test_c.py").write_text(SHORT)
+    names = [f"test_{name}.py::test_a" for name in ("a", "c", "gone")]
+    names += ["test_a.py::test_b", "test_c.py::test_gone"]
     write_durations(tmp_path, dict.fromkeys(names, (9.0, 1)))
-    run(tmp_path, "-n", "1", "--note-durations")
+    run(tmp_path, "-n", "1", "--note-durations", "--ignore", str(tmp_path / "test_c.py"))
     noted = read_durations(tmp_path)
-    long = {f"test_b.py::test_{name}" for name in "abc"}
-    assert noted.keys() == {"test_a.py::test_a", *long}
+    long = {"test_b.py::test_a", "test_b.py::test_b"}
+    assert noted.keys() == {"test_a.py::test_a", "test_c.py::test_a", *long}
     assert 0.6 <= noted["test_a.py::test_a"][0] < 9
-    assert noted["test_b.py::test_c"] == (9.0, 1)
-
-
-def test_durations_are_of_tests_that_there_are() -> None:
-    for function in read_durations(ROOT):
-        file, _, name = function.partition("::")
-        assert f"def {name}(" in (ROOT / file).read_text(), function
-    assert function_of("tests/a.py::test_b[c[d]-e::f]") == "tests/a.py::test_b"
+    assert noted["test_c.py::test_a"] == (9.0, 1)
 
 
 def test_what_sees_the_machine_is_marked() -> None:

@@ -162,7 +162,7 @@ class Stopwatch:
         known = {
             function: took
             for function, took in read_durations(self._root).items()
-            if function not in self._cases and (self._root / function.partition("::")[0]).is_file()
+            if function not in self._cases and self._is_there(function)
         }
         measured = {
             function: (seconds, self._cases[function])
@@ -170,6 +170,11 @@ class Stopwatch:
             if self._cases[function] and (seconds >= LEAST_S or function in self._long)
         }
         write_durations(self._root, known | measured)
+
+    def _is_there(self, function: str) -> bool:
+        file, _, name = function.partition("::")
+        path = self._root / file
+        return path.is_file() and f"def {name}(" in path.read_text()
 
 
 class Worker:
