@@ -20,7 +20,7 @@ from tests.workers import (
     WORKER_BYTES,
     fitting_workers,
     function_of,
-    machine_tests,
+    marked_tests,
     read_available,
     read_durations,
     write_durations,
@@ -134,25 +134,24 @@ def test_a_unit_begins_by_what_it_took(tmp_path: Path) -> None:
     ]
 
 
+def test_a_function_is_named_without_its_parameters() -> None:
+    assert function_of("tests/a.py::test_b[c[d]-e::f]") == "tests/a.py::test_b"
+
+
 def test_what_tests_took_is_noted_and_what_did_not_run_stays(tmp_path: Path) -> None:
     slept = SHORT.replace("note()", "time.sleep(0.6)", 1)
     write_tests(tmp_path, {"test_a.py": slept, "test_b.py": LONG})
     (tmp_path / "tests").mkdir()
-    names = ("test_a.py::test_a", "test_a.py::test_b", "test_b.py::test_c", "gone.py::test_a")
+    (tmp_path / "test_c.py").write_text(SHORT)
+    names = [f"test_{name}.py::test_a" for name in ("a", "c", "gone")]
+    names += ["test_a.py::test_b", "test_c.py::test_gone"]
     write_durations(tmp_path, dict.fromkeys(names, (9.0, 1)))
-    run(tmp_path, "-n", "1", "--note-durations")
+    run(tmp_path, "-n", "1", "--note-durations", "--ignore", str(tmp_path / "test_c.py"))
     noted = read_durations(tmp_path)
-    long = {f"test_b.py::test_{name}" for name in "abc"}
-    assert noted.keys() == {"test_a.py::test_a", *long}
+    long = {"test_b.py::test_a", "test_b.py::test_b"}
+    assert noted.keys() == {"test_a.py::test_a", "test_c.py::test_a", *long}
     assert 0.6 <= noted["test_a.py::test_a"][0] < 9
-    assert noted["test_b.py::test_c"] == (9.0, 1)
-
-
-def test_durations_are_of_tests_that_there_are() -> None:
-    for function in read_durations(ROOT):
-        file, _, name = function.partition("::")
-        assert f"def {name}(" in (ROOT / file).read_text(), function
-    assert function_of("tests/a.py::test_b[c[d]-e::f]") == "tests/a.py::test_b"
+    assert noted["test_c.py::test_a"] == (9.0, 1)
 
 
 def test_what_sees_the_machine_is_marked() -> None:
@@ -165,8 +164,22 @@ def test_what_sees_the_machine_is_marked() -> None:
         functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
         seeing = {node.name for node in functions if "read_host_state()" in ast.unparse(node)}
         assert all(name.startswith("test_") for name in seeing), path
-        unmarked += [f"{path}::{name}" for name in seeing - machine_tests(path)]
+        unmarked += [f"{path}::{name}" for name in seeing - marked_tests(path, MACHINE)]
     assert unmarked == []
+
+
+def test_what_make_test_leaves_out_has_another_case_there() -> None:
+    """All but what takes minutes by itself: the image, and a kernel compiled for one test."""
+    left_out = {
+        f"{path.relative_to(ROOT)}::{name}"
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in marked_tests(path, "thorough")
+        if name.startswith("test_")
+    }
+    image = "tests/docker/test_image.py"
+    assert {name for name in left_out if not name.startswith(image)} == {
+        "tests/analysis/verdicts/kernels/test_virtual.py::test_an_older_kernel_sends_other_packets"
+    }
 
 
 def test_no_folder_of_tests_is_passed_over(pytestconfig: pytest.Config) -> None:

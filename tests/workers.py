@@ -58,31 +58,30 @@ def function_of(nodeid: str) -> str:
 def unit_of(nodeid: str, root: Path) -> str:
     """Return what a test stays together with: its file, or the tests of the machine."""
     file, _, name = function_of(nodeid).partition("::")
-    return MACHINE if name in machine_tests(root / file) else file
+    return MACHINE if name in marked_tests(root / file, MACHINE) else file
 
 
 @functools.cache
-def machine_tests(file: Path) -> frozenset[str]:
-    """Return the names of the functions in ``file`` that are marked as of the machine.
+def marked_tests(file: Path, mark: str) -> frozenset[str]:
+    """Return the names of the functions in ``file`` that have a mark themselves or by their file.
 
     They are read, not imported: xdist hands out tests in a process that has collected none.
     """
-    mark = f"pytest.mark.{MACHINE}"
-    text = file.read_text()
-    if mark not in text:
+    word, text = f"pytest.mark.{mark}", file.read_text()
+    if word not in text:
         return frozenset()
     body = ast.parse(text).body
     whole = any(
         isinstance(node, ast.Assign)
         and ast.unparse(node.targets[0]) == "pytestmark"
-        and mark in ast.unparse(node.value)
+        and word in ast.unparse(node.value)
         for node in body
     )
     return frozenset(
         node.name
         for node in body
         if isinstance(node, ast.FunctionDef)
-        and (whole or any(mark in ast.unparse(by) for by in node.decorator_list))
+        and (whole or word in map(ast.unparse, node.decorator_list))
     )
 
 
@@ -163,7 +162,7 @@ class Stopwatch:
         known = {
             function: took
             for function, took in read_durations(self._root).items()
-            if function not in self._cases and (self._root / function.partition("::")[0]).is_file()
+            if function not in self._cases and self._is_there(function)
         }
         measured = {
             function: (seconds, self._cases[function])
@@ -171,6 +170,11 @@ class Stopwatch:
             if self._cases[function] and (seconds >= LEAST_S or function in self._long)
         }
         write_durations(self._root, known | measured)
+
+    def _is_there(self, function: str) -> bool:
+        file, _, name = function.partition("::")
+        path = self._root / file
+        return path.is_file() and f"def {name}(" in path.read_text()
 
 
 class Worker:
