@@ -14,7 +14,7 @@ from pathlib import Path
 
 from analysis.kinds.scenario.ladder import draw_ladder
 from analysis.records.cells import cells_of
-from analysis.records.metric import METRICS
+from analysis.records.kind import find_metric
 from analysis.records.results import Results, read_results
 from analysis.report.document import find_reference
 from analysis.report.terminal import table_columns
@@ -28,6 +28,7 @@ from analysis.verdicts.baseline import read_facts
 from analysis.words import axis_value, count, number
 from testbed.base.errors import ConfigurationError
 from testbed.base.whole_file import write_whole
+from testbed.kinds.scenario.spec import Scenario
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -97,7 +98,7 @@ def _mean_gain(results: Results) -> str:
     stated = [pair.paper.improvement_pct for pair in pairs if pair.paper]
     paints = [
         pair.improvement_pct.median
-        for pair in make_table(cells_of(results, METRICS["fcp_ms"]), None).pairs
+        for pair in make_table(cells_of(results, find_metric("fcp_ms")), None).pairs
         if pair.improvement_pct
     ]
     return (
@@ -152,7 +153,7 @@ def draw_committed_ladder(root: Path = ROOT) -> str:
     """Return the ladder of the documents as the committed results below ``root`` give it."""
     results = read_results(root / "analysis" / "samples" / "scenarios")
     record = next(
-        one for one in results.records if one.trial.of_scenario.scenario == LADDER.stem
+        one for one in results.records if one.trial.condition_as(Scenario).scenario == LADDER.stem
     )  # fmt: skip
     return draw_ladder(results.folder, record).draw() + "\n"
 

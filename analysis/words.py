@@ -7,9 +7,8 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from testbed.model import KINDS
-from testbed.model.knob import Knob, declared
-from testbed.model.served import RelativeRate
+from testbed.kinds import KINDS, knobs_of
+from testbed.model.knob import Knob
 from testbed.model.settings import FAMILIES
 
 MISSING = "\u2013"
@@ -17,7 +16,7 @@ MINUS = "\u2212"
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML 1.0 document may hold, not even escaped (section 2.2)."""
 KNOBS: dict[str, Knob] = {
-    each.name: each.knob for spec in (*KINDS.values(), RelativeRate) for each in declared(spec)
+    each.name: each.knob for kind in KINDS.values() for each in knobs_of(kind)
 }
 COUNTED = "segments"
 """A number of them needs no unit in a table."""

@@ -134,18 +134,20 @@ def select(only: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
         ConfigurationError: nothing has such a name.
     """
     problems = [
-        f"--only {asked}: no such measurement{did_you_mean(asked, names)}"
-        for asked in only
-        if not any(name.startswith(asked) for name in names)
+        f"--only {prefix}: no such measurement{did_you_mean(prefix, names)}"
+        for prefix in only
+        if not any(name.startswith(prefix) for name in names)
     ]
     if problems:
         raise ConfigurationError(problems)
-    # A name that is one itself means that one alone: table1-chromium is not its n20.
-    wanted = [
-        {asked} if asked in names else {name for name in names if name.startswith(asked)}
-        for asked in only
+    # A full name selects itself alone: table1-chromium does not select table1-chromium-n20.
+    selections = [
+        {prefix} if prefix in names else {name for name in names if name.startswith(prefix)}
+        for prefix in only
     ]
-    return tuple(name for name in names if not only or any(name in some for some in wanted))
+    return tuple(
+        name for name in names if not only or any(name in selection for selection in selections)
+    )
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ FRESH_TIMEOUT_S = 3600.0
 
 
 def measure_again(work: Work) -> Result:
-    """Measure a second run: everything is there."""
+    """Measure a second run, with everything in the cache."""
     _time(places.ROOT, ("--help",), os.environ, 600.0)
     runs = [_time(places.ROOT, ("--help",), os.environ, 600.0) for _ in range(AGAIN_RUNS)]
     median = statistics.median(runs)
@@ -36,12 +36,12 @@ def measure_again(work: Work) -> Result:
 
 
 def measure_fresh(work: Work) -> Result:
-    """Measure a first run: a clone, an empty cache, everything built; only when it was allowed."""
-    asked = f"under {FRESH_S / 60:g} min"
+    """Measure a first run, only with ``--fresh``: a clone, an empty cache, everything built."""
+    target = f"under {FRESH_S / 60:g} min"
     if not work.fresh:
         return Result(
             "bootstrap-fresh",
-            asked,
+            target,
             "not measured",
             "reported",
             0,
@@ -54,7 +54,7 @@ def measure_fresh(work: Work) -> Result:
     wall_s = _time(clone, ("doctor",), fresh_environment(os.environ, folder), FRESH_TIMEOUT_S)
     return Result(
         name="bootstrap-fresh",
-        asked=asked,
+        asked=target,
         measured=f"{wall_s / 60:.1f} min",
         verdict=judge(wall_s < FRESH_S),
         n=1,
@@ -66,14 +66,14 @@ def measure_fresh(work: Work) -> Result:
 
 
 def fresh_environment(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return ``environment`` without what bootstrap left in it, and with a cache of its own."""
-    left = ("PYTHONPATH", "XDG_CACHE_HOME")
-    kept = {
+    """Return ``environment`` without the variables of bootstrap, and with a cache in ``folder``."""
+    removed = ("PYTHONPATH", "XDG_CACHE_HOME")
+    cleaned = {
         name: value
         for name, value in environment.items()
-        if name not in left and not name.startswith("FIRSTFLIGHT_")
+        if name not in removed and not name.startswith("FIRSTFLIGHT_")
     }
-    return {**kept, "XDG_CACHE_HOME": str(folder / "cache")}
+    return {**cleaned, "XDG_CACHE_HOME": str(folder / "cache")}
 
 
 def _time(

@@ -71,11 +71,11 @@ def measure(work: Work) -> Result:
     mean = statistics.mean(page.typical_s for page in pages)
     parts = increments(stages)
     shares = ", ".join(f"{name} {cpu_s:.2f}" for name, cpu_s in parts.items())
-    rest = ", ".join(f"{page.name} {page.typical_s:.2f}" for page in pages)
+    page_costs = ", ".join(f"{page.name} {page.typical_s:.2f}" for page in pages)
     return Result(
         name="cost",
         asked=f"under {LIMIT_S:g} CPU s a load, mean of four pages",
-        measured=f"{mean:.2f} s ({rest})",
+        measured=f"{mean:.2f} s ({page_costs})",
         verdict=judge(mean < LIMIT_S),
         n=runs,
         how=f"medians at 20 ms, one guest at a time. Of each load: {shares}; the rest is the page",

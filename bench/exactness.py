@@ -18,7 +18,7 @@ from testbed.client.walk.fetch import request_head
 from testbed.kernel.build.pin import DEFAULT_VERSION
 from testbed.kernel.run.interface import Kernel
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import CAPTURE_FILE, Condition, LinkSpec, TcpSpec, Trial
+from testbed.model import CAPTURE_FILE, Condition, LinkSpec, PageLoad, TcpSpec, Trial
 from testbed.way.judge import conclude
 from testbed.wire.packets import read_capture
 
@@ -64,20 +64,20 @@ def measure(work: Work) -> Result:
         for rtt_ms in ROUND_TRIPS_MS
         for tfo in (False, True)
     ]
-    worst = max(comparisons, key=lambda one: abs(one.error_us))
-    wire_us = [one.wire_error_us for one in comparisons]
+    worst = max(comparisons, key=lambda comparison: abs(comparison.error_us))
+    within = [comparison.within for comparison in comparisons]
+    wire_us = [comparison.wire_error_us for comparison in comparisons]
     return Result(
         name="theory",
         asked=f"within {TOLERANCE_US:g} us",
-        measured=f"at most {worst.error_us:+.3f} us; "
-        f"{sum(one.within for one in comparisons)} of {len(comparisons)} fetches within",
-        verdict=judge(all(one.within for one in comparisons)),
+        measured=f"at most {worst.error_us:+.3f} us; {sum(within)} of {len(within)} fetches within",
+        verdict=judge(all(within)),
         n=len(comparisons),
         how="one-object page, graph client's own clock against the closed form from packet sizes "
         "(bench/theory.py), which the capture confirms packet by packet. The rest is system calls, "
         "which cost virtual time: on the wire, SYN to last byte, "
         f"{min(wire_us):+.1f} to {max(wire_us):+.1f} us are left",
-        details={"fetches": [_describe(one) for one in comparisons]},
+        details={"fetches": [_describe(comparison) for comparison in comparisons]},
     )
 
 
@@ -89,20 +89,22 @@ def _compare(
     trial = Trial(condition, 0, 0, kernel.name, kernel.version)
     raw = kernel.run(trial, page, out, 0, threading.Event())
     record = conclude(trial, raw, out, "", 1)
-    if record.outcome != "ok" or record.load is None:
+    load = record.measured_as(PageLoad)
+    if record.outcome != "ok" or load is None:
         raise TrialError(f"fetch at {rtt_ms:g} ms, Fast Open {tfo}: {record.reason}")
     root = archive.entries[0]
     request = request_head(Node({name: getattr(root, name) for name in NODE}))
     fetch = ColdFetch(link, len(request), root.transfer_bytes, tfo)
-    wire_ms, seen = read_exchange(out / CAPTURE_FILE)
-    asked = packets(fetch)
+    wire_ms, exchange = read_exchange(out / CAPTURE_FILE)
+    expected = packets(fetch)
     return FetchComparison(
         fetch,
         theory_ms=fetch_ms(fetch),
         wire_ms=wire_ms,
-        client_ms=record.load.plt_ms,
-        # The client goes on to acknowledge the response; theory has no use for that.
-        sizes_agree=seen.up[: len(asked.up)] == asked.up and seen.down == asked.down,
+        client_ms=load.plt_ms,
+        # The client's last acknowledgements are not in the theory.
+        sizes_agree=exchange.up[: len(expected.up)] == expected.up
+        and exchange.down == expected.down,
     )
 
 
@@ -128,16 +130,16 @@ def read_exchange(pcap: Path) -> tuple[float, Packets]:
     return (ended_ns - started_ns) / 1e6, Packets(tuple(up), tuple(down[:last]))
 
 
-def _describe(one: FetchComparison) -> dict[str, object]:
+def _describe(comparison: FetchComparison) -> dict[str, object]:
     return {
-        "rtt_ms": one.fetch.link.rtt_ms,
-        "fast_open": one.fetch.fast_open,
-        "request_bytes": one.fetch.request_bytes,
-        "response_bytes": one.fetch.response_bytes,
-        "theory_ms": one.theory_ms,
-        "wire_ms": one.wire_ms,
-        "client_ms": one.client_ms,
-        "error_us": one.error_us,
-        "wire_error_us": one.wire_error_us,
-        "sizes_agree": one.sizes_agree,
+        "rtt_ms": comparison.fetch.link.rtt_ms,
+        "fast_open": comparison.fetch.fast_open,
+        "request_bytes": comparison.fetch.request_bytes,
+        "response_bytes": comparison.fetch.response_bytes,
+        "theory_ms": comparison.theory_ms,
+        "wire_ms": comparison.wire_ms,
+        "client_ms": comparison.client_ms,
+        "error_us": comparison.error_us,
+        "wire_error_us": comparison.wire_error_us,
+        "sizes_agree": comparison.sizes_agree,
     }

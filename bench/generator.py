@@ -17,7 +17,7 @@ TAG = "ffb-gen-"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A rate as it was held: starts and answers a second, lateness, and what was lacking."""
+    """A measured rate: starts and answers a second, lateness, and limits that were reached."""
 
     rate: int
     started_per_s: float
@@ -28,20 +28,20 @@ class Held:
 
     @property
     def is_held(self) -> bool:
-        """Whether the generator kept to it, whatever became of the connections."""
+        """Whether the generator kept the rate, even if connections failed."""
         return not self.lacked and self.lateness_p99_us < MOST_LATENESS_US
 
 
 def measure(work: Work) -> Result:
     """Measure rising rates until two in a row are not held."""
     seconds = QUICK_SECONDS if work.quick else SECONDS
-    found: list[Held] = []
+    measured: list[Held] = []
     with open_pair(TAG, card=True) as pair:
         for rate in RATES:
-            found.append(_measure(pair, work, rate, seconds))
-            if len(found) > 1 and not any(one.is_held for one in found[-2:]):
+            measured.append(_measure(pair, work, rate, seconds))
+            if len(measured) > 1 and not any(held.is_held for held in measured[-2:]):
                 break
-    return judge_rates(found, in_full=not work.quick and work.machine.idle)
+    return judge_rates(measured, in_full=not work.quick and work.machine.idle)
 
 
 def _measure(pair: LoadPair, work: Work, rate: int, seconds: float) -> Held:
@@ -59,20 +59,20 @@ def _measure(pair: LoadPair, work: Work, rate: int, seconds: float) -> Held:
     )
 
 
-def judge_rates(found: list[Held], *, in_full: bool) -> Result:
-    """Return the highest rate that was held beside what is asked."""
-    held = [one for one in found if one.is_held]
-    best = held[-1] if held else found[0]
+def judge_rates(measured: list[Held], *, in_full: bool) -> Result:
+    """Return the highest rate that the generator held, beside the target."""
+    sustained = [rate for rate in measured if rate.is_held]
+    best = sustained[-1] if sustained else measured[0]
     words = f"{best.started_per_s:,.0f}/s, lateness p99 {best.lateness_p99_us:.0f} us"
     return Result(
         name="generator",
         asked=f"{ASKED_PER_S:,} connections/s from one core, lateness p99 under 1 ms",
-        measured=words if held else f"not even {found[0].rate:,}/s held: {words}",
-        verdict=judge(bool(held) and best.rate >= ASKED_PER_S, in_full=in_full),
-        n=len(found),
+        measured=words if sustained else f"not even {measured[0].rate:,}/s held: {words}",
+        verdict=judge(bool(sustained) and best.rate >= ASKED_PER_S, in_full=in_full),
+        n=len(measured),
         how="veth, a processor each, a kernel thread takes the server's packets; rising rates, the "
         f"highest that was held; {best.us_per_connection:.1f} us of the generator's processor time "
         "for each connection",
         real_time=True,
-        details={"rates": [asdict(one) for one in found]},
+        details={"rates": [asdict(rate) for rate in measured]},
     )

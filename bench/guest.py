@@ -21,7 +21,7 @@ SCRATCH = Path("/tmp/trial")  # noqa: S108  a guest's /tmp is its own tmpfs
 
 
 def main(stage: str) -> None:
-    """Go as far as ``stage`` and leave an observation, which says that the guest came to an end."""
+    """Go as far as ``stage``, then write an observation, which says that the guest ended well."""
     sys.path.insert(0, str(BUNDLE))
     from testbed.kinds.workspace import Site
     from testbed.way.guest_entry import await_trial
@@ -41,23 +41,24 @@ def main(stage: str) -> None:
 def _go_on(stage: str, site: Site) -> None:
     from testbed.archive.reading import read_archive
     from testbed.client.interface import LoadOrder
-    from testbed.kinds.page_load.performance import open_lab_for
-    from testbed.model import TRIAL_FILE, PageLoad, Trial
+    from testbed.kinds import read_trial
+    from testbed.kinds.page_lab import open_lab_for
+    from testbed.model import TRIAL_FILE, PageLoad
     from testbed.way import trial
 
     class Waiting:
-        """A client that goes nowhere."""
+        """A client that loads nothing."""
 
         def load(self, _order: LoadOrder) -> PageLoad:
             return PageLoad("waiting", "", 0.0, ())
 
-    asked = Trial.from_dict(json.loads((OUT / TRIAL_FILE).read_text()))
+    planned = read_trial(json.loads((OUT / TRIAL_FILE).read_text()))
     if stage == "lab":
-        with open_lab_for(read_archive(site.page), asked, site, {}):
+        with open_lab_for(read_archive(site.page), planned, site, {}):
             return
     if site.early is None:
         raise TypeError("the client is not one that is started early")
-    trial.perform(asked, replace(site, early=replace(site.early, client=Waiting())))
+    trial.perform(planned, replace(site, early=replace(site.early, client=Waiting())))
 
 
 if __name__ == "__main__":

@@ -140,10 +140,10 @@ def measure_round_trips(work: Work) -> Result:
         with _lab(spec) as lab:
             theory_ms = rtt_theory_ms(spec)
             errors[rtt_ms] = sorted(t - theory_ms for t in ping(lab.topology, spec, count))
-    numbers = {rtt_ms: _summarise(some) for rtt_ms, some in errors.items()}
-    mean = max(abs(each["mean_ms"]) for each in numbers.values())
-    p99 = max(each["p99_ms"] for each in numbers.values())
-    complete = all(len(some) == count for some in errors.values())
+    numbers = {rtt_ms: _summarise(errors_ms) for rtt_ms, errors_ms in errors.items()}
+    mean = max(abs(summary["mean_ms"]) for summary in numbers.values())
+    p99 = max(summary["p99_ms"] for summary in numbers.values())
+    complete = all(len(errors_ms) == count for errors_ms in errors.values())
     return Result(
         "host-rtt",
         f"error under {MOST_MEAN_MS:g} ms mean, {MOST_P99_MS:g} ms p99",
@@ -153,7 +153,7 @@ def measure_round_trips(work: Work) -> Result:
         "pings of 100 bytes of IP over an idle link at 20, 100 and 200 ms; theory: delay and both "
         "serialisations",
         real_time=True,
-        details={f"{rtt_ms:g}": each for rtt_ms, each in numbers.items()},
+        details={f"{rtt_ms:g}": summary for rtt_ms, summary in numbers.items()},
     )
 
 

@@ -108,8 +108,9 @@ def _load(kernel: Kernel, page: Path, number: int, work: Work) -> Load:
         out = work.folder(f"host-load-{number}-{attempt}")
         raw = kernel.run(trial, page, out, 0, threading.Event())
         record = conclude(trial, raw, out, "", attempt)
-        if record.outcome == "ok" and record.load is not None:
-            return _read(record.load)
+        load = record.measured_as(PageLoad)
+        if record.outcome == "ok" and load is not None:
+            return _read(load)
         reason = f"{record.outcome}: {record.reason}"
     raise TrialError(f"load {number} did not count in {ATTEMPTS} attempts: {reason}")
 

@@ -131,8 +131,8 @@ def _moment(ms: int) -> str:
 def _measure_once(path: Path, target: Path) -> dict[str, float]:
     argv = (sys.executable, "-m", "bench.importing", str(path), str(target))
     started = time.monotonic()
-    done = proc.run(argv, timeout_s=_TIMEOUT_S)
-    return {"wall_s": time.monotonic() - started, "peak_bytes": float(done.stdout)}
+    completed = proc.run(argv, timeout_s=_TIMEOUT_S)
+    return {"wall_s": time.monotonic() - started, "peak_bytes": float(completed.stdout)}
 
 
 def main(argv: Sequence[str]) -> None:

@@ -20,14 +20,14 @@ def measure(work: Work) -> Result:
     recipes = [f for f in list_pages(places.PAGES) if read_kind(f) == "recipe"]
     chosen = [folder for folder in recipes if not work.quick or folder.name in QUICK]
     comparisons = [compare_recipe(folder, places.cache(), _log.info) for folder in chosen]
-    same = sum(1 for comparison in comparisons if comparison.same)
+    same_pages = sum(1 for comparison in comparisons if comparison.same)
     worst_pct = max((abs(c.bytes_error_pct) for c in comparisons), default=0.0)
     least_pct = min((c.exact_pct for c in comparisons), default=0.0)
-    met = same == len(comparisons) > 0 and worst_pct <= MAX_BYTES_ERROR_PCT
+    met = same_pages == len(comparisons) > 0 and worst_pct <= MAX_BYTES_ERROR_PCT
     return Result(
         "pages-replay",
         f"100 % exact, bytes within {MAX_BYTES_ERROR_PCT} %, same requests in the same order",
-        f"{same} of {len(comparisons)} pages the same; {least_pct:g} % exact, "
+        f"{same_pages} of {len(comparisons)} pages the same; {least_pct:g} % exact, "
         f"bytes within {worst_pct:.4f} %",
         judge(met, in_full=not work.quick),
         1,

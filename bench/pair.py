@@ -21,6 +21,7 @@ from testbed.kinds.server_load.account import ServerAccount
 from testbed.kinds.server_load.nginx import serving_nginx
 from testbed.kinds.server_load.processors import choose_processors, read_ticks, receiving
 from testbed.kinds.server_load.programs import server_argv, serving
+from testbed.kinds.server_load.spec import ArrivalSpec, Program, ServerLoad, ServerSpec
 from testbed.lab.interfaces import (
     End,
     add_address,
@@ -31,8 +32,6 @@ from testbed.lab.interfaces import (
 )
 from testbed.lab.offloads import clear_offloads, switch_offload
 from testbed.lab.rtnetlink import open_control
-from testbed.model import ArrivalSpec, ServerLoad, ServerSpec
-from testbed.model.served import Program
 from testbed.wire.counters import read_all_counters
 
 MTU_BYTES = 1500
@@ -82,15 +81,15 @@ class LoadPair:
 
     def generate(self, seconds: float, **options: int | str) -> dict[str, Any]:
         """Run the generator on its processor for ``seconds`` and return its report."""
-        given: dict[str, int | str] = {
+        arguments: dict[str, int | str] = {
             "target": f"{SERVER_ADDRESS}:{PORT}", "source": f"{NETWORK}.2-{NETWORK}.{1 + CLIENTS}",
             "duration-ms": round(seconds * 1000), "timeout-ms": 2000,
             "processor": self.client_processor,
         }  # fmt: skip
-        given |= {name.replace("_", "-"): value for name, value in options.items()}
-        argv = (*self.client.prefix, *_argv("load-generator", given))
-        done = proc.run(argv, check=False, timeout_s=seconds + GRACE_S)
-        report: dict[str, Any] = json.loads(done.stdout)
+        arguments |= {name.replace("_", "-"): value for name, value in options.items()}
+        argv = (*self.client.prefix, *_argv("load-generator", arguments))
+        completed = proc.run(argv, check=False, timeout_s=seconds + GRACE_S)
+        report: dict[str, Any] = json.loads(completed.stdout)
         return report
 
     def read_server(self) -> dict[str, int]:
@@ -105,8 +104,8 @@ class LoadPair:
         return (self.read_server()["ticks"] - before) / seconds
 
 
-def _argv(program: str, given: Mapping[str, int | str]) -> tuple[str, ...]:
-    words = (word for name, value in given.items() for word in (f"--{name}", str(value)))
+def _argv(program: str, arguments: Mapping[str, int | str]) -> tuple[str, ...]:
+    words = (word for name, value in arguments.items() for word in (f"--{name}", str(value)))
     return (str(places.built_part("native") / program), *words)
 
 
@@ -114,9 +113,9 @@ def _argv(program: str, given: Mapping[str, int | str]) -> tuple[str, ...]:
 def open_pair(tag: str, *, card: bool = False) -> Iterator[LoadPair]:
     """Make both ends; the undo removes them.
 
-    With ``card`` a thread of the kernel on the server's processor takes what comes in there, as
-    from a network card, and the sender pays for no interrupt of another processor; but that thread
-    shares the processor with the server as any does, instead of going before it.
+    With ``card`` a kernel thread on the server's processor receives packets, as from a network
+    card, and the sender pays for no interrupt of another processor.  Unlike an interrupt, that
+    thread shares the processor with the server.
 
     Raises:
         MissingError: there is only one processor, or packets cannot be steered.
@@ -127,36 +126,40 @@ def open_pair(tag: str, *, card: bool = False) -> Iterator[LoadPair]:
         server, client = (
             undo.enter_context(new_namespace(f"{tag}{role}")) for role in ("server", "client")
         )
-        taken = f"s{os.getpid()}"  # its threads have its name, whatever namespace it is in
-        with server.opened() as here, client.opened() as there, open_control() as control:
-            ends = End(taken, _mac(1), here), End("c0", _mac(2), there)
+        device_name = f"s{os.getpid()}"  # its threads have its name, whatever namespace it is in
+        with (
+            server.opened() as server_fd,
+            client.opened() as client_fd,
+            open_control() as control,
+        ):
+            ends = End(device_name, _mac(1), server_fd), End("c0", _mac(2), client_fd)
             add_wire(control, *ends, MTU_BYTES)
         clients = [f"{NETWORK}.{number}" for number in range(2, 2 + CLIENTS)]
-        for namespace, device, own, others, mac in (
-            (server, taken, [SERVER_ADDRESS], clients, _mac(2)),
+        for namespace, device, addresses, peers, mac in (
+            (server, device_name, [SERVER_ADDRESS], clients, _mac(2)),
             (client, "c0", clients, [SERVER_ADDRESS], _mac(1)),
         ):
             with namespace.entered(), open_control() as control:
                 set_up(control, "lo")
-                for address in own:
+                for address in addresses:
                     add_address(control, device, f"{address}/24")
                 set_up(control, device)
-                for address in others:
+                for address in peers:
                     add_neighbour(control, device, address, mac)
             clear_offloads(namespace, device)
-        wait_until_running(server, taken)
+        wait_until_running(server, device_name)
         server.write_sysctls(SYSCTLS["server"])
         client.write_sysctls(SYSCTLS["client"])
         if card:
-            _take_by_thread(server, taken, on.server[0])
+            _take_by_thread(server, device_name, on.server[0])
         else:
-            undo.enter_context(receiving(server, taken, on.server))
+            undo.enter_context(receiving(server, device_name, on.server))
         undo.enter_context(receiving(client, "c0", [on.generator]))
         yield LoadPair(server, client, on.server[0], on.generator)
 
 
 def _take_by_thread(namespace: Namespace, device: str, processor: int) -> None:
-    """Have a thread of the kernel take what comes in by ``device``; it ends with the device.
+    """Let a kernel thread receive the packets of ``device``; it ends with the device.
 
     Source: Documentation/networking/napi.rst, threaded NAPI; a veth has one where it merges.
 
@@ -165,24 +168,24 @@ def _take_by_thread(namespace: Namespace, device: str, processor: int) -> None:
     """
     switch_offload(namespace, device, "gro", on=True)
     words = ("sh", "-c", f"echo 1 > /sys/class/net/{device}/threaded")
-    done = proc.run((*namespace.prefix, *words), check=False)
+    echo = proc.run((*namespace.prefix, *words), check=False)
     threads = _find_threads(f"napi/{device}-")
-    if done.returncode != 0 or not threads:
+    if echo.returncode != 0 or not threads:
         raise MissingError(
-            f"this kernel has no threads that take packets ({done.stderr.strip()}); Linux 5.12 has"
+            f"this kernel has no threads that take packets ({echo.stderr.strip()}); Linux 5.12 has"
         )
     for thread in threads:
         os.sched_setaffinity(thread, {processor})
 
 
 def _find_threads(begin: str) -> list[int]:
-    """Return the numbers of the kernel's threads whose names begin so."""
-    found = []
+    """Return the process ids of the kernel threads whose names start with ``begin``."""
+    threads = []
     for path in Path("/proc").glob("[0-9]*/comm"):
         with suppress(OSError):  # it has ended
             if path.read_text().startswith(begin):
-                found.append(int(path.parent.name))
-    return found
+                threads.append(int(path.parent.name))
+    return threads
 
 
 def _mac(side: int) -> str:

@@ -29,11 +29,11 @@ def measure(work: Work) -> Result:
         f"one load of {len(_sweep())} conditions": _write_sweep(folder / "many"),
     }
     runs = {
-        name: [_measure_once(one) for _ in range(1 if work.quick else RUNS)]
-        for name, one in folders.items()
+        name: [_measure_once(results) for _ in range(1 if work.quick else RUNS)]
+        for name, results in folders.items()
     }
     medians = {name: statistics.median(times) for name, times in runs.items()}
-    sizes = {name: (one / "report.html").stat().st_size for name, one in folders.items()}
+    sizes = {name: (results / "report.html").stat().st_size for name, results in folders.items()}
     return Result(
         name="report",
         asked=f"{RECORDS} records under {LIMIT_S:g} s",
@@ -69,5 +69,5 @@ def _sweep() -> tuple[Condition, ...]:
 
 
 def _write_sweep(folder: Path) -> Path:
-    asked = experiment(1, name="sweep", title="A sweep", conditions=_sweep(), reference=None)
-    return write_results(folder, map(record, asked.page_loads), asked)
+    sweep = experiment(1, name="sweep", title="A sweep", conditions=_sweep(), reference=None)
+    return write_results(folder, map(record, sweep.conditions_as(Condition)), sweep)

@@ -54,24 +54,24 @@ def all_met(results: Sequence[Result]) -> bool:
 
 
 def table(results: Sequence[Result], machine: Machine) -> Table:
-    """Return all results, asked beside measured."""
+    """Return all results, with the target beside the measured value."""
     shown = Table(title="Numbers to reach", caption=caption(results, machine), show_lines=True)
     for heading in ("what", "asked", "measured", "", "n", "how"):
         shown.add_column(heading, justify="right" if heading == "n" else "left", overflow="fold")
-    for one in results:
+    for result in results:
         shown.add_row(
-            *map(Text, (one.name, one.asked, one.measured)),
-            Text(one.verdict, STYLES[one.verdict]),
-            Text(str(one.n)),
-            Text(one.how),
+            *map(Text, (result.name, result.asked, result.measured)),
+            Text(result.verdict, STYLES[result.verdict]),
+            Text(str(result.n)),
+            Text(result.how),
         )
     return shown
 
 
 def caption(results: Sequence[Result], machine: Machine) -> str:
-    """Return the state of the machine in words, and which numbers it makes unreliable."""
+    """Return the state of the machine in words, and the numbers that it makes unreliable."""
     state = f"{machine.cores} cores, load {machine.load:.2f} before the start"
-    real_time = [one.name for one in results if one.real_time]
+    real_time = [result.name for result in results if result.real_time]
     if machine.idle or not real_time:
         return state
     return f"{state}: NOT IDLE, so these are too high: {', '.join(real_time)}"
@@ -80,7 +80,7 @@ def caption(results: Sequence[Result], machine: Machine) -> str:
 def write_json(
     path: Path, results: Sequence[Result], machine: Machine, now: datetime, quick: bool
 ) -> tuple[Path, ...]:
-    """Write everything, unrounded, and the files of results beside it; returns all that it wrote.
+    """Write all results, unrounded, and their files beside them; return the written paths.
 
     Raises:
         StorageError: the file cannot be written.
@@ -89,17 +89,17 @@ def write_json(
         "created": f"{now:%Y-%m-%dT%H:%M:%SZ}",
         "machine": machine.describe(),
         "quick": quick,
-        "results": [asdict(one) for one in results],
+        "results": [asdict(result) for result in results],
     }
     texts = {path: json.dumps(document, indent=2) + "\n"} | {
         path.with_name(f"{path.stem}-{name}"): text
-        for one in results
-        for name, text in one.files.items()
+        for result in results
+        for name, text in result.files.items()
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for each, text in texts.items():
-            each.write_text(text, encoding="utf-8")
+        for file, text in texts.items():
+            file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StorageError(
             f"cannot write {path}: {error.strerror}; choose another file with -o FILE"

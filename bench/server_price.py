@@ -28,8 +28,7 @@ from bench.work import Machine, Work
 from testbed.base import log
 from testbed.base.errors import TrialError
 from testbed.kernel.run.hardware import read_hardware
-from testbed.model import ServerSpec
-from testbed.model.served import Program
+from testbed.kinds.server_load.spec import Program, ServerSpec
 from testbed.wire.counters import grown
 
 _log = log.logger("testbed.bench")
@@ -53,10 +52,10 @@ MOST_FAILED_PCT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PricedLoad:
-    """A load: what is asked of the generator, and of the server, if there is one."""
+    """A load: the generator's options, and the server's response, if there is a server."""
 
     name: str
-    asked: dict[str, int | str] = field(default_factory=dict)
+    options: dict[str, int | str] = field(default_factory=dict)
     response_bytes: int = 900
     served: bool = True
 
@@ -74,7 +73,7 @@ LOADS = (
 
 @dataclass(frozen=True, slots=True)
 class SpentTime:
-    """A load as it was: per connection, the processor's time and how often each part came."""
+    """A measured load: per connection, the processor's time and the count of each part."""
 
     name: str
     us: float
@@ -84,31 +83,33 @@ class SpentTime:
 def measure(work: Work, program: Program = "event-server") -> Result:
     """Measure all loads, round by round, and fit a list to each round.
 
-    It ends after LIMIT_S and a round, whatever the machine does.
+    No round begins after LIMIT_S, even if some are missing.
 
     Raises:
-        TrialError: too few rounds were as they should be.
+        TrialError: too few rounds were undisturbed.
     """
     seconds = QUICK_SECONDS if work.quick else SECONDS
-    wanted = QUICK_ROUNDS if work.quick else ROUNDS
-    found: list[list[SpentTime]] = []
+    rounds_wanted = QUICK_ROUNDS if work.quick else ROUNDS
+    rounds: list[list[SpentTime]] = []
     disturbed = ""
     until = time.monotonic() + LIMIT_S
     with open_pair(TAG) as pair:
         number = 0
-        while len(found) < wanted and number < 2 * wanted and time.monotonic() < until:
+        while (
+            len(rounds) < rounds_wanted and number < 2 * rounds_wanted and time.monotonic() < until
+        ):
             try:
-                found.append(_measure_round(pair, work, program, seconds, number))
+                rounds.append(_measure_round(pair, work, program, seconds, number))
             except TrialError as error:
                 disturbed = str(error)
                 _log.info("a round does not count: %s", disturbed)
             number += 1
-    if len(found) < LEAST_ROUNDS:
+    if len(rounds) < LEAST_ROUNDS:
         raise TrialError(
-            f"only {len(found)} of {number} rounds count ({disturbed or 'they took too long'}): "
+            f"only {len(rounds)} of {number} rounds count ({disturbed or 'they took too long'}): "
             "the machine is too busy; measure again when it is idle"
         )
-    return judge_prices(found, work.machine, program)
+    return judge_prices(rounds, work.machine, program)
 
 
 measure_nginx = partial(measure, program="nginx")
@@ -117,41 +118,41 @@ measure_nginx = partial(measure, program="nginx")
 def _measure_round(
     pair: LoadPair, work: Work, program: Program, seconds: float, number: int
 ) -> list[SpentTime]:
-    """Return all loads of a round, in an order that begins with another one each round.
+    """Return all loads of a round; each round begins with a different load.
 
     Raises:
-        TrialError: connections failed that should not, or others used the processor: a number would
-            be of something else.
+        TrialError: connections failed that should not, or other processes used the processor, so
+            the number would include their time.
     """
     idle = pair.idle_ticks(IDLE_S)
     busy_pct = idle * TICK_US / 1e4
     if busy_pct > MOST_BUSY_PCT:
         raise TrialError(f"without a load the server's processor was busy for {busy_pct:.0f} %")
     first = number % len(LOADS)
-    found = []
+    spent_times = []
     for load in (*LOADS[first:], *LOADS[:first]):
         scratch = work.folder(f"price-{program}-{number}-{load.name.replace(' ', '-')}")
-        asked = {"rate": RATE, "lateness_limit_us": 3_600_000_000, **load.asked}
+        options = {"rate": RATE, "lateness_limit_us": 3_600_000_000, **load.options}
         if load.served:
             with pair.serving(scratch / "server", program, load.response_bytes):
-                found.append(_read(pair, load, seconds, asked, idle))
+                spent_times.append(_read(pair, load, seconds, options, idle))
         else:
-            found.append(_read(pair, load, seconds, asked, idle))
-    return found
+            spent_times.append(_read(pair, load, seconds, options, idle))
+    return spent_times
 
 
 def _read(
-    pair: LoadPair, load: PricedLoad, seconds: float, asked: Mapping[str, int | str], idle: float
+    pair: LoadPair, load: PricedLoad, seconds: float, options: Mapping[str, int | str], idle: float
 ) -> SpentTime:
     """Return what the server's processor spent on ``load``, ``idle`` ticks a second taken off."""
     before = pair.read_server()
-    report = pair.generate(seconds, **asked)
+    report = pair.generate(seconds, **options)
     after = pair.read_server()
     ends = report["connections"]
-    started, wanted = ends["started"], ends["completed" if load.served else "refused"]
-    if started - wanted > started * MOST_FAILED_PCT / 100:
+    started, as_expected = ends["started"], ends["completed" if load.served else "refused"]
+    if started - as_expected > started * MOST_FAILED_PCT / 100:
         raise TrialError(
-            f"{load.name}: {started - wanted} of {started} connections ended otherwise"
+            f"{load.name}: {started - as_expected} of {started} connections ended otherwise"
         )
     ticks = after["ticks"] - before["ticks"] - idle * seconds
     counted = grown(before, after)
@@ -171,23 +172,23 @@ def _read(
 def fit_prices(loads: Sequence[SpentTime]) -> dict[str, float]:
     """Return the price of each part in microseconds, by least squares, none below 0.
 
-    Where a part would have a negative price it has none, and the others are fitted again (a step of
-    C. Lawson, R. Hanson: Solving Least Squares Problems, 1974, chapter 23).
+    A part with a negative price gets 0, and the others are fitted again (a step of C. Lawson,
+    R. Hanson: Solving Least Squares Problems, 1974, chapter 23).
     """
-    kept = list(PARTS)
+    priced_parts = list(PARTS)
     while True:
-        rows = np.array([[load.parts[part] for part in kept] for load in loads])
-        found = np.linalg.lstsq(rows, np.array([load.us for load in loads]), rcond=None)[0]
-        prices = dict(zip(kept, map(float, found), strict=True))
-        if min(prices.values()) >= 0 or len(kept) == 1:
+        rows = np.array([[load.parts[part] for part in priced_parts] for load in loads])
+        solution = np.linalg.lstsq(rows, np.array([load.us for load in loads]), rcond=None)[0]
+        prices = dict(zip(priced_parts, map(float, solution), strict=True))
+        if min(prices.values()) >= 0 or len(priced_parts) == 1:
             return dict.fromkeys(PARTS, 0.0) | prices
-        kept.remove(min(prices, key=lambda part: prices[part]))
+        priced_parts.remove(min(prices, key=lambda part: prices[part]))
 
 
 def judge_prices(
     rounds: Sequence[Sequence[SpentTime]], machine: Machine, program: Program = "event-server"
 ) -> Result:
-    """Return the list of all rounds beside the one that is charged; there is no target."""
+    """Return the price list of all rounds beside the list that is charged; there is no target."""
     fits = [fit_prices(loads) for loads in rounds]
     samples = {
         part: sample
@@ -218,8 +219,8 @@ def judge_prices(
             "hardware": read_hardware(),
             "kernel": platform.release(),
             "connection_us": {
-                name: fmean(spent.us for one in rounds for spent in one if spent.name == name)
-                for name in dict.fromkeys(spent.name for one in rounds for spent in one)
+                name: fmean(spent.us for loads in rounds for spent in loads if spent.name == name)
+                for name in dict.fromkeys(spent.name for loads in rounds for spent in loads)
             },
             "rounds": [[asdict(spent) for spent in loads] for loads in rounds],
         },
@@ -288,8 +289,8 @@ def price_file(
 
 
 def _interval(sample: SampleStatistics) -> str:
-    found = sample.median.interval
-    return "" if found is None else f" ({found.low:.3f} to {found.high:.3f})"
+    interval = sample.median.interval
+    return "" if interval is None else f" ({interval.low:.3f} to {interval.high:.3f})"
 
 
 def _in_words(prices: Mapping[str, float]) -> str:

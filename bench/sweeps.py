@@ -27,9 +27,9 @@ def measure(work: Work) -> Result:
     loads = proven = 0
     for name in SWEEPS:
         repeated = name == "cs244-reuse" and not full
-        more = ONE_OF_TWELVE if repeated else ()
+        options = ONE_OF_TWELVE if repeated else ()
         config = places.CONFIGS / f"{name}.toml"
-        run = run_config(config, work.folder("sweeps") / name, more)
+        run = run_config(config, work.folder("sweeps") / name, options)
         walls[name] = run.wall_s * (TWELVE if repeated else 1)
         loads += len(run.records)
         proven += run.ok
@@ -49,16 +49,16 @@ def measure(work: Work) -> Result:
 
 def measure_notebooks(work: Work) -> Result:
     """Measure the tests that execute every notebook on the samples."""
-    del work  # nothing is kept, and there is nothing to do less of
+    del work  # it needs no folder, and --quick changes nothing
     argv = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", NOTEBOOKS)
     started = time.monotonic()
-    done = proc.run(argv, timeout_s=2 * NOTEBOOKS_LIMIT_S, cwd=places.ROOT, check=False)
+    completed = proc.run(argv, timeout_s=2 * NOTEBOOKS_LIMIT_S, cwd=places.ROOT, check=False)
     wall_s = time.monotonic() - started
     return Result(
         "notebooks",
         f"under {NOTEBOOKS_LIMIT_S / 60:g} min",
-        f"{wall_s:.1f} s{'' if done.returncode == 0 else '; a notebook failed'}",
-        judge(done.returncode == 0 and wall_s < NOTEBOOKS_LIMIT_S),
+        f"{wall_s:.1f} s{'' if completed.returncode == 0 else '; a notebook failed'}",
+        judge(completed.returncode == 0 and wall_s < NOTEBOOKS_LIMIT_S),
         len(list(Path(places.ROOT, "analysis", "notebooks").glob("*.ipynb"))),
         "every notebook executed on the samples, as the tests do it",
         real_time=True,

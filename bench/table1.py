@@ -54,17 +54,17 @@ def measure_graph(work: Work) -> Result:
 
 
 def measure_seeds(work: Work) -> Result:
-    """Measure 480 loads, or extrapolate from one seed unless everything was asked for."""
+    """Measure 480 loads with ``--full``; otherwise extrapolate from one seed."""
     name, limit_s = "table1-chromium-n20", 1200.0
-    asked = f"{CELLS * SEEDS} loads under {limit_s / 60:g} min"
+    target = f"{CELLS * SEEDS} loads under {limit_s / 60:g} min"
     if work.full and not work.quick:
         run = run_table(work.folder(name), "chromium", ("-n", str(SEEDS)))
-        whole = run.ok == CELLS * SEEDS
+        complete = run.ok == CELLS * SEEDS
         return Result(
             name,
-            asked,
+            target,
             f"{run.wall_s / 60:.1f} min; {run.ok} of {len(run.records)} ok",
-            judge(whole and run.wall_s < limit_s),
+            judge(complete and run.wall_s < limit_s),
             SEEDS,
             f"`run -n {SEEDS}`, start of Python and report included",
             real_time=True,
@@ -74,7 +74,7 @@ def measure_seeds(work: Work) -> Result:
     wall_s = run.wall_s * scale * SEEDS
     return Result(
         name,
-        asked,
+        target,
         f"about {wall_s / 60:.1f} min, extrapolated",
         "reported",
         1,
@@ -88,7 +88,7 @@ def measure_seeds(work: Work) -> Result:
 def _measure_cells(work: Work, name: str, client: str, limit_s: float, seeds: int = 1) -> Result:
     run, scale = _run_cells(work, name, client, seeds)
     wall_s = run.wall_s * scale
-    whole = run.ok == len(run.records) == CELLS * seeds / scale
+    complete = run.ok == len(run.records) == CELLS * seeds / scale
     costs = describe(run)
     share = "" if scale == 1 else f"; only {QUICK_ONLY}, scaled from {len(run.records)} loads"
     return Result(
@@ -97,7 +97,7 @@ def _measure_cells(work: Work, name: str, client: str, limit_s: float, seeds: in
         f"{wall_s:.1f} s; {run.ok} of {len(run.records)} ok; CPU s a trial: "
         f"median {costs['cpu_s_median']:.2f}, most {costs['cpu_s_max']:.2f}; "
         f"{costs['virtual_s_per_wall_s']:.1f} virtual s a wall s",
-        judge(whole and wall_s < limit_s, in_full=scale == 1),
+        judge(complete and wall_s < limit_s, in_full=scale == 1),
         seeds,
         f"`run` on {work.machine.cores} cores, start of Python and report included{share}",
         real_time=True,
@@ -113,12 +113,12 @@ def _run_cells(work: Work, name: str, client: str, seeds: int) -> tuple[TimedRun
     return run_table(work.folder(name), client, quick), CELLS / QUICK_CELLS
 
 
-def run_table(folder: Path, client: str, more: Sequence[str]) -> TimedRun:
+def run_table(folder: Path, client: str, options: Sequence[str]) -> TimedRun:
     """Run the default experiment as a user does, into ``folder``; see ``run_config``."""
-    return run_config(places.DEFAULT_CONFIG, folder, ("--client", client, *more))
+    return run_config(places.DEFAULT_CONFIG, folder, ("--client", client, *options))
 
 
-def run_config(config: Path, folder: Path, more: Sequence[str]) -> TimedRun:
+def run_config(config: Path, folder: Path, options: Sequence[str]) -> TimedRun:
     """Run the experiment in ``config`` as a user does, into ``folder`` or its lanes.
 
     Raises:
@@ -126,20 +126,20 @@ def run_config(config: Path, folder: Path, more: Sequence[str]) -> TimedRun:
     """
     argv = (sys.executable, "-P", "-m", "firstflight", "run", str(config), "-o", str(folder))
     started = time.monotonic()
-    done = proc.run(
-        (*argv, *more),
+    completed = proc.run(
+        (*argv, *options),
         timeout_s=2 * 3600,
         cwd=places.ROOT,
         env={**os.environ, "PYTHONPATH": str(places.ROOT)},
         check=False,
     )
     wall_s = time.monotonic() - started
-    if done.returncode not in (EXIT_OK, EXIT_INCOMPLETE):
+    if completed.returncode not in (EXIT_OK, EXIT_INCOMPLETE):
         raise TestbedError(
-            f"`{' '.join(argv)}` ended with {done.returncode}: {done.stderr[-2000:]}"
+            f"`{' '.join(argv)}` ended with {completed.returncode}: {completed.stderr[-2000:]}"
         )
     folders = sorted(path.parent for path in folder.rglob(RECORDS_FILE))
-    return TimedRun(wall_s, tuple(record for one in folders for record in read_records(one)))
+    return TimedRun(wall_s, tuple(record for lane in folders for record in read_records(lane)))
 
 
 def describe(run: TimedRun) -> dict[str, float]:

@@ -36,9 +36,9 @@ class Work:
 
     def folder(self, name: str) -> Path:
         """Return a new folder below ``scratch``."""
-        made = self.scratch / name
-        made.mkdir()
-        return made
+        folder = self.scratch / name
+        folder.mkdir()
+        return folder
 
 
 def bundle() -> Path:

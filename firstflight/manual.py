@@ -67,7 +67,7 @@ def _lines() -> Iterator[str]:
     for words, command in _verbs(testbed, ()):
         yield from _verb(words, command)
     yield ".SH EXIT STATUS"
-    yield from _terms(sorted(read_exit_codes().items(), key=lambda each: int(each[0])))
+    yield from _terms(sorted(read_exit_codes().items(), key=lambda entry: int(entry[0])))
     yield ".SH ENVIRONMENT"
     yield from _terms(_ENVIRONMENT)
     yield ".SH FILES"
@@ -102,8 +102,8 @@ def _verb(words: tuple[str, ...], command: click.Command) -> Iterator[str]:
         if (record := parameter.get_help_record(context)) is not None
     ]
     yield from _terms(options)
-    more = [f"with {option} {level}" for option, level in NEEDS_WITH.get(name, {}).items()]
-    yield from (".PP", f"Needs: {_text('; '.join([NEEDS[name], *more]))}.")
+    additions = [f"with {option} {level}" for option, level in NEEDS_WITH.get(name, {}).items()]
+    yield from (".PP", f"Needs: {_text('; '.join([NEEDS[name], *additions]))}.")
 
 
 def _prose(text: str) -> Iterator[str]:

@@ -61,9 +61,11 @@ class CalibratedLink(Link):  # type: ignore[misc]  # Mininet has no types
             LabError: the link is not what was asked.
             MissingError: this kernel cannot emulate it, or the link's program is not built.
         """
-        own = {each.name: params.pop(each.name) for each in fields(LinkSpec) if each.name in params}
+        link_knobs = {
+            field.name: params.pop(field.name) for field in fields(LinkSpec) if field.name in params
+        }
         check_names(params)
-        self.spec = LinkSpec(**own)
+        self.spec = LinkSpec(**link_knobs)
         check_spec(self.spec)
         if type(seed) is not int or seed < 0:
             raise ConfigurationError([f"seed: {seed!r} is not a whole number from 0"])
@@ -118,14 +120,14 @@ class CalibratedLink(Link):  # type: ignore[misc]  # Mininet has no types
 
 
 def check_names(params: Iterable[str]) -> None:
-    """Refuse what is neither a knob of the link nor known to Mininet, which would not mind.
+    """Refuse names that are no knob of the link nor of Mininet, which ignores unknown ones.
 
     Raises:
         ConfigurationError: with each of them.
     """
-    known = {name for each in (Link.__init__, Intf.__init__, Intf.config)
-             for name in signature(each).parameters}  # fmt: skip
-    knobs = ", ".join(each.name for each in fields(LinkSpec))
+    known = {name for function in (Link.__init__, Intf.__init__, Intf.config)
+             for name in signature(function).parameters}  # fmt: skip
+    knobs = ", ".join(field.name for field in fields(LinkSpec))
     problems = [
         f"{name}: the link has no such knob"
         + (f"; for TCLink's {name} take {OF_TCLINK[name]}" if name in OF_TCLINK else "")
@@ -138,18 +140,18 @@ def check_names(params: Iterable[str]) -> None:
 
 
 def check_spec(spec: LinkSpec) -> None:
-    """Refuse values that a knob of the link cannot have.
+    """Refuse values out of the range of a knob of the link.
 
     Raises:
         ConfigurationError: with each of them.
     """
     problems = []
-    for each in declared(LinkSpec):
-        value, knob = getattr(spec, each.name), each.knob
+    for declaration in declared(LinkSpec):
+        value, knob = getattr(spec, declaration.name), declaration.knob
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            problems.append(f"{each.name}: {value!r} is not a number")
-        elif each.type is int and not isinstance(value, int):
-            problems.append(f"{each.name}: {value!r} is not a whole number")
+            problems.append(f"{declaration.name}: {value!r} is not a number")
+        elif declaration.type is int and not isinstance(value, int):
+            problems.append(f"{declaration.name}: {value!r} is not a whole number")
         elif (
             (knob.low is not None and value < knob.low)
             or (knob.above is not None and value <= knob.above)
@@ -157,7 +159,7 @@ def check_spec(spec: LinkSpec) -> None:
         ):
             least = f"above {knob.above:g}" if knob.low is None else f"from {knob.low:g}"
             problems.append(
-                f"{each.name}: {value:g} is not {least} to {knob.high:.10g} {knob.unit}"
+                f"{declaration.name}: {value:g} is not {least} to {knob.high:.10g} {knob.unit}"
             )
     if not problems and spec.buffer_bytes < spec.mtu_bytes + spec.framing_bytes:
         problems.append(f"buffer_bytes: {spec.buffer_bytes} cannot hold one packet")
@@ -175,10 +177,10 @@ def find_program() -> Path:
     if named:
         return Path(named) / "link"
     built = (places.cache() / "native").glob("*/link")
-    found = max(built, key=lambda path: path.stat().st_mtime_ns, default=None)
-    if found is None:
+    newest = max(built, key=lambda path: path.stat().st_mtime_ns, default=None)
+    if newest is None:
         raise MissingError(
             f"the link's program is not built for this user (in {places.cache()}); run "
             "./run.sh doctor once"
         )
-    return found
+    return newest

@@ -50,9 +50,9 @@ def render_reference() -> str:
     parts = [_INTRODUCTION]
     for words, _ in list_verbs():
         name = " ".join(words)
-        more = "".join(f"; with {option}: {level}"
+        additions = "".join(f"; with {option}: {level}"
                        for option, level in NEEDS_WITH.get(name, {}).items())  # fmt: skip
-        needs = f"Needs: {NEEDS[name]}{more}\n\n" if name in NEEDS else ""
+        needs = f"Needs: {NEEDS[name]}{additions}\n\n" if name in NEEDS else ""
         parts.append(f"## {' '.join((PROGRAM, *words))}\n\n{needs}```text\n{_help(words)}\n```\n")
     return "\n".join(parts)
 

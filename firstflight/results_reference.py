@@ -10,8 +10,8 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import (
@@ -26,38 +26,26 @@ from typing import (
     is_typeddict,
 )
 
-from analysis.tables.rows import (
-    CELL_COLUMNS,
-    CELL_MILESTONES,
-    COMMAND_COLUMNS,
-    PAIR_COLUMNS,
-    PAIR_MILESTONES,
-    SCENARIO_COLUMNS,
-    SERVED_COLUMNS,
-)
-from analysis.tables.summary import Summary
+from analysis.tables.kind import TableKind, tables_of
+from analysis.tables.summary import CellSummary, Summary, TrialSummary
 from analysis.verdicts.compare.schema import ComparisonDocument
 from analysis.verdicts.kernels.document import AttributionDocument
 from testbed.base import errors
 from testbed.base.places import ROOT
 from testbed.client.command import KEPT
 from testbed.client.command import OUTPUT_FILE as CLIENT_OUTPUT
-from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE, PEER_FILE
-from testbed.kinds.page_load.performance import SERVER_LOG_FILE
+from testbed.kinds import KINDS
+from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, PEER_FILE
 from testbed.model import (
     CAPTURE_FILE,
     HAR_FILE,
     HISTOGRAMS_FILE,
     OBSERVATION_FILE,
+    SERVER_LOG_FILE,
     TRIAL_FILE,
-    ArrivalSpec,
-    Condition,
-    LabCommand,
-    LinkSpec,
+    Experiment,
     Record,
-    ServerLoad,
-    ServerSpec,
-    TcpSpec,
+    Trial,
 )
 from testbed.model.knob import Knob
 from testbed.results.manifest import MANIFEST_FILE, Manifest
@@ -75,16 +63,20 @@ UNITS = {
     "segments": "segments",
 }
 """The unit of a value by the end of its name."""
-KNOBS = {
-    Condition: "[knobs](knobs.md)",
-    LinkSpec: "[knobs](knobs.md#link)",
-    TcpSpec: "[knobs](knobs.md#tcp)",
-    LabCommand: "[knobs](knobs.md)",
-    ServerLoad: "[knobs](knobs.md)",
-    ServerSpec: "[knobs](knobs.md#server)",
-    ArrivalSpec: "[knobs](knobs.md#arrivals)",
+_SPECS = tuple(kind.spec for kind in KINDS.values())
+KNOBS = {kind.spec: "[knobs](knobs.md)" for kind in KINDS.values() if not kind.library} | {
+    each.default_factory: f"[knobs](knobs.md#{each.name})"
+    for spec in _SPECS
+    for each in fields(spec)
+    if is_dataclass(each.default_factory)
 }
 """What docs/knobs.md describes already."""
+_SPEC: Any = Union[_SPECS]  # noqa: UP007
+_DECIDED: dict[type, dict[str, Any]] = {
+    Trial: {"condition": _SPEC},
+    Experiment: {"conditions": tuple[_SPEC, ...], "kind": Literal[tuple(KINDS)]},
+}
+"""Types of fields that the kinds of trial decide."""
 TRIAL_FILES = {
     TRIAL_FILE: "What was asked, as `trial` in the record.",
     OBSERVATION_FILE: "What the trial wrote about itself, before it was judged.",
@@ -103,6 +95,11 @@ TRIAL_FILES = {
     "console.log": "The console of the trial's kernel, or of its enclosure on the host kernel.",
     SERVER_LOG_FILE: "nginx's error log, if it complained.",
 }
+OF_KINDS: dict[type, tuple[str, Callable[[TableKind], type | None]]] = {
+    TrialSummary: ("plt_ms", lambda kind: kind.trial_fields),
+    CellSummary: ("sample_ms", lambda kind: kind.cell_fields),
+}
+"""Documents that have fields of each kind of trial: after which one, and where they are."""
 _INTRODUCTION = f"""\
 # Results
 
@@ -222,13 +219,29 @@ def describe(kind: type) -> tuple[Described, ...]:
     strings = _strings_below(inspect.getsource(kind))
     # What a class lists beside its fields (properties, constants) is no part of the document.
     names = kind.__dataclass_fields__ if is_dataclass(kind) else kind.__annotations__
-    found = tuple(Described(n, hints[n], strings.get(n) or _knob_help(hints[n])) for n in names)
+    types = hints | _DECIDED.get(kind, {})
+    described = (Described(n, types[n], strings.get(n) or _knob_help(hints[n])) for n in names)
+    found = tuple(part for each in described for part in _parts(kind, each))
     lacking = [f"{kind.__name__}.{each.name}" for each in found if not each.meaning]
     if lacking:
         raise ValueError(
             f"write what it is in a string below the field, for docs/results.md: {lacking}"
         )
     return found
+
+
+def _parts(kind: type, field: Described) -> Iterator[Described]:
+    """Yield a field, or what kinds of trial have in its place or after it."""
+    if (kind, field.name) == (Record, "measured"):
+        for each in KINDS.values():
+            yield Described(each.kept_as, each.measured | None, each.kept_words)
+        return
+    yield field
+    after, part_of = OF_KINDS.get(kind, ("", None))
+    if part_of is not None and field.name == after:
+        for name in KINDS:
+            own = part_of(tables_of(name))
+            yield from describe(own) if own is not None else ()
 
 
 def read_exit_codes() -> dict[str, str]:
@@ -338,25 +351,25 @@ def _generic_words(hint: Any) -> str:
 
 
 def _table_csv() -> str:
+    first, *others = map(tables_of, KINDS)
+    further = "".join(f", of {kind.trials} {_names(kind.axes)}" for kind in others)
     introduction = (
         "The first columns are the knobs on which conditions differ, by name ([knobs](knobs.md)); "
-        "`page` and `rtt_ms` are always there, of loads on a server `mechanism`, of scenarios "
-        "`scenario`, of commands `command` and `rtt_ms`. "
+        f"{_names(first.axes)} are always there{further}. "
         "Times are rounded to the nanosecond, percentages to "
         "four places. The last columns, from the first byte on, are what a visitor sees; each is "
         "there only if a browser gave it."
     )
     parts = [f"# table.csv\n\n{introduction}\n"]
-    for title, columns in (
-        ("With Fast Open off and on: a row for each pair", PAIR_COLUMNS | PAIR_MILESTONES),
-        ("Otherwise: a row for each condition", CELL_COLUMNS | CELL_MILESTONES),
-        ("Of loads on a server: a row for each condition", SERVED_COLUMNS),
-        ("Of scenarios: a row for each", SCENARIO_COLUMNS),
-        ("Of commands in the lab: a row for each condition", COMMAND_COLUMNS),
-    ):
+    described = (group for kind in (first, *others) for group in kind.columns.items())
+    for title, columns in described:
         rows = ((f"`{name}`", unit_of(name), meaning) for name, meaning in columns.items())
         parts.append(f"### {title}\n\n{_rows(('column', 'unit', 'meaning'), rows)}\n")
     return "\n".join(parts)
+
+
+def _names(axes: Iterable[str]) -> str:
+    return " and ".join(f"`{name}`" for name in axes)
 
 
 def _section(title: str, introduction: str, body: str) -> str:

@@ -14,7 +14,7 @@ PACKAGES = ("firstflight", "testbed", "analysis")
 
 
 def render_rooms(text: str) -> str:
-    """Return the ``text`` of CONTRIBUTING.md with its table of rooms as the packages say it.
+    """Return the ``text`` of CONTRIBUTING.md with its table of rooms made from the packages.
 
     Raises:
         ValueError: the text has no place for it.

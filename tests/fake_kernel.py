@@ -21,6 +21,7 @@ from testbed.base.errors import TrialError
 from testbed.kernel.run.interface import InterruptedTrial, RawResult
 from testbed.model import (
     OBSERVATION_FILE,
+    Condition,
     Cost,
     LabReading,
     Measurement,
@@ -35,7 +36,7 @@ from testbed.model import (
 
 _PARTS: Mapping[str, TypeAdapter[Any]] = {
     "lab": TypeAdapter(LabReading),
-    "load": TypeAdapter(PageLoad),
+    "measured": TypeAdapter(PageLoad),
     "replay": TypeAdapter(Replay),
     "proof": TypeAdapter(Proof),
 }
@@ -83,7 +84,7 @@ def observe(trial: Trial, outcome: Outcome = "ok") -> dict[str, Any]:
         return {"unsupported": "this kernel lacks the mechanism"}
     link, tcp = trial.linked.link, trial.linked.tcp
     # Of page and seed alone: both arms load the same page, so Fast Open gains.
-    chance = random.Random(f"{trial.page_load.page} {trial.seed}")  # noqa: S311  not secret
+    chance = random.Random(f"{trial.condition_as(Condition).page} {trial.seed}")  # noqa: S311  not secret
     requests = chance.randint(5, 40)
     connections = min(6, requests)
     round_trips = 10 - 4 * tcp.tfo
@@ -91,14 +92,16 @@ def observe(trial: Trial, outcome: Outcome = "ok") -> dict[str, Any]:
     rtt = Measurement("rtt", "ms", link.rtt_ms * (1.5 if outcome == "lab_mismatch" else 1.0),
                       link.rtt_ms, 0.1)  # fmt: skip
     timings = tuple(
-        RequestTiming(f"http://{trial.page_load.page}/{i}", 200, i * 1.0, plt_ms, 12_000)
+        RequestTiming(
+            f"http://{trial.condition_as(Condition).page}/{i}", 200, i * 1.0, plt_ms, 12_000
+        )
         for i in range(requests)
     )
     fast = connections if tcp.tfo and outcome != "unproven" else 0
     problems = ("no SYN carried a request",) if outcome == "unproven" else ()
     return {
         "lab": asdict(LabReading((rtt,), {"tcp_fastopen": "519" if tcp.tfo else "0"})),
-        "load": asdict(PageLoad(trial.page_load.client, "fake", plt_ms, timings)),
+        "load": asdict(PageLoad(trial.condition_as(Condition).client, "fake", plt_ms, timings)),
         "replay": asdict(Replay(requests, most_per_connection=-(-requests // connections))),
         "proof": asdict(
             Proof(connections, connections, fast, fast * 490, 0, fast, 0, {}, {}, problems)
@@ -116,10 +119,11 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         reason = raw.message
     else:
         observed = json.loads(raw.observation.read_text())
+        observed["measured"] = observed.pop("load", None)
         parts = {
             key: adapter.validate_python(observed[key])
             for key, adapter in _PARTS.items()
-            if key in observed
+            if observed.get(key) is not None
         }
         if "unsupported" in observed:
             outcome, reason = "unsupported", observed["unsupported"]

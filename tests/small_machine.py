@@ -47,7 +47,7 @@ KERNEL = """\
 import os, shutil, signal, sys, time
 from pathlib import Path
 
-home = Path(__file__).resolve().parents[3]
+home = Path(__file__).resolve().parents[4]
 kernel, source = home / "built" / "linux", Path("/usr/bin/true")
 whole = kernel.is_file() and kernel.read_bytes() == source.read_bytes()
 if "--find" in sys.argv:

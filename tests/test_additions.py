@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -11,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from testbed.base import proc
+from testbed.base.errors import EXIT_CONFIGURATION
+from testbed.model import PageLoad
 from testbed.results.store import read_records
+from tests.measured import load_of
 
 ROOT = Path(__file__).parent.parent
 COPIED = ("analysis", "bench", "configs", "docs", "firstflight", "pages", "testbed")
@@ -59,7 +63,7 @@ class Curl:
 
 ASK = """\
 import json, sys
-from analysis.records.frame import TRIAL_COLUMNS
+from analysis.records.kind import records_of
 from analysis.shortflow import predict_fetch_ms
 from analysis.words import axis_name, axis_value
 from bench.theory import ColdFetch, fetch_ms
@@ -67,12 +71,14 @@ from firstflight.knobs_reference import render_knobs
 from pathlib import Path
 from testbed.experiment.config import Catalogue, load_experiment
 from testbed.experiment.knobs import explain, paths
-from testbed.experiment.stopping import DRAWS_REMEDY, draws_nothing
+from testbed.experiment.stopping import draws_nothing
+from testbed.kinds import KINDS
 from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import require_emulated
 from testbed.lab.link.tap import Tap
 from testbed.experiment.label import label, varying
-from testbed.model import ArrivalSpec, LinkSpec, ServerLoad, ServerSpec, TcpSpec
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import LinkSpec, TcpSpec
 from testbed.results.manifest import read_manifest
 from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
@@ -102,7 +108,7 @@ print(json.dumps({
     "same": trials[0].id == plain[0].id, "other": trials[1].id != plain[0].id,
     "labels": [label(t, varying(conditions)) for t in trials],
     "selected": len(select(asked, "jitter_ms=2").conditions),
-    "column": "jitter_ms" in TRIAL_COLUMNS,
+    "column": "jitter_ms" in records_of("page_load").knobs,
     "word": axis_name("jitter_ms") + " " + axis_value("jitter_ms", 2),
     "knob": explain(paths()["link", "jitter_ms"]),
     "listed": "`jitter_ms`" in render_knobs(),
@@ -111,7 +117,7 @@ print(json.dumps({
     "draws": [condition.draws for condition in conditions],
     "served": [ServerLoad(ServerSpec(), ArrivalSpec(), one).draws for one in (LinkSpec(), link)],
     "copies": [draws_nothing(load()), draws_nothing(load("jitter_ms=2"))],
-    "remedies": [DRAWS_REMEDY[kind] for kind in ("page_load", "server_load", "command")],
+    "remedies": [KINDS[kind].no_draw() for kind in ("page_load", "server_load", "command")],
     "cannot": [said(predict_fetch_ms, link, TcpSpec(), 400, 9000),
                said(fetch_ms, ColdFetch(link, 400, 9000, False))],
 }))
@@ -181,6 +187,53 @@ client = "graph"
 rtt_ms = [20, 100]
 """,
 }  # fmt: skip
+
+TABLE = """\
+place,quantity,unit,value,low,high,page,rtt_ms,tfo
+Table 2,plt,s,1.4,,,amazon,20,false
+Table 2,plt,s,,5,9,amazon,100,true
+Table 2,plt_ms,ms,1400,,,amazon,20,true
+Section 3,improvement,%,,,60,wikipedia,200,
+Section 3,plt,s,2,,,wikipedia,150,false
+"""
+ONLY_TABLE = """\
+title = "A survey"
+reference = "survey"
+page = "amazon"
+client = "graph"
+[sweep]
+rtt_ms = [20, 100]
+"""
+ASK_TABLE = """\
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from analysis.report.document import write_reports
+from firstflight.cli.main import main
+from firstflight.cli.services import program_services
+def said(*words):
+    text = io.StringIO()
+    with redirect_stderr(text), redirect_stdout(io.StringIO()):
+        code = main(words, program_services())
+    return [code, text.getvalue()]
+folder, csv = Path(sys.argv[1]), Path("analysis/published/reference/survey.csv")
+manifest = json.loads((folder / "manifest.json").read_text())
+manifest["experiment"]["reference"] = "survey"
+(folder / "manifest.json").write_text(json.dumps(manifest))
+right = csv.read_text()
+answers = {"plan": said("plan", "configs/survey.toml")}
+write_reports(folder)
+answers["report"] = (folder / "report.html").read_text()
+for name, old, new in json.loads(sys.argv[2]):
+    csv.write_text(right.replace(old, new))
+    answers[name] = [said("plan", "configs/survey.toml"), said("report", str(folder))]
+print(json.dumps(answers))
+"""
+WRONG = {
+    "page": ("amazon,100", "amazom,100"),
+    "quantity": ("plt,s,2,", "ptl,s,2,"),
+    "unit": ("plt,s,2,", "plt,min,2,"),
+}
 
 PUBLISH = """\
 import json, sys
@@ -264,13 +317,176 @@ print(json.dumps({"first": first, "second": second, "wrong": wrong,
 """
 
 
+KIND = {
+    "__init__": '"""Numbers: a kind of trial that does nothing but know one."""\n',
+    "spec": '''\
+"""Spec of a number: what it is multiplied by."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from testbed.model.knob import Knob
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSpec:
+    """A number, so many times."""
+
+    factor: Annotated[int, Knob("How many times.", label="Factor", low=1, high=9, since=4)]
+    kind: Literal["number"] = "number"
+
+    @property
+    def draws(self) -> bool:
+        """A number does not depend on a seed."""
+        return False
+''',
+    "measurement": '''\
+"""Measurement of a number: the number."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that was measured."""
+
+    value: int
+    """The number."""
+''',
+    "description": '''\
+"""Description of numbers."""
+
+from testbed.kinds.kind import Kind
+from testbed.kinds.number.measurement import Number
+from testbed.kinds.number.spec import NumberSpec
+
+KIND = Kind(
+    name="number",
+    spec=NumberSpec,
+    measured=Number,
+    kept_as="number",
+    kept_words="The number; null of others.",
+    no_draw=lambda: "a number is a number: ask for one repetition",
+    needed=("factor",),
+    files=("number.txt",),
+    words=lambda number: f"number {number.value}",
+)
+''',
+    "performance": '''\
+"""Number, performed."""
+
+from testbed.kinds.number.spec import NumberSpec
+
+
+def perform(trial, site, observation):
+    factor = trial.condition_as(NumberSpec).factor
+    (site.out / "number.txt").write_text(str(factor))
+    observation["lab"] = {"measurements": [], "knobs": {}}
+    observation["number"] = {"value": 42 * factor}
+''',
+    "judgement": '''\
+"""Judgement of a number: it is proven by itself."""
+
+from dataclasses import dataclass
+
+from testbed.kinds.judgement import Judgement
+from testbed.kinds.number.measurement import Number
+from testbed.kinds.observation import Observation
+from testbed.model import Proof
+
+
+@dataclass(frozen=True, slots=True)
+class NumberObservation(Observation):
+    number: Number | None = None
+
+
+OBSERVATION = NumberObservation
+
+
+def judge(trial, observed, out):
+    return Judgement(observed.number, Proof(0, 0, 0, 0, 0, 0, 0, {}, {}))
+''',
+}
+COUNT = """\
+import json, sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from firstflight.knobs_reference import render_knobs
+from firstflight.results_reference import render_results
+from testbed.base.errors import ConfigurationError
+from testbed.experiment.config import Catalogue, load_experiment
+from testbed.experiment.options import parse_override
+from testbed.experiment.plan import plan_trials
+from testbed.kernel.run.interface import RawResult
+from testbed.kinds.workspace import Site
+from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Cost
+from testbed.results.environment import Environment
+from testbed.results.manifest import load_manifest, make_manifest, write_manifest
+from testbed.results.progress import ProgressLines
+from testbed.results.records import read_records
+from testbed.setup.bundle import PROGRAMS
+from testbed.way.judge import conclude
+from testbed.way.run import RunSetup, run_experiment
+from testbed.way.trial import main as perform
+
+class InProcess:
+    name, version, confinement = "virtual", "7.3", "none"
+
+    def run(self, trial, page, out, slot, cancel):
+        assert page is None
+        (out / TRIAL_FILE).write_text(json.dumps(asdict(trial)))
+        perform(Site(out, out, out, out))
+        return RawResult("ended", "", "", Cost(0.0, 0.0, 0.0), out / OBSERVATION_FILE)
+
+folder = Path(sys.argv[1])
+there = Catalogue(frozenset(), frozenset(), frozenset(), {"virtual": ("7.3",)})
+config = folder / "numbers.toml"
+config.write_text('kind = "number"\\nrepetitions = 2\\n[sweep]\\nfactor = [1, 2]\\n')
+def refused(*sets):
+    try:
+        load_experiment(config, there, map(parse_override, sets))
+    except ConfigurationError as error:
+        return error.problems
+asked = load_experiment(config, there)
+results = folder / "results"
+results.mkdir()
+environment = Environment({"kernel": "none"}, {}, {})
+manifest = make_manifest(asked, environment, plan_trials(asked), datetime.now(UTC), ())
+write_manifest(results, manifest)
+said = []
+tally = run_experiment(
+    results, manifest, RunSetup(InProcess(), {}, conclude, 1), ProgressLines(said.append)
+)
+records = read_records(results)
+print(json.dumps({
+    "exit": tally.exit_code,
+    "read": load_manifest(results) == manifest,
+    "measured": [[r.trial.condition.factor, r.measured.value, r.outcome] for r in records],
+    "lines": [json.loads(line) for line in (results / "records.jsonl").read_text().splitlines()],
+    "kept": [sorted(record.artefacts) for record in records],
+    "said": "".join(said),
+    "guest": "testbed.kinds.number.performance" in PROGRAMS,
+    "listed": "`factor`" in render_knobs(),
+    "described": "[Number](#number) or null" in "".join(render_results().values()),
+    "unknown": refused('kind="numbr"'),
+    "other": refused("rtt_ms=20"),
+    "wrong": refused("factor=10"),
+    "committed": [
+        record.trial.kind for name in sys.argv[2:] for record in read_records(Path(name))
+    ],
+}))
+"""
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of what the program is made of."""
     tree = tmp_path / "tree"
     for name in COPIED:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tree)
+    for name in ("pyproject.toml", "CONTRIBUTING.md"):
+        shutil.copy(ROOT / name, tree)
     return tree
 
 
@@ -373,13 +589,57 @@ def test_a_published_figure_touches_its_csv_its_module_and_its_config(
     assert "Load time in a survey" in report
     assert "Figure 1: load time" in report
     (amazon_ms,) = [
-        record.load.plt_ms
+        load_of(record).plt_ms
         for record in read_records(results)
-        if record.load is not None
-        and (record.trial.page, record.trial.linked.link.rtt_ms) == ("amazon", 20)
+        if (record.trial.page, record.trial.linked.link.rtt_ms) == ("amazon", 20)
         and not record.trial.linked.tcp.tfo
     ]
     assert f">{amazon_ms / 1000:.2f} s<" in report
+
+
+def test_a_published_table_is_its_csv_alone(tree: Path, tmp_path: Path) -> None:
+    (tree / "analysis/published/reference/survey.csv").write_text(TABLE)
+    (tree / "configs/survey.toml").write_text(ONLY_TABLE)
+    results = tmp_path / "results"
+    shutil.copytree(ROOT / "analysis" / "samples" / "paper-table1", results)
+    wrong = [[name, *texts] for name, texts in WRONG.items()]
+    found = ask(tree, ASK_TABLE, str(results), json.dumps(wrong))
+    assert found["plan"] == [0, ""]
+    report = str(found["report"])
+    begin = report.index("Stated values beside ours")
+    rows = re.findall("<tr>(.*?)</tr>", report[begin : report.index("</table>", begin)], re.DOTALL)
+    told = [
+        [re.sub("<[^>]+>", "", field).strip() for field in re.findall("<td.*?</td>", row)]
+        for row in rows[1:]
+    ]
+    ours = {
+        (record.trial.linked.link.rtt_ms, record.trial.linked.tcp.tfo): load.plt_ms
+        for record in read_records(results)
+        if (load := record.measured_as(PageLoad)) is not None and record.trial.page == "amazon"
+    }
+    assert [row[:5] for row in told[:3]] == [
+        ["Table 2", "page load time, amazon, RTT 20 ms, fast open off", "1.4 s",
+         f"{ours[20, False] / 1000:.2f} s", "△ differs"],
+        ["Table 2", "page load time, amazon, RTT 100 ms, fast open on", "5 to 9 s",
+         f"{ours[100, True] / 1000:.1f} s", "△ differs"],
+        ["Table 2", "page load time, amazon, RTT 20 ms, fast open on", "1400 ms",
+         f"{ours[20, True]:.1f} ms", "△ differs"],
+    ]  # fmt: skip
+    assert told[3][1:3] == ["improvement, wikipedia, RTT 200 ms", "at most 60 %"]
+    assert told[3][4] == "✓ agrees"
+    assert told[4][4].endswith("not measured")
+    for name, said in {
+        "page": "error: survey.csv:3: page: no page is named 'amazom' (did you mean 'amazon'?); "
+        "correct the name, or add that page, or say in survey.toml which of ours stands for it",
+        "quantity": "error: survey.csv:6: quantity: trials of the kind page_load are not measured "
+        "by 'ptl' (did you mean 'plt'?); use one of plt, ttfb,",
+        "unit": "error: survey.csv:6: unit: plt is measured in ms, not in min; state it in ms or s",
+    }.items():
+        answers = found[name]
+        assert isinstance(answers, list)
+        for code, text in answers:  # before a run, and of what was run
+            assert code == EXIT_CONFIGURATION
+            assert text.startswith(said)
 
 
 def test_an_importer_touches_its_module_and_the_registry(tree: Path, tmp_path: Path) -> None:
@@ -411,3 +671,37 @@ def test_an_importer_touches_its_module_and_the_registry(tree: Path, tmp_path: P
         assert "a resource table (CSV), or a log of lines; for" in " ".join(
             str(found[message]).split()
         )
+
+
+def test_a_kind_of_trial_touches_its_folder_and_one_line(tree: Path, tmp_path: Path) -> None:
+    folder = tree / "testbed" / "kinds" / "number"
+    folder.mkdir()
+    for name, text in KIND.items():
+        (folder / f"{name}.py").write_text(text)
+    line = '    "testbed.kinds.command.description",\n'
+    added = '    "testbed.kinds.number.description",\n'
+    assert apply(tree, (("testbed/kinds/__init__.py", line, line + added),)) == {
+        "testbed/kinds/__init__.py"
+    }
+    samples = ROOT / "analysis" / "samples"
+    committed = {
+        "page_load": ROOT / "analysis" / "baselines" / "nightly",
+        "server_load": samples / "overload-establishment",
+        "scenario": samples / "scenarios",
+    }
+    found = ask(tree, COUNT, str(tmp_path), *map(str, committed.values()))
+    # Planned, performed, judged, recorded, and read back as types.
+    assert (found["exit"], found["read"]) == (0, True)
+    assert found["measured"] == [[1, 42, "ok"], [2, 84, "ok"]] * 2
+    lines = found["lines"]
+    assert isinstance(lines, list)
+    assert [one["number"] for one in lines] == [{"value": 42}, {"value": 84}] * 2
+    assert all(one[name] is None for one in lines for name in ("load", "served", "executed"))
+    assert found["kept"] == [["number.txt"]] * 4
+    assert "factor=2 seed=1  number 84" in str(found["said"])
+    assert found["guest"] and found["listed"] and found["described"]
+    assert '"command" or "number" (did you mean' in str(found["unknown"])
+    assert "trials of the kind number have no such knob" in str(found["other"])
+    assert "10 is not a whole number from 1 to 9" in str(found["wrong"])
+    # What is committed of the others is read as before.
+    assert found["committed"] and set(found["committed"]) == set(committed)  # type: ignore[call-overload]

@@ -11,15 +11,15 @@ from typing import Any, TypedDict, get_args
 
 import pytest
 
-from analysis.records.cells import Cell, cells_of
-from analysis.records.results import read_results
-from analysis.tables.rows import (
+from analysis.kinds.page_load.tables import (
     CELL_COLUMNS,
     CELL_MILESTONES,
     PAIR_COLUMNS,
     PAIR_MILESTONES,
-    table_rows,
 )
+from analysis.records.cells import Cell, cells_of
+from analysis.records.results import read_results
+from analysis.tables.rows import table_rows
 from analysis.tables.summary import Summary, render_summary, summarise
 from analysis.tables.table import ResultTable, make_table
 from analysis.verdicts.compare.comparison import CompareOptions

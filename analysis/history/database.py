@@ -113,7 +113,7 @@ def open_history(path: Path, *, create: bool = False) -> Iterator[sqlite3.Connec
 
 @contextmanager
 def changing(connection: sqlite3.Connection) -> Iterator[None]:
-    """All changes of the block, or none of them."""
+    """Commit the changes of the block together, or none of them."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

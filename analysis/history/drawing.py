@@ -163,7 +163,7 @@ def describe_time(point: Point) -> str:
 
 
 def describe_run(point: Point) -> str:
-    """Return all that one run said of a cell, in a line."""
+    """Return the numbers and the verdict of a cell in one run, as one line."""
     verdict = f", {clean(point.verdict)}" if point.verdict else ""
     return (
         f"{describe_day(point.run.created_utc)}: {describe_time(point)}{verdict}, "

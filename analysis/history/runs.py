@@ -18,12 +18,13 @@ from analysis.records.cells import (
     further_metrics,
     key_of,
 )
-from analysis.records.metric import METRICS
+from analysis.records.kind import all_metrics
 from analysis.records.results import Results, read_results
 from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
 from analysis.verdicts.compare.folders import compare_results
 from testbed.base.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, TcpSpec, canonical, digest
+from testbed.results.records import plain_record
 
 ALWAYS_NAMED = ("page", "client", "rtt_ms", "tfo")
 DEFAULTS = flatten(Condition("", "", LinkSpec(), TcpSpec()))
@@ -73,33 +74,33 @@ class Verdicts:
 
     def of(self, axes: Mapping[str, Any]) -> CellVerdict | None:
         """The verdict on the cell with these axes, if it was compared."""
-        wanted = key_of(dict(axes))
-        return next((cell for cell in self.cells if key_of(cell.axes) == wanted), None)
+        key = key_of(dict(axes))
+        return next((cell for cell in self.cells if key_of(cell.axes) == key), None)
 
 
 def keep_run(history: Path, results: Path, baseline: Path | None) -> str:
-    """Add ``results`` to ``history`` with the verdict against ``baseline``; say what came of it.
+    """Add ``results`` to ``history`` with the verdict against ``baseline``; return a sentence.
 
     Raises:
         ConfigurationError: the results must not be pooled, or hold nothing; a newer history.
         StorageError: something cannot be read or written.
     """
-    found = read_results(results)
-    verdicts = find_verdicts(found, baseline) if baseline is not None else None
+    run = read_results(results)
+    verdicts = find_verdicts(run, baseline) if baseline is not None else None
     with open_history(history, create=True) as connection:
-        what = add_run(connection, found, verdicts)
-    said = "no baseline to hold it against"
+        change = add_run(connection, run, verdicts)
+    comparison = "no baseline to hold it against"
     if verdicts is not None:
         why = f" ({verdicts.why})" if verdicts.why else ""
-        said = f"{verdicts.overall} against the baseline{why}"
-    return f"{results}: {what}; {said}"
+        comparison = f"{verdicts.overall} against the baseline{why}"
+    return f"{results}: {change}; {comparison}"
 
 
 def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts | None) -> str:
     """Keep ``results``; return ``added``, ``there already`` or ``brought up to date``.
 
-    A results folder is known again by experiment, trials, environment and time: after ``--resume``
-    what it says now takes the place of what it said.
+    Experiment, trials, environment and time identify a results folder: after ``--resume`` its new
+    content replaces the old.
 
     Raises:
         ConfigurationError: no trial has ended.
@@ -116,8 +117,8 @@ def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts
         "verdict": verdicts and verdicts.overall,
     }
     with changing(connection):
-        asked = "SELECT id, content FROM run WHERE identity = ?"
-        before = connection.execute(asked, (row["identity"],)).fetchone()
+        query = "SELECT id, content FROM run WHERE identity = ?"
+        before = connection.execute(query, (row["identity"],)).fetchone()
         if before is not None and before["content"] == row["content"]:
             return "there already"
         if before is not None:
@@ -130,8 +131,8 @@ def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts
         )
         run = _insert(connection, "run", row)
         for place, cell in enumerate(cells_of(results)):
-            found = verdicts.of(cell.axes) if verdicts else None
-            _insert(connection, "cell", _cell_row(run, place, cell, found))
+            verdict = verdicts.of(cell.axes) if verdicts else None
+            _insert(connection, "cell", _cell_row(run, place, cell, verdict))
             for row in _milestone_rows(run, cell):
                 _insert(connection, "milestone", row)
     return "added" if before is None else "brought up to date"
@@ -140,8 +141,8 @@ def add_run(connection: sqlite3.Connection, results: Results, verdicts: Verdicts
 def read_runs(connection: sqlite3.Connection) -> tuple[KeptRun, ...]:
     """Every run, the oldest first."""
     columns = ", ".join(KeptRun.__dataclass_fields__)
-    found = connection.execute(f"SELECT {columns} FROM run ORDER BY created_utc, id")  # noqa: S608 - our own names
-    return tuple(KeptRun(**dict(row)) for row in found)
+    rows = connection.execute(f"SELECT {columns} FROM run ORDER BY created_utc, id")  # noqa: S608 - our own names
+    return tuple(KeptRun(**dict(row)) for row in rows)
 
 
 def name_of(axes: Mapping[str, Any]) -> str:
@@ -158,9 +159,9 @@ def name_of(axes: Mapping[str, Any]) -> str:
 
 
 def find_verdicts(results: Results, baseline: Path) -> Verdicts:
-    """Compare ``results`` with ``baseline``, whatever the environments differ in.
+    """Compare ``results`` with ``baseline``, also across environments.
 
-    Another kernel, or another version of it, is another lane: the two are not compared.
+    Runs on different kernels, or versions of one, are not compared: those are different lanes.
 
     Raises:
         ConfigurationError, StorageError: ``baseline`` cannot be read.
@@ -176,24 +177,28 @@ def find_verdicts(results: Results, baseline: Path) -> Verdicts:
             f"the run of the {ours.kernel} kernel {ours.kernel_version}",
         )
     try:
-        found = compare_results(baseline, results.folder, CompareOptions(across=EVERYTHING))
+        comparison = compare_results(baseline, results.folder, CompareOptions(across=EVERYTHING))
     except ConfigurationError as error:
         return Verdicts(name, REFUSED, why="; ".join(error.problems))
     cells = tuple(
-        CellVerdict(dict(cell.axes), found.counted(cell), cell.effect.pct if cell.effect else None)
-        for cell in found.cells
+        CellVerdict(
+            dict(cell.axes), comparison.counted(cell), cell.effect.pct if cell.effect else None
+        )
+        for cell in comparison.cells
     )
-    return Verdicts(name, found.verdict, cells)
+    return Verdicts(name, comparison.verdict, cells)
 
 
 def _content(results: Results, verdicts: Verdicts | None) -> str:
     """What is kept of results; with the metrics, of which an older history has fewer."""
-    records = [asdict(record) for record in results.records]
-    return digest([records, verdicts and asdict(verdicts), list(METRICS)])
+    records = [plain_record(record) for record in results.records]
+    return digest(
+        [records, verdicts and asdict(verdicts), [metric.name for metric in all_metrics()]]
+    )
 
 
 def _identity(results: Results) -> str:
-    """What stays as it is when a folder is resumed, copied, or read by a newer testbed."""
+    """What identifies a run: unchanged when a folder is resumed, copied, or read by newer code."""
     names = ("created_utc", "trials")
     known = {name: results.manifest.get(name) for name in names}
     experiment = experiment_of(results.manifest).get("name")
@@ -201,7 +206,7 @@ def _identity(results: Results) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """20 and 20.0 are one value."""
+    """Return a number in one form: 20 and 20.0 are equal."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -221,7 +226,7 @@ def _run_row(results: Results) -> dict[str, Any]:
     }
 
 
-def _cell_row(run: int, place: int, cell: Cell, found: CellVerdict | None) -> dict[str, Any]:
+def _cell_row(run: int, place: int, cell: Cell, verdict: CellVerdict | None) -> dict[str, Any]:
     plt = cell.spread
     return {
         "run": run,
@@ -233,8 +238,8 @@ def _cell_row(run: int, place: int, cell: Cell, found: CellVerdict | None) -> di
         "low_ms": plt.low if plt else None,
         "high_ms": plt.high if plt else None,
         "outcomes": json.dumps(cell.outcomes),
-        "verdict": found.verdict if found else None,
-        "later_pct": found.later_pct if found else None,
+        "verdict": verdict.verdict if verdict else None,
+        "later_pct": verdict.later_pct if verdict else None,
     }
 
 

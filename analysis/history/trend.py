@@ -41,7 +41,7 @@ class Line:
 
     @property
     def last(self) -> Point | None:
-        """What the newest run said, if it had this cell."""
+        """The newest run's point, if that run had this cell."""
         return self.points[-1]
 
     @property
@@ -83,16 +83,17 @@ class TrendLane:
 def read_lanes(
     connection: sqlite3.Connection, last: int, metric: Metric = PLT
 ) -> tuple[TrendLane, ...]:
-    """Return every lane with its ``last`` runs, the one that ran most recently first.
+    """Return every lane with its ``last`` runs, the most recent lane first.
 
-    Of another metric than the load time only lanes in which it is known.
+    Lanes without values of ``metric`` are left out, unless it is the load time.
     """
-    lanes: dict[tuple[str, str, str], list[KeptRun]] = {}
+    runs_by_lane: dict[tuple[str, str, str], list[KeptRun]] = {}
     for run in read_runs(connection):
-        lanes.setdefault((run.experiment, run.kernel, run.kernel_version), []).append(run)
-    found = [_read_lane(connection, tuple(runs[-last:]), metric) for runs in lanes.values()]
-    found = [lane for lane in found if metric == PLT or any(map(_has_numbers, lane.lines))]
-    return tuple(sorted(found, key=lambda lane: lane.newest.created_utc, reverse=True))
+        key = (run.experiment, run.kernel, run.kernel_version)
+        runs_by_lane.setdefault(key, []).append(run)
+    lanes = [_read_lane(connection, tuple(runs[-last:]), metric) for runs in runs_by_lane.values()]
+    lanes = [lane for lane in lanes if metric == PLT or any(map(_has_numbers, lane.lines))]
+    return tuple(sorted(lanes, key=lambda lane: lane.newest.created_utc, reverse=True))
 
 
 def _read_lane(
@@ -163,6 +164,6 @@ def _describe(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> str:
 
 
 def _parts(connection: sqlite3.Connection, environment: str) -> dict[str, Any]:
-    asked = "SELECT parts FROM environment WHERE id = ?"
-    found: dict[str, Any] = json.loads(connection.execute(asked, (environment,)).fetchone()[0])
-    return found
+    query = "SELECT parts FROM environment WHERE id = ?"
+    parts: dict[str, Any] = json.loads(connection.execute(query, (environment,)).fetchone()[0])
+    return parts

@@ -1,1 +1,11 @@
-"""Kinds of trial, as results are read: what is particular to each."""
+"""Kinds of trial on the side of analysis: a folder for each, named as the testbed names the kind.
+
+A folder says what four rooms ask of its kind, each in a module of the room's name:
+
+records    its metrics, its columns, and what a record of it must hold
+tables     its axes, its rows and its part of the summary
+report     its page, its figures and its sentences
+verdicts   how two results of it are compared, and what a baseline keeps
+
+The rooms below read these by the kind's name and know none themselves.
+"""

@@ -26,19 +26,22 @@ from analysis.records.cells import (
     flatten,
     varying_axes,
 )
-from analysis.records.metric import find_metric
+from analysis.records.kind import find_metric
 from analysis.records.results import Results, judge, read_results
 from analysis.report.document import find_reference
 from analysis.report.evidence import calibrations
+from analysis.report.kind import report_of
 from analysis.reproductions import rebuild
 from analysis.reproductions.lanes import draw_lanes, name_lanes
 from analysis.reproductions.rebuilt import Grid, Rebuilt
-from analysis.tables.table import ALWAYS_SHOWN, make_table
+from analysis.tables.kind import tables_of
+from analysis.tables.table import make_table
 from analysis.words import MISSING, count, significant
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import read_lanes
-from testbed.model import Record
+from testbed.kinds.scenario.spec import Scenario
+from testbed.model import Record, stored_kind
 from testbed.results.manifest import MANIFEST_FILE
 from testbed.results.store import LATEST, read_manifest
 
@@ -75,21 +78,14 @@ def describe_results(results: Results, why: str) -> str:
     clients = ", ".join(f"{name} {version}" for name, version in identity.clients.items())
     planned = sum(cell.planned for cell in cells)
     experiment = experiment_of(results.manifest)
-    if cells and cells[0].kind == "scenario":
-        return (
-            f"{experiment.get('name')}: {_shown(results.folder)} ({why})\n"
-            f"{identity.kernel} kernel {identity.kernel_version}, "
-            f"of {results.manifest.get('created_utc', 'an unknown time')}\n"
-            f"{sum(proven)} of {count(planned, 'scenario')} proven"
-        )
-    loads_pages = experiment.get("kind", "page_load") == "page_load"
-    client = f"client {clients or 'unknown'}, " if loads_pages else ""
+    kind = report_of(stored_kind(experiment))
+    client = f"client {clients or 'unknown'}, " if kind.names_client else ""
+    spread = f" in {count(len(cells), 'cell')}, n = {' to '.join(map(str, ends))} in each"
     return (
         f"{experiment.get('name')}: {_shown(results.folder)} ({why})\n"
         f"{identity.kernel} kernel {identity.kernel_version}, {client}"
         f"of {results.manifest.get('created_utc', 'an unknown time')}\n"
-        f"{sum(proven)} of {count(planned, 'load')} proven in {count(len(cells), 'cell')}, "
-        f"n = {' to '.join(map(str, ends))} in each"
+        f"{sum(proven)} of {count(planned, kind.trial)} proven{spread * kind.spreads}"
     )
 
 
@@ -166,7 +162,7 @@ def savings(results: Results) -> pd.DataFrame:
     cells = cells_of(results)
     table = make_table(cells, find_reference(results))
     swept = [
-        name for name in table.axes if name in (*ALWAYS_SHOWN[table.kind], *varying_axes(cells))
+        name for name in table.axes if name in (*tables_of(table.kind).axes, *varying_axes(cells))
     ]
     rows = [
         {
@@ -280,7 +276,8 @@ def script(results: Results, name: str) -> None:
     Raises:
         ConfigurationError: the results hold none of that name.
     """
-    print(tomllib.loads(_performed(results, name).trial.of_scenario.text)["steps"].strip())
+    text = _performed(results, name).trial.condition_as(Scenario).text
+    print(tomllib.loads(text)["steps"].strip())
 
 
 def packets(results: Results, name: str) -> pd.DataFrame:
@@ -306,7 +303,7 @@ def packets(results: Results, name: str) -> pd.DataFrame:
 
 
 def _performed(results: Results, name: str) -> Record:
-    records = {r.trial.of_scenario.scenario: r for r in results.records}
+    records = {r.trial.condition_as(Scenario).scenario: r for r in results.records}
     if name not in records:
         known = ", ".join(records) or "none"
         raise ConfigurationError([f"no scenario {name!r} in {results.folder}; it holds: {known}"])

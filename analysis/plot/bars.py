@@ -47,7 +47,7 @@ def paired(
         by: one colour for each value of this column, in order of appearance.
         title: above the figure.
         ends: columns with the least and the greatest value, drawn as a thin line where they differ.
-        note: a column with what is written in place of a bar that has no ``value``.
+        note: a column of texts that stand in place of bars without ``value``.
 
     Raises:
         ConfigurationError: a column is not there, or there is nothing to draw.
@@ -76,16 +76,16 @@ def paired(
     if any(bar["low"] < bar["high"] for bar in bars):
         ranged = {"x": {**across, "field": "low"}, "x2": {"field": "high"}}
         layers.append(mark("rule", placed | ranged, only="datum.low < datum.high"))
-    for only, end, more in (
+    for only, end, style in (
         ("datum.value >= 0", "high", {"align": "left", "dx": 4}),
         ("datum.value < 0", "low", {"align": "right", "dx": -4}),
     ):
         written = {"x": {**across, "field": end}, "text": field("text", "N")}
-        layers.append(mark("text", placed | written, only=only, more=more))
+        layers.append(mark("text", placed | written, only=only, more=style))
     if missing:
         written = {"x": {**across, "field": "zero"}, "text": field("note", "N")}
-        more = {"align": "left", "dx": 4, "fontStyle": "italic"}
-        layers.append(inline(missing) | mark("text", placed | written, more=more))
+        style = {"align": "left", "dx": 4, "fontStyle": "italic"}
+        layers.append(inline(missing) | mark("text", placed | written, more=style))
     height = len(labels) * (BAR_PX * len(lanes) + GAP_PX)
     return _plot(layers, height, bars, describe(value, label, (by,), len(bars)), title)
 
@@ -115,7 +115,7 @@ def intervals(
     """
     rows = rows_of.read_rows(data, (label, value, low, high, color), "intervals")
     rows_of.check_drawable(rows_of.numbers(row[value] for row in rows), "intervals", (value,))
-    found = _intervals(rows, label, value, low, high, color)
+    drawn = _intervals(rows, label, value, low, high, color)
     labels, lanes = rows_of.texts(rows, label), rows_of.texts(rows, color)
     named = column_title(value)
     tooltip = [hint("label", "N", column_title(label))]
@@ -137,19 +137,21 @@ def intervals(
         mark("rule", placed | line, only="datum.low != null", more={"strokeWidth": 2}),
         mark("point", {**placed, "x": point, "shape": shape}, only="datum.value != null"),
     ]
-    ends = rows_of.numbers(row[name] for row in found for name in ("value", "low", "high"))
+    ends = rows_of.numbers(row[name] for row in drawn for name in ("value", "low", "high"))
     if min(ends) < 0 < max(ends):
         at = {"x": field("zero", "Q", title=named)}
         rule = mark("rule", at, more={"color": SOFT.light, "strokeWidth": 1})
         layers.insert(0, inline([{"zero": 0}]) | rule)
     height = len(labels) * max(ROW_PX, LANE_PX * len(lanes) + 6)
-    what = describe(value, label, rows_of.given(color), len(found))
-    return _plot(layers, height, found, what, title)
+    description = describe(value, label, rows_of.given(color), len(drawn))
+    return _plot(layers, height, drawn, description, title)
 
 
-def _plot(layers: list[Spec], height_px: int, rows: list[Row], what: Spec, title: str) -> Plot:
+def _plot(
+    layers: list[Spec], height_px: int, rows: list[Row], description: Spec, title: str
+) -> Plot:
     size = {"width": PANEL_WIDTH - LABELS_PX, "height": height_px}
-    return Plot(tuple(layers), {**inline(rows), **size, **what, **heading(title)})
+    return Plot(tuple(layers), {**inline(rows), **size, **description, **heading(title)})
 
 
 def _scale(bars: Sequence[Row]) -> Spec:
@@ -163,8 +165,8 @@ def _scale(bars: Sequence[Row]) -> Spec:
 def _bars(
     rows: Sequence[Row], label: str, value: str, by: str, ends: tuple[str, str] | None
 ) -> list[Row]:
-    whole = [row for row in rows if row[value] is not None]
-    places = decimals(rows_of.numbers(row[value] for row in whole))
+    known = [row for row in rows if row[value] is not None]
+    places = decimals(rows_of.numbers(row[value] for row in known))
     low, high = ends or (value, value)
     return [
         {
@@ -175,17 +177,19 @@ def _bars(
             "color": value_text(by, row[by]),
             "text": number(float(row[value]), places),
         }
-        for row in whole
+        for row in known
     ]
 
 
 def _intervals(
     rows: Sequence[Row], label: str, value: str, low: str, high: str, color: str | None
 ) -> list[Row]:
-    found: list[Row] = []
+    intervals: list[Row] = []
     for row in rows:
-        whole = row[low] is not None and row[high] is not None
-        ends = {"low": row[low], "high": row[high]} if whole else {"low": None, "high": None}
+        bounded = row[low] is not None and row[high] is not None
+        ends = {"low": row[low], "high": row[high]} if bounded else {"low": None, "high": None}
         split = {"color": value_text(color, row[color])} if color is not None else {}
-        found.append({"label": value_text(label, row[label]), "value": row[value], **ends, **split})
-    return found
+        intervals.append(
+            {"label": value_text(label, row[label]), "value": row[value], **ends, **split}
+        )
+    return intervals

@@ -1,4 +1,4 @@
-"""Empirical distributions: which share of the values is at most so large."""
+"""Empirical distribution functions: the share of values up to each value."""
 
 from __future__ import annotations
 
@@ -62,21 +62,21 @@ def cdf(
 
 
 def steps_of(values: Sequence[float], start: float, end: float) -> list[tuple[float, float]]:
-    """Return where the distribution steps up, and to which percentage, from start to end.
+    """Return the steps of the distribution from start to end: each value and its percentage.
 
-    Steps finer than one in STEPS are drawn as one, the last of them.
+    At most STEPS of them are drawn: of steps that are closer, only the last.
     """
     ordered = sorted(values)
     if not ordered:
         return []
-    found = [(start, 0.0)]
-    for place, one in enumerate(ordered, 1):
+    steps = [(start, 0.0)]
+    for place, value in enumerate(ordered, 1):
         last = place == len(ordered) or ordered[place] > end
-        equal = not last and ordered[place] == one
+        equal = not last and ordered[place] == value
         coarse = place * STEPS // len(ordered) > (place - 1) * STEPS // len(ordered)
-        if one <= end and not equal and (coarse or last):
-            found.append((one, 100.0 * place / len(ordered)))
-    return [*found, (end, found[-1][1])]
+        if value <= end and not equal and (coarse or last):
+            steps.append((value, 100.0 * place / len(ordered)))
+    return [*steps, (end, steps[-1][1])]
 
 
 def _steps(

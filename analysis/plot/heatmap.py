@@ -88,7 +88,7 @@ def _legend(value: str, y: str, diverging: bool) -> str:
 def _cells(rows: Sequence[Row], x: str, y: str, value: str, facet: str | None) -> list[Row]:
     """Return the median of the values of each cell that has any."""
     names = rows_of.given(x, y, facet)
-    found: list[Row] = []
+    cells: list[Row] = []
     for key, part in rows_of.groups((r for r in rows if r[value] is not None), names).items():
         values = rows_of.numbers(row[value] for row in part)
         if not values:
@@ -97,12 +97,12 @@ def _cells(rows: Sequence[Row], x: str, y: str, value: str, facet: str | None) -
         cell: Row = {"x": value_text(x, known[x]), "y": value_text(y, known[y])}
         if facet is not None:
             cell["facet"] = panel_text(facet, known[facet])
-        found.append({**cell, "value": statistics.median(values), "n": len(values)})
-    return found
+        cells.append({**cell, "value": statistics.median(values), "n": len(values)})
+    return cells
 
 
 def _paint(cells: list[Row], diverging: bool) -> None:
-    """Give each cell its text, its hue and how strong it is."""
+    """Set the text, the hue and the opacity of each cell."""
     values = [cell["value"] for cell in cells]
     places = decimals(values)
     low = 0.0 if diverging else min(values)
@@ -115,7 +115,7 @@ def _paint(cells: list[Row], diverging: bool) -> None:
 
 
 def _step(columns: int, paired: bool) -> int:
-    """Return how wide a cell is: two panels abreast if that leaves room for the numbers."""
+    """Return the width of a cell: two panels abreast if that leaves room for the numbers."""
     least, most = CELL_PX
     half = FACET_WIDTH // columns
     return max(least, min(most, half if paired and half >= least else PANEL_WIDTH // columns))

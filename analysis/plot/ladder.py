@@ -1,7 +1,7 @@
 """Ladder diagrams: packets as arrows between lifelines, time running down.
 
-As textbooks draw protocols: an arrow leaves when a packet was sent and ends when it arrived.  It is
-drawn for paper, too: nothing is said by colour alone.
+As textbooks draw protocols: an arrow leaves when a packet was sent and ends when it arrived.  It
+can be printed in black and white: no meaning is in colour alone.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _leaders(layout: Layout) -> Iterator[str]:
 
 
 def _arrow(stroke: Stroke) -> Iterator[str]:
-    """Yield a packet's way, its head, or the cross at which it was lost."""
+    """Yield a packet's line, its arrowhead, or the cross where it was lost."""
     colour = SERIES[(stroke.rung.connection - 1) % len(SERIES)].light
     (x0, y0), (x1, y1) = stroke.points[-2:]
     long = math.hypot(x1 - x0, y1 - y0) or 1.0
@@ -132,13 +132,13 @@ def _dot(x: float, y: float, radius: float, colour: str) -> str:
 
 def _words(text: Text) -> str:
     turned = f' transform="rotate({px(text.degrees)},{px(text.x)},{px(text.y)})"'
-    more = turned if text.degrees else ""
-    if text.kind in ("label", "rule", "fold"):  # a line behind them does not touch their letters
-        more += f' paint-order="stroke" stroke="{PAPER.light}" stroke-width="3"'
+    attributes = turned if text.degrees else ""
+    if text.kind in ("label", "rule", "fold"):  # a white outline keeps lines off the letters
+        attributes += f' paint-order="stroke" stroke="{PAPER.light}" stroke-width="3"'
     if text.kind in ("rule", "fold"):
-        more += ' font-style="italic"'
+        attributes += ' font-style="italic"'
     return write(
         text.x, text.y, text.text, anchor="" if text.anchor == "start" else text.anchor,
         fill=SOFT.light if text.kind in ("time", "address", "fold") else "",
-        weight="bold" if text.bold else "", more=more,
+        weight="bold" if text.bold else "", more=attributes,
     )  # fmt: skip

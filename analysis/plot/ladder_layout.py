@@ -74,7 +74,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Stroke:
-    """The way of a packet; ``lost`` at its end, ``knot`` where it was changed, held or repeated."""
+    """A packet's line; ``lost`` at its end, ``knot`` where it was changed, held or repeated."""
 
     points: tuple[Point, ...]
     rung: Rung
@@ -115,24 +115,24 @@ class _Heights:
 
 
 def lay_out(exchange: Exchange) -> Layout:
-    """Return where everything of ``exchange`` is drawn, with as little room as text needs."""
+    """Return the layout of ``exchange``, stretched only as far as its texts need."""
     folded = replace(exchange, rungs=fold_alike(exchange.rungs, exchange.together_ms))
-    found: Layout | None = None
+    layout: Layout | None = None
     for stretch in STRETCHES:
-        found = _Drawing(folded, stretch).layout()
-        if not overlaps(found) and not crossings(found):
+        layout = _Drawing(folded, stretch).layout()
+        if not overlaps(layout) and not crossings(layout):
             break
-    assert found is not None  # noqa: S101  there is at least one stretch
-    return found
+    assert layout is not None  # noqa: S101  there is at least one stretch
+    return layout
 
 
 def overlaps(layout: Layout) -> list[tuple[str, str]]:
-    """Return the pairs of texts of which one is on the other."""
+    """Return the pairs of texts that overlap."""
     return [
-        (one.text, other.text)
-        for place, one in enumerate(layout.texts)
+        (text.text, other.text)
+        for place, text in enumerate(layout.texts)
         for other in layout.texts[place + 1 :]
-        if _boxes_meet(one.corners, other.corners)
+        if _boxes_meet(text.corners, other.corners)
     ]
 
 
@@ -147,7 +147,7 @@ def crossings(layout: Layout) -> list[tuple[str, str]]:
 
 
 class _Drawing:
-    """One try to lay an exchange out."""
+    """One attempt at a layout of an exchange."""
 
     def __init__(self, exchange: Exchange, stretch: float) -> None:
         self.exchange = exchange
@@ -198,53 +198,53 @@ class _Drawing:
         self.texts.append(Text("time", "ms", PAD_PX + TIME_PX, PAD_PX + 13, "end"))
 
     def _heights(self) -> _Heights:
-        """Return how far down everything is."""
-        exchange, found = self.exchange, _Heights()
+        """Return the vertical position of every event."""
+        exchange, heights = self.exchange, _Heights()
         events = sorted(_events(exchange), key=lambda event: event[0])
         spans = moments((at_ms for at_ms, *_ in events), exchange.together_ms)
         base = PAD_PX + HEAD_PX + 16.0
         bottom, before_ms = base, None
         for first_ms, last_ms in spans:
-            here = [event for event in events if first_ms <= event[0] <= last_ms]
+            simultaneous = [event for event in events if first_ms <= event[0] <= last_ms]
             if before_ms is not None:
                 waited_ms = first_ms - before_ms
                 folded = waited_ms > FOLD_FROM * exchange.one_way_ms
                 scaled = ONE_WAY_PX * waited_ms / exchange.one_way_ms
                 least = bottom + (FOLD_PX if folded else LEAST_MOMENT_PX)
                 base = least if folded else max(least, base + scaled)
-                for _, kind, place, _ in here:
-                    if kind == "landed" and place in found.sent and not folded:
-                        base = max(base, found.sent[place] + self.fall)
+                for _, kind, place, _ in simultaneous:
+                    if kind == "landed" and place in heights.sent and not folded:
+                        base = max(base, heights.sent[place] + self.fall)
                         break
                 if folded:
-                    found.folds.append((bottom + (base - bottom) / 2, waited_ms))
-            bottom = self._stack(here, base, found)
-            known = [at_ms for at_ms, *_ in here if at_ms >= 0]
+                    heights.folds.append((bottom + (base - bottom) / 2, waited_ms))
+            bottom = self._stack(simultaneous, base, heights)
+            known = [at_ms for at_ms, *_ in simultaneous if at_ms >= 0]
             if known:
-                found.moments.append((known[0], base))
+                heights.moments.append((known[0], base))
             before_ms = last_ms
-        found.bottom = bottom + 16.0
-        return found
+        heights.bottom = bottom + 16.0
+        return heights
 
     def _stack(
-        self, here: Sequence[tuple[float, str, int, int]], base: float, found: _Heights
+        self, simultaneous: Sequence[tuple[float, str, int, int]], base: float, heights: _Heights
     ) -> float:
-        """Place what happens at one moment below ``base`` and return how far down it goes."""
+        """Place the events of one moment below ``base``; return their lowest position."""
         exchange = self.exchange
         floor = bottom = base
         arrows: dict[bool, tuple[float, str, str]] = {}
         remarks: dict[bool, float] = {}
         last: dict[str, float] = {}
-        for _, kind, place, landing in here:
+        for _, kind, place, landing in simultaneous:
             if kind == "rule":
                 y = floor if bottom == base else bottom + RULE_PX
-                found.rules[place] = y
+                heights.rules[place] = y
                 floor = y + RULE_PX
             elif kind == "remark":
                 host = exchange.remarks[place].host
                 side = host in exchange.left
                 y = max(floor, remarks.get(side, -math.inf) + REMARK_PX, last.get(host, floor))
-                found.remarks[place] = remarks[side] = last[host] = y
+                heights.remarks[place] = remarks[side] = last[host] = y
             else:
                 rung = exchange.rungs[place]
                 host = rung.sender if kind == "sent" else rung.landings[landing].host
@@ -253,12 +253,12 @@ class _Drawing:
                 turns = before == "landed" and kind == "sent" and whose == host
                 y = max(floor, above + (TURN_PX if turns else self.step), last.get(host, floor))
                 if kind == "sent":
-                    found.sent[place] = y
+                    heights.sent[place] = y
                     if not rung.landings:
                         bottom = max(bottom, y + self.fall / 2)
                 else:
-                    y = max(y, found.sent[place] + self.fall)
-                    found.landed[place, landing] = y
+                    y = max(y, heights.sent[place] + self.fall)
+                    heights.landed[place, landing] = y
                 arrows[side] = y, kind, host
                 last[host] = y
             bottom = max(bottom, y)
@@ -284,8 +284,8 @@ class _Drawing:
                 knot = middle, straight
                 yield Stroke((start, end), rung, knot=knot if touched else None)
 
-    def _middle_of(self, one: float, other: float) -> float:
-        low, high = sorted((one, other))
+    def _middle_of(self, x1: float, x2: float) -> float:
+        low, high = sorted((x1, x2))
         return self.middle if low < self.middle < high else (low + high) / 2
 
     def _write_labels(self, strokes: Sequence[Stroke]) -> None:
@@ -293,17 +293,17 @@ class _Drawing:
         for place, stroke in enumerate(strokes):
             rung = stroke.rung
             again = bool(place) and strokes[place - 1].rung is rung
-            others = [other for other in strokes if other is not stroke]
+            other_strokes = [other for other in strokes if other is not stroke]
             if again:
-                self._write_along(stroke.points[-2:], "the same again", others, nearer=False)
+                self._write_along(stroke.points[-2:], "the same again", other_strokes, nearer=False)
                 continue
-            self._write_along(stroke.points[:2], rung.label, others, nearer=True)
+            self._write_along(stroke.points[:2], rung.label, other_strokes, nearer=True)
             changed = rung.landings[0].label if rung.landings else ""
             if changed:
-                self._write_along(stroke.points[-2:], changed, others, nearer=False)
+                self._write_along(stroke.points[-2:], changed, other_strokes, nearer=False)
 
     def _write_along(
-        self, points: Sequence[Point], label: str, others: Sequence[Stroke], *, nearer: bool
+        self, points: Sequence[Point], label: str, other_strokes: Sequence[Stroke], *, nearer: bool
     ) -> None:
         """Write ``label`` above a line, or below; ``nearer`` to its start if something cuts it."""
         (x1, y1), (x2, y2) = points[0], points[-1]
@@ -322,7 +322,7 @@ class _Drawing:
         for away, x in product((ABOVE_PX, -BELOW_PX), places):
             y = y1 + (y2 - y1) * (x - x1) / (x2 - x1)
             text = Text("label", label, x + sin * away, y - cos * away, degrees=degrees)
-            hits = self._hits(text, others)
+            hits = self._hits(text, other_strokes)
             if not hits:
                 self.texts.append(text)
                 return
@@ -330,18 +330,18 @@ class _Drawing:
         self.texts.append(min(tried)[2])
 
     def _write_fold(self, y: float, passed_ms: float, strokes: Sequence[Stroke]) -> None:
-        """Say how long a folded wait is: in the middle, or beside the times if that is taken."""
-        said = f"{duration(passed_ms)} later"
+        """Write the length of a folded wait in the middle; beside the times if it is taken."""
+        length = f"{duration(passed_ms)} later"
         free = (
             text
             for x in (self.middle, self.middle - 80, self.middle + 80)
-            if not self._hits(text := Text("fold", said, x, y + 4), strokes)
+            if not self._hits(text := Text("fold", length, x, y + 4), strokes)
         )
-        beside = Text("fold", said, PAD_PX, y + 4, "start")
+        beside = Text("fold", length, PAD_PX, y + 4, "start")
         self.texts.append(next(free, beside))
 
     def _hits(self, text: Text, strokes: Iterable[Stroke]) -> int:
-        """Return how much is in the way of ``text``."""
+        """Return a penalty for the texts and lines that ``text`` would cover."""
         corners = text.corners
         covered = sum(_boxes_meet(corners, other.corners) for other in self.texts)
         crossed = sum(_crosses(corners, stroke.points) for stroke in strokes)
@@ -349,7 +349,7 @@ class _Drawing:
 
 
 def _events(exchange: Exchange) -> Iterator[tuple[float, str, int, int]]:
-    """Yield time, kind, place in the exchange, and landing of everything."""
+    """Yield time, kind, place in the exchange, and landing of each event."""
     for place, rule in enumerate(exchange.rules):
         yield rule.at_ms, "rule", place, 0
     for place, remark in enumerate(exchange.remarks):
@@ -396,14 +396,14 @@ def _places(low: float, high: float, half: float) -> Iterator[float]:
 
 
 def remark_text(exchange: Exchange, host: str, text: str) -> str:
-    """Return a remark as it is written: with its host where a side has remarks of several."""
+    """Return the text of a remark: with its host if several hosts on its side have remarks."""
     side = exchange.left if host in exchange.left else exchange.right
     several = {remark.host for remark in exchange.remarks if remark.host in side} != {host}
     return shorten_px(f"{host}: {text}" if several else text, REMARK_LIMIT_PX)
 
 
 def duration(milliseconds: float) -> str:
-    """Return a time in the unit that people would say it in."""
+    """Return a time in the usual unit of its size."""
     for unit, size, least in (("h", 3_600_000, 1), ("min", 60_000, 2), ("s", 1000, 1)):
         if milliseconds >= size * least * 0.995:
             return f"{milliseconds / size:.3g} {unit}"
@@ -416,13 +416,13 @@ def _time(at_ms: float) -> str:
     return f"{at_ms:,.{places}f}"
 
 
-def _boxes_meet(one: Sequence[Point], other: Sequence[Point]) -> bool:
-    """Return whether two convex outlines meet (the theorem of the separating axis)."""
-    for outline in (one, other):
+def _boxes_meet(outline_a: Sequence[Point], outline_b: Sequence[Point]) -> bool:
+    """Return whether two convex outlines overlap (separating axis theorem)."""
+    for outline in (outline_a, outline_b):
         for (x1, y1), (x2, y2) in pairwise([*outline, outline[0]]):
             across, down = y1 - y2, x2 - x1
-            ours = [x * across + y * down for x, y in one]
-            theirs = [x * across + y * down for x, y in other]
+            ours = [x * across + y * down for x, y in outline_a]
+            theirs = [x * across + y * down for x, y in outline_b]
             if max(ours) <= min(theirs) or max(theirs) <= min(ours):
                 return False
     return True

@@ -137,15 +137,15 @@ def _points(
     """Return the median and range of the values at each point of each line."""
     parts = columns.parts
     names = rows_of.given(columns.x, *parts.values())
-    whole = [row for row in rows if row[columns.x] is not None]
-    found: list[Row] = []
-    for key, part in rows_of.groups(whole, names).items():
+    placed = [row for row in rows if row[columns.x] is not None]
+    points: list[Row] = []
+    for key, part in rows_of.groups(placed, names).items():
         known = dict(zip(names, key, strict=True))
         values = rows_of.numbers(row[columns.y] for row in part)
         if not values:
             continue
         words = {split: _text(split, name, known[name]) for split, name in parts.items()}
-        found.append(
+        points.append(
             {
                 "kind": kind,
                 "x": _place(known[columns.x], columns.x),
@@ -158,25 +158,31 @@ def _points(
                 "pattern": words.get("dash", MEASURED) if kind == MEASURED else kind,
             }
         )
-    return found
+    return points
 
 
 def _model_points(rows: Sequence[Row], model: Data, columns: Columns) -> list[Row]:
-    """Return the model's points; in every panel where the model knows of none."""
+    """Return the model's points; a model without the facet's column is drawn in every panel."""
     known = rows_of.columns_of(model)
     color, dash, facet = (
         name if name in known else None for name in (columns.color, columns.dash, columns.facet)
     )
-    own = Columns(columns.x, columns.y, color, dash, facet)
-    predicted = rows_of.read_rows(model, (own.x, own.y, *own.parts.values()), "lines: model")
-    if columns.facet is None or own.facet is not None:
-        return _points(predicted, own, MODEL, {})
+    model_columns = Columns(columns.x, columns.y, color, dash, facet)
+    predicted = rows_of.read_rows(
+        model, (model_columns.x, model_columns.y, *model_columns.parts.values()), "lines: model"
+    )
+    if columns.facet is None or model_columns.facet is not None:
+        return _points(predicted, model_columns, MODEL, {})
     panels = rows_of.texts(rows, columns.facet, panel_text)
-    return [row for panel in panels for row in _points(predicted, own, MODEL, {"facet": panel})]
+    return [
+        row
+        for panel in panels
+        for row in _points(predicted, model_columns, MODEL, {"facet": panel})
+    ]
 
 
 def _is_scale(rows: Sequence[Row], x: str) -> bool:
-    """Return whether all that is in column ``x`` is numbers."""
+    """Return whether all values of column ``x`` are numbers."""
     return all(rows_of.is_number(row[x]) for row in rows if row[x] is not None)
 
 

@@ -11,20 +11,20 @@ from html import escape
 from analysis.plot.theme import COLOURS, LEAST_SCALE, PAPER, VERDICTS
 
 
-def as_document(width: float, height: float, inner: str, title: str, said: str) -> str:
-    """Return a drawing as an SVG document with fixed colours, as large as it is drawn.
+def as_document(width: float, height: float, inner: str, title: str, description: str) -> str:
+    """Return a drawing as an SVG document of fixed size, with fixed colours.
 
-    ``title`` and what is ``said`` of it are read aloud.
+    Screen readers read ``title`` and ``description`` aloud.
     """
     inner = rectangle(0, 0, width, height, f'fill="{PAPER.light}"') + inner
     size = f'width="{px(width)}" height="{px(height)}"'
-    return _element(width, height, size, inner, title, said)
+    return _element(width, height, size, inner, title, description)
 
 
-def as_element(width: float, height: float, inner: str, title: str, said: str) -> str:
+def as_element(width: float, height: float, inner: str, title: str, description: str) -> str:
     """Return a drawing as an ``<svg>`` element to stand in an HTML page (no XML declaration).
 
-    It is as wide as its surroundings, but not wider than it was drawn.
+    It fills the width of its container, up to the width of the drawing.
     """
     for colour in (*COLOURS, *VERDICTS):
         inner = inner.replace(f'"{colour.light}"', f'"var(--{colour.name}, {colour.light})"')
@@ -32,13 +32,13 @@ def as_element(width: float, height: float, inner: str, title: str, said: str) -
         f"width: 100%; height: auto; max-width: {width:.0f}px; "
         f"min-width: {width * LEAST_SCALE:.0f}px"
     )
-    return _element(width, height, f'style="{style}"', inner, title, said)
+    return _element(width, height, f'style="{style}"', inner, title, description)
 
 
 def _element(
-    width: float, height: float, attributes: str, inner: str, title: str, said: str
+    width: float, height: float, attributes: str, inner: str, title: str, description: str
 ) -> str:
-    label = ". ".join(part for part in (title, said) if part)
+    label = ". ".join(part for part in (title, description) if part)
     named = f"<title>{escape(title, quote=False)}</title>" if title else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {px(width)} {px(height)}" '
@@ -61,9 +61,9 @@ def write(
     x: float, y: float, text: str, *, anchor: str = "", fill: str = "", weight: str = "",
     size: int = 0, more: str = "",
 ) -> str:  # fmt: skip
-    """Return a line of text that begins at a point, or as ``anchor`` has it."""
-    given = {"text-anchor": anchor, "fill": fill, "font-weight": weight, "font-size": size}
-    looks = "".join(f' {name}="{value}"' for name, value in given.items() if value)
+    """Return a line of text that begins at a point, or is anchored there by ``anchor``."""
+    attributes = {"text-anchor": anchor, "fill": fill, "font-weight": weight, "font-size": size}
+    looks = "".join(f' {name}="{value}"' for name, value in attributes.items() if value)
     return f'<text x="{px(x)}" y="{px(y)}"{looks}{more}>{escape(text, quote=False)}</text>'
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from analysis.records.metric import METRICS
+from analysis.records.kind import all_metrics
 from analysis.words import KNOBS, axis_name, axis_value, capitalised, is_setting, unit_of
 from testbed.base.errors import ConfigurationError
 
@@ -22,7 +22,7 @@ Data: TypeAlias = "pd.DataFrame | Sequence[Mapping[str, Any]]"
 # Columns that are measured or derived; knobs are in analysis.words.  Other columns are named by
 # themselves, so that a good column name is enough.
 MEASURED_NAMES = {
-    **{metric.name: capitalised(metric.label) for metric in METRICS.values()},
+    **{metric.name: capitalised(metric.label) for metric in all_metrics()},
     "plt_s": "Page load time",
     "latency_ms": "Request latency",
     "start_ms": "Start of request",
@@ -33,27 +33,29 @@ MEASURED_NAMES = {
 }
 
 
-def read_rows(data: Data, names: Iterable[str | None], what: str) -> list[Row]:
-    """Return the columns ``names`` of a frame or of plain rows; what is not known is ``None``.
+def read_rows(data: Data, names: Iterable[str | None], figure: str) -> list[Row]:
+    """Return the columns ``names`` of a frame or of plain rows; missing values are ``None``.
+
+    ``figure`` names what is drawn, for messages.
 
     Raises:
         ConfigurationError: one sentence for each column that is missing, with those that exist.
     """
-    wanted = given(*names)
+    requested = given(*names)
     columns = columns_of(data)
     rows: Iterable[Mapping[Any, Any]]
     if isinstance(data, Sequence):
         rows = data
     else:
-        chosen = data[[name for name in wanted if name in columns]]
+        chosen = data[[name for name in requested if name in columns]]
         rows = chosen.astype(object).where(chosen.notna(), None).to_dict("records")
-    missing = [name for name in wanted if name not in columns]
+    missing = [name for name in requested if name not in columns]
     if missing:
         known = ", ".join(columns) or "none at all"
         raise ConfigurationError(
-            [f"{what}: the frame has no column {name!r}; it has {known}" for name in missing]
+            [f"{figure}: the frame has no column {name!r}; it has {known}" for name in missing]
         )
-    return [{name: _known(row.get(name)) for name in wanted} for row in rows]
+    return [{name: _known(row.get(name)) for name in requested} for row in rows]
 
 
 def columns_of(data: Data) -> list[str]:
@@ -63,7 +65,7 @@ def columns_of(data: Data) -> list[str]:
     return [str(name) for name in data.columns]
 
 
-def check_drawable(rows: Sequence[object], what: str, columns: Sequence[str]) -> None:
+def check_drawable(rows: Sequence[object], figure: str, columns: Sequence[str]) -> None:
     """Check that there is anything to draw.
 
     Raises:
@@ -71,7 +73,7 @@ def check_drawable(rows: Sequence[object], what: str, columns: Sequence[str]) ->
     """
     if not rows:
         raise ConfigurationError(
-            [f"{what}: nothing to draw, no row has a value in {' and '.join(columns)}"]
+            [f"{figure}: nothing to draw, no row has a value in {' and '.join(columns)}"]
         )
 
 
@@ -82,14 +84,14 @@ def is_number(value: Any) -> bool:
 
 def distinct(values: Iterable[Any]) -> list[Any]:
     """Return each value once: numbers and truth values rising, names in order of appearance."""
-    found = list(dict.fromkeys(values))
-    if all(isinstance(value, (int, float)) for value in found):
-        return sorted(found)
-    return found
+    unique = list(dict.fromkeys(values))
+    if all(isinstance(value, (int, float)) for value in unique):
+        return sorted(unique)
+    return unique
 
 
 def value_text(name: str, value: Any) -> str:
-    """Return a value below a title that has the unit already: ``20``, ``on``, ``amazon``."""
+    """Return a value without its unit, which the title has: ``20``, ``on``, ``amazon``."""
     return f"{value:g}" if is_number(value) else axis_value(name, value)
 
 
@@ -104,10 +106,10 @@ def texts(
 
 def groups(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
     """Return the rows that agree in the columns ``names``, in order of appearance."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
+    rows_by_key: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
-    return found
+        rows_by_key.setdefault(tuple(row[name] for name in names), []).append(row)
+    return rows_by_key
 
 
 def numbers(values: Iterable[Any]) -> list[float]:

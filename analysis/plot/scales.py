@@ -41,8 +41,8 @@ class LinearScale:
 
     def ticks(self, most: int | None = None) -> list[tuple[float, str]]:
         """Return about ``most`` round values between both ends, each with its text."""
-        wanted = most or math.ceil(abs(self.end - self.start) / PX_A_TICK)
-        step = step_of(self.high - self.low, wanted)
+        intervals = most or math.ceil(abs(self.end - self.start) / PX_A_TICK)
+        step = step_of(self.high - self.low, intervals)
         first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
         places = max(0, -math.floor(math.log10(step) + 1e-9))
         return [
@@ -100,26 +100,26 @@ Scale = NumberScale | BandScale
 
 
 def make_scale(
-    wanted: dict[str, Any], values: Sequence[float], start: float, end: float
+    specification: dict[str, Any], values: Sequence[float], start: float, end: float
 ) -> NumberScale:
     """Return the scale that Vega-Lite's ``scale`` property asks for, over all ``values``."""
-    if wanted.get("type") == "log":
+    if specification.get("type") == "log":
         low, high = min(values), max(values)
         low, high = (10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high)))
         return LogScale(low, high if high > low else 10 * low, start, end)
-    domain = wanted.get("domain")
+    domain = specification.get("domain")
     low, high = domain or (min(values, default=0.0), max(values, default=1.0))
-    if not domain and wanted.get("zero", True):
+    if not domain and specification.get("zero", True):
         low, high = min(low, 0.0), max(high, 0.0)
     if low == high:
         low, high = (low - 0.5, high + 0.5) if low else (0.0, 1.0)
-    nice = wanted.get("nice", not domain)
+    nice = specification.get("nice", not domain)
     if nice:
         step = step_of(high - low, 10 if nice is True else nice)
         low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
-    padding = wanted.get("padding", 0)
+    padding = specification.get("padding", 0)
     room = (high - low) * padding / (abs(end - start) - 2 * padding)
-    if wanted.get("reverse"):
+    if specification.get("reverse"):
         start, end = end, start
     return LinearScale(low - room, high + room, start, end)
 

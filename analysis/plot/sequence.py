@@ -16,7 +16,7 @@ TOGETHER = 0.08
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """Where and when a packet arrived; ``label`` is what it had become, if something changed it."""
+    """Where and when a packet arrived; ``label`` is its new label, if a middlebox changed it."""
 
     host: str
     at_ms: float
@@ -53,7 +53,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class BoxRule:
-    """What the middlebox was set to do, from then on."""
+    """A rule of the middlebox, from ``at_ms`` on."""
 
     at_ms: float
     text: str
@@ -100,26 +100,26 @@ class Exchange:
 
 
 def moments(times_ms: Iterable[float], together_ms: float) -> list[tuple[float, float]]:
-    """Return the first and the last time of each moment: times that are close to the one before."""
-    found: list[tuple[float, float]] = []
+    """Return the first and last time of each group of times that follow each other closely."""
+    spans: list[tuple[float, float]] = []
     for at_ms in sorted(times_ms):
-        if found and at_ms - found[-1][1] <= together_ms:
-            found[-1] = found[-1][0], at_ms
+        if spans and at_ms - spans[-1][1] <= together_ms:
+            spans[-1] = spans[-1][0], at_ms
         else:
-            found.append((at_ms, at_ms))
-    return found
+            spans.append((at_ms, at_ms))
+    return spans
 
 
 def fold_alike(rungs: Sequence[Rung], together_ms: float) -> tuple[Rung, ...]:
-    """Return ``rungs`` with what is alike and sent together as its first and how many follow.
+    """Return ``rungs`` with similar packets sent together folded: the first, and a count.
 
-    Alike are packets of one kind of one sender to the same hosts, whatever their connections are.
+    Similar packets are of one kind, from one sender to the same hosts, on any connection.
     """
     spans = moments((rung.sent_ms for rung in rungs), together_ms)
     groups: dict[tuple[object, ...], list[Rung]] = {}
     for rung in rungs:
         moment = next(n for n, (_, last) in enumerate(spans) if rung.sent_ms <= last)
-        landed = tuple((one.host, bool(one.label)) for one in rung.landings)
+        landed = tuple((landing.host, bool(landing.label)) for landing in rung.landings)
         kind = rung.kind or rung.label
         key = (moment, rung.sender, rung.receiver, kind, landed)
         groups.setdefault(key, []).append(rung)
@@ -132,7 +132,8 @@ def _fold(groups: Iterable[list[Rung]]) -> Iterator[Rung]:
             yield from group
         else:
             last = group[-1]
-            counted = len({one.connection for one in group}) == 1 and last.label != group[0].label
+            connections = {rung.connection for rung in group}
+            counted = len(connections) == 1 and last.label != group[0].label
             label = (
                 f"{len(group) - 1} more, to {last.label.removeprefix(f'{last.connection}: ')}"
                 if counted
@@ -142,6 +143,6 @@ def _fold(groups: Iterable[list[Rung]]) -> Iterator[Rung]:
             yield replace(
                 group[1],
                 label=label or f"{len(group) - 1} more like this",
-                landings=tuple(replace(one, label="") for one in group[1].landings),
+                landings=tuple(replace(landing, label="") for landing in group[1].landings),
                 more=len(group) - 1,
             )

@@ -152,23 +152,23 @@ class Reference(_Strict):
         return self.rows.get((self.variants.get(page, page), float(axes.get("rtt_ms", -1))))
 
     def in_real_time(self) -> Self:
-        """Return the same for what was measured in real time: without reasons of a model."""
-        of_model = {one.what for one in self.differences if one.of_model}
+        """Return the publication to compare real-time loads with: no reasons that a model gives."""
+        of_model = {difference.what for difference in self.differences if difference.of_model}
         claims = [
             claim.model_copy(
                 update={
                     "why": "" if claim.why_of_model else claim.why,
-                    "see": [one for one in claim.see if one.what not in of_model],
+                    "see": [pointer for pointer in claim.see if pointer.what not in of_model],
                 }
             )
             for claim in self.claims
         ]
-        kept = [one for one in self.differences if not one.of_model]
-        return self.model_copy(update={"claims": claims, "differences": kept})
+        remaining = [difference for difference in self.differences if not difference.of_model]
+        return self.model_copy(update={"claims": claims, "differences": remaining})
 
     def select(self, quantity: str) -> tuple[Stated, ...]:
-        """Return what is stated of ``quantity``, in the order of the source."""
-        return tuple(one for one in self.stated if one.quantity == quantity)
+        """Return the stated values of ``quantity``, in the order of the source."""
+        return tuple(stated for stated in self.stated if stated.quantity == quantity)
 
 
 def read_reference(name: str, folder: Path = FOLDER) -> Reference:
@@ -194,33 +194,33 @@ def read_reference(name: str, folder: Path = FOLDER) -> Reference:
         problems.append(f"{path.name}: cannot be read: {error}")
     reference = _read_notes(name, path.with_suffix(".toml"), problems)
     if reference and not problems:
-        problems += [f"{name}.toml: {one}" for one in _unknown_names(reference, stated)]
+        problems += [f"{name}.toml: {problem}" for problem in _unknown_names(reference, stated)]
     if reference is None or problems:
         raise ConfigurationError(problems)
     return reference.model_copy(update={"stated": stated, "rows": published_rows(stated)})
 
 
 def published_rows(stated: Sequence[Stated]) -> dict[tuple[str, float], Published]:
-    """Return those of ``stated`` that are load times and improvement, by (page, rtt_ms).
+    """Return the published load times and improvements, by (page, rtt_ms).
 
-    A row is whole when one place states all three for one page and round-trip time.
+    A row counts only if one place states all three for that page and round-trip time.
     """
     arms = {(PLT, False): "off", (PLT, True): "on", (IMPROVEMENT, None): "gain"}
-    found: dict[tuple[str, str, float], dict[str, float]] = {}
-    for one in stated:
-        arm = arms.get((one.quantity, one.axes.get("tfo")))
-        if arm and one.value is not None and set(one.axes) - {"tfo"} == {"page", "rtt_ms"}:
-            key = (one.place, str(one.axes["page"]), float(one.axes["rtt_ms"]))
-            found.setdefault(key, {})[arm] = one.value
+    rows: dict[tuple[str, str, float], dict[str, float]] = {}
+    for cell in stated:
+        arm = arms.get((cell.quantity, cell.axes.get("tfo")))
+        if arm and cell.value is not None and set(cell.axes) - {"tfo"} == {"page", "rtt_ms"}:
+            key = (cell.place, str(cell.axes["page"]), float(cell.axes["rtt_ms"]))
+            rows.setdefault(key, {})[arm] = cell.value
     return {
         (page, rtt_ms): Published(row["off"], row["on"], row["gain"], place)
-        for (place, page, rtt_ms), row in found.items()
+        for (place, page, rtt_ms), row in rows.items()
         if len(row) == len(arms)
     }
 
 
 def _read_notes(name: str, path: Path, problems: list[str]) -> Reference | None:
-    """Read NAME.toml; what is wrong with it is added to ``problems``."""
+    """Read NAME.toml; add what is wrong with it to ``problems``."""
     try:
         notes = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         return Reference.model_validate({"title": name, "citation": name, **notes, "name": name})
@@ -228,8 +228,8 @@ def _read_notes(name: str, path: Path, problems: list[str]) -> Reference | None:
         problems.append(f"{path.name}: not TOML: {error}")
     except ValidationError as error:
         problems += [
-            f"{path.name}: {'.'.join(str(part) for part in one['loc'])}: {one['msg']}"
-            for one in error.errors(include_url=False)
+            f"{path.name}: {'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}"
+            for detail in error.errors(include_url=False)
         ]
     except (OSError, UnicodeDecodeError) as error:
         problems.append(f"{path.name}: cannot be read: {error}")
@@ -237,12 +237,12 @@ def _read_notes(name: str, path: Path, problems: list[str]) -> Reference | None:
 
 
 def _unknown_names(reference: Reference, stated: Sequence[Stated]) -> Iterator[str]:
-    """Yield a sentence for each knob, quantity and difference that is named and does not exist."""
+    """Yield a sentence for each name of a knob, quantity or difference that does not exist."""
     for name in reference.applies:
         if name not in KNOBS:
             yield f"applies.{name}: no knob is named so{did_you_mean(name, KNOBS)}"
-    quantities = {one.quantity for one in stated}
-    headings = {one.what for one in reference.differences}
+    quantities = {row.quantity for row in stated}
+    headings = {difference.what for difference in reference.differences}
     for claim in reference.claims:
         if claim.quantity and claim.quantity not in quantities:
             known = did_you_mean(claim.quantity, quantities)

@@ -1,4 +1,4 @@
-"""Stated values of publications, one in each row of ``publications/reference/*.csv``.
+"""Stated values of publications, one in each row of ``published/reference/*.csv``.
 
 Columns: ``place`` (table, figure or section), ``quantity``, ``unit``, then ``value`` or the ends
 ``low`` and ``high`` of a range (one end alone: "at least", "at most"), then the knobs for which the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -23,12 +23,10 @@ from pydantic import (
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
-from testbed.model import KINDS
-from testbed.model.knob import declared
-from testbed.model.served import RelativeRate
+from testbed.kinds import KINDS, knobs_of
 
 HEADER = ("place", "quantity", "unit", "value", "low", "high")
-KNOBS = {each.name: each for spec in (*KINDS.values(), RelativeRate) for each in declared(spec)}
+KNOBS = {knob.name: knob for kind in KINDS.values() for knob in knobs_of(kind)}
 _Word = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 
@@ -36,7 +34,7 @@ _Word = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 class Stated:
     """One stated value, or a range with one open end or none, in ``unit``, and its place.
 
-    ``axes`` holds the knobs for which it is stated, by leaf name.
+    ``axes`` holds the knobs for which it is stated, by leaf name; ``line`` is its line in the file.
     """
 
     place: str
@@ -46,11 +44,12 @@ class Stated:
     low: float | None
     high: float | None
     axes: dict[str, Any]
+    line: int = field(default=0, compare=False)
 
     @property
     def bound(self) -> float:
-        """The value; of a range its greatest, or its only, end."""
-        return next(one for one in (self.value, self.high, self.low) if one is not None)
+        """The value; of a range its upper end, or its only one."""
+        return next(end for end in (self.value, self.high, self.low) if end is not None)
 
 
 class _Row(BaseModel):
@@ -74,7 +73,7 @@ class _Row(BaseModel):
         return self
 
 
-_FIELDS: dict[str, Any] = {name: (each.type | None, None) for name, each in KNOBS.items()}
+_FIELDS: dict[str, Any] = {name: (knob.type | None, None) for name, knob in KNOBS.items()}
 _KnownRow = create_model("_KnownRow", __base__=_Row, **_FIELDS)
 
 
@@ -89,23 +88,24 @@ def parse_stated(text: str, where: str) -> tuple[Stated, ...]:
     problems = [f"{where}:1: {problem}" for problem in _header_problems(header)]
     if problems:
         raise ConfigurationError(problems)
-    found: dict[tuple[Any, ...], Stated] = {}
+    rows_by_key: dict[tuple[Any, ...], Stated] = {}
     for cells in reader:
         try:
-            row = _parse_row(header, cells)
+            row = replace(_parse_row(header, cells), line=reader.line_num)
         except ConfigurationError as error:
             problems += [f"{where}:{reader.line_num}: {problem}" for problem in error.problems]
             continue
-        if found.setdefault((row.place, row.quantity, *sorted(row.axes.items())), row) is not row:
+        key = (row.place, row.quantity, *sorted(row.axes.items()))
+        if rows_by_key.setdefault(key, row) is not row:
             problems.append(
                 f"{where}:{reader.line_num}: {row.quantity} is stated twice for the same knobs at "
                 f"{row.place}"
             )
-    if not found and not problems:
+    if not rows_by_key and not problems:
         problems = [f"{where}:1: there are no rows below the columns"]
     if problems:
         raise ConfigurationError(problems)
-    return tuple(found.values())
+    return tuple(rows_by_key.values())
 
 
 def _header_problems(header: Sequence[str]) -> list[str]:
@@ -124,17 +124,19 @@ def _header_problems(header: Sequence[str]) -> list[str]:
 def _parse_row(header: Sequence[str], cells: Sequence[str]) -> Stated:
     if len(cells) != len(header):
         raise ConfigurationError([f"{len(cells)} cells, expected {len(header)}"])
-    given: dict[str, Any] = {n: cell for n, cell in zip(header, cells, strict=True) if cell.strip()}
-    for name in KNOBS.keys() & given.keys():
-        if given[name] == KNOBS[name].knob.absent:
-            given[name] = None
+    filled: dict[str, Any] = {
+        n: text for n, text in zip(header, cells, strict=True) if text.strip()
+    }
+    for name in KNOBS.keys() & filled.keys():
+        if filled[name] == KNOBS[name].knob.absent:
+            filled[name] = None
     try:
-        row = _KnownRow.model_validate(given).model_dump(include=set(header))
+        row = _KnownRow.model_validate(filled).model_dump(include=set(header))
     except ValidationError as error:
         raise ConfigurationError([
-            f"{one['loc'][0]} is {given.get(str(one['loc'][0]), '')!r}: {one['msg']}"
-            if one["loc"] else str(one["ctx"]["error"])
-            for one in error.errors()
+            f"{detail['loc'][0]} is {filled.get(str(detail['loc'][0]), '')!r}: {detail['msg']}"
+            if detail["loc"] else str(detail["ctx"]["error"])
+            for detail in error.errors()
         ]) from None  # fmt: skip
-    axes = {name: row[name] for name in header[len(HEADER) :] if name in given}
+    axes = {name: row[name] for name in header[len(HEADER) :] if name in filled}
     return Stated(**{name: row[name] for name in HEADER}, axes=axes)

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 from analysis.records.coverage import ReplayCoverage, coverage_of
-from analysis.records.metric import METRICS_OF, PLT, Metric, metric_for
+from analysis.records.kind import leaves_of, metric_for, records_of
+from analysis.records.metric import PLT, Metric
 from analysis.records.results import Results, judge
 from analysis.stats.estimates import SampleStatistics, describe_sample, without_intervals
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.stopping import seeds_differ
-from testbed.model import Condition, Kind, Record, Scenario, ServerLoad, Spec, Verdict
-from testbed.model.settings import FAMILIES
+from testbed.model import Record, Spec, stored_kind
 
 Axes = dict[str, Any]
 Key = tuple[tuple[str, Any], ...]
 NOT_RUN = "not run"
-SCRIPT = "text"
-"""The field of a scenario that is no axis: its file."""
-GRAVITY: tuple[Verdict, ...] = ("broken", "changed", "kept")
-"""Verdicts, the gravest first."""
-DEFAULTS = {spec.name: spec.default for spec in fields(Condition)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +50,9 @@ class Cell:
     metric: Metric = PLT
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """What its trials do."""
-        return kind_of_axes(self.axes)
+        return stored_kind(self.axes)
 
     @cached_property
     def proven(self) -> tuple[Record, ...]:
@@ -78,12 +73,6 @@ class Cell:
         """Spread of the metric over the proven trials; ``None`` when none has it."""
         return spread_of(self.by_seed.values())
 
-    @property
-    def verdict(self) -> Verdict | None:
-        """The gravest verdict of its scenario; ``None`` where none is proven, or of other kinds."""
-        found = {record.scenario.verdict for record in self.proven if record.scenario is not None}
-        return next((verdict for verdict in GRAVITY if verdict in found), None)
-
     @cached_property
     def varies(self) -> bool | None:
         """Whether the metric differs between seeds; ``None`` with fewer than two values."""
@@ -94,8 +83,8 @@ class Cell:
     @cached_property
     def copied(self) -> bool:
         """Whether there are several proven loads, and none differs from the first in anything."""
-        found = [r.measured for r in self.proven if r.measured is not None]
-        return seeds_differ(found) is False
+        measured = [r.measured for r in self.proven if r.measured is not None]
+        return seeds_differ(self.kind, measured) is False
 
     @cached_property
     def sample(self) -> SampleStatistics | None:
@@ -170,25 +159,19 @@ def flatten(condition: Spec | Mapping[str, Any]) -> Axes:
 
     Settings are named as in --set: ``sysctl.client.tcp_sack``.
     """
-    if isinstance(condition, Condition | ServerLoad | Scenario):
-        return dict(_axes_of(condition))
-    return _leaves(condition)
+    if isinstance(condition, Mapping):
+        return _axes_of_plain(condition)
+    return dict(_axes_of(condition))
 
 
 @lru_cache(maxsize=4096)  # every load of a cell has the same condition
 def _axes_of(condition: Spec) -> Axes:
-    return _leaves(asdict(condition))
+    return _axes_of_plain(asdict(condition))
 
 
-def _leaves(tree: Mapping[str, Any]) -> Axes:
-    axes: Axes = {}
-    for name, value in tree.items():
-        family = f"{name}." if name in FAMILIES else ""
-        for leaf, inner in _leaves(value).items() if isinstance(value, Mapping) else ():
-            axes[family + leaf] = inner
-        if not isinstance(value, Mapping) and name != SCRIPT:
-            axes[name] = value
-    return axes
+def _axes_of_plain(condition: Mapping[str, Any]) -> Axes:
+    unshown = records_of(stored_kind(condition)).unshown
+    return {name: value for name, value in leaves_of(condition).items() if name not in unshown}
 
 
 def key_of(axes: Axes, without: Sequence[str] = ()) -> Key:
@@ -208,12 +191,6 @@ def experiment_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
             ["manifest.json holds no `experiment`: the folder was not written by `./run.sh run`"]
         )
     return dict(experiment)
-
-
-def kind_of_axes(axes: Mapping[str, Any]) -> Kind:
-    """Return the kind of the trials of a condition; page loads do not say what they are."""
-    kind: Kind = axes.get("kind", "page_load")
-    return kind
 
 
 def cells_of(results: Results, metric: Metric = PLT) -> tuple[Cell, ...]:
@@ -243,7 +220,7 @@ def cells_of(results: Results, metric: Metric = PLT) -> tuple[Cell, ...]:
         if key not in planned:
             unplanned.setdefault(key, axes)
     axes_by_key.update(sorted(unplanned.items(), key=_natural))
-    metric = metric_for(kind_of_axes(next(iter(axes_by_key.values()), {})), metric)
+    metric = metric_for(stored_kind(next(iter(axes_by_key.values()), {})), metric)
     return tuple(
         Cell(
             axes,
@@ -262,7 +239,7 @@ def further_metrics(cells: Sequence[Cell], beside: Metric | None = None) -> tupl
     """
     if not cells:
         return ()
-    own = METRICS_OF[cells[0].kind]
+    own = records_of(cells[0].kind).metrics
     shown = beside or own[0]
     loads = [r.measured for cell in cells for r in cell.proven]
     return tuple(m for m in own if m != shown and any(m.of(load) is not None for load in loads))
@@ -294,10 +271,12 @@ def varying_axes(cells: Sequence[Cell]) -> tuple[str, ...]:
     return tuple(n for n in names if len({cell.axes.get(n) for cell in cells}) > 1)
 
 
-def unusual_axes(cells: Sequence[Cell], names: Sequence[str]) -> tuple[str, ...]:
-    """Return those of ``names``, axes at a condition's top, that differ from the default."""
+def unusual_axes(cells: Sequence[Cell], defaults: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return those of the axes in ``defaults`` in which a cell has another value."""
     return tuple(
-        n for n in names if any(cell.axes.get(n, DEFAULTS[n]) != DEFAULTS[n] for cell in cells)
+        name
+        for name, default in defaults.items()
+        if any(cell.axes.get(name, default) != default for cell in cells)
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from analysis.words import clean, count, number
-from testbed.model import Record, Replay
+from testbed.model import PageLoad, Record, Replay
 
 MAX_LISTED = 100
 
@@ -80,7 +80,7 @@ def coverage_of(records: Iterable[Record]) -> ReplayCoverage:
 
 def count_record(record: Record) -> ReplayCoverage:
     """Return the counts of one load; nothing when the server was not asked at all."""
-    replay, load = record.replay, record.load
+    replay, load = record.replay, record.measured_as(PageLoad)
     if replay is None:
         return ReplayCoverage()
     not_made = Counter(load.missing) if load is not None else Counter[str]()
@@ -149,7 +149,7 @@ def replay_facts(replay: Replay | None) -> dict[str, Any] | None:
 def _not_exact(record: Record) -> Iterator[tuple[str, str, str | None]]:
     if record.replay is None:
         return
-    page = record.trial.page_load.page
+    page = str(record.trial.page)
     yield from ((page, request, None) for request in record.replay.missed)
     yield from ((page, one.asked, one.answered) for one in record.replay.inexact)
 

@@ -14,59 +14,35 @@ from typing import Any
 import pandas as pd
 
 from analysis.records.cells import experiment_of, flatten
-from analysis.records.metric import METRICS_OF, SERVED
+from analysis.records.kind import COUNTED, RecordKind, records_of
 from analysis.records.results import Results, judge
 from analysis.words import is_setting
-from testbed.model import (
-    ArrivalSpec,
-    Condition,
-    Kind,
-    LabCommand,
-    Record,
-    RequestTiming,
-    ScenarioResult,
-    ServerLoad,
-    ServerSpec,
-)
+from testbed.model import PageLoad, Record, RequestTiming, stored_kind
 
-COUNTED = ("connections", "syns_with_payload", "retransmits", "server_retransmits")
-KNOBS = tuple(flatten(Condition(page="", client="")))
-MEASURED = (*(metric.name for metric in METRICS_OF["page_load"]), *COUNTED, "requests")
 _KNOWN = ("kernel", "kernel_version", "seed", "repetition", "position", "outcome")
-TRIAL_COLUMNS = ("trial_id", *KNOBS, *_KNOWN, *MEASURED)
-"""Of page loads."""
-_SERVED_KNOBS = tuple(flatten(ServerLoad(ServerSpec(), ArrivalSpec())))
-_SERVED_COUNTS = ("started", "answered", "refused", "reset", "timed_out", "syn_retransmissions")
-SERVED_MEASURED = (*(metric.name for metric in SERVED), *COUNTED, *_SERVED_COUNTS)
-SERVED_COLUMNS = ("trial_id", *_SERVED_KNOBS, *_KNOWN, *SERVED_MEASURED)
-"""Of loads on a server."""
-SCENARIO_MEASURED = ("failed_checks", "calls", "packets", "lost", "connections", "retransmits")
-SCENARIO_COLUMNS = ("trial_id", "kind", "scenario", *_KNOWN, "verdict", *SCENARIO_MEASURED)
-"""Of scenarios."""
-COMMAND_MEASURED = (*(metric.name for metric in METRICS_OF["command"]), *COUNTED)
-COMMAND_COLUMNS = (
-    "trial_id", *flatten(LabCommand(page="", client="")), *_KNOWN, *COMMAND_MEASURED,
-)  # fmt: skip
-"""Of commands in the lab."""
-_COLUMNS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "page_load": (TRIAL_COLUMNS, MEASURED),
-    "server_load": (SERVED_COLUMNS, SERVED_MEASURED),
-    "scenario": (SCENARIO_COLUMNS, SCENARIO_MEASURED),
-    "command": (COMMAND_COLUMNS, COMMAND_MEASURED),
-}
-REQUEST_COLUMNS = (
-    "trial_id",
-    *KNOBS,
-    "seed",
-    "url",
-    "status",
-    "start_ms",
-    "end_ms",
-    "latency_ms",
-    "transfer_bytes",
-    "connection",
+_OF_REQUEST = (
+    "seed", "url", "status", "start_ms", "end_ms", "latency_ms", "transfer_bytes", "connection",
     "cold",
-)
+)  # fmt: skip
+
+
+def trial_columns(kind: RecordKind) -> tuple[str, ...]:
+    """Return the columns of ``trial_frame`` for trials of a kind, without settings of TCP."""
+    return ("trial_id", *kind.knobs, *_KNOWN, *kind.words, *kind.measured)
+
+
+def request_columns(kind: RecordKind) -> tuple[str, ...]:
+    """Return the columns of ``request_frame`` for trials of a kind, without settings of TCP."""
+    return ("trial_id", *kind.knobs, *_OF_REQUEST)
+
+
+def kind_of_results(results: Results) -> RecordKind:
+    """Return the description of the kind of trial that ``results`` are of.
+
+    Raises:
+        ConfigurationError: the manifest is not a run's.
+    """
+    return records_of(stored_kind(experiment_of(results.manifest)))
 
 
 def trial_frame(results: Results) -> pd.DataFrame:
@@ -74,16 +50,15 @@ def trial_frame(results: Results) -> pd.DataFrame:
 
     Columns: ``trial_id``, one for each knob by its leaf name (``page``, ``rtt_ms``, ``tfo``, ...),
     ``kernel``, ``kernel_version``, ``seed``, ``repetition``, ``position``, ``outcome`` (as judged
-    by ``records.results.judge``), and MEASURED: every metric and what is counted.  They are NaN
-    unless the outcome is ``ok``, and so is a metric that the load does not have.  Loads on a server
-    have SERVED_MEASURED instead; scenarios have SCENARIO_MEASURED, and before it their ``verdict``,
-    NA unless the outcome is ``ok``: ``packets`` are those sent, ``lost`` those that never arrived;
-    commands have COMMAND_MEASURED.
+    by ``records.results.judge``), and what trials of the kind measure: every metric and what is
+    counted (``measured`` of its description).  They are NaN unless the outcome is ``ok``, and so is
+    a metric that the load does not have.  Of scenarios ``packets`` are those sent, ``lost`` those
+    that never arrived, and before them is their ``verdict``, NA unless the outcome is ``ok``.
     """
-    kind: Kind = experiment_of(results.manifest).get("kind", "page_load")
-    columns, measured = _COLUMNS[kind]
+    kind = kind_of_results(results)
+    measured = kind.measured
     rows = [_trial_row(record, measured) for record in results.records]
-    frame = pd.DataFrame(rows, columns=_with_settings(columns, rows))
+    frame = pd.DataFrame(rows, columns=_with_settings(trial_columns(kind), rows))
     return frame.astype(dict.fromkeys(measured, "float64"))
 
 
@@ -97,7 +72,8 @@ def request_frame(results: Results) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for record in results.records:
-        if record.load is None or judge(record)[0] != "ok":
+        load = record.measured_as(PageLoad)
+        if load is None or judge(record)[0] != "ok":
             continue
         known = {
             "trial_id": record.trial_id,
@@ -105,17 +81,19 @@ def request_frame(results: Results) -> pd.DataFrame:
             "seed": record.trial.seed,
         }
         used: set[str] = set()
-        for request in sorted(record.load.requests, key=lambda r: (r.start_ms, r.end_ms, r.url)):
+        for request in sorted(load.requests, key=lambda r: (r.start_ms, r.end_ms, r.url)):
             rows.append({**known, **_request_row(request, used)})
-    frame = pd.DataFrame(rows, columns=_with_settings(REQUEST_COLUMNS, rows))
+    frame = pd.DataFrame(
+        rows, columns=_with_settings(request_columns(kind_of_results(results)), rows)
+    )
     return frame.astype({"transfer_bytes": "float64", "cold": "boolean"})
 
 
 def _with_settings(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> list[str]:
     """Return ``columns``, and before the seed the settings of TCP that ``rows`` have."""
-    found = list(dict.fromkeys(name for row in rows for name in row if is_setting(name)))
+    settings = list(dict.fromkeys(name for row in rows for name in row if is_setting(name)))
     at = next(place for place, name in enumerate(columns) if name in ("kernel", "seed"))
-    return [*columns[:at], *found, *columns[at:]]
+    return [*columns[:at], *settings, *columns[at:]]
 
 
 def varying_columns(frame: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...]:
@@ -125,15 +103,12 @@ def varying_columns(frame: pd.DataFrame, names: Sequence[str]) -> tuple[str, ...
 
 def _trial_row(record: Record, names: Sequence[str]) -> dict[str, Any]:
     outcome = judge(record)[0]
-    trial, load, proof = record.trial, record.load, record.proof
-    measured = dict.fromkeys(names, float("nan"))
+    trial, proof = record.trial, record.proof
+    measured: dict[str, Any] = dict.fromkeys(names, float("nan"))
     if outcome == "ok":
         known = {name: getattr(proof, name, None) for name in COUNTED}
         known |= {name: getattr(record.measured, name, None) for name in names if name not in known}
-        if load is not None:
-            known["requests"] = len(load.requests)
-        if record.scenario is not None:
-            known |= _performed(record.scenario)
+        known |= records_of(trial.kind).values(record)
         measured |= {name: value for name, value in known.items() if value is not None}
     return {
         "trial_id": record.trial_id,
@@ -144,17 +119,7 @@ def _trial_row(record: Record, names: Sequence[str]) -> dict[str, Any]:
         "repetition": trial.repetition,
         "position": record.position,
         "outcome": outcome,
-        **({"verdict": record.scenario.verdict} if record.scenario and outcome == "ok" else {}),
         **measured,
-    }
-
-
-def _performed(result: ScenarioResult) -> dict[str, float]:
-    passages = result.performance.passages
-    return {
-        "calls": len(result.performance.calls),
-        "packets": len(passages),
-        "lost": sum(not passage.arrivals for passage in passages),
     }
 
 

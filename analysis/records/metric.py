@@ -1,11 +1,4 @@
-"""Metrics of trials by their kind, each with its words and its grain.
-
-A metric is a field of what trials of its kind measure: of ``testbed.model.PageLoad`` its load time
-and what a visitor sees, of ``ServedLoad`` throughput, response times, failures.  Of most, less is
-better.  Paints are rounded to 4 ms and the first byte to 0.1 ms by the browser (W3C Paint Timing,
-section 2.4; High Resolution Time 3, section 9.1), so that moments which are no further apart may be
-one.
-"""
+"""Metric of trials, with its words and its grain: a field of what trials of a kind measure."""
 
 from __future__ import annotations
 
@@ -13,12 +6,8 @@ import math
 from dataclasses import dataclass
 
 from analysis.words import number, seconds
-from testbed.base.errors import ConfigurationError
-from testbed.base.suggest import did_you_mean, stem
-from testbed.experiment.stopping import RESOLUTION_MS
-from testbed.model import Kind, Measured
-
-PAINT_GRAIN_MS = 4.0
+from testbed.base.suggest import stem
+from testbed.model import RESOLUTION_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +62,6 @@ class Metric:
         """Whether it is a duration."""
         return self.unit == "ms"
 
-    @property
-    def is_default(self) -> bool:
-        """Whether it is what trials of its kind are judged by where no metric is named."""
-        return self == self.default
-
-    @property
-    def default(self) -> Metric:
-        """The metric that trials of its kind are judged by where none is named."""
-        return next(metrics[0] for metrics in METRICS_OF.values() if self in metrics)
-
     def column(self, *words: str, unit: str | None = None) -> str:
         """Return the name of a column: ``fcp_off_ms`` for ``off``; in ``unit`` if it is another."""
         ends = self.unit if unit is None else unit
@@ -101,148 +80,11 @@ class Metric:
         """The unit of what ``write`` returns, with a space before it, if there is one."""
         return " s" if self.is_time else ""
 
-    def of(self, measured: Measured | None) -> float | None:
+    def of(self, measured: object | None) -> float | None:
         """Return the metric of what was measured; ``None`` where it has none."""
         value: float | None = getattr(measured, self.name, None)
         return value if value is not None and math.isfinite(value) else None
 
 
 PLT = Metric("plt_ms", "page load time", "PLT", RESOLUTION_MS, better="faster")
-"""Of every client, and what is meant where none is named."""
-MILESTONES = (
-    Metric(
-        "ttfb_ms",
-        "time to first byte",
-        "first byte",
-        0.1,
-        absent="the browser did not tell when the page began to arrive",
-        labels="times to first byte",
-    ),
-    Metric(
-        "fp_ms",
-        "first paint",
-        "first paint",
-        PAINT_GRAIN_MS,
-        absent="the page painted nothing",
-        places=0,
-    ),
-    Metric(
-        "fcp_ms",
-        "first contentful paint",
-        "contentful paint",
-        PAINT_GRAIN_MS,
-        absent="the page painted neither text nor a picture",
-        places=0,
-    ),
-    Metric(
-        "lcp_ms",
-        "largest contentful paint",
-        "largest paint",
-        PAINT_GRAIN_MS,
-        absent="the page painted neither text nor a picture that counts",
-        places=0,
-    ),
-    Metric(
-        "cls",
-        "layout shift",
-        "layout shift",
-        0.0,
-        absent="the page did not answer when it was asked",
-        places=4,
-        better="smaller",
-    ),
-)
-"""What a visitor sees; browsers alone give it."""
-SERVED = (
-    Metric(
-        "replies_per_s",
-        "throughput",
-        "replies",
-        0.0,
-        labels="throughputs",
-        unit="1/s",
-        more=True,
-        better="smaller",
-    ),
-    Metric("response_p50_ms", "median response time", "response p50", RESOLUTION_MS, places=2),
-    Metric("response_mean_ms", "mean response time", "mean", RESOLUTION_MS, places=2),
-    Metric("response_p99_ms", "99th percentile of response times", "p99", RESOLUTION_MS, places=2),
-    Metric(
-        "failed_pct",
-        "share of failures",
-        "failed",
-        0.0,
-        labels="shares of failures",
-        unit="%",
-        better="smaller",
-    ),
-    Metric(
-        "server_cpu_pct",
-        "load of the server's processor",
-        "CPU",
-        0.0,
-        absent="the server's work was free (price = 0)",
-        labels="loads of the server's processor",
-        unit="%",
-        better="smaller",
-    ),
-)
-"""Of a load on a server."""
-PROMISES = (
-    Metric(
-        "failed_checks",
-        "number of failed checks",
-        "failed checks",
-        0.0,
-        places=0,
-        labels="numbers of failed checks",
-        better="smaller",
-    ),
-)
-"""Of a scenario: calls and packets that are not as promised."""
-COMMANDS = (
-    Metric("duration_ms", "duration", "duration", RESOLUTION_MS),
-    Metric("exit_status", "exit status", "status", 0.0, places=0, labels="exit statuses",
-           better="smaller"),
-)  # fmt: skip
-"""Of a command in the lab."""
-METRICS_OF: dict[Kind, tuple[Metric, ...]] = {
-    "page_load": (PLT, *MILESTONES),
-    "server_load": SERVED,
-    "scenario": PROMISES,
-    "command": COMMANDS,
-}
-"""The metrics of each kind of trial; the first is meant where none is named."""
-METRICS = {metric.name: metric for metrics in METRICS_OF.values() for metric in metrics}
-
-
-def metric_for(kind: Kind, named: Metric) -> Metric:
-    """Return the metric that trials of ``kind`` are judged by: ``named``, or their own default.
-
-    PLT is what callers have where none was named.
-
-    Raises:
-        ConfigurationError: trials of this kind do not have the metric.
-    """
-    own = METRICS_OF[kind]
-    if named in own:
-        return named
-    if named == PLT:
-        return own[0]
-    known = ", ".join(f"{each.name} ({each.label})" for each in own)
-    raise ConfigurationError(
-        [f"--metric {named.name}: trials of the kind {kind} are not measured by it; use {known}"]
-    )
-
-
-def find_metric(name: str) -> Metric:
-    """Return the metric of that name.
-
-    Raises:
-        ConfigurationError: there is none; the message lists those that there are.
-    """
-    if name not in METRICS:
-        known = ", ".join(f"{each.name} ({each.label})" for each in METRICS.values())
-        near = did_you_mean(name, METRICS)
-        raise ConfigurationError([f"--metric {name}: no load is measured by it{near}; use {known}"])
-    return METRICS[name]
+"""The time of a page load, and what is meant where no metric is named."""

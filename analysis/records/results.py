@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.records.kind import records_of
 from testbed.base.errors import ConfigurationError
-from testbed.model import Kind, Outcome, Record, canonical
+from testbed.model import Outcome, Record, canonical
+from testbed.results.records import plain_record
 from testbed.results.store import read_manifest, read_records
 
 
@@ -86,8 +87,10 @@ def check_identity(records: Iterable[Record]) -> Identity:
     measured = [r for r in everything if r.outcome == "ok"] or list(everything)
     versions: dict[str, dict[str, int]] = {}
     for record in measured:
-        if record.load is not None:
-            _count(versions.setdefault(record.load.client, {}), record.load.client_version)
+        client = records_of(record.trial.kind).client(record)
+        if client is not None:
+            name, version = client
+            _count(versions.setdefault(name, {}), version)
     facts = {
         "kernel": _tally(r.trial.kernel for r in everything),
         "kernel version": _tally(r.trial.kernel_version for r in everything),
@@ -116,7 +119,7 @@ def judge(record: Record) -> tuple[Outcome, str | None]:
         return record.outcome, record.reason
     if record.lab is not None and record.lab.problems:
         return "lab_mismatch", "; ".join(record.lab.problems)
-    lack = _LACKS[record.trial.kind](record)
+    lack = _lack(record)
     if lack is not None:
         return "failed", f"the record is ok but {lack}"
     if record.proof is None:
@@ -126,34 +129,10 @@ def judge(record: Record) -> tuple[Outcome, str | None]:
     return "ok", None
 
 
-def _lack_of_page_load(record: Record) -> str | None:
-    if record.load is None or not math.isfinite(record.load.plt_ms):
-        return "holds no page load time"
-    if record.replay is None:
-        return "holds no replay coverage"
-    if record.replay.missed and not record.trial.page_load.allow_misses:
-        return f"the page lacks {record.replay.missed[0]}"
-    return None
-
-
-def _lack_of_server_load(record: Record) -> str | None:
-    return "holds no counts of connections" if record.served is None else None
-
-
-def _lack_of_scenario(record: Record) -> str | None:
-    return "holds no verdict" if record.scenario is None else None
-
-
-def _lack_of_command(record: Record) -> str | None:
-    return "holds no end of its command" if record.executed is None else None
-
-
-_LACKS: dict[Kind, Callable[[Record], str | None]] = {
-    "page_load": _lack_of_page_load,
-    "server_load": _lack_of_server_load,
-    "scenario": _lack_of_scenario,
-    "command": _lack_of_command,
-}
+def _lack(record: Record) -> str | None:
+    """Return what trials of its kind measure and ``record`` does not hold, in words."""
+    kind = records_of(record.trial.kind)
+    return f"holds no {kind.holds}" if record.measured is None else kind.lack(record)
 
 
 def _supersedes(record: Record, best: Record) -> bool:
@@ -161,7 +140,7 @@ def _supersedes(record: Record, best: Record) -> bool:
     if ours != theirs:
         return ours > theirs
     # Two records of one attempt: their text decides, so that their order in the file never does.
-    return canonical(asdict(record)) > canonical(asdict(best))
+    return canonical(plain_record(record)) > canonical(plain_record(best))
 
 
 def _tally(values: Iterable[str]) -> dict[str, int]:
@@ -180,9 +159,9 @@ def _only(counts: dict[str, int]) -> str | None:
 
 
 def _refusal(what: str, counts: dict[str, int]) -> str:
-    found = ", ".join(f"{value!r} ({counts[value]} of the trials)" for value in sorted(counts))
+    mixed = ", ".join(f"{value!r} ({counts[value]} of the trials)" for value in sorted(counts))
     return (
-        f"the results mix more than one {what}: {found}; they are never pooled: "
+        f"the results mix more than one {what}: {mixed}; they are never pooled: "
         "run each into a results folder of its own and put them side by side with "
         "./run.sh compare"
     )

@@ -5,43 +5,39 @@ from __future__ import annotations
 import base64
 import gc
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from analysis import plot, words
-from analysis.kinds.scenario.table import PromiseTable, make_promises
+from analysis.published.names import refuse_unknown
 from analysis.published.reference import Reference, read_reference
 from analysis.records.cells import NOT_RUN, cells_of, experiment_of
-from analysis.records.coverage import describe, list_not_exact
 from analysis.records.results import Results, read_results
 from analysis.report.evidence import (
-    TrialLine,
     calibrations,
     cost_lines,
     hello_lines,
     trial_lines,
-    worst_delay_us,
 )
-from analysis.report.promised import BAD, BADGES, make_entries
+from analysis.report.kind import report_of
 from analysis.report.provenance import command_of, manifest_sections
 from analysis.report.rendering import TEMPLATES, open_templates
-from analysis.report.sections import Drawing, make_sections
+from analysis.report.sections.drawings import Drawing, make_sections
 from analysis.report.settling import wide_intervals
 from analysis.report.verdict import findings
-from analysis.report.visitor import describe_visitor
-from analysis.report.waterfall import Waterfalls, gather_waterfalls
 from analysis.reproductions import rebuild
 from analysis.reproductions.rebuilt import Rebuilt
 from analysis.tables.rows import render_csv
 from analysis.tables.summary import render_summary, summarise
 from analysis.tables.table import ResultTable, make_table
+from testbed.base import places
 from testbed.base.whole_file import write_whole
 from testbed.model import in_real_time
 
 SCRIPTS = ("waterfall.js", "tables.js")
-ARMS = {None: "", "off": "without Fast Open", "on": "with Fast Open"}
+NO_WATERFALLS: dict[str, list[Any]] = {"urls": [], "loads": []}
 
 
 def write_reports(results_dir: Path) -> Results:
@@ -70,12 +66,11 @@ def _render(results: Results) -> dict[str, str]:
     reference = find_reference(results)
     table = make_table(cells_of(results), reference)
     rebuilt = rebuild(results, reference)
-    falls = gather_waterfalls(results.folder, table)
     return {
         **(rebuilt.files if rebuilt else {}),
         "table.csv": render_csv(table),
         "summary.json": render_summary(summarise(results, table)),
-        "report.html": render_html(results, table, reference, rebuilt, falls),
+        "report.html": render_html(results, table, reference, rebuilt),
     }
 
 
@@ -97,11 +92,15 @@ def find_reference(results: Results) -> Reference | None:
     Of results in real time it has no reasons that are of a model's making.
 
     Raises:
-        ConfigurationError: it names one that does not exist.
+        ConfigurationError: it names one that does not exist, or that names no page there is.
     """
     experiment = experiment_of(results.manifest)
     name = experiment.get("reference")
     reference = read_reference(str(name)) if name else None
+    if reference is not None:
+        pages = {str(cell.axes.get("page")) for cell in cells_of(results)}
+        pages |= {folder.name for folder in places.PAGES.iterdir()}
+        refuse_unknown(reference, {"page": pages})
     if reference is None or not in_real_time(str(experiment.get("kernel"))):
         return reference
     return reference.in_real_time()
@@ -112,10 +111,10 @@ def render_html(
     table: ResultTable,
     reference: Reference | None,
     rebuilt: Rebuilt | None,
-    falls: Waterfalls,
 ) -> str:
     """Return the report as one page without external resources; equal records, equal page."""
     lines = trial_lines(table)
+    own = report_of(table.kind).parts(results, table, lines)
     experiment = experiment_of(results.manifest)
     asked_pct = experiment.get("until_ci_pct")
     figures = [
@@ -123,11 +122,10 @@ def render_html(
         for figure in (rebuilt.figures if rebuilt else ())
     ]
     sections = make_sections(table)
-    promised = make_promises([results]) if table.kind == "scenario" else None
     script = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
     return (
         open_templates()
-        .get_template("report.html.jinja")
+        .get_template(f"{table.kind}/report.html.jinja")
         .render(
             title=words.clean(str(experiment.get("title") or experiment.get("name") or "Results")),
             experiment=experiment,
@@ -143,11 +141,8 @@ def render_html(
             not_counted=[line for line in lines if line.outcome != "ok"],
             not_run=sum(cell.outcomes.get(NOT_RUN, 0) for cell in table.cells),
             **_evidence(results, table),
-            **_promises(promised),
-            visitor=describe_visitor(table.cells),
+            **{"waterfall_data": NO_WATERFALLS, **own},
             unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
-            waterfalls=falls,
-            waterfall_data=_waterfall_data(falls, lines),
             manifest=manifest_sections(results.manifest),
             command=command_of(results.manifest),
             folder=words.clean(results.folder.resolve().name),
@@ -165,43 +160,10 @@ def _pages(table: ResultTable) -> list[str]:
 
 
 def _evidence(results: Results, table: ResultTable) -> dict[str, Any]:
-    """Return the evidence for the numbers: the link, the replay, the packets and the cost."""
-    not_exact, more_not_exact = list_not_exact(results.records)
+    """Return the evidence for the numbers: the link, the packets and the cost."""
     return {
         "calibrations": calibrations(results.records),
-        "coverage": describe(table.coverage),
-        "not_exact": not_exact,
-        "more_not_exact": more_not_exact,
         "hellos": hello_lines(table.cells),
         "costs": cost_lines(table.cells),
         "warm_ups": results.warm_ups,
-        "worst_delay_us": worst_delay_us(results.records),
     }
-
-
-def _promises(table: PromiseTable | None) -> dict[str, Any]:
-    """Return what a report of scenarios has; other kinds have no table of promises."""
-    return {
-        "promised": table,
-        "entries": make_entries(table) if table else (),
-        "badges": BADGES,
-        "bad": BAD,
-    }
-
-
-def _waterfall_data(falls: Waterfalls, lines: Sequence[TrialLine]) -> dict[str, Any]:
-    known = {line.trial_id: (place, line) for place, line in enumerate(lines)}
-    loads = []
-    for load in falls.loads:
-        place, line = known[load["id"]]
-        arm = ARMS.get(line.arm, "")
-        verdict = "" if line.outcome == "ok" else f" ({line.outcome}: does not count)"
-        loads.append(
-            {
-                **load,
-                "pair": f"{line.name}, seed {line.seed}",
-                "arm": f"{arm}{verdict}".strip(),
-                "place": place,
-            }
-        )
-    return {"urls": falls.urls, "loads": loads}

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from analysis.records.cells import Cell, Spread, spread_of
 from analysis.records.coverage import ReplayCoverage, count_record
 from analysis.records.results import judge
+from analysis.tables.kind import tables_of
 from analysis.tables.summary import captures_of
 from analysis.tables.table import PAIR_AXIS, ResultTable
 from analysis.words import axis_value, clean, lines
-from testbed.model import Cost, LinkSpec, Measurement, Proof, Record, Scenario
-
-GENERATOR = "load-generator"
-"""The client of all trials that load a server."""
+from testbed.model import Cost, Linked, LinkSpec, Measurement, PageLoad, Proof, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def calibrations(records: Iterable[Record]) -> list[Calibration]:
     groups: dict[tuple[LinkSpec, str, str], list[Measurement]] = {}
     for record in records:
         condition = record.trial.condition
-        if isinstance(condition, Scenario) or record.lab is None:
+        if not isinstance(condition, Linked) or record.lab is None:
             continue
         for measurement in record.lab.measurements:
             key = (condition.link, measurement.name, measurement.unit)
@@ -94,17 +92,6 @@ def calibrations(records: Iterable[Record]) -> list[Calibration]:
     ]
 
 
-def worst_delay_us(records: Iterable[Record]) -> float | None:
-    """Return how late a scenario's packet was at the most; ``None`` without scenarios."""
-    late = (
-        (measurement.measured - measurement.theory) * 1000
-        for record in records
-        if record.trial.kind == "scenario" and record.lab is not None
-        for measurement in record.lab.measurements
-    )
-    return max(late, default=None)
-
-
 def hello_lines(cells: Sequence[Cell]) -> list[HelloLine]:
     """Return the sums over the proven trials with Fast Open, by TLS version."""
     proofs: dict[str, list[Proof]] = {}
@@ -112,9 +99,8 @@ def hello_lines(cells: Sequence[Cell]) -> list[HelloLine]:
         for record in cell.proven:
             if record.proof is None or not record.proof.hello_bytes:
                 continue
-            condition = record.trial.page_load
-            if condition.tcp.tfo:
-                proofs.setdefault(condition.tls_version, []).append(record.proof)
+            if cell.axes.get("tfo"):
+                proofs.setdefault(str(cell.axes["tls_version"]), []).append(record.proof)
     return [
         HelloLine(
             clean(version),
@@ -137,14 +123,14 @@ def cost_lines(cells: Sequence[Cell]) -> list[CostLine]:
     for cell in cells:
         for record in cell.proven:
             if record.cost is not None:
-                client = str(cell.axes.get("client", GENERATOR))
+                client = str(cell.axes.get("client", tables_of(cell.kind).performer))
                 costs.setdefault(client, []).append(record.cost)
     return [_cost(client, costs[client]) for client in sorted(costs)]
 
 
 def _line(record: Record, cell: Cell, table: ResultTable) -> TrialLine:
     outcome, reason = judge(record)
-    load = record.load
+    load = record.measured_as(PageLoad)
     return TrialLine(
         trial_id=clean(record.trial_id),
         page=axis_value(table.axes[0], cell.axes.get(table.axes[0])),

@@ -9,7 +9,7 @@ from analysis import plot
 from analysis.records.results import Results
 from analysis.report.document import find_reference
 from analysis.report.rendering import TEMPLATES, open_templates
-from analysis.report.sections import Drawing
+from analysis.report.sections.drawings import Drawing
 from analysis.reproductions.lanes import draw_lanes, name_lanes
 from analysis.reproductions.rebuilt import Rebuilt
 from testbed.base.whole_file import write_whole

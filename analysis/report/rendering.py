@@ -12,6 +12,8 @@ from analysis.reproductions.rebuilt import Grid
 from analysis.words import MINUS, MISSING, clean
 
 TEMPLATES = Path(__file__).parent / "templates"
+OF_KINDS = Path(__file__).parents[1] / "kinds"
+"""Templates of kinds of trial: ``KIND/report.html.jinja`` and its parts."""
 FILTERS = (
     "axis_name",
     "axis_value",
@@ -30,7 +32,7 @@ MAX_PLACES = 6
 def open_templates() -> Environment:
     """Return the templates: all is escaped, nothing undefined, JSON the same for equal values."""
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader((TEMPLATES, OF_KINDS)),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from analysis.kinds.scenario.table import make_promises
-from analysis.kinds.scenario.terminal import render_promises
 from analysis.records.cells import Spread, cells_of, describe_absence
+from analysis.records.kind import default_beside, is_default
 from analysis.records.metric import PLT, Metric
 from analysis.records.results import Identity, Results, gather_results, read_results
 from analysis.report.document import find_reference
 from analysis.report.evidence import trial_lines
+from analysis.report.kind import report_of
 from analysis.report.verdict import findings
 from analysis.stats.estimates import LEVEL, Estimate
 from analysis.tables.columns import Column, render_columns
@@ -28,7 +28,7 @@ from analysis.words import (
     number,
     signed,
 )
-from testbed.model import Experiment, Kind, Record
+from testbed.model import Experiment, Record
 
 MIN_WIDTH = 20
 MAX_REASONS = 10
@@ -52,9 +52,10 @@ def render_table(
     results = read or read_results(results_dir)
     table = _make_table(results, metric)
     room = max(width, MIN_WIDTH)
-    if table.kind == "scenario":
+    own_text = report_of(table.kind).text
+    if own_text is not None:
         identity = _wrap(_identity(results.identity, table.kind), room)
-        return "\n".join([render_promises(make_promises([results]), room).rstrip(), *identity, ""])
+        return "\n".join([own_text(results, room).rstrip(), *identity, ""])
     columns = table_columns(table)
     rows = max(len(column.cells) for column in columns)
     notes = [
@@ -111,9 +112,10 @@ def _make_table(results: Results, metric: Metric) -> ResultTable:
 
 def _heading(metric: Metric, room: int) -> list[str]:
     """Say of which metric the numbers are, unless it is the load time."""
-    if metric.is_default:
+    if is_default(metric):
         return []
-    return _wrap(f"{capitalised(metric.label)} ({metric.name}), not {metric.default.label}:", room)
+    usual = default_beside(metric).label
+    return _wrap(f"{capitalised(metric.label)} ({metric.name}), not {usual}:", room)
 
 
 def _pair_columns(table: ResultTable) -> list[Column]:
@@ -205,9 +207,9 @@ def _reasons(table: ResultTable) -> list[str]:
     return reasons
 
 
-def _identity(identity: Identity, kind: Kind) -> str:
+def _identity(identity: Identity, kind: str) -> str:
     clients = ", ".join(f"{name} {version}" for name, version in identity.clients.items())
-    client = f"client: {clients or 'none'}; " if kind == "page_load" else ""
+    client = f"client: {clients or 'none'}; " if report_of(kind).names_client else ""
     return clean(
         f"Kernel: {identity.kernel or 'none'} {identity.kernel_version or ''}; "
         f"{client}environment {identity.environment or 'none'}."

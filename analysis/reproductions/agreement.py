@@ -46,8 +46,8 @@ def check_claims(
     Args:
         reference: the publication.
         tables: measured cells by the table's name, a row for each.  Claims about a table that is
-            not given are left out; about one without rows, they are not measured.  The column
-            ``missing``, if there is one, says why a cell has no value.
+            not given are left out; about a table without rows, they are not measured.  An optional
+            column ``missing`` says why a cell has no value.
         part: added to each claim, such as ``at RTT 20 ms``.
         missing: why there are no cells.
 
@@ -55,13 +55,13 @@ def check_claims(
         ConfigurationError: a claim names a column that its table does not have.
     """
     known = {claim.quantity for claim in reference.claims}
-    # A quantity that no claim is about stands for itself if it is measured.
-    plainly = [
+    # A stated quantity without a claim is compared as it is, if it was measured.
+    unclaimed = [
         PublishedClaim(says=name.replace("_", " "), quantity=name)
-        for name in dict.fromkeys(one.quantity for one in reference.stated)
+        for name in dict.fromkeys(stated.quantity for stated in reference.stated)
         if name not in known and name in tables.get("cells", ())
     ]
-    for claim in (*reference.claims, *plainly):
+    for claim in (*reference.claims, *unclaimed):
         if claim.table not in tables:
             continue
         table = tables[claim.table].reset_index(drop=True)
@@ -78,7 +78,7 @@ def check_claims(
 
 
 class _Unit(NamedTuple):
-    """A cell or a group of them that a claim is held to, and those of its cells that break it.
+    """A cell, or a group of cells, that a claim is tested on, and those of them that break it.
 
     ``unsure`` are the cells that break it in a part of their interval only.
     """
@@ -126,8 +126,10 @@ class _Verdict:
         low, high = _ends(cells, name)
         rows = self._derived(cells.assign(stated=stated.bound, measured=cells[name],
                                           measured_low=low, measured_high=high))  # fmt: skip
-        held = [agree_from(stated, *ends) for ends in zip(low, high, strict=True)]
-        return _Unit(rows, *(rows[[one is word for one in held]] for word in (False, None)))
+        agreements = [agree_from(stated, *ends) for ends in zip(low, high, strict=True)]
+        return _Unit(
+            rows, *(rows[[agreement is word for agreement in agreements]] for word in (False, None))
+        )
 
     def _derived(self, cells: pd.DataFrame) -> pd.DataFrame:
         for name, expression in self.claim.derived.items():
@@ -136,17 +138,19 @@ class _Verdict:
         return cells
 
     def _units(self, cells: pd.DataFrame) -> Iterator[_Unit]:
-        """Divide ``cells`` into those that the claim is held to one by one, or in groups."""
+        """Divide ``cells`` into the units that the claim is tested on: single cells, or groups."""
         if cells.empty:
             return
         claim, cells = self.claim, self._derived(cells)
         if claim.holds:
             needed = [name for name in cells if re.search(rf"\b{name}\b", claim.holds)]
-            kept = cells if claim.ours else cells.dropna(subset=needed)
-            points = self._derived(_walk_intervals(kept))
-            met = _meeting(points, claim.holds).index.value_counts()
-            held = met.reindex(kept.index, fill_value=0) / points.index.value_counts()
-            yield from _divide(_Unit(kept, kept[held == 0], kept[(held > 0) & (held < 1)]))
+            measured = cells if claim.ours else cells.dropna(subset=needed)
+            points = self._derived(_walk_intervals(measured))
+            holding = _meeting(points, claim.holds).index.value_counts()
+            share = holding.reindex(measured.index, fill_value=0) / points.index.value_counts()
+            yield from _divide(
+                _Unit(measured, measured[share == 0], measured[(share > 0) & (share < 1)])
+            )
             return
         column = claim.rises or claim.falls
         ordered = cells.dropna(subset=[column]).sort_values(claim.along, kind="stable")
@@ -165,9 +169,9 @@ class _Verdict:
     def _compare(self, stated: Stated, unit: _Unit) -> Check:
         """Set the values of a unit, or their range, beside the stated one."""
         rows, broken, _ = unit
-        what = fill(self.claim.says, pd.DataFrame([stated.axes]) if rows.empty else rows)
+        claim_text = fill(self.claim.says, pd.DataFrame([stated.axes]) if rows.empty else rows)
         if rows.empty:
-            return self._missing(stated.place, what, in_words(stated), self.missing)
+            return self._missing(stated.place, claim_text, in_words(stated), self.missing)
         ours = [float(value) for value in rows["measured"]]
         text = span(ours, places_of(stated) + 1, stated.unit)
         if broken.empty and stated.value is None and not all(_within(stated, v, 0) for v in ours):
@@ -175,20 +179,20 @@ class _Verdict:
         ends = [*rows["measured_low"], *rows["measured_high"]]
         if min(ends) < min(ours) or max(ends) > max(ours):
             text = f"{text} (interval {span(ends, places_of(stated) + 1, stated.unit)})"
-        return self._check(stated.place, what, in_words(stated), text, unit)
+        return self._check(stated.place, claim_text, in_words(stated), text, unit)
 
     def _single(self, unit: _Unit) -> Check:
-        """Return the check of one cell or group, with what is stated of it and ours."""
+        """Return the check of one cell or group: the stated value and ours."""
         claim, rows = self.claim, unit.rows
-        place, what = fill(claim.place, rows), fill(claim.says, rows)
+        place, claim_text = fill(claim.place, rows), fill(claim.says, rows)
         stated, ours = (
             ", ".join(fill(template, step) for step in _each(rows))
             for template in (claim.stated, claim.ours)
         )
         for reason in rows.get("missing", ()):
             if plain(reason):
-                return self._missing(place, what, stated, str(reason))
-        return self._check(place, what, stated, ours, unit)
+                return self._missing(place, claim_text, stated, str(reason))
+        return self._check(place, claim_text, stated, ours, unit)
 
     def _count(self, place: str, says: str, units: Sequence[_Unit]) -> Check:
         """Count the units for which the claim holds; the others are named."""
@@ -216,18 +220,18 @@ class _Verdict:
         return Check(place, self._in_part(says), stated, MISSING, "not measured", why)
 
     def _check(self, place: str, says: str, stated: str, ours: str, unit: _Unit) -> Check:
-        what, why = self._in_part(says), unit.broken
-        if why.empty:
+        claim_text, breaking = self._in_part(says), unit.broken
+        if breaking.empty:
             if unit.unsure.empty:
-                return Check(place, what, stated, ours, "agrees")
-            return Check(place, what, stated, ours, "our spread is too wide to say", TOO_WIDE)
-        reasons = [fill(self.claim.why, why)] if self.claim.why else []
+                return Check(place, claim_text, stated, ours, "agrees")
+            return Check(place, claim_text, stated, ours, "our spread is too wide to say", TOO_WIDE)
+        reasons = [fill(self.claim.why, breaking)] if self.claim.why else []
         reasons += [
-            f"See \u201c{one.what}\u201d."
-            for one in self.claim.see
-            if not _meeting(why, one.cells).empty
+            f"See \u201c{difference.what}\u201d."
+            for difference in self.claim.see
+            if not _meeting(breaking, difference.cells).empty
         ]
-        return Check(place, what, stated, ours, "differs", " ".join(reasons))
+        return Check(place, claim_text, stated, ours, "differs", " ".join(reasons))
 
     def _in_part(self, says: str) -> str:
         return f"{says}, {self.part}" if self.part else says
@@ -239,7 +243,7 @@ def _meeting(cells: pd.DataFrame, condition: str) -> pd.DataFrame:
 
 
 def _ends(cells: pd.DataFrame, name: str) -> tuple[pd.Series[Any], pd.Series[Any]]:
-    """Return both ends of the interval of column ``name``; of a value without one, itself."""
+    """Return both ends of the interval of column ``name``; a value without one is both ends."""
     low, high = (
         cells[end].fillna(cells[name]) if end in cells else cells[name]
         for end in (f"{name}_low", f"{name}_high")
@@ -248,7 +252,7 @@ def _ends(cells: pd.DataFrame, name: str) -> tuple[pd.Series[Any], pd.Series[Any
 
 
 def _walk_intervals(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return ``cells`` and, if any column has intervals, as many again for each step in them.
+    """Return ``cells`` once for each step through their intervals; once if no column has any.
 
     All columns of a row move together from one end of their intervals to the other.
     """
@@ -265,7 +269,7 @@ def _walk_intervals(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _divide(unit: _Unit) -> list[_Unit]:
-    """Divide a unit into those of single cells."""
+    """Divide a unit into units of one cell."""
     return [
         _Unit(row, *(row[row.index.isin(part.index)] for part in unit[1:]))
         for row in _each(unit.rows)
@@ -298,7 +302,7 @@ class _Filler(Formatter):
             return signed(values[0], int(format_spec))
         if format_spec:
             return count(int(values[0]), format_spec)
-        return ", ".join(dict.fromkeys(axis_value(name, one) for one in values))
+        return ", ".join(dict.fromkeys(axis_value(name, item) for item in values))
 
 
 def agree_from(stated: Stated, low: float, high: float) -> bool | None:
@@ -310,7 +314,7 @@ def agree_from(stated: Stated, low: float, high: float) -> bool | None:
 
 
 def in_words(stated: Stated) -> str:
-    """Return what is stated in words: ``1.3 s``, ``8 to 28 %``, ``at most 25 %``."""
+    """Return the stated value in words: ``1.3 s``, ``8 to 28 %``, ``at most 25 %``."""
     if stated.value is not None:
         return f"{stated.value:g} {stated.unit}"
     if stated.low is None:
@@ -327,9 +331,9 @@ def span(values: Sequence[float], decimals: int, unit: str) -> str:
 
 
 def places_of(stated: Stated) -> int:
-    """Return with how many decimals it was printed."""
-    printed = (one for one in (stated.value, stated.low, stated.high) if one is not None)
-    return max(len(f"{one:.6f}".rstrip("0").partition(".")[2]) for one in printed)
+    """Return the number of decimals with which the publication prints it."""
+    printed = (bound for bound in (stated.value, stated.low, stated.high) if bound is not None)
+    return max(len(f"{bound:.6f}".rstrip("0").partition(".")[2]) for bound in printed)
 
 
 def _within(stated: Stated, ours: float, slack: float) -> bool:
@@ -338,7 +342,7 @@ def _within(stated: Stated, ours: float, slack: float) -> bool:
 
 
 def _rounding_of(stated: Stated) -> float:
-    """Return by how much a value may be off that is printed as the stated one."""
+    """Return the rounding error of a value that is printed as the stated one."""
     return 0.5 * 10.0 ** -places_of(stated)
 
 

@@ -48,23 +48,23 @@ UNLIMITED = float("inf")
 def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """Return a table for each number of resources per connection, the CSV and the figures."""
     cells = cells_of(results)
-    others = [n for n in varying_axes(cells) if n not in (*OWN_AXES, PAIR_AXIS)]
-    rows = average_pairs(make_table(cells, reference).pairs, others)
+    further_axes = [n for n in varying_axes(cells) if n not in (*OWN_AXES, PAIR_AXIS)]
+    rows = average_pairs(make_table(cells, reference).pairs, further_axes)
     order = [*ORDER, *sorted(set(rows["reuse"]) - set(ORDER))]
     rows = rows.sort_values("reuse", key=lambda reuse: reuse.map(order.index), kind="stable")
     return Rebuilt(
         "The CS244'15 reproduction: resources per connection",
-        tables=tuple(_grid(one) for _, one in rows.groupby("reuse", sort=False)),
+        tables=tuple(_grid(group) for _, group in rows.groupby("reuse", sort=False)),
         figures=_figures(rows),
         checks=tuple(check_claims(reference, {"cells": rows})),
         files={FILE: render_csv(rows)},
     )
 
 
-def average_pairs(pairs: Sequence[Pair], others: Sequence[str] = ()) -> pd.DataFrame:
+def average_pairs(pairs: Sequence[Pair], further_axes: Sequence[str] = ()) -> pd.DataFrame:
     """Return one row for each of ``pairs``: mean load times over the runs that both arms have.
 
-    Columns: the knobs of OWN_AXES; ``part``, the values of ``others``, swept knobs that the
+    Columns: the knobs of OWN_AXES; ``part``, the values of ``further_axes``, swept knobs that the
     reproduction does not know; ``page_part`` and ``name``, the page and the row with it;
     ``resources`` and ``reuse``, REUSE as a word and as a number; ``runs``, ``off_s``, ``on_s`` and
     ``improvement_pct``, NaN where not measured; ``improvement_pct_low`` and ``_high``, the ends of
@@ -75,11 +75,11 @@ def average_pairs(pairs: Sequence[Pair], others: Sequence[str] = ()) -> pd.DataF
     for pair in pairs:
         axes = {name: pair.axes[name] for name in OWN_AXES}
         reuse = UNLIMITED if axes[REUSE] is None else float(axes[REUSE])
-        part = ", ".join(f"{axis_word(n)} {axis_value(n, pair.axes.get(n))}" for n in others)
+        part = ", ".join(f"{axis_word(n)} {axis_value(n, pair.axes.get(n))}" for n in further_axes)
         known = (axis_value("page", axes["page"]), axis_value("rtt_ms", axes["rtt_ms"]), part)
         proven = [record for _, cell in pair.arms if cell for record in cell.proven]
         opened = [record.proof.connections for record in proven if record.proof]
-        served = [one.replay.most_per_connection for one in proven if one.replay]
+        served = [record.replay.most_per_connection for record in proven if record.replay]
         off_s, on_s = _means_s(pair)
         low, high = ends_of(pair.shift.percent if pair.shift else None)
         rows.append({
@@ -96,7 +96,7 @@ def average_pairs(pairs: Sequence[Pair], others: Sequence[str] = ()) -> pd.DataF
             "improvement_pct_low": low,
             "improvement_pct_high": high,
             "opened": statistics.median(opened) if opened else None,
-            "requests_per_connection_most": max((one for one in served if one), default=None),
+            "requests_per_connection_most": max((most for most in served if most), default=None),
         })  # fmt: skip
     names = (*OWN_AXES, "part", "page_part", "name", "resources", "reuse", "runs", "off_s", "on_s",
              "improvement_pct", "improvement_pct_low", "improvement_pct_high", "opened",
@@ -108,7 +108,7 @@ def _means_s(pair: Pair) -> list[float | None]:
     means: list[float | None] = []
     for _, cell in pair.arms:
         times = cell.by_seed if cell else {}
-        # An arm alone keeps its own mean, but no improvement follows from it.
+        # Without the other arm there is a mean, but no improvement.
         chosen = [times[run] for run in sorted(pair.seeds or times)]
         means.append(statistics.fmean(chosen) / 1000.0 if chosen else None)
     return means

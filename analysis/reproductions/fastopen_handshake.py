@@ -31,7 +31,7 @@ from analysis.reproductions.sweep import (
     titled,
 )
 from analysis.words import axis_value, count
-from testbed.model import Record
+from testbed.model import PageLoad, Record
 
 AXES = ("page", "rtt_ms", "tfo")
 WAITED = ("blocked", "dns")
@@ -73,9 +73,9 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
         tables.append(_share_grid(plainly, part, unknown))
         tables.append(grid_of(quantiles(frame), title, QUANTILE_GRID, unknown))
         figures += _figures(frame, part, unknown)
-        for rtt_ms, one in published_for(plainly, reference).groupby("rtt_ms"):
-            at = titled(f"at RTT {axis_value('rtt_ms', plain(rtt_ms))}", part)
-            checks += check_claims(reference, measured(one), at)
+        for rtt_ms, at_rtt in published_for(plainly, reference).groupby("rtt_ms"):
+            condition = titled(f"at RTT {axis_value('rtt_ms', plain(rtt_ms))}", part)
+            checks += check_claims(reference, measured(at_rtt), condition)
     if not checks:
         empty = {"pages": pd.DataFrame(), "requests": pd.DataFrame()}
         checks += check_claims(reference, empty, missing=unknown or NOT_MEASURED)
@@ -103,12 +103,12 @@ def gather_exchanges(results: Results) -> tuple[pd.DataFrame, dict[str, str]]:
         condition = flatten(record.trial.condition)
         known = {"trial_id": record.trial_id, **condition, "seed": record.trial.seed}
         try:
-            found = list(parse_phases(parse_har(read_har_bytes(results.folder, record))))
+            exchanges = list(parse_phases(parse_har(read_har_bytes(results.folder, record))))
             reason = "its HAR does not say how long connections took to open"
         except HarError as error:
-            found, reason = list(_recorded(record)), str(error)
-        if any(exchange["cold"] for exchange in found):
-            rows += [{**known, **exchange} for exchange in found]
+            exchanges, reason = list(_recorded(record)), str(error)
+        if any(exchange["cold"] for exchange in exchanges):
+            rows += [{**known, **exchange} for exchange in exchanges]
         else:
             unknown[record.trial_id] = reason
     return pd.DataFrame(rows), unknown
@@ -135,10 +135,11 @@ def parse_phases(log: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _recorded(record: Record) -> Iterator[dict[str, Any]]:
-    """Yield the same from the record itself, of plain TCP: TLS is not apart in it."""
+    """Yield the same columns from the record, for plain TCP: it has no times of TLS."""
     used: set[str] = set()
-    for request in sorted(record.load.requests if record.load else (), key=lambda r: r.start_ms):
-        opening = request.connect_ms  # None as well where the client does not say
+    load = record.measured_as(PageLoad)
+    for request in sorted(load.requests if load else (), key=lambda r: r.start_ms):
+        opening = request.connect_ms  # None also if the client does not report it
         if request.url.startswith("https:") or request.status <= 0:
             continue
         yield {
@@ -218,22 +219,22 @@ def quantiles(frame: pd.DataFrame) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for rtt_ms, part in distributions(frame).groupby("rtt_ms"):
-        for name, one in part.groupby("requests", sort=False):
-            found = one["latency_ms"].quantile(QUANTILES)
-            values = (rtt_ms, name, len(one), *found)
+        for name, requests in part.groupby("requests", sort=False):
+            latencies = requests["latency_ms"].quantile(QUANTILES)
+            values = (rtt_ms, name, len(requests), *latencies)
             rows.append(dict(zip(QUANTILE_GRID, values, strict=True)))
     return pd.DataFrame(rows, columns=list(QUANTILE_GRID))
 
 
 def largest_share_pct(frame: pd.DataFrame) -> float:
-    """Return the largest distance of COLD and BARE between their 10th and 90th percentile.
+    """Return the largest difference of COLD and BARE from the 10th to the 90th percentile.
 
     In percent of COLD, of exchanges without Fast Open.
     """
     cold = frame[frame["cold"]]
-    whole = cold["latency_ms"].quantile(PERCENTILES)
+    latency = cold["latency_ms"].quantile(PERCENTILES)
     bare = (cold["latency_ms"] - cold["handshake_ms"]).quantile(PERCENTILES)
-    return float(((whole - bare) / whole * 100).max())
+    return float(((latency - bare) / latency * 100).max())
 
 
 def measured(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -272,18 +273,18 @@ def measured(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _share_grid(frame: pd.DataFrame, part: str, note: str) -> Grid:
     if frame["served_ms"].notna().all():
-        said = "Latency is as a server sees it: handshake, request and response."
+        basis = "Latency is as a server sees it: handshake, request and response."
     else:
-        said = "Latency holds waits for names and free connections: not all loads have a HAR."
+        basis = "Latency holds waits for names and free connections: not all loads have a HAR."
     title = titled("Figure 1: share of the handshake in request latency", part)
-    return grid_of(shares(frame), title, SHARES, f"{said} {note}".strip())
+    return grid_of(shares(frame), title, SHARES, f"{basis} {note}".strip())
 
 
 def _figures(frame: pd.DataFrame, part: str, note: str) -> Iterator[Figure]:
-    found = shares(without_fast_open(frame))
-    places = found["page"] + ", " + found["rtt_ms"].map("{:g} ms".format)
+    handshake_shares = shares(without_fast_open(frame))
+    places = handshake_shares["page"] + ", " + handshake_shares["rtt_ms"].map("{:g} ms".format)
     bars = pd.concat(
-        found.assign(place=places, requests=kind, handshake_pct=found[column])
+        handshake_shares.assign(place=places, requests=kind, handshake_pct=handshake_shares[column])
         for kind, column in ((COLD, "cold_pct"), (ALL, "all_pct"))
     )
     yield Figure(
@@ -293,12 +294,12 @@ def _figures(frame: pd.DataFrame, part: str, note: str) -> Iterator[Figure]:
         "Time spent in TCP handshakes, in percent of the latency of the requests that waited for "
         f"one (cold) and of all requests, by page and round-trip time. {note}".strip(),
     )
-    for rtt_ms, one in distributions(frame).groupby("rtt_ms"):
-        at = axis_value("rtt_ms", plain(rtt_ms))
+    for rtt_ms, at_rtt in distributions(frame).groupby("rtt_ms"):
+        rtt = axis_value("rtt_ms", plain(rtt_ms))
         yield Figure(
-            named(f"handshake-latency-{at.replace(' ', '')}", part),
-            titled(f"Figure 2: request latency at RTT {at}", part),
-            plot.cdf(one, value="latency_ms", by="requests"),
+            named(f"handshake-latency-{rtt.replace(' ', '')}", part),
+            titled(f"Figure 2: request latency at RTT {rtt}", part),
+            plot.cdf(at_rtt, value="latency_ms", by="requests"),
             "Cumulative share of requests by network latency, all pages together. Cold requests "
             "wait for a handshake; no handshake: the same requests with that time taken off, as "
             f"the paper simulates it. {note}".strip(),

@@ -30,29 +30,29 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """Return the checks of all published rows and the figure of ours beside theirs."""
     cells = cells_of(results)
     pairs = make_table(cells, reference).pairs
-    others = [n for n in varying_axes(cells) if n not in ("page", "rtt_ms", PAIR_AXIS)]
+    further_axes = [n for n in varying_axes(cells) if n not in ("page", "rtt_ms", PAIR_AXIS)]
     return Rebuilt(
         "Table 1 of the TCP Fast Open paper, row by row",
-        figures=_figures(pairs, others),
-        checks=tuple(check_claims(reference, measured(pairs, others, reference))),
+        figures=_figures(pairs, further_axes),
+        checks=tuple(check_claims(reference, measured(pairs, further_axes, reference))),
     )
 
 
 def measured(
-    pairs: Sequence[Pair], others: Sequence[str], reference: Reference
+    pairs: Sequence[Pair], further_axes: Sequence[str], reference: Reference
 ) -> dict[str, pd.DataFrame]:
-    """Return the tables that the claims are about; ``others`` are further swept knobs.
+    """Return the tables that the claims are about; ``further_axes`` are other swept knobs.
 
-    ``rows``: ours beside each published row.  ``mean``: of the rows that both have, if there are
-    two.  ``arms``: the standard deviation of the loads of each cell in percent of its mean, if
-    any cell has two loads.
+    ``rows``: ours beside each published row.  ``mean``: the mean over the rows that have both,
+    if there are at least two.  ``arms``: the standard deviation of the loads of each cell in
+    percent of its mean, if any cell has two loads.
     """
     published = [(pair, pair.paper) for pair in pairs if pair.paper]
-    rows = pd.DataFrame([_row(pair, paper, others, reference) for pair, paper in published])
+    rows = pd.DataFrame([_row(pair, paper, further_axes, reference) for pair, paper in published])
     arms = [
         {
             **{name: pair.axes[name] for name in ("page", "rtt_ms")},
-            "name": f"{name_row(pair.axes, ['page', 'rtt_ms', *others])}, {arm}",
+            "name": f"{name_row(pair.axes, ['page', 'rtt_ms', *further_axes])}, {arm}",
             "plt_deviation": statistics.stdev(times) / statistics.fmean(times) * 100.0,
         }
         for pair, _ in published
@@ -60,23 +60,23 @@ def measured(
         if len(times := list(cell.by_seed.values()) if cell else []) > 1
     ]
     tables = {"rows": rows, **({"arms": pd.DataFrame(arms)} if arms else {})}
-    both = rows.dropna(subset=["improvement_pct"]) if published else rows
-    if len(both) > 1:
+    paired = rows.dropna(subset=["improvement_pct"]) if published else rows
+    if len(paired) > 1:
         low, high = _mean_ends([pair for pair, _ in published])
         means = {
-            "improvement_mean": both["improvement_pct"].mean(),
+            "improvement_mean": paired["improvement_pct"].mean(),
             "improvement_mean_low": low,
             "improvement_mean_high": high,
-            "paper_mean": both["paper_pct"].mean(),
-            "rows": len(both),
-            "below": (both["improvement_pct"] < both["paper_pct"]).sum(),
+            "paper_mean": paired["paper_pct"].mean(),
+            "rows": len(paired),
+            "below": (paired["improvement_pct"] < paired["paper_pct"]).sum(),
         }
         tables["mean"] = pd.DataFrame([means])
     return tables
 
 
 def _row(
-    pair: Pair, paper: Published, others: Sequence[str], reference: Reference
+    pair: Pair, paper: Published, further_axes: Sequence[str], reference: Reference
 ) -> dict[str, Any]:
     """Return ours beside the published row, in s and percent; NaN where not measured."""
     page, gain = str(pair.axes["page"]), pair.improvement_pct
@@ -86,8 +86,8 @@ def _row(
     )
     improvement = gain.median if gain else float("nan")
     return {
-        "name": name_row(pair.axes, ["page", "rtt_ms", *others]),
-        "series": name_row(pair.axes, ["page", *others]),
+        "name": name_row(pair.axes, ["page", "rtt_ms", *further_axes]),
+        "series": name_row(pair.axes, ["page", *further_axes]),
         "published": reference.variants.get(page, page),
         "rtt_ms": float(pair.axes["rtt_ms"]),
         "paper_pct": paper.improvement_pct,
@@ -131,16 +131,16 @@ def _percent(spread: Spread) -> str:
     return f"{median} ({' to '.join(ends) + ', ' if len(ends) > 1 else ''}n = {spread.n})"
 
 
-def _figures(pairs: Sequence[Pair], others: Sequence[str]) -> tuple[Figure, ...]:
+def _figures(pairs: Sequence[Pair], further_axes: Sequence[str]) -> tuple[Figure, ...]:
     rows = []
     for pair in pairs:
-        page = name_row(pair.axes, ["page", *others])
+        page = name_row(pair.axes, ["page", *further_axes])
         common = {"page": page, "rtt_ms": float(pair.axes["rtt_ms"])}
         if pair.improvement_pct:
             # The figure draws the median and the range of these, which are those of all seeds.
             gain = pair.improvement_pct
             ends = (gain.low, gain.median, gain.high)
-            rows += [{**common, "source": OURS, "improvement_pct": one} for one in ends]
+            rows += [{**common, "source": OURS, "improvement_pct": end_pct} for end_pct in ends]
         if pair.paper:
             gain_pct = pair.paper.improvement_pct
             rows.append({**common, "source": PAPER, "improvement_pct": gain_pct})

@@ -1,7 +1,7 @@
 """Lanes side by side: the loads of one experiment on several kernels in one figure, never pooled.
 
-A lane is the results of one kernel.  Each keeps its own verdicts; what is added is how far one is
-from another, point by point.
+A lane is the results of one kernel.  Each keeps its own verdicts; added are the differences of the
+lanes, point by point.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ from analysis.reproductions.sweep import (
     titled,
 )
 from analysis.reproductions.view import MeasuredColumn, View
+from analysis.tables.kind import tables_of
 from analysis.words import axis_value, axis_word, capitalised, clean, count, lowered, signed
 from testbed.base.errors import ConfigurationError
+from testbed.model import stored_kind
 
 LANE = "Lane"
 FindReference = Callable[[Results], Reference | None]
@@ -40,7 +42,7 @@ FindReference = Callable[[Results], Reference | None]
 
 @dataclass(frozen=True, slots=True)
 class KernelLane:
-    """Results of one kernel, and what they are called beside others: ``host 6.18.44``."""
+    """Results of one kernel, and the name of the lane: ``host 6.18.44``."""
 
     name: str
     results: Results
@@ -53,20 +55,20 @@ def name_lanes(every: Sequence[Results]) -> tuple[KernelLane, ...]:
         ConfigurationError: they are not the loads of one experiment on servers.
     """
     experiments = [experiment_of(results.manifest) for results in every]
-    names = list(dict.fromkeys(str(one.get("name")) for one in experiments))
+    names = list(dict.fromkeys(str(experiment.get("name")) for experiment in experiments))
     if len(names) > 1:
         raise ConfigurationError(
             [f"they are of several experiments ({', '.join(names)}), and only one goes into a "
              "figure; report each alone"]
         )  # fmt: skip
-    if any(one.get("kind") != "server_load" for one in experiments):
+    if not all(tables_of(stored_kind(experiment)).on_one_page for experiment in experiments):
         raise ConfigurationError(
             [f"{names[0]} is no load on a server: side by side are only those; two kernels' page "
              "loads are held together by ./run.sh compare BASE NEW"]
         )  # fmt: skip
     kernels = [
-        clean(f"{one.get('kernel')} {results.identity.kernel_version or ''}".strip())
-        for one, results in zip(experiments, every, strict=True)
+        clean(f"{experiment.get('kernel')} {results.identity.kernel_version or ''}".strip())
+        for experiment, results in zip(experiments, every, strict=True)
     ]
     return tuple(
         KernelLane(
@@ -83,63 +85,66 @@ def draw_lanes(lanes: Sequence[KernelLane], find_reference: FindReference) -> Re
     Raises:
         ConfigurationError: a manifest is not a run's.
     """
-    made = [rebuild(lane.results, find_reference(lane.results)) for lane in lanes]
+    rebuilt_lanes = [rebuild(lane.results, find_reference(lane.results)) for lane in lanes]
     view = _view_of(lanes[0].results, find_reference(lanes[0].results))
     tables: list[Grid] = []
     figures: list[Figure] = []
     story: list[str] = []
     for part, loads in _parts(lanes, view):
         over = next((name for name in view.over if loads[name].notna().all()), None)
-        shown = [found for one in view.quantities if (found := _choose(one, loads))]
+        shown = [column for quantity in view.quantities if (column := _choose(quantity, loads))]
         note = " ".join(filter(None, (_differing(lanes, loads, view), _notes(lanes))))
         if over is not None and view.drawn:
-            figures += [_draw(view, one, loads, over, part, note) for one in shown]
+            figures += [_draw(view, column, loads, over, part, note) for column in shown]
         cells = _medians(loads, view, over, shown)
         tables.append(_grid(lanes, cells, view, over, shown, part))
-        story += [titled(one, part) for one in _tell(lanes, cells, shown)]
-    for lane, one in zip(lanes, made, strict=True):
-        story += [f"{capitalised(lane.name)}: {' '.join(one.story)}"] if one and one.story else []
-    title = next((one.title for one in made if one), view.place)
+        story += [titled(sentence, part) for sentence in _tell(lanes, cells, shown)]
+    for lane, rebuilt in zip(lanes, rebuilt_lanes, strict=True):
+        if rebuilt and rebuilt.story:
+            story.append(f"{capitalised(lane.name)}: {' '.join(rebuilt.story)}")
+    title = next((rebuilt.title for rebuilt in rebuilt_lanes if rebuilt), view.place)
     return Rebuilt(
         f"{title}: {' and '.join(lane.name for lane in lanes)}",
         tuple(tables),
         tuple(figures),
-        tuple(_side_by_side(lanes, made)),
+        tuple(_side_by_side(lanes, rebuilt_lanes)),
         story=tuple(story),
     )
 
 
 def _view_of(results: Results, reference: Reference | None) -> View:
     module = name_module(results, reference)
-    found = getattr(import_module(module), "VIEW", None) if module else None
-    return found if isinstance(found, View) else VIEW_OF_LOADS
+    view = getattr(import_module(module), "VIEW", None) if module else None
+    return view if isinstance(view, View) else VIEW_OF_LOADS
 
 
-def _side_by_side(lanes: Sequence[KernelLane], made: Sequence[Rebuilt | None]) -> Iterator[Check]:
-    """Yield the checks of all lanes, those of one claim one below the other."""
+def _side_by_side(
+    lanes: Sequence[KernelLane], rebuilt_lanes: Sequence[Rebuilt | None]
+) -> Iterator[Check]:
+    """Yield the checks of all lanes; those of the same claim are adjacent."""
     claims: dict[tuple[str, str], list[Check]] = {}
-    for lane, one in zip(lanes, made, strict=True):
-        for check in one.checks if one else ():
+    for lane, rebuilt in zip(lanes, rebuilt_lanes, strict=True):
+        for check in rebuilt.checks if rebuilt else ():
             claims.setdefault((check.where, check.what), []).append(replace(check, lane=lane.name))
     yield from chain.from_iterable(claims.values())
 
 
 def _parts(lanes: Sequence[KernelLane], view: View) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield what goes into one figure: the loads of all lanes that differ in no other knob."""
-    found: dict[str, list[pd.DataFrame]] = {}
+    """Yield the loads of each figure: those of all lanes with equal values of all other knobs."""
+    frames_by_part: dict[str, list[pd.DataFrame]] = {}
     for lane in lanes:
         for part, loads in split_loads(view.read(lane.results), view.axes):
             if not loads.empty:
-                found.setdefault(part, []).append(loads.assign(**{LANE: lane.name}))
-    for part, each in found.items():
-        yield part, pd.concat(each, ignore_index=True)
+                frames_by_part.setdefault(part, []).append(loads.assign(**{LANE: lane.name}))
+    for part, frames in frames_by_part.items():
+        yield part, pd.concat(frames, ignore_index=True)
 
 
 def _choose(ways: Sequence[MeasuredColumn], loads: pd.DataFrame) -> MeasuredColumn | None:
-    """Return the first way to say a quantity of which every lane has values."""
-    for one in ways:
-        if loads.groupby(LANE)[one.name].count().min() > 0:
-            return one
+    """Return the first of ``ways`` to express a quantity that has values in every lane."""
+    for column in ways:
+        if loads.groupby(LANE)[column.name].count().min() > 0:
+            return column
     return None
 
 
@@ -164,16 +169,18 @@ def _medians(
 ) -> pd.DataFrame:
     """Return a row for each arm and point, and of each quantity a column for each lane."""
     by = [view.arm, *([over] if over else [])]
-    names = [one.name for one in shown]
+    names = [column.name for column in shown]
     order = loads[by].drop_duplicates()
     wide = pd.DataFrame(loads.groupby([*by, LANE], sort=False)[names].median().unstack(LANE))
     return wide.reindex([tuple(row) if over else row[0] for row in order.to_numpy(dtype=object)])
 
 
-def _distance(cells: pd.DataFrame, one: MeasuredColumn, first: str, other: str) -> pd.Series[Any]:
-    """Return how far ``other`` is from ``first``: in percent of it, or in the quantity's unit."""
-    base, beside = cells[one.name, first], cells[one.name, other]
-    return (beside / base - 1) * 100 if one.relative else beside - base
+def _distance(
+    cells: pd.DataFrame, column: MeasuredColumn, first: str, other: str
+) -> pd.Series[Any]:
+    """Return ``other`` minus ``first``: in percent of ``first``, or in the quantity's unit."""
+    base, beside = cells[column.name, first], cells[column.name, other]
+    return (beside / base - 1) * 100 if column.relative else beside - base
 
 
 def _grid(
@@ -183,15 +190,17 @@ def _grid(
     present = [lane.name for lane in lanes if lane.name in cells.columns.get_level_values(LANE)]
     columns = [view.arm, *([capitalised(axis_word(over))] if over else [])]
     values: list[list[str | float | int | None]] = [
-        [plain(each) for each in (key if over else (key,))] for key in cells.index
+        [plain(value) for value in (key if over else (key,))] for key in cells.index
     ]
-    for one in shown:
-        columns += [f"{one.title}, {name}" for name in present]
+    for column in shown:
+        columns += [f"{column.title}, {name}" for name in present]
         for row, place in zip(values, range(len(cells)), strict=True):
-            row += [rounded(cells[one.name, name].iloc[place], one.places) for name in present]
+            row += [
+                rounded(cells[column.name, name].iloc[place], column.places) for name in present
+            ]
         for other in present[1:]:
-            columns.append(f"{other}: {'%' if one.relative else one.unit} more")
-            apart = _distance(cells, one, present[0], other)
+            columns.append(f"{other}: {'%' if column.relative else column.unit} more")
+            apart = _distance(cells, column, present[0], other)
             for row, place in zip(values, range(len(cells)), strict=True):
                 row.append(rounded(apart.iloc[place], 1))
     return Grid(
@@ -205,19 +214,19 @@ def _grid(
 def _tell(
     lanes: Sequence[KernelLane], cells: pd.DataFrame, shown: Sequence[MeasuredColumn]
 ) -> Iterator[str]:
-    """Yield a sentence for each further lane: how far it is from the first."""
-    first, *others = (lane.name for lane in lanes)
+    """Yield a sentence for each further lane: its differences from the first."""
+    first, *further = (lane.name for lane in lanes)
     known = set(cells.columns.get_level_values(LANE))
-    for other in others:
+    for other in further:
         parts = []
         points = 0
-        for one in shown if {first, other} <= known else ():
-            apart = _distance(cells, one, first, other).dropna()
+        for column in shown if {first, other} <= known else ():
+            apart = _distance(cells, column, first, other).dropna()
             points = max(points, len(apart))
             if len(apart):
-                unit = "%" if one.relative else one.unit
+                unit = "%" if column.relative else column.unit
                 parts.append(
-                    f"{lowered(one.title)} {signed(apart.median(), 1)} {unit} "
+                    f"{lowered(column.title)} {signed(apart.median(), 1)} {unit} "
                     f"({signed(apart.min(), 1)} to {signed(apart.max(), 1)})"
                 )
         yield (
@@ -229,24 +238,26 @@ def _tell(
 
 
 def _differing(lanes: Sequence[KernelLane], loads: pd.DataFrame, view: View) -> str:
-    """Return a sentence on the knobs in which the lanes differ as a whole; empty if in none."""
+    """Return a sentence on the knobs that each lane holds constant, but at different values."""
     grouped = loads.groupby(LANE, sort=False)
     words = []
     for name in SERVED_KNOBS:
         if name in view.axes or name not in loads or not (grouped[name].nunique() == 1).all():
             continue
-        each = grouped[name].first().reindex([lane.name for lane in lanes]).dropna()
-        if each.nunique() > 1:
-            values = ", ".join(f"{axis_value(name, plain(v))} on {k}" for k, v in each.items())
+        settings = grouped[name].first().reindex([lane.name for lane in lanes]).dropna()
+        if settings.nunique() > 1:
+            values = ", ".join(f"{axis_value(name, plain(v))} on {k}" for k, v in settings.items())
             words.append(f"{axis_word(name)} ({values})")
     return f"They differ in {'; '.join(words)}." if words else ""
 
 
 def _notes(lanes: Sequence[KernelLane]) -> str:
-    """Return what the lanes' numbers rest on: their saturations, and prices in virtual time."""
-    found = []
+    """Return the notes below a figure: the lanes' saturations, and their prices in virtual time."""
+    sentences = []
     for lane in lanes:
         saturation = experiment_of(lane.results.manifest).get("saturation_per_s")
         if saturation:
-            found.append(f"Saturation of {lane.name}: {int(saturation):,} 1/s.")
-    return " ".join(dict.fromkeys([*found, *filter(None, (note_prices(x.results) for x in lanes))]))
+            sentences.append(f"Saturation of {lane.name}: {int(saturation):,} 1/s.")
+    return " ".join(
+        dict.fromkeys([*sentences, *filter(None, (note_prices(x.results) for x in lanes))])
+    )

@@ -29,7 +29,8 @@ from analysis.reproductions.sweep import (
 )
 from analysis.reproductions.view import MeasuredColumn, View
 from analysis.words import number
-from testbed.model import Record, ServedLoad
+from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.model import Record
 
 RATE = "rate_of_saturation"
 ARM = ["arm", "mechanism", "ending", "retries_refused"]
@@ -48,7 +49,7 @@ response with an ACK of each, FIN, FIN with ACK, and ACK."""
 
 @dataclass(frozen=True, slots=True)
 class ArmPair:
-    """An arm and the one that it is held against."""
+    """An arm, and the base arm that it is compared with."""
 
     arm: str
     base: str
@@ -111,14 +112,14 @@ def served_loads(results: Results) -> pd.DataFrame:
             "connection_us": price_connection_us(served.prices_ns),
         }
         for record in proven_records(results)
-        if (served := record.served) is not None and served.started
+        if (served := record.measured_as(ServedLoad)) is not None and served.started
     ]
     columns = [*SERVED_KNOBS, *RUN, "arm", RATE, *MEASURED, "connection_us"]
     return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(MEASURED, float))
 
 
 def price_connection_us(prices_ns: Mapping[str, int]) -> float:
-    """Return what a connection of its own costs by a price list; NaN without one."""
+    """Return the price of one connection by a price list, in us; NaN without a list."""
     if not any(prices_ns.values()):
         return math.nan
     once = sum(prices_ns[name] for name in ("syn", "accept", "request", "close"))
@@ -138,19 +139,19 @@ def gains_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
     and ``fewer_failed`` in percentage points.
     """
     at = [RATE, "rate_per_s", *RUN]
-    found = []
+    gains = []
     for pair in pairs:
         arm, base = (loads[loads["arm"] == name] for name in (pair.arm, pair.base))
-        both = arm.merge(base[[*at, *MEASURED]], on=at, suffixes=("", "_base"))
-        found.append(
-            both.assign(
+        paired = arm.merge(base[[*at, *MEASURED]], on=at, suffixes=("", "_base"))
+        gains.append(
+            paired.assign(
                 base=pair.base,
-                gain=(both["throughput"] / both["throughput_base"] - 1) * 100,
-                quicker=(both["response_ms_base"] / both["response_ms"]).map(_log10),
-                fewer_failed=both["failed_pct_base"] - both["failed_pct"],
+                gain=(paired["throughput"] / paired["throughput_base"] - 1) * 100,
+                quicker=(paired["response_ms_base"] / paired["response_ms"]).map(_log10),
+                fewer_failed=paired["failed_pct_base"] - paired["failed_pct"],
             )
         )
-    every = pd.concat(found, ignore_index=True)
+    every = pd.concat(gains, ignore_index=True)
     return median_columns(
         every, [*ARM, "base", RATE, "rate_per_s"], ("gain", "quicker", "fewer_failed")
     )
@@ -162,13 +163,13 @@ def peaks_of(loads: pd.DataFrame, pairs: Iterable[ArmPair]) -> pd.DataFrame:
     A peak is the greatest throughput at any rate, seed by seed; ``peak`` is the arm's.
     """
     tops = loads.groupby([*ARM, *RUN], sort=False)["throughput"].max().rename("peak").reset_index()
-    found = []
+    peaks = []
     for pair in pairs:
         arm, base = (tops[tops["arm"] == name] for name in (pair.arm, pair.base))
-        both = arm.merge(base[["peak", *RUN]], on=list(RUN), suffixes=("", "_base"))
-        gain = (both["peak"] / both["peak_base"] - 1) * 100
-        found.append(both.assign(base=pair.base, peak_gain=gain))
-    every = pd.concat(found, ignore_index=True)
+        paired = arm.merge(base[["peak", *RUN]], on=list(RUN), suffixes=("", "_base"))
+        gain = (paired["peak"] / paired["peak_base"] - 1) * 100
+        peaks.append(paired.assign(base=pair.base, peak_gain=gain))
+    every = pd.concat(peaks, ignore_index=True)
     return median_columns(every, [*ARM, "base"], ("peak", "peak_gain"))
 
 
@@ -243,14 +244,14 @@ def draw_failures(loads: pd.DataFrame, place: str, part: str, note: str) -> Figu
 
 
 def check_saturation(results: Results, curves: pd.DataFrame) -> Check:
-    """Hold the stated saturation against the arm that was planned first."""
+    """Check the stated saturation against the loads of the first planned arm."""
     stated = experiment_of(results.manifest).get("saturation_per_s")
-    where, what = "This experiment", "saturation: kept up with, and no rate a tenth above it"
+    where, promise = "This experiment", "saturation: kept up with, and no rate a tenth above it"
     if not stated or curves.empty:
-        return Check(where, what, "\u2013", "\u2013", "not measured", "No saturation is stated.")
+        return Check(where, promise, "\u2013", "\u2013", "not measured", "No saturation is stated.")
     first = curves[curves["arm"] == curves["arm"].iloc[0]]
     below, above = first[first[RATE] <= 1.0], first[first[RATE] >= 1.1]
-    held = bool((below["answered_pct"] >= KEPT_UP_PCT).all())
+    kept_up = bool((below["answered_pct"] >= KEPT_UP_PCT).all())
     passed = bool((above["answered_pct"] < KEPT_UP_PCT).all())
     shown = pd.concat([below.tail(1), above.head(1)])
     ours = "; ".join(
@@ -260,7 +261,7 @@ def check_saturation(results: Results, curves: pd.DataFrame) -> Check:
     agreement: Agreement
     if below.empty or above.empty:
         agreement, why = "not measured", "It takes a rate up to it, and one a tenth above it."
-    elif held and passed:
+    elif kept_up and passed:
         agreement, why = "agrees", ""
     else:
         agreement, why = (
@@ -270,11 +271,11 @@ def check_saturation(results: Results, curves: pd.DataFrame) -> Check:
                 "./run.sh saturation, and measure again."
             ),
         )
-    return Check(where, what, f"{stated:,} 1/s", ours, agreement, why)
+    return Check(where, promise, f"{stated:,} 1/s", ours, agreement, why)
 
 
 def in_words(curves: pd.DataFrame, rate: float, arms: Sequence[str]) -> str:
-    """Return a list of what the arms do at a rate: replies a second, and the mean response."""
+    """Return the arms at a rate in words: replies a second, and the mean response time."""
     at = curves[(curves[RATE] == rate) & curves["arm"].isin(arms)]
     return ", ".join(
         f"{arm} {number(replies, 0)} a second after {number(response_ms, 0)} ms"
@@ -285,7 +286,7 @@ def in_words(curves: pd.DataFrame, rate: float, arms: Sequence[str]) -> str:
 
 
 def beginning(results: Results, curves: pd.DataFrame) -> str:
-    """Return the first sentence of a story: what is known of the capacity."""
+    """Return the first sentence of a story: the capacity, as far as it is known."""
     saturation = experiment_of(results.manifest).get("saturation_per_s")
     check = check_saturation(results, curves)
     if check.agreement == "differs":

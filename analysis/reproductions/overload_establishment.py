@@ -52,8 +52,8 @@ def spikes_of(curves: pd.DataFrame) -> pd.DataFrame:
     From the highest rate below it to the first above it; without both there is no row.
     """
     rows = []
-    for key, one in curves.groupby(ARM, sort=False):
-        below, above = one[one[RATE] < 1], one[one[RATE] > 1]
+    for key, arm_curve in curves.groupby(ARM, sort=False):
+        below, above = arm_curve[arm_curve[RATE] < 1], arm_curve[arm_curve[RATE] > 1]
         if not below.empty and not above.empty:
             rise = above.iloc[0]["response_ms"] / below.iloc[-1]["response_ms"]
             rows.append({**dict(zip(ARM, key, strict=True)), "rise": rise})
@@ -68,19 +68,19 @@ def _tell(curves: pd.DataFrame, _measured: Frames, part: str) -> list[str]:
         return []
     arms = list(known["arm"].unique())
     low = known[known[RATE] == rates.min()]
-    told = []
+    sentences = []
     if rates.min() < 1:
-        told.append(
+        sentences.append(
             f"At {number(rates.min(), 2)} times that rate "
             f"{number(100 - low['failed_pct'].max(), 0)} % of the connections are answered, "
             f"whatever the mechanism, after {number(low['response_ms'].median(), 0)} ms."
         )
-    told.append(
+    sentences.append(
         f"At {number(rates.max(), 2)} times it: {in_words(known, rates.max(), arms)}. What is "
         "dropped in silence (default, abort, reserv) is sent again and has to be paid for again; "
         "what is refused by a reset (rst-syn) is not."
     )
-    return [titled(one, part) for one in told]
+    return [titled(sentence, part) for sentence in sentences]
 
 
 FIGURE = OverloadFigure("Figure 3", "Ways to establish connections under overload", _tell, _measure)

@@ -29,6 +29,7 @@ from analysis.reproductions.sweep import (
 )
 from analysis.reproductions.view import MeasuredColumn, View
 from analysis.words import number
+from testbed.kinds.server_load.measurement import ServedLoad
 
 EXPECTED = "expected_syns"
 WORDS = {
@@ -48,31 +49,31 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     tables: list[Grid] = []
     checks: list[Check] = []
     story: list[str] = []
-    for part, one in split_loads(_read(results), AXES):
-        if one.empty:
+    for part, loads in split_loads(_read(results), AXES):
+        if loads.empty:
             continue
-        for arm, same in one.groupby("arm", sort=False):
-            label = ", ".join(filter(None, (part, str(arm) if one["arm"].nunique() > 1 else "")))
-            curves = curves_of(same)
-            each = per_connection(same)
-            tables.append(_grid(same, each, reference, label))
+        for arm, arm_loads in loads.groupby("arm", sort=False):
+            label = ", ".join(filter(None, (part, str(arm) if loads["arm"].nunique() > 1 else "")))
+            curves = curves_of(arm_loads)
+            ratios = per_connection(arm_loads)
+            tables.append(_grid(arm_loads, ratios, reference, label))
             story.append(titled(beginning(results, curves), label))
-            story += _tell(each)
+            story += _tell(ratios)
             checks.append(check_saturation(results, curves))
-            measured = {"cells": each, "growth": growth_of(same)}
+            measured = {"cells": ratios, "growth": growth_of(arm_loads)}
             checks += check_claims(reference, measured, label)
     return Rebuilt("What the server receives", tuple(tables), (), tuple(checks), story=tuple(story))
 
 
 def _read(results: Results) -> pd.DataFrame:
     """Return the loads with a column for each of WORDS."""
-    found = {
-        record.trial_id: segments_of(record, record.served)
+    counts_by_trial = {
+        record.trial_id: segments_of(record, served)
         for record in proven_records(results)
-        if record.served is not None
+        if (served := record.measured_as(ServedLoad)) is not None
     }
     loads = served_loads(results)
-    counts = pd.DataFrame(list(found.values()), columns=list(WORDS), index=loads.index)
+    counts = pd.DataFrame(list(counts_by_trial.values()), columns=list(WORDS), index=loads.index)
     return loads.join(counts)
 
 
@@ -110,22 +111,22 @@ def growth_of(loads: pd.DataFrame) -> pd.DataFrame:
     return median_columns(changed, [RATE], ("more_segments", "more_established"))
 
 
-def _grid(loads: pd.DataFrame, each: pd.DataFrame, reference: Reference, label: str) -> Grid:
-    """Return Table II: of each rate our count, ours for each connection, and the published one."""
+def _grid(loads: pd.DataFrame, ratios: pd.DataFrame, reference: Reference, label: str) -> Grid:
+    """Return Table II: for each rate our count, our count per connection, and the published one."""
     counts = loads.groupby(RATE, dropna=False)[list(WORDS)].median()
     columns = ["Statistic"]
     for rate in counts.index:
         named = f"at {number(rate, 2)}"
         columns += [named, f"{named}, each", f"{named}, each, published"]
-    shares = each.set_index(RATE)
+    shares = ratios.set_index(RATE)
     rows = []
     for name, words in WORDS.items():
         row: list[str | float | int | None] = [words]
         for rate in counts.index:
-            stated = (one.value for one in reference.select(name) if one.axes.get(RATE) == rate)
+            values = (cell.value for cell in reference.select(name) if cell.axes.get(RATE) == rate)
             count = None if name in SHARES else rounded(counts.at[rate, name], 0)
             ours = 1.0 if name == EXPECTED else rounded(shares.at[rate, name], 3)
-            published = 1.0 if name == EXPECTED else next(stated, None)
+            published = 1.0 if name == EXPECTED else next(values, None)
             row += [count, ours, published]
         rows.append(tuple(row))
     return Grid(
@@ -137,8 +138,8 @@ def _grid(loads: pd.DataFrame, each: pd.DataFrame, reference: Reference, label: 
     )
 
 
-def _tell(each: pd.DataFrame) -> list[str]:
-    known = each.dropna(subset=[RATE])
+def _tell(ratios: pd.DataFrame) -> list[str]:
+    known = ratios.dropna(subset=[RATE])
     if known.empty or known[RATE].max() <= 1:
         return []
     last = known.sort_values(RATE).iloc[-1]

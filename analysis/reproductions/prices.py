@@ -12,7 +12,7 @@ CHOSEN = "its proportions are chosen, not measured"
 
 
 def note_prices(results: Results) -> str:
-    """Return a sentence on where computing took its time from; none is needed in real time."""
+    """Return a sentence on the price list of computing in virtual time; empty in real time."""
     experiment = experiment_of(results.manifest)
     if in_real_time(str(experiment.get("kernel"))):
         return ""

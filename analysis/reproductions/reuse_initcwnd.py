@@ -58,8 +58,8 @@ def rebuild(results: Results, _: Reference | None) -> Rebuilt:
             pair = frame[frame[WINDOW].isin([least, window])]
             name = f"a window of {window:g}" if len(larger) > 1 else ""
             tables.append(_grid(pair, ", ".join(filter(None, (part, name)))))
-        for page, one in frame.groupby("page", sort=False):
-            figures += _maps(one, f"{page}, {part}".strip(", "))
+        for page, page_loads in frame.groupby("page", sort=False):
+            figures += _maps(page_loads, f"{page}, {part}".strip(", "))
     title = "Where reuse, the initial window and Fast Open pay"
     return Rebuilt(title, tuple(tables), tuple(figures))
 
@@ -72,14 +72,14 @@ def mechanism_savings(frame: pd.DataFrame) -> pd.DataFrame:
     """
     steps = [[False, True], *(ladder(frame[name]) for name in (REUSE, WINDOW))]
     rows = []
-    for (page, rtt_ms), one in frame.groupby(["page", "rtt_ms"], sort=False):
-        times = one.pivot_table(index=list(RUN), columns=[TFO, REUSE, WINDOW], values="plt_s")
-        # A setting that was never proven has no column yet: it is not a number in any run.
+    for (page, rtt_ms), at_rtt in frame.groupby(["page", "rtt_ms"], sort=False):
+        times = at_rtt.pivot_table(index=list(RUN), columns=[TFO, REUSE, WINDOW], values="plt_s")
+        # A setting without any proven load has no column yet: it becomes NaN in every run.
         settings = pd.MultiIndex.from_product(steps)
         times = times.reindex(columns=times.columns.union(settings))
         load = {
             key: times[
-                tuple(known[-1 if more else 0] for known, more in zip(steps, key, strict=True))
+                tuple(values[-1 if top else 0] for values, top in zip(steps, key, strict=True))
             ]
             for key in product((False, True), repeat=3)
         }

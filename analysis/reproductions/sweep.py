@@ -10,17 +10,20 @@ from typing import Any
 import pandas as pd
 
 from analysis.published.reference import Reference
-from analysis.records.cells import cells_of, flatten
-from analysis.records.frame import SERVED_COLUMNS, trial_frame, varying_columns
+from analysis.records.cells import cells_of
+from analysis.records.frame import trial_columns, trial_frame, varying_columns
+from analysis.records.kind import records_of
 from analysis.records.results import Results
 from analysis.reproductions.rebuilt import Grid
 from analysis.stats.estimates import Estimate, describe_sample
 from analysis.words import axis_value, axis_word, is_setting
-from testbed.model import ArrivalSpec, Condition, Record, ServerLoad, ServerSpec
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import DEFAULT_KIND, Record
 
-KNOBS = tuple(flatten(Condition(page="", client="")))
+KNOBS = records_of(DEFAULT_KIND).knobs
 """Of page loads."""
-SERVED_KNOBS = tuple(flatten(ServerLoad(ServerSpec(), ArrivalSpec())))
+_SERVED = records_of(ServerLoad(ServerSpec(), ArrivalSpec()).kind)
+SERVED_KNOBS = _SERVED.knobs
 """Of loads on a server."""
 RUN = ("seed", "repetition")
 
@@ -41,7 +44,7 @@ def proven_loads(results: Results) -> pd.DataFrame:
 
 def proven_served(results: Results) -> pd.DataFrame:
     """Return the rows of ``trial_frame`` of proven loads on a server, in planned order."""
-    frame = trial_frame(results).reindex(columns=list(SERVED_COLUMNS))
+    frame = trial_frame(results).reindex(columns=list(trial_columns(_SERVED)))
     order = [record.trial_id for record in proven_records(results)]
     return frame.set_index("trial_id", drop=False).loc[order].reset_index(drop=True)
 
@@ -58,13 +61,13 @@ def split_loads(frame: pd.DataFrame, axes: Sequence[str]) -> Iterator[tuple[str,
     """
     named = [str(column) for column in frame if is_setting(str(column))]
     knobs = dict.fromkeys((*KNOBS, *SERVED_KNOBS, *named))
-    others = varying_columns(frame, [n for n in knobs if n in frame and n not in axes])
-    if not others:
+    further_axes = varying_columns(frame, [n for n in knobs if n in frame and n not in axes])
+    if not further_axes:
         yield "", frame
         return
-    for key, part in frame.groupby(list(others), sort=False, dropna=False):
+    for key, part in frame.groupby(list(further_axes), sort=False, dropna=False):
         values = [plain(value) for value in key]
-        names = zip(others, values, strict=True)
+        names = zip(further_axes, values, strict=True)
         yield ", ".join(f"{axis_word(n)} {axis_value(n, v)}" for n, v in names), part
 
 
@@ -101,11 +104,11 @@ def median_columns(loads: pd.DataFrame, by: Sequence[str], names: Sequence[str])
     The ends are ``NAME_low`` and ``NAME_high``, NaN where a group has one value or nothing varies.
     """
     groups = loads.groupby(list(by), sort=False, dropna=False)
-    found = groups[list(names)].median()
+    medians = groups[list(names)].median()
     for name in names:
         ends = [ends_of(_median_of(values.dropna())) for _, values in groups[name]]
-        found[[f"{name}_low", f"{name}_high"]] = ends or float("nan")
-    return found.reset_index()
+        medians[[f"{name}_low", f"{name}_high"]] = ends or float("nan")
+    return medians.reset_index()
 
 
 def _median_of(values: pd.Series[Any]) -> Estimate | None:

@@ -31,7 +31,7 @@ from analysis.reproductions.sweep import (
 from analysis.shortflow import predict_fetch_ms
 from analysis.words import axis_value
 from testbed.base.errors import ConfigurationError
-from testbed.model import Record
+from testbed.model import Condition, PageLoad, Record
 
 WINDOW = "initcwnd_segments"
 AXES = ("page", "rtt_ms", WINDOW)
@@ -50,11 +50,11 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     checks: list[Check] = []
     for part, frame in split_loads(loads, AXES):
         for rtt_ms in reversed(ladder(frame["rtt_ms"])):
-            one = frame[frame["rtt_ms"] == rtt_ms]
+            at_rtt = frame[frame["rtt_ms"] == rtt_ms]
             place = FIGURES.get(rtt_ms, "As Figures 2 and 3")
             title = titled(f"{place}: RTT {axis_value('rtt_ms', rtt_ms)}", part)
-            tables.append(_grid(one, title))
-            figures.append(_figure(one, title, named(f"initcwnd-{rtt_ms:g}ms", part)))
+            tables.append(_grid(at_rtt, title))
+            figures.append(_figure(at_rtt, title, named(f"initcwnd-{rtt_ms:g}ms", part)))
         measured = {
             "cells": durations(published_for(frame, reference)),
             "loads": frame.sort_values("model_gap_pct", key=abs, ascending=False, kind="stable"),
@@ -69,7 +69,9 @@ def with_model(results: Results) -> pd.DataFrame:
 
     ``model_gap_pct`` is how much longer ours takes, in percent of ``model_s``.
     """
-    times = {one.trial_id: _predict_s(one, results.folder) for one in proven_records(results)}
+    times = {
+        record.trial_id: _predict_s(record, results.folder) for record in proven_records(results)
+    }
     loads = proven_loads(results)
     loads = loads.assign(model_s=loads["trial_id"].map(times).astype(float))
     return loads.assign(model_gap_pct=(loads["plt_s"] / loads["model_s"] - 1.0) * 100.0)
@@ -91,8 +93,9 @@ def durations(loads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _predict_s(record: Record, folder: Path) -> float | None:
-    """Return what slow start says of a load of one object, if the model holds for it."""
-    condition, requests = record.trial.page_load, record.load.requests if record.load else ()
+    """Return the time that slow start predicts for a load of one object, if the model holds."""
+    condition, load = record.trial.condition_as(Condition), record.measured_as(PageLoad)
+    requests = load.requests if load else ()
     if len(requests) != 1 or not requests[0].transfer_bytes or condition.dns != "hosts":
         return None
     if condition.draws:  # each seed has a number of its own
@@ -116,10 +119,10 @@ def _request_bytes(record: Record, folder: Path) -> int:
 
 
 def _grid(frame: pd.DataFrame, title: str) -> Grid:
-    """Return one row for each window: of each file the duration, the model's, and the gap."""
-    found = frame.groupby([WINDOW, "page"])[["plt_s", "model_s"]].median()
-    found["gap_pct"] = (found["plt_s"] / found["model_s"] - 1) * 100
-    table: pd.DataFrame = found.unstack()  # type: ignore[assignment]
+    """Return one row for each window: the duration of each file, the model's, and the gap."""
+    medians = frame.groupby([WINDOW, "page"])[["plt_s", "model_s"]].median()
+    medians["gap_pct"] = (medians["plt_s"] / medians["model_s"] - 1) * 100
+    table: pd.DataFrame = medians.unstack()  # type: ignore[assignment]
     heads = {"plt_s": " (s)|3", "model_s": ", model (s)|3", "gap_pct": ", ours minus model (%)|2"}
     files = frame.groupby("page")["plt_s"].median().sort_values(kind="stable").index
     columns = {f"{name} {page}": f"{page}{heads[name]}" for page in files for name in heads}

@@ -36,10 +36,10 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     checks: list[Check] = []
     for part, frame in split_loads(proven_loads(results), AXES):
         loads = with_savings(frame)
-        for page, one in loads.groupby("page", sort=False):
+        for page, page_loads in loads.groupby("page", sort=False):
             label = part if loads["page"].nunique() == 1 else f"{page}, {part}".strip(", ")
-            tables.append(_grid(one, label))
-            figures += _figures(one, label)
+            tables.append(_grid(page_loads, label))
+            figures += _figures(page_loads, label)
         arms = medians(published_for(loads, reference))
         checks += check_claims(reference, {"arms": arms, "sites": by_site(arms)}, part)
     title = "A test website with Fast Open and a larger initial window"

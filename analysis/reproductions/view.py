@@ -1,4 +1,4 @@
-"""View of loads on a server: what its figure shows, for several kernels to be in one of them."""
+"""View of loads on a server: what its figure shows, so that one figure can hold several kernels."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from analysis.records.results import Results
 
 @dataclass(frozen=True, slots=True)
 class MeasuredColumn:
-    """A measured column: its title with the unit, and how two of its values are held together.
+    """A measured column: its title with the unit, and how two of its values are compared.
 
-    ``relative`` is in percent of the one, else the difference in ``unit``.
+    With ``relative`` by their difference in percent of the first, else by that in ``unit``.
     """
 
     name: str

@@ -153,8 +153,8 @@ def _rides_in_syn(tcp: TcpSpec) -> bool:
 
 def _packets(size: int, room: int) -> list[int]:
     """Return the IP bytes of the segments that carry ``size`` bytes, all full but the last."""
-    full, rest = divmod(size, room)
-    return [ACK_BYTES + room] * full + ([ACK_BYTES + rest] if rest else [])
+    full, remainder = divmod(size, room)
+    return [ACK_BYTES + room] * full + ([ACK_BYTES + remainder] if remainder else [])
 
 
 def _open(

@@ -44,12 +44,12 @@ class FlowDirection:
         return self._free_ms + self.delay_ms
 
     def _leave_buffer(self, size: int, at_ms: float) -> float:
-        """Return when the packet leaves the buffer for the line: the bucket has to hold it all."""
+        """Return when the packet leaves the buffer: the bucket must hold tokens for all of it."""
         while self._waiting and self._waiting[0][0] <= at_ms:
             self._waiting.popleft()
-        held = sum(waiting for _, waiting in self._waiting)
-        self.overflowed |= held + size > self.buffer_bytes
-        # Behind others it waits for their turn first.
+        queued_bytes = sum(waiting for _, waiting in self._waiting)
+        self.overflowed |= queued_bytes + size > self.buffer_bytes
+        # It waits for the packets before it.
         from_ms = max(at_ms, self._waiting[-1][0] if self._waiting else at_ms)
         bytes_per_ms = self.rate_kbit / 8.0
         gained = self._tokens + (from_ms - self._filled_ms) * bytes_per_ms
@@ -59,15 +59,15 @@ class FlowDirection:
         self._filled_ms = leaves_ms
         if leaves_ms > at_ms:
             self._waiting.append((leaves_ms, size))
-            self.peak_bytes = max(self.peak_bytes, held + size)
+            self.peak_bytes = max(self.peak_bytes, queued_bytes + size)
         return leaves_ms
 
 
 def directions(link: LinkSpec) -> tuple[FlowDirection, FlowDirection]:
     """Return the downlink and the uplink of ``link``, empty."""
     bucket = burst_bytes(link)
-    rest = link.rtt_ms / 2.0, link.buffer_bytes, link.framing_bytes, bucket
+    delay_and_buffer = link.rtt_ms / 2.0, link.buffer_bytes, link.framing_bytes, bucket
     return (
-        FlowDirection(link.down_kbit, *rest, _tokens=bucket),
-        FlowDirection(link.up_kbit, *rest, _tokens=bucket),
+        FlowDirection(link.down_kbit, *delay_and_buffer, _tokens=bucket),
+        FlowDirection(link.up_kbit, *delay_and_buffer, _tokens=bucket),
     )

@@ -171,14 +171,14 @@ class Receiver:
             self._round_trip_ms += (sample_ms - self._round_trip_ms) / 8.0
 
     def _size_buffer(self, at_ms: float) -> None:
-        """Once a round trip, make room for twice what came in it, and for what comes to more."""
+        """Once a round trip, grow the buffer: twice what arrived in it, and more if that grows."""
         if at_ms - self._counted_since_ms < self._round_trip_ms:
             return
         copied = self._received - self._counted_from
         if copied > self._space_bytes:
             twice = 2 * copied
-            more = 2 * twice * (copied - self._space_bytes) / self._space_bytes
-            self._limit_bytes = max(self._limit_bytes, twice + more - HELD_BYTES)
+            growth = 2 * twice * (copied - self._space_bytes) / self._space_bytes
+            self._limit_bytes = max(self._limit_bytes, twice + growth - HELD_BYTES)
             self._space_bytes = copied
         self._counted_from, self._counted_since_ms = self._received, at_ms
 
@@ -232,12 +232,12 @@ class Transfer:
     def _send(self, last: Ack) -> Iterator[Ack]:
         """Send what ``last`` allows, burst by burst; yield the immediate acknowledgements."""
         while count := self._next_burst(last):
-            for left in reversed(range(count)):
+            for remaining in reversed(range(count)):
                 size = self.sizes[len(self._sent_ms)]
                 self._arrived_ms = self.down.carry(size, last.arrives_ms)
                 self._sent_ms.append(last.arrives_ms)
                 self._sent_bytes += size - ACK_BYTES
-                pushed = count > 1 and left == 0
+                pushed = count > 1 and remaining == 0
                 if self.receiver.receive(size - ACK_BYTES, self._arrived_ms, last.sent_ms, pushed):
                     yield self._acknowledge(self._arrived_ms)
 

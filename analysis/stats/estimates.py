@@ -66,19 +66,19 @@ class SampleStatistics:
 
 
 def describe_sample(values: Iterable[float]) -> SampleStatistics | None:
-    """Return what ``values`` say, whatever their order; ``None`` when there are none."""
+    """Return the statistics of ``values``, in any order; ``None`` if there are none."""
     numbers = tuple(sorted(values))
     return _describe(numbers) if numbers else None
 
 
 def without_intervals(sample: SampleStatistics) -> SampleStatistics:
-    """Return ``sample`` without intervals, of values that are copies: no chance is in them."""
-    median, mean = (replace(one, interval=None) for one in (sample.median, sample.mean))
+    """Return ``sample`` without intervals: for values that are copies, and not random."""
+    median, mean = (replace(estimate, interval=None) for estimate in (sample.median, sample.mean))
     return SampleStatistics(sample.n, median, mean, 0)
 
 
 def level_of_range(n: int) -> float:
-    """Return how sure ``n`` values have the median of their distribution between them.
+    """Return the confidence that the median lies between the least and greatest of ``n`` values.
 
     Each is above it with probability 1/2: all are on one side with 2 ** (1 - n).  The same holds
     for the centre of a symmetric distribution by the signed-rank test.
@@ -94,8 +94,10 @@ def _describe(numbers: tuple[float, ...]) -> SampleStatistics:
         return SampleStatistics(n, Estimate(median, None), Estimate(mean, None), 0)
     if numbers[0] == numbers[-1]:
         # Virtual time: no spread is a result, not a lack of data.
-        same = Estimate(numbers[0], Interval(numbers[0], numbers[0], min(LEVEL, level_of_range(n))))
-        return SampleStatistics(n, same, same, 0)
+        exact = Estimate(
+            numbers[0], Interval(numbers[0], numbers[0], min(LEVEL, level_of_range(n)))
+        )
+        return SampleStatistics(n, exact, exact, 0)
     if n < LEAST_FOR_LEVEL:
         widest = Interval(numbers[0], numbers[-1], level_of_range(n))
         return SampleStatistics(
@@ -116,7 +118,7 @@ def _bootstrap(numbers: tuple[float, ...], statistic: str, estimate: float) -> I
 
     # The jackknife behind BCa fails for medians (Efron and Tibshirani, section 11.6).
     method = "percentile" if statistic == "median" else "BCa"
-    found = stats.bootstrap(
+    interval = stats.bootstrap(
         (numbers,),
         getattr(numpy, statistic),
         n_resamples=RESAMPLES,
@@ -126,8 +128,8 @@ def _bootstrap(numbers: tuple[float, ...], statistic: str, estimate: float) -> I
     ).confidence_interval
     # Interpolation between resamples rounds: without this an end may pass the estimate, or the
     # sample, by the last bit.
-    low = max(min(float(found.low), estimate), min(numbers))
-    return Interval(low, min(max(float(found.high), estimate), max(numbers)))
+    low = max(min(float(interval.low), estimate), min(numbers))
+    return Interval(low, min(max(float(interval.high), estimate), max(numbers)))
 
 
 def _outliers(numbers: tuple[float, ...]) -> int:

@@ -84,8 +84,8 @@ def _estimate(numbers: tuple[float, ...]) -> Estimate:
 
     n = len(numbers)
     values = numpy.asarray(numbers)
-    one, other = numpy.triu_indices(n)
-    walsh = numpy.sort((values[one] + values[other]) / 2.0)
+    first, second = numpy.triu_indices(n)
+    walsh = numpy.sort((values[first] + values[second]) / 2.0)
     drop = walsh_averages_outside(n)
     interval = Interval(
         float(walsh[drop]), float(walsh[-1 - drop]), min(LEVEL, level_of_range(n))

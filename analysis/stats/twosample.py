@@ -44,7 +44,7 @@ def estimate_unpaired_shift(base: Sequence[float], new: Sequence[float]) -> Esti
 
 
 def level_of_extremes(n: int, m: int) -> float:
-    """Return how sure the shift is between the least and the greatest of all differences.
+    """Return the confidence that the shift lies between the least and the greatest difference.
 
     It is outside only when all values of one sample are on one side of the other's: of all ways
     to order them, two.

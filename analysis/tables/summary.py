@@ -10,25 +10,24 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import PurePosixPath
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, TypedDict
 
-from analysis.records.cells import Axes, Cell, Spread, experiment_of, further_metrics
+from analysis.records.cells import Axes, Cell, Spread, experiment_of
 from analysis.records.coverage import ReplayCoverage, replay_facts
-from analysis.records.metric import MILESTONES, PLT, SERVED, Metric
+from analysis.records.metric import PLT, Metric
 from analysis.records.results import Identity, Results, judge
 from analysis.stats.estimates import SampleStatistics
+from analysis.tables.kind import tables_of
 from analysis.tables.rows import table_rows
 from analysis.tables.table import ResultTable
 from testbed.model import (
-    Executed,
     Experiment,
     LabReading,
     Outcome,
+    PageLoad,
     Proof,
     Record,
     Replay,
-    ServedLoad,
-    Verdict,
 )
 from testbed.results.environment import Environment
 
@@ -61,18 +60,6 @@ class MeasurementSummary(TypedDict):
     """Whether the error is within its tolerance."""
 
 
-class PromiseSummary(TypedDict):
-    """What a scenario came to."""
-
-    verdict: Verdict
-    """`kept`; `broken`; or `changed`: as kernels are known to do it today."""
-    differences: list[str]
-    """A sentence for each call and packet that is not as promised."""
-    failed_checks: int
-    """How many calls and packets are not as promised, where the promise is not known to have
-    changed."""
-
-
 class TrialSummary(TypedDict):
     """One trial: its last `ok` attempt, else its last."""
 
@@ -88,14 +75,6 @@ class TrialSummary(TypedDict):
     """The outcome that counts: a record that claims `ok` without its proof is `unproven` here."""
     plt_ms: float | None
     """The page load time; null unless the outcome is `ok`."""
-    milestones: NotRequired[dict[str, float]]
-    """What a visitor sees, by the name of the metric; only where a browser gave it."""
-    served: NotRequired[Annotated[_Fields, ServedLoad]]
-    """What became of the connections of a load on a server; only of such trials."""
-    scenario: NotRequired[Annotated[_Fields, PromiseSummary]]
-    """What became of the promise; only of scenarios."""
-    executed: NotRequired[Annotated[_Fields, Executed]]
-    """What became of the command; only of such trials."""
     requests: int | None
     """How many requests the client made."""
     missing: list[str] | None
@@ -134,16 +113,9 @@ class CellSummary(TypedDict):
     """The page load times of the proven trials; null without any."""
     sample_ms: Annotated[_Fields | None, SampleStatistics]
     """Statistics of the same page load times."""
-    milestones: NotRequired[dict[str, Annotated[_Fields, Spread]]]
-    """What a visitor sees in the proven trials, by the name of the metric; only where a browser
-    gave it."""
-    served: NotRequired[dict[str, Annotated[_Fields, Spread]]]
-    """The metrics of the proven loads on a server, by name; only of such trials."""
-    verdict: NotRequired[Verdict | None]
-    """What became of the promise, the gravest of all proven trials; only of scenarios."""
     coverage: Annotated[_Fields, ReplayCoverage]
     """How the server answered, over all trials."""
-    trials: list[TrialSummary]
+    trials: list[Annotated[_Fields, TrialSummary]]
     """The trials in order of their seeds."""
 
 
@@ -162,7 +134,7 @@ class Summary(TypedDict):
     """How many trials were left out because they only warmed the machine up."""
     table: list[dict[str, Any]]
     """The rows of [table.csv](table.md), by column, not rounded."""
-    cells: list[CellSummary]
+    cells: list[Annotated[_Fields, CellSummary]]
     """Every condition, in the order asked."""
 
 
@@ -216,7 +188,7 @@ def _counts(cells: tuple[Cell, ...]) -> dict[str, int]:
     return counts
 
 
-def _cell(cell: Cell) -> CellSummary:
+def _cell(cell: Cell) -> _Fields:
     summary: CellSummary = {
         "condition": cell.axes,
         "status": cell.status,
@@ -227,27 +199,22 @@ def _cell(cell: Cell) -> CellSummary:
         "coverage": asdict(cell.coverage),
         "trials": [_trial(record) for record in cell.records],
     }
-    if cell.kind == "server_load":
-        summary["served"] = _spreads(cell, SERVED)
-    elif cell.kind == "scenario":
-        summary["verdict"] = cell.verdict
-    elif milestones := _spreads(cell, further_metrics([cell])):
-        summary["milestones"] = milestones
-    return summary
+    return {**summary, **tables_of(cell.kind).of_cell(cell)}
 
 
-def _spreads(cell: Cell, metrics: Iterable[Metric]) -> dict[str, _Fields]:
+def spreads_of(cell: Cell, metrics: Iterable[Metric]) -> dict[str, _Fields]:
+    """Return the spread of each of ``metrics`` that the cell has, by the metric's name."""
     spreads = {metric.name: cell.by(metric).spread for metric in metrics}
-    return {name: asdict(one) for name, one in spreads.items() if one}
+    return {name: asdict(spread) for name, spread in spreads.items() if spread}
 
 
 def _fields(statistics: Spread | SampleStatistics | None) -> _Fields | None:
     return asdict(statistics) if statistics else None
 
 
-def _trial(record: Record) -> TrialSummary:
+def _trial(record: Record) -> _Fields:
     outcome, _ = judge(record)
-    load = record.load
+    load = record.measured_as(PageLoad)
     summary: TrialSummary = {
         "trial_id": record.trial_id,
         "seed": record.trial.seed,
@@ -267,22 +234,7 @@ def _trial(record: Record) -> TrialSummary:
         "knobs": record.lab.knobs if record.lab is not None else None,
         "captures_sha256": captures_of(record),
     }
-    if load is not None and outcome == "ok":
-        values = {metric.name: metric.of(load) for metric in MILESTONES}
-        known = {name: value for name, value in values.items() if value is not None}
-        if known:
-            summary["milestones"] = known
-    if record.served is not None and outcome == "ok":
-        summary["served"] = asdict(record.served)
-    if record.executed is not None and outcome == "ok":
-        summary["executed"] = asdict(record.executed)
-    if record.scenario is not None and outcome == "ok":
-        summary["scenario"] = {
-            "verdict": record.scenario.verdict,
-            "differences": list(record.scenario.differences),
-            "failed_checks": record.scenario.failed_checks,
-        }
-    return summary
+    return {**summary, **(tables_of(record.trial.kind).of_trial(record) if outcome == "ok" else {})}
 
 
 def _proof(proof: Proof | None) -> dict[str, Any] | None:

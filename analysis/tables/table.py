@@ -23,21 +23,15 @@ from analysis.records.cells import (
     varying_axes,
 )
 from analysis.records.coverage import ReplayCoverage
+from analysis.records.kind import records_of
 from analysis.records.metric import PLT, Metric
 from analysis.stats.estimates import SampleStatistics
 from analysis.stats.shift import Shift, shift_between, without_interval
+from analysis.tables.kind import tables_of
 from analysis.words import name_axes
-from testbed.model import Kind
+from testbed.model import DEFAULT_KIND
 
 PAIR_AXIS = "tfo"
-ALWAYS_SHOWN: dict[Kind, tuple[str, ...]] = {
-    "page_load": ("page", "rtt_ms"),
-    "server_load": ("mechanism",),
-    "scenario": ("scenario",),
-    "command": ("command", "rtt_ms"),
-}
-"""The axes that tables of each kind of trial begin with."""
-SHOWN_UNLESS_DEFAULT = ("protocol", "tls_version", "randomness", "allow_misses", "server_think_ms")
 
 
 @dataclass(frozen=True)  # no slots, as a Cell: what is asked for often is worked out once
@@ -93,8 +87,8 @@ class Pair:
         """How much sooner the metric comes with Fast Open, over the common seeds."""
         if self.off is None or self.on is None:
             return None
-        found = shift_between(self.off.by_seed, self.on.by_seed)
-        return found if found is None or self.varies else without_interval(found)
+        shift = shift_between(self.off.by_seed, self.on.by_seed)
+        return shift if shift is None or self.varies else without_interval(shift)
 
     @property
     def varies(self) -> bool:
@@ -157,14 +151,14 @@ class ResultTable:
         return self.cells[0].metric if self.cells else PLT
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """What the trials do."""
-        return self.cells[0].kind if self.cells else "page_load"
+        return kind_of_cells(self.cells)
 
     @property
     def further(self) -> tuple[Metric, ...]:
         """The other metrics that a table of its kind shows beside the metric: those it has."""
-        if self.kind == "page_load":  # what a visitor sees has a table of its own
+        if not tables_of(self.kind).side_by_side:
             return ()
         return further_metrics(self.cells, self.metric)
 
@@ -188,19 +182,25 @@ class ResultTable:
         return sum((cell.coverage for cell in self.cells), ReplayCoverage())
 
 
+def kind_of_cells(cells: Sequence[Cell]) -> str:
+    """Return the kind of the trials of ``cells``, which are of one kind."""
+    return cells[0].kind if cells else DEFAULT_KIND
+
+
 def make_table(cells: Sequence[Cell], reference: Reference | None) -> ResultTable:
     """Arrange ``cells`` as rows.
 
-    The axes are page and RTT, or those that other kinds of trial always show, whatever else varies,
-    and how pages were replayed if not as recorded.  Arms are those of page loads.
+    The axes are those that their kind always shows, whatever else varies, and what the kind shows
+    unless it is at its default.
     """
+    name = kind_of_cells(cells)
+    kind = tables_of(name)
     varying = varying_axes(cells)
-    unusual = unusual_axes(cells, SHOWN_UNLESS_DEFAULT)
-    kind = cells[0].kind if cells else "page_load"
-    shown, paired = ALWAYS_SHOWN[kind], PAIR_AXIS in varying and kind == "page_load"
+    unusual = unusual_axes(cells, kind.unless_default)
+    paired = records_of(name).paired and PAIR_AXIS in varying
     axes = (
-        *shown,
-        *(n for n in varying if n not in shown and not (paired and n == PAIR_AXIS)),
+        *kind.axes,
+        *(n for n in varying if n not in kind.axes and not (paired and n == PAIR_AXIS)),
         *(n for n in unusual if n not in varying),
     )
     return ResultTable(tuple(cells), _pairs(cells, reference) if paired else (), axes)

@@ -64,10 +64,9 @@ def formula(
     within_pct: float,
     hint: str,
 ) -> None:
-    """Check a function: for each row of ``measured`` it must come to the value in ``column``.
+    """Check a function: for each row of ``measured`` it must return the value in ``column``.
 
-    Its parameters are columns of ``measured`` that the question gives; it may have others that
-    have a default.
+    Its parameters are the columns ``given`` in the question; further ones need a default.
 
     Raises:
         WrongAnswerError: it is no function, has other parameters, or is too far away in a row.
@@ -86,16 +85,18 @@ def formula(
     _praise(f"right in {right} of {len(rows)} measurements, within {within_pct:g} %")
 
 
-def _parameters(function: Callable[..., Any], given: Sequence[str], hint: str) -> list[str]:
-    """Return by which of the ``given`` names to call ``function``."""
+def _parameters(function: Callable[..., Any], names_given: Sequence[str], hint: str) -> list[str]:
+    """Return the parameters to call ``function`` with, all of them of ``names_given``."""
     try:
         parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # some that are built in do not say
+    except (TypeError, ValueError):  # some built-in functions have no signature
         raise WrongAnswerError(f"Answer with a function that you wrote. {hint}") from None
     names = [
-        name for name, about in parameters.items() if name in given or about.default is about.empty
+        name
+        for name, parameter in parameters.items()
+        if name in names_given or parameter.default is parameter.empty
     ]
-    _require(set(names) <= set(given), f"It has other parameters than asked for. {hint}")
+    _require(set(names) <= set(names_given), f"It has other parameters than asked for. {hint}")
     return names
 
 
@@ -103,8 +104,8 @@ def _call(function: Callable[..., Any], row: Mapping[str, Any], names: list[str]
     try:
         return function(**{name: row[name] for name in names})
     except NotImplementedError:
-        said = "Your function, or one that it calls, is not written yet."
-        raise WrongAnswerError(said) from None
+        message = "Your function, or one that it calls, is not written yet."
+        raise WrongAnswerError(message) from None
     except Exception as error:
         raise WrongAnswerError(f"Your function raised {type(error).__name__}: {error}") from None
 
@@ -114,11 +115,12 @@ def _is_same(answer: object, measured: object, hint: str) -> bool:
         answer = tuple(answer)
     if answer is None:
         return False
-    asked, kind = _kind(measured), _kind(answer)
-    _require(kind == asked, f"Answer with {asked}, not {kind}. {hint}")
+    expected, kind = _kind(measured), _kind(answer)
+    _require(kind == expected, f"Answer with {expected}, not {kind}. {hint}")
     if isinstance(answer, tuple) and isinstance(measured, tuple):
         return len(answer) == len(measured) and all(
-            _is_same(one, other, hint) for one, other in zip(answer, measured, strict=True)
+            _is_same(item, measured_item, hint)
+            for item, measured_item in zip(answer, measured, strict=True)
         )
     return bool(answer == measured)
 
@@ -128,14 +130,14 @@ def _is_near(
 ) -> bool:
     if answer is None:
         return False
-    asked, kind = _kind(measured), _kind(answer)
-    _require(kind == asked, f"{verb} {asked}, not {kind}. {hint}")
+    expected, kind = _kind(measured), _kind(answer)
+    _require(kind == expected, f"{verb} {expected}, not {kind}. {hint}")
     away = abs(measured) * within_pct / 100.0
     return bool(measured - away <= answer <= measured + away)
 
 
 def _kind(value: object) -> str:
-    """Return what ``value`` is, in words: to a student numbers are of one kind."""
+    """Return the kind of ``value`` in words; all numbers are of one kind."""
     types = pd.api.types
     if types.is_number(value) and not (types.is_bool(value) or types.is_complex(value)):
         return "a number"

@@ -28,15 +28,15 @@ def handshake_shares(measured: pd.DataFrame, up_kbit: int) -> dict[float, float]
 
 def openings(sent: pd.DataFrame) -> pd.Series[float]:
     """Return how long each connection waited from its first SYN to its SYN-ACK, in ms."""
-    asked = sent[sent["flag"] == "S"].groupby("connection")["at_ms"].min()
-    heard = sent[sent["flag"] == "S."].groupby("connection")["at_ms"].min()
-    return (heard - asked).dropna()
+    syn_ms = sent[sent["flag"] == "S"].groupby("connection")["at_ms"].min()
+    syn_ack_ms = sent[sent["flag"] == "S."].groupby("connection")["at_ms"].min()
+    return (syn_ack_ms - syn_ms).dropna()
 
 
 def full_packet_ms(sent: pd.DataFrame) -> float:
-    """Return the usual distance between two full packets from the server: the line's pace."""
-    came = sent[(sent["sender"] == "server") & (sent["payload_bytes"] > 0)]
-    full = came[came["ip_bytes"] == came["ip_bytes"].max()]
+    """Return the median time between full packets from the server: serialisation on the link."""
+    data = sent[(sent["sender"] == "server") & (sent["payload_bytes"] > 0)]
+    full = data[data["ip_bytes"] == data["ip_bytes"].max()]
     return float(full["at_ms"].diff().median())
 
 
@@ -76,7 +76,7 @@ def requests_s(sent: pd.DataFrame, up_kbit: int) -> float:
 
 
 def sent_again(sent: pd.DataFrame) -> int:
-    """Return how many packets with data the client sent although it had sent them before."""
+    """Return the number of packets with data that the client retransmitted."""
     return int(_asked(sent).duplicated(["connection", "seq"]).sum())
 
 
@@ -105,15 +105,15 @@ def count_flights(measured: pd.DataFrame) -> pd.DataFrame:
 
 def smallest_windows(measured: pd.DataFrame, most: int) -> dict[int, float]:
     """Return the smallest window that was measured for each number of flights up to ``most``."""
-    found = count_flights(measured).groupby("flights")["initcwnd_segments"].min()
-    return {flights: float(found[flights]) for flights in range(1, most + 1)}
+    least_window = count_flights(measured).groupby("flights")["initcwnd_segments"].min()
+    return {flights: float(least_window[flights]) for flights in range(1, most + 1)}
 
 
 def room_of_windows(sent: pd.DataFrame, segments: int) -> int:
-    """Return how many bytes of a file so many segments carry behind the head of its response."""
-    came = sent[(sent["sender"] == "server") & (sent["payload_bytes"] > 0)]
-    head_bytes = came["payload_bytes"].sum() - FILE_BYTES
-    return int(segments * came["payload_bytes"].max() - head_bytes)
+    """Return the bytes of a file that ``segments`` carry, behind the head of its response."""
+    data = sent[(sent["sender"] == "server") & (sent["payload_bytes"] > 0)]
+    head_bytes = data["payload_bytes"].sum() - FILE_BYTES
+    return int(segments * data["payload_bytes"].max() - head_bytes)
 
 
 def shorter_pct(measured: pd.DataFrame, buffer_bytes: int, than_bytes: int) -> float:
@@ -144,7 +144,7 @@ def ways(measured: pd.DataFrame, sent: pd.DataFrame, packet_bytes: int) -> pd.Da
 
 def uplink_packet_ms(results: Results) -> float:
     """Return how long a full packet takes onto the uplink of the first load."""
-    link = results.records[0].trial.page_load.link
+    link = results.records[0].trial.linked.link
     return FULL_PACKET_BYTES * 8 / link.up_kbit
 
 

@@ -75,5 +75,5 @@ def write_sheet(notebook: Path) -> None:
 
 
 if __name__ == "__main__":
-    for made in hand_out(Path(sys.argv[1])):
-        print(f"{made}: new")
+    for path in hand_out(Path(sys.argv[1])):
+        print(f"{path}: new")

@@ -24,12 +24,12 @@ TIMEOUT_S = 1800.0
 
 
 def run(command: str, *, quiet: bool = False) -> Results:
-    """Run ``command``, which begins with ``./run.sh run``, and print what it prints.
+    """Run ``command``, which begins with ``./run.sh run``, and print its output.
 
-    With ``quiet`` only the command is printed: what it says would answer a question.
+    With ``quiet`` only the command is printed, since its output would answer a question.
 
-    The results are in a folder of results/labs, or of what the variable FIRSTFLIGHT_LABS in the
-    environment names; the folder's name is the experiment's and says which command it was.
+    The results go into a folder below results/labs, or below the folder that the environment
+    variable FIRSTFLIGHT_LABS names.  Its name is the experiment's, and a digest of the command.
 
     Raises:
         ConfigurationError: it is no such command, or names a folder of its own.
@@ -44,28 +44,30 @@ def run(command: str, *, quiet: bool = False) -> Results:
     output = folder / f"{Path(words[2]).stem}-{_digest(words)}"
     shown = output.relative_to(places.ROOT) if output.is_relative_to(places.ROOT) else output
     print(f"$ {command} -o {shown}")
-    said = _measure(words, output)
+    output_text = _measure(words, output)
     results = read_results(output)
     unproven = [reason or outcome for outcome, reason in map(judge, results.records)
                 if outcome != "ok"]  # fmt: skip
     if unproven or not results.records:
-        raise TestbedError(f"{shown}: a load does not count: {'; '.join(unproven) or said}")
+        raise TestbedError(f"{shown}: a load does not count: {'; '.join(unproven) or output_text}")
     if not quiet:
-        print(said.strip())
+        print(output_text.strip())
     return results
 
 
 def _measure(words: list[str], output: Path) -> str:
-    """Go on with what is in ``output`` if this code made it, else measure; return what was said."""
+    """Resume the run in ``output`` if it is of this environment, else begin; return the output."""
     if (output / MANIFEST_FILE).is_file():
-        done = proc.run([*VERB, "--resume", str(output)], cwd=places.ROOT, check=False,
+        completed = proc.run([*VERB, "--resume", str(output)], cwd=places.ROOT, check=False,
                         timeout_s=TIMEOUT_S)  # fmt: skip
-        if done.returncode != EXIT_CONFIGURATION:
-            return _said(done.returncode, done.stdout, done.stderr)
-        # Packages, kernel or code are others than those that made it.
+        if completed.returncode != EXIT_CONFIGURATION:
+            return _said(completed.returncode, completed.stdout, completed.stderr)
+        # It was measured with other packages, another kernel or other code.
     shutil.rmtree(output, ignore_errors=True)
-    done = proc.run([*words, "-o", str(output)], cwd=places.ROOT, check=False, timeout_s=TIMEOUT_S)
-    return _said(done.returncode, done.stdout, done.stderr)
+    completed = proc.run(
+        [*words, "-o", str(output)], cwd=places.ROOT, check=False, timeout_s=TIMEOUT_S
+    )
+    return _said(completed.returncode, completed.stdout, completed.stderr)
 
 
 def _said(status: int, out: str, err: str) -> str:

@@ -74,20 +74,20 @@ def _parts(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _blanks(source: str) -> Iterator[str]:
     """Yield what an answer defines: functions with their parameters, names, keys of dictionaries.
 
-    Of a name it is the first assignment that counts, which students see.
+    The first assignment of a name counts, which is the one that students see.
     """
-    seen = set()
+    names = set()
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef):
             yield f"{node.name}({ast.unparse(node.args)})"
         elif isinstance(node, ast.Assign):
             name = ast.unparse(node.targets[0])
-            if name not in seen and isinstance(node.value, ast.Dict):
+            if name not in names and isinstance(node.value, ast.Dict):
                 keys = [ast.literal_eval(key) for key in node.value.keys if key is not None]
                 yield from (f"{name}: {key}" for key in keys)
-            elif name not in seen and _is_open(node.value):
+            elif name not in names and _is_open(node.value):
                 yield name
-            seen.add(name)
+            names.add(name)
 
 
 def _is_open(value: ast.expr) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.records.cells import flatten
-from analysis.records.frame import KNOBS, varying_columns
+from analysis.records.frame import kind_of_results, varying_columns
 from analysis.records.results import Results
 from testbed.base import places
 from testbed.base.errors import ConfigurationError
@@ -54,7 +54,7 @@ def packets(results: Results, **knobs: Any) -> pd.DataFrame:
 
 
 def moments(results: Results) -> pd.DataFrame:
-    """Return a row for each page load: its knobs, and when what happened on its wire.
+    """Return a row for each page load: its knobs, and the times of events in its capture.
 
     Columns: the knobs; of the first connection ``handshake_ms`` (from the SYN to the SYN-ACK),
     ``first_byte_ms`` (to the first packet with data from the server), ``request_bytes`` of the
@@ -66,20 +66,22 @@ def moments(results: Results) -> pd.DataFrame:
         sent = _rows(results.folder / "trials" / record.trial_id / CAPTURE_FILE)
         data = sent[sent["payload_bytes"] > 0]
         first = sent[sent["connection"] == 1]
-        came = data[data["sender"] == "server"]
-        asked = data[data["sender"] == "client"]
+        downlink = data[data["sender"] == "server"]
+        uplink = data[data["sender"] == "client"]
         known = {
             "handshake_ms": first.loc[first["flag"] == "S.", "at_ms"].iloc[0],
-            "first_byte_ms": came.loc[came["connection"] == 1, "at_ms"].iloc[0],
-            "fetch_ms": came["at_ms"].iloc[-1],
-            "request_bytes": asked["payload_bytes"].iloc[0],
-            "response_bytes": came["payload_bytes"].sum(),
+            "first_byte_ms": downlink.loc[downlink["connection"] == 1, "at_ms"].iloc[0],
+            "fetch_ms": downlink["at_ms"].iloc[-1],
+            "request_bytes": uplink["payload_bytes"].iloc[0],
+            "response_bytes": downlink["payload_bytes"].sum(),
             "connections": sent["connection"].nunique(),
             "retransmits": record.proof.server_retransmits if record.proof else 0,
         }
         rows.append({**flatten(record.trial.condition), **known})
     frame = pd.DataFrame(rows)
-    return frame.sort_values(list(varying_columns(frame, KNOBS)), ignore_index=True)
+    return frame.sort_values(
+        list(varying_columns(frame, kind_of_results(results).knobs)), ignore_index=True
+    )
 
 
 def waits(sent: pd.DataFrame) -> pd.DataFrame:
@@ -96,17 +98,17 @@ def waits(sent: pd.DataFrame) -> pd.DataFrame:
 
 
 def _the_one(results: Results, knobs: dict[str, Any]) -> Record:
-    found = [
+    loads = [
         record
         for record in results.records
         if knobs.items() <= flatten(record.trial.condition).items()
     ]
-    if len(found) != 1:
-        asked = ", ".join(f"{name}={value}" for name, value in knobs.items()) or "any knobs"
+    if len(loads) != 1:
+        named = ", ".join(f"{name}={value}" for name, value in knobs.items()) or "any knobs"
         raise ConfigurationError(
-            [f"{len(found)} of {len(results.records)} loads have {asked}: name the knobs of one"]
+            [f"{len(loads)} of {len(results.records)} loads have {named}: name the knobs of one"]
         )
-    return found[0]
+    return loads[0]
 
 
 def _rows(pcap: Path) -> pd.DataFrame:

@@ -1,15 +1,13 @@
 """Baselines: results folders that are committed, without the machine's facts.
 
-Packets of scenarios are kept, since all that is shown of one is drawn from them; of loads none are.
-
-``compare`` reads them as any results folder.
+``compare`` reads them as any results folder.  Their kind of trial says whether packets are kept.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +15,16 @@ from analysis.records.cells import Cell, cells_of, experiment_of, key_of, varyin
 from analysis.records.kept import find_kept
 from analysis.records.results import Results, read_results
 from analysis.tables.summary import captures_of
-from analysis.verdicts.compare.comparison import EVERYTHING, VIRTUAL, CompareOptions
+from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
 from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.sentences import render_text
+from analysis.verdicts.kind import verdicts_of
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.label import label_axes
-from testbed.model import Record, canonical
+from testbed.model import Record
 from testbed.results.manifest import MANIFEST_FILE
-from testbed.results.records import RECORDS_FILE
+from testbed.results.records import RECORDS_FILE, write_record
 
 KEPT_FACTS = ("git_dirty", "git_revision")
 """Of the machine and the work tree; the rest neither counts nor belongs into a repository."""
@@ -40,8 +39,8 @@ WIDTH = 100
 class Draft:
     """A baseline that may be written: its files by name, what it would change, and its origin.
 
-    ``captures`` are those of scenarios, by their places in the folder.  ``changes`` is for people;
-    ``origin`` names the results, in one line for the log of reasons.
+    ``captures`` are those that the kind of trial keeps, by their places in the folder.  ``changes``
+    is for people; ``origin`` names the results, in one line for the log of reasons.
     """
 
     files: dict[str, str]
@@ -60,12 +59,12 @@ def draft_baseline(results: Path, target: Path, *, drop_cells: bool = False) -> 
         ConfigurationError: with everything that speaks against it.
         StorageError: a folder cannot be read.
     """
-    found = read_results(results)
-    cells = cells_of(found)
+    new = read_results(results)
+    cells = cells_of(new)
     old = read_results(target) if (target / MANIFEST_FILE).is_file() else None
     problems = [*_unproven(results, cells)]
     if old is not None:
-        problems += _another_experiment(found, old, target)
+        problems += _another_experiment(new, old, target)
         problems += () if drop_cells else _lost(cells, cells_of(old), target)
     if problems:
         raise ConfigurationError(problems)
@@ -75,23 +74,23 @@ def draft_baseline(results: Path, target: Path, *, drop_cells: bool = False) -> 
         compared = compare_results(target, results, CompareOptions(across=EVERYTHING))
         changes = render_text(compared, WIDTH)
     files = {
-        MANIFEST_FILE: json.dumps(trim_manifest(found.manifest), indent=2, ensure_ascii=False)
-        + "\n",
-        RECORDS_FILE: "".join(canonical(asdict(trim_record(r))) + "\n" for r in found.records),
+        MANIFEST_FILE: json.dumps(trim_manifest(new.manifest), indent=2, ensure_ascii=False) + "\n",
+        RECORDS_FILE: "".join(write_record(trim_record(r)).decode() for r in new.records),
     }
-    return Draft(files, changes.rstrip("\n"), _origin(found, cells), _read_captures(found))
+    return Draft(files, changes.rstrip("\n"), _origin(new, cells), _read_captures(new))
 
 
-def _read_captures(found: Results) -> dict[str, bytes]:
-    """Return the captures of all scenarios.
+def _read_captures(results: Results) -> dict[str, bytes]:
+    """Return the captures of all trials whose kind keeps them.
 
     Raises:
         ConfigurationError: one is missing, or not what it was.
     """
     captures = {}
-    for record in found.records:
-        for name in captures_of(record) if record.trial.kind == "scenario" else ():
-            path, problem = find_kept(found.folder, record, name)
+    for record in results.records:
+        keeps = verdicts_of(record.trial.kind).keeps_captures
+        for name in captures_of(record) if keeps else ():
+            path, problem = find_kept(results.folder, record, name)
             if path is None:
                 raise ConfigurationError([problem])
             captures[f"trials/{record.trial_id}/{name}"] = path.read_bytes()
@@ -108,16 +107,8 @@ def trim_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trim_record(record: Record) -> Record:
-    """Return the record without what the trial cost, the machine and the browser's own account.
-
-    In real time no request and no packet repeats, so that they are left out as well.
-    """
-    kept = replace(record, cost=None, machine={})
-    if kept.load is not None:
-        kept = replace(kept, load=replace(kept.load, browser={}))
-    if record.trial.kernel == VIRTUAL or kept.load is None:
-        return kept
-    return replace(kept, artefacts={}, load=replace(kept.load, requests=()))
+    """Return the record without what the trial cost, the machine, and what its kind leaves out."""
+    return verdicts_of(record.trial.kind).trim(replace(record, cost=None, machine={}))
 
 
 def describe_baseline(folder: Path) -> str:
@@ -126,19 +117,19 @@ def describe_baseline(folder: Path) -> str:
     Raises:
         ConfigurationError, StorageError: it is none.
     """
-    found = read_results(folder)
-    return f"{folder.name}: {_origin(found, cells_of(found))}"
+    results = read_results(folder)
+    return f"{folder.name}: {_origin(results, cells_of(results))}"
 
 
-def _origin(found: Results, cells: tuple[Cell, ...]) -> str:
-    facts = dict(read_facts(found.manifest))
+def _origin(results: Results, cells: tuple[Cell, ...]) -> str:
+    facts = dict(read_facts(results.manifest))
     revision = facts.get("git_revision", "unknown")[:12]
     changed = " with uncommitted changes" if facts.get("git_dirty") == "yes" else ""
     return (
-        f"{count(len(found.records), 'trial')} in {count(len(cells), 'cell')} of "
-        f"{found.manifest.get('created_utc', 'an unknown time')}, {found.identity.kernel} kernel "
-        f"{found.identity.kernel_version}, git {revision}{changed}, "
-        f"environment {found.identity.environment}"
+        f"{count(len(results.records), 'trial')} in {count(len(cells), 'cell')} of "
+        f"{results.manifest.get('created_utc', 'an unknown time')}, "
+        f"{results.identity.kernel} kernel {results.identity.kernel_version}, "
+        f"git {revision}{changed}, environment {results.identity.environment}"
     )
 
 
@@ -167,17 +158,17 @@ def _counts(cell: Cell) -> str:
     return ", ".join(f"{number} {outcome}" for outcome, number in cell.outcomes.items())
 
 
-def _another_experiment(found: Results, old: Results, target: Path) -> Iterator[str]:
-    ours, theirs = (str(experiment_of(each.manifest).get("name")) for each in (found, old))
+def _another_experiment(new: Results, old: Results, target: Path) -> Iterator[str]:
+    ours, theirs = (str(experiment_of(each.manifest).get("name")) for each in (new, old))
     if ours != theirs:
         yield (
-            f"{found.folder} holds the experiment {ours}, the baseline {target.name} is of "
+            f"{new.folder} holds the experiment {ours}, the baseline {target.name} is of "
             f"{theirs}: give it a name of its own with --name {ours}"
         )
-    ours, theirs = (str(each.identity.kernel) for each in (found, old))
-    if found.records and ours != theirs:
+    ours, theirs = (str(each.identity.kernel) for each in (new, old))
+    if new.records and ours != theirs:
         yield (
-            f"{found.folder} was measured on the {ours} kernel, the baseline {target.name} on the "
+            f"{new.folder} was measured on the {ours} kernel, the baseline {target.name} on the "
             f"{theirs} kernel, and these are never compared as equals: give it a name of its own, "
             f"such as --name {target.name}-{ours}"
         )

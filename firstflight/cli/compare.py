@@ -69,16 +69,16 @@ def compare(
 
     Exit code: 0 same, 1 different, 5 inconclusive, 2 not to be compared.
     """
-    names = tuple(name.strip() for given in across for name in given.split(",") if name.strip())
+    names = tuple(name.strip() for option in across for name in option.split(",") if name.strip())
     options = CompareOptions(names, alpha, min_effect_pct, allow_faster, metric)
     if new is None or fail_on is not None or style is not None:
         _refuse_unused(options, html)
-        found = (
+        attribution = (
             attribute_lanes(base, metric) if new is None else attribute(base, new, metric=metric)
         )
         rule = FailRule(fail_on or "slower", min_effect_pct or 0.0)
-        show_verdicts(found, rule, style or STYLES[0], as_json, junit, markdown)
-        return found.exit_code(rule)
+        show_verdicts(attribution, rule, style or STYLES[0], as_json, junit, markdown)
+        return attribution.exit_code(rule)
     compared = compare_results(base, new, options)
     write_files(compared, junit, markdown, html)
     text = (
@@ -91,19 +91,19 @@ def compare(
 
 
 def _refuse_unused(options: CompareOptions, html: Path | None) -> None:
-    """Refuse what says nothing where cells of virtual kernels are attributed.
+    """Refuse options without meaning where cells of virtual kernels are attributed.
 
     Raises:
         ConfigurationError: naming the options.
     """
     options.check()
-    given = {
+    unused = {
         "--across": {*options.across} - {"kernel"},
         "--alpha": options.alpha != _ALPHA,
         "--allow-faster": options.allow_faster,
         "--html": html is not None,
     }
-    names = ", ".join(name for name, there in given.items() if there)
+    names = ", ".join(name for name, is_given in unused.items() if is_given)
     if names:
         raise ConfigurationError(
             [f"{names}: not of virtual kernels, whose cells are attributed: they differ in nothing "

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.records.metric import Metric
+from analysis.tables.kind import tables_of
 from firstflight.cli.reports import LANES_PAGE, REPORT_FILE, Presented, name_comparison
 from firstflight.cli.services import Services
 from testbed.base import log
@@ -29,20 +30,21 @@ def write_reports(services: Services, folder: Path, metric: Metric) -> Presented
     if not names:
         return None
     first = load_manifest(folder / names[0]).experiment
-    if first.kind == "server_load":
+    if tables_of(first.kind).on_one_page:
         services.reports.draw_lanes(folder / LANES_PAGE, [folder / name for name in names])
     return services.reports.compare_lanes(folder, names, metric)
 
 
 def list_pages(folder: Path, lanes: Sequence[RunLane]) -> list[Path]:
     """Return the pages to look at: a run's report, or those of its lanes and what they came to."""
-    found = [lane.folder / REPORT_FILE for lane in lanes]
-    if len(found) == 1:
-        return found
-    joint = [folder / LANES_PAGE] if lanes[0].manifest.experiment.kind == "server_load" else []
+    reports = [lane.folder / REPORT_FILE for lane in lanes]
+    if len(reports) == 1:
+        return reports
+    on_one_page = tables_of(lanes[0].manifest.experiment.kind).on_one_page
+    joint = [folder / LANES_PAGE] if on_one_page else []
     names = [lane.name for lane in lanes]
     compared = [folder / f"{name_comparison(names, name)}.html" for name in names[1:]]
-    return [*found, *compared, *joint]
+    return [*reports, *compared, *joint]
 
 
 def say_tally(lane: RunLane, tally: Tally, run_folder: Path) -> None:

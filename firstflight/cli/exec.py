@@ -16,9 +16,9 @@ from firstflight.cli.in_lab import plan_command, read_text
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
-from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
+from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
+from testbed.kinds.command.spec import End
 from testbed.model import Record
-from testbed.model.command import End
 from testbed.results.records import read_records
 from testbed.way.launch import open_lanes, run_lanes
 
@@ -74,8 +74,8 @@ def exec(
 def _show(folder: Path, record: Record, code: int, as_json: bool) -> int:
     """Print what the command printed, and return the exit code of the verb."""
     trial = folder / "trials" / record.trial_id
-    done = record.executed
-    if code == EXIT_OK and done is not None and done.exit_status:
+    executed = record.measured_as(Executed)
+    if code == EXIT_OK and executed is not None and executed.exit_status:
         code = EXIT_OUT_OF_TOLERANCE
     if as_json:
         click.echo(json.dumps({
@@ -84,7 +84,7 @@ def _show(folder: Path, record: Record, code: int, as_json: bool) -> int:
             "trial_id": record.trial_id,
             "outcome": record.outcome,
             "reason": record.reason,
-            "executed": None if done is None else asdict(done),
+            "executed": None if executed is None else asdict(executed),
             "output": read_text(trial / OUTPUT_FILE),
             "error": read_text(trial / ERROR_FILE),
         }, indent=2))  # fmt: skip
@@ -92,8 +92,10 @@ def _show(folder: Path, record: Record, code: int, as_json: bool) -> int:
     print_output(trial)
     if record.reason is not None:
         _log.error("%s: %s", record.outcome, record.reason)
-    if done is not None:
-        _log.info("it ended with status %d after %.1f ms", done.exit_status, done.duration_ms)
+    if executed is not None:
+        _log.info(
+            "it ended with status %d after %.1f ms", executed.exit_status, executed.duration_ms
+        )
     _log.info("output and capture: %s", trial)
     return code
 

@@ -40,6 +40,6 @@ def import_command(
 ) -> int:
     """Make a page of what another tool recorded."""
     folder = name_page(places.PAGES, name, replace=replace)
-    found = read_recording(file, url=url, page=page)
-    report_page(folder, write_page(folder, found, Manner(replace=replace, **manner)))
+    recording = read_recording(file, url=url, page=page)
+    report_page(folder, write_page(folder, recording, Manner(replace=replace, **manner)))
     return EXIT_OK

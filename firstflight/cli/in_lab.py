@@ -12,6 +12,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.experiment.config import Catalogue
 from testbed.experiment.label import knob_of, label_axes, varying
 from testbed.experiment.options import Override
+from testbed.kinds.command.description import KIND
 from testbed.model import Experiment
 from testbed.model.command import CLIENT
 
@@ -29,7 +30,7 @@ def plan_command(
     fixed = [
         Override(knob, json.dumps(value, ensure_ascii=False), option)
         for knob, value, option in (
-            ("kind", "command", "a command"),
+            ("kind", KIND.name, "a command"),
             ("client", CLIENT, "a command"),
             ("command", command, typed),
             *((knob, value, f"--{knob} {value}") for knob, value in more.items()),
@@ -71,7 +72,7 @@ def _require_page(choice: Choice, catalogue: Catalogue) -> None:
         experiment = choice.load(catalogue)
     except ConfigurationError:
         return  # it is wrong in itself
-    if not experiment.page_loads:
+    if not experiment.pages:
         raise ConfigurationError(
             [f'{choice.config}: kind = "{experiment.kind}" has no page: a command runs in the lab '
              "of page loads, such as that of configs/quick.toml"]

@@ -49,7 +49,7 @@ class KernelSource:
     each: bool
 
     def define(self, name: str, patches: Sequence[Path]) -> list[OwnKernel]:
-        """Return the kernels that are asked for: one, or one for each patch.
+        """Return the kernels to add: one, or one for each patch.
 
         Raises:
             ConfigurationError: with every problem.
@@ -61,15 +61,15 @@ class KernelSource:
             raise ConfigurationError([f"{option} makes a kernel for each patch: name a patch"])
         if self.each:
             return [self._define(f"{name}-{file.stem.lower()}", [file]) for file in patches]
-        own = self._define(name, patches)
+        kernel = self._define(name, patches)
         if not self.series:
-            return [own]
+            return [kernel]
         before = 0
         if self.base and self.base not in pins():
             before = len(read_own(self.base, places.data()).patches)
         return [
-            replace(own, name=f"{own.name}-{end - before}", patches=own.patches[:end])
-            for end in range(before + 1, len(own.patches) + 1)
+            replace(kernel, name=f"{kernel.name}-{end - before}", patches=kernel.patches[:end])
+            for end in range(before + 1, len(kernel.patches) + 1)
         ]
 
     def _define(self, name: str, patches: Sequence[Path]) -> OwnKernel:
@@ -96,11 +96,11 @@ def keep_kernels(
         TestbedError: one cannot be built; none is kept.
     """
     home = places.data()
-    there = set(own_kernels(home)).intersection(kernel.name for kernel in kernels)
-    if there and not replaced:
+    existing = set(own_kernels(home)).intersection(kernel.name for kernel in kernels)
+    if existing and not replaced:
         raise ConfigurationError(
-            [f"a kernel {one!r} is there; choose another name, or give --replace"
-             for one in sorted(there)]
+            [f"a kernel {name!r} is there; choose another name, or give --replace"
+             for name in sorted(existing)]
         )  # fmt: skip
     with places.using_cache(services.cache()):
         builds = [ensure_own_build(kernel, services.cache(), _log.info) for kernel in kernels]

@@ -11,76 +11,56 @@ from firstflight.cli.exits import run_command, tell_git_bisect
 from firstflight.cli.services import Services
 from testbed.base import places
 
-NEEDS = {
-    "baseline list": "python",
-    "baseline show": "python",
-    "baseline update": "python",
-    "clean": "python",
-    "compare": "python",
-    "completion": "nothing",
-    "doctor": "kernel",
-    "exec": "kernel",
-    "history add": "python",
-    "history list": "python",
-    "history page": "python",
-    "kernel add": "programs",
-    "kernel bisect": "kernel",
-    "kernel bisect-step": "kernel",
-    "kernel build": "programs",
-    "kernel export": "programs",
-    "kernel import": "python",
-    "kernel list": "python",
-    "kernel remove": "python",
-    "kernel show": "python",
-    "kernel try": "kernel",
-    "knobs": "python",
-    "pack": "python",
-    "pages build": "programs",
-    "pages export": "programs",
-    "pages import": "python",
-    "pages list": "python",
-    "pages record": "programs",
-    "pages show": "programs",
-    "pages verify": "programs",
-    "plan": "python",
-    "report": "python",
-    "run": "kernel",
-    "saturation": "kernel",
-    "scenario": "kernel",
-    "serve": "programs",
-    "shell": "kernel",
-    "unpack": "python",
-}
-NEEDS_WITH = {"unpack": {"--rerun": "kernel"}}
-"""What each verb needs of the machine, as ``bootstrap/main.sh`` knows it; ``run.sh`` reads it from
-``docs/command-line.md``.  A page of any kind may be a recipe, which a browser builds; what
-recordings take besides, the first of them sets up (``testbed/setup/recording.py``).  NEEDS_WITH is
-what a verb needs where an option is given.
-"""
-
-
 VERBS = {
-    "baseline": "regression",
-    "clean": "machine",
-    "compare": "compare",
-    "completion": "completion",
-    "doctor": "machine",
-    "exec": "exec",
-    "history": "regression",
-    "kernel": "kernel",
-    "knobs": "knobs",
-    "pack": "pack",
-    "pages": "pages",
-    "plan": "run",
-    "report": "run",
-    "run": "run",
-    "saturation": "saturation",
-    "scenario": "scenario",
-    "serve": "serve",
-    "shell": "shell",
-    "unpack": "pack",
+    "baseline list": ("regression", "python"),
+    "baseline show": ("regression", "python"),
+    "baseline update": ("regression", "python"),
+    "clean": ("machine", "python"),
+    "compare": ("compare", "python"),
+    "completion": ("completion", "nothing"),
+    "doctor": ("machine", "kernel"),
+    "exec": ("exec", "kernel"),
+    "history add": ("regression", "python"),
+    "history list": ("regression", "python"),
+    "history page": ("regression", "python"),
+    "kernel add": ("kernel", "programs"),
+    "kernel bisect": ("kernel", "kernel"),
+    "kernel bisect-step": ("kernel", "kernel"),
+    "kernel build": ("kernel", "programs"),
+    "kernel export": ("kernel", "programs"),
+    "kernel import": ("kernel", "python"),
+    "kernel list": ("kernel", "python"),
+    "kernel remove": ("kernel", "python"),
+    "kernel show": ("kernel", "python"),
+    "kernel try": ("kernel", "kernel"),
+    "knobs": ("knobs", "python"),
+    "pack": ("pack", "python"),
+    "pages build": ("pages", "programs"),
+    "pages export": ("pages", "programs"),
+    "pages import": ("pages", "python"),
+    "pages list": ("pages", "python"),
+    "pages record": ("pages", "programs"),
+    "pages show": ("pages", "programs"),
+    "pages verify": ("pages", "programs"),
+    "plan": ("run", "python"),
+    "report": ("run", "python"),
+    "run": ("run", "kernel"),
+    "saturation": ("saturation", "kernel"),
+    "scenario": ("scenario", "kernel"),
+    "serve": ("serve", "programs"),
+    "shell": ("shell", "kernel"),
+    "unpack": ("pack", "python"),
 }
-"""The module of each verb."""
+"""The module of each verb, and what it needs of the machine, as ``bootstrap/main.sh`` knows it.
+
+``run.sh`` reads that from ``docs/command-line.md``.  A page of any kind may be a recipe, which a
+browser builds; what recordings take besides, the first of them sets up
+(``testbed/setup/recording.py``).
+"""
+NEEDS = {name: needs for name, (_, needs) in VERBS.items()}
+NEEDS_WITH = {"unpack": {"--rerun": "kernel"}}
+"""What a verb needs where an option is given."""
+_MODULES = {name.split()[0]: module for name, (module, _) in VERBS.items()}
 
 
 class Verbs(click.Group):
@@ -88,12 +68,12 @@ class Verbs(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all verbs."""
-        return sorted(VERBS)
+        return sorted(_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the verb of that name, if there is one."""
-        if cmd_name in VERBS and cmd_name not in self.commands:
-            module = import_module(f"firstflight.cli.{VERBS[cmd_name]}")
+        if cmd_name in _MODULES and cmd_name not in self.commands:
+            module = import_module(f"firstflight.cli.{_MODULES[cmd_name]}")
             self.add_command(getattr(module, cmd_name))
         return super().get_command(ctx, cmd_name)
 

@@ -6,10 +6,16 @@ from typing import Any
 
 import click
 
-from analysis.records.metric import MILESTONES, PLT, SERVED, Metric, find_metric
+from analysis.records.kind import find_metric, records_of
+from analysis.records.metric import PLT, Metric
+from testbed.kinds import KINDS
 
-_NAMES = ", ".join(metric.name for metric in MILESTONES)
-_OF_SERVERS = ", ".join(metric.name for metric in SERVED)
+
+def _offered() -> str:
+    """Return the metrics of the kinds that are judged by one of several, in words."""
+    kinds = [kind for kind in map(records_of, KINDS) if kind.offered]
+    named = (", ".join(m.name for m in kind.metrics if m != PLT) for kind in kinds)
+    return "; ".join(kind.offered.format(names) for kind, names in zip(kinds, named, strict=True))
 
 
 def _read_metric(_context: click.Context, _option: click.Parameter, name: str) -> Metric:
@@ -23,6 +29,5 @@ def metric_option(command: Any) -> Any:
     """
     return click.option(
         "--metric", default=PLT.name, show_default=True, metavar="NAME", callback=_read_metric,
-        help=f"What loads are judged by: {PLT.name}, or, of a browser's, {_NAMES}; of loads on a "
-             f"server {_OF_SERVERS}.",
+        help=f"What loads are judged by: {_offered()}.",
     )(command)  # fmt: skip

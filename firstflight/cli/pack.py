@@ -189,13 +189,13 @@ def _refuse(folder: Path, lanes: dict[Path, Manifest], catalogue: Catalogue) -> 
             read_records(lane)
         except StorageError as error:  # which comparing would find after all trials
             problems.append(str(error))
-        wanted = {condition.page for condition in manifest.experiment.page_loads}
+        wanted = set(manifest.experiment.pages)
         names = Catalogue(
             packed.union(wanted),
             catalogue.clients,
             catalogue.references,
             catalogue.kernels,
-            catalogue.scenarios,
+            catalogue.libraries,
         )
         problems += [
             f"{lane}: {problem}" for problem in check_experiment(manifest.experiment, names)

@@ -42,17 +42,17 @@ def pages() -> None:
 @pass_services
 def list_command(services: Services, /, as_json: bool) -> int:
     """List every page."""
-    found, problems = [], []
+    summaries, problems = [], []
     for folder in list_pages(places.PAGES):
         try:
-            found.append(_summary(services, folder))
+            summaries.append(_summary(services, folder))
         except ConfigurationError as error:
             problems += error.problems
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(summaries, indent=2))
     else:
-        print_columns(_columns(found))
-        if any(page["kind"] == "recipe" for page in found):
+        print_columns(_columns(summaries))
+        if any(page["kind"] == "recipe" for page in summaries):
             click.echo("\n./run.sh pages show NAME builds a recipe and lists its requests.")
     if problems:
         raise ConfigurationError(problems)
@@ -100,11 +100,11 @@ def build(services: Services, /, names: tuple[str, ...]) -> int:
 @pass_services
 def verify(services: Services, /, names: tuple[str, ...], as_json: bool) -> int:
     """Check every file of pages (all by default)."""
-    wrong, found = 0, []
+    failed_pages, results = 0, []
     for folder in _folders(names):
         problems, remark = _verified(services, folder)
-        wrong += bool(problems)
-        found.append({"name": folder.name, "problems": problems})
+        failed_pages += bool(problems)
+        results.append({"name": folder.name, "problems": problems})
         if as_json:
             continue
         verdict = format_count(len(problems), "problem") if problems else f"ok{remark}"
@@ -112,8 +112,8 @@ def verify(services: Services, /, names: tuple[str, ...], as_json: bool) -> int:
         for problem in problems:
             click.echo(f"  {_printable(problem)}")
     if as_json:
-        click.echo(json.dumps(found, indent=2))
-    return EXIT_OUT_OF_TOLERANCE if wrong else EXIT_OK
+        click.echo(json.dumps(results, indent=2))
+    return EXIT_OUT_OF_TOLERANCE if failed_pages else EXIT_OK
 
 
 @pages.command()

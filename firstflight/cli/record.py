@@ -35,10 +35,10 @@ class _Viewport(click.ParamType[tuple[int, int]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, int]:
-        found = _VIEWPORT.fullmatch(value)
-        if found is None:
+        match = _VIEWPORT.fullmatch(value)
+        if match is None:
             self.fail(f"{value!r} is no viewport; write it like 1366x768", param, ctx)
-        return int(found[1]), int(found[2])
+        return int(match[1]), int(match[2])
 
 
 def _split(
@@ -84,14 +84,14 @@ def record_command(
     anonymize: bool,
     keep_secrets: bool,
     replace: bool,
-    **asked: Any,
+    **options: Any,
 ) -> int:
     """Record the page at URL with a fresh headless Chromium.
 
     Cookies, tokens and the like are removed, but for --keep-secrets. The recorded contents belong
     to their owners: with --anonymize only numbers and host names are kept.
     """
-    order = RecordOrder(url=url, **asked)
+    order = RecordOrder(url=url, **options)
     folder = _check(order, name, replace=replace, contents=not anonymize)
     set_up_recording()  # before there is a live line, in which a password would be asked for
     with scratch_folder("record") as scratch:

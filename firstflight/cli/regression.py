@@ -79,7 +79,7 @@ def update(
 def list_baselines(services: Services, /) -> int:
     """List the baselines, one a line."""
     folders = services.baselines.iterdir() if services.baselines.is_dir() else ()
-    for folder in sorted(each for each in folders if (each / REASONS_FILE).is_file()):
+    for folder in sorted(folder for folder in folders if (folder / REASONS_FILE).is_file()):
         click.echo(describe_baseline(folder))
     return EXIT_OK
 
@@ -133,8 +133,8 @@ def add(
     lanes = [folder / lane for folder in results for lane in read_lanes(folder) or (".",)]
     for folder in lanes:
         base = against or _baseline_of(services, folder)
-        said = keep_run(_database(services, database), folder, base)
-        click.echo(said)
+        outcome = keep_run(_database(services, database), folder, base)
+        click.echo(outcome)
     return EXIT_OK
 
 

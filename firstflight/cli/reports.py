@@ -96,38 +96,38 @@ class Reports:
         options = CompareOptions(
             across=("all",), min_effect_pct=LANES_EFFECT_PCT, attribute=True
         )  # fmt: skip
-        base, *others = (folder / name for name in lanes)
-        found = [compare_results(base, other, options) for other in others]
+        base, *further = (folder / name for name in lanes)
+        comparisons = [compare_results(base, folder_new, options) for folder_new in further]
         remedy = f"make room or check the permissions of {folder}, then compare again"
-        documents = [describe_comparison(one) for one in found]
-        for other, one, document in zip(others, found, documents, strict=True):
-            stem = name_comparison(lanes, other.name)
+        documents = [describe_comparison(comparison) for comparison in comparisons]
+        for folder_new, comparison, document in zip(further, comparisons, documents, strict=True):
+            stem = name_comparison(lanes, folder_new.name)
             write_whole(folder / f"{stem}.json", _write_json(document), remedy)
-            write_files(one, html=folder / f"{stem}.html")
-        complete = all(cell.has_numbers for one in found for cell in one.cells)
+            write_files(comparison, html=folder / f"{stem}.html")
+        complete = all(cell.has_numbers for comparison in comparisons for cell in comparison.cells)
         code = EXIT_OK if complete else EXIT_INCOMPLETE
         if metric == PLT:
-            shown = found
+            shown = comparisons
         else:
-            asked = replace(options, metric=metric)
-            shown = [compare_results(base, other, asked) for other in others]
-        texts = [render_text(one, read_width()) for one in shown]
+            metric_options = replace(options, metric=metric)
+            shown = [compare_results(base, folder_new, metric_options) for folder_new in further]
+        texts = [render_text(comparison, read_width()) for comparison in shown]
         kernels = None
-        if all(cell.attribution for one in found for cell in one.cells):
-            kernels, text = self._write_kernels(folder, found, shown)
+        if all(cell.attribution for comparison in comparisons for cell in comparison.cells):
+            kernels, text = self._write_kernels(folder, comparisons, shown)
             texts = texts if len(texts) == 1 else [text]
         alone = documents[0] if len(documents) == 1 else None
         return Presented("\n".join(texts), alone, code, kernels)
 
     def _write_kernels(
-        self, folder: Path, found: Sequence[Comparison], shown: Sequence[Comparison]
+        self, folder: Path, comparisons: Sequence[Comparison], shown: Sequence[Comparison]
     ) -> tuple[Mapping[str, Any], str]:
-        """Write what the cells ``found`` came to on each kernel; return it, and those ``shown``."""
+        """Write the ``comparisons`` by kernel; return that document, and ``shown`` as text."""
         from analysis.verdicts.kernels.document import describe_attribution
         from analysis.verdicts.kernels.table import FailRule, tabulate
         from analysis.verdicts.kernels.terminal import render_markdown, render_text
 
-        rule, table = FailRule(), tabulate(found)
+        rule, table = FailRule(), tabulate(comparisons)
         document = describe_attribution(table, rule)
         remedy = f"make room or check the permissions of {folder}, then compare again"
         write_whole(folder / KERNELS_DOCUMENT, _write_json(document), remedy)
@@ -135,7 +135,7 @@ class Reports:
         return document, render_text(tabulate(shown), FailRule("none"), read_width())
 
     def draw_lanes(self, page: Path, folders: Sequence[Path]) -> str:
-        """Write a page with the loads of all ``folders`` in one figure; return what it says.
+        """Write a page with the loads of all ``folders`` in one figure; return its story.
 
         Raises:
             ConfigurationError: they are not the loads of one experiment on servers.
@@ -144,8 +144,8 @@ class Reports:
         from analysis.records.results import read_results
         from analysis.report.lanes import write_lanes_page
 
-        found = write_lanes_page(page, [read_results(folder) for folder in folders])
-        return "\n".join(found.story)
+        drawn = write_lanes_page(page, [read_results(folder) for folder in folders])
+        return "\n".join(drawn.story)
 
     def present_promises(
         self, folder: Path, lanes: Sequence[Path], style: str, junit: Path | None
@@ -157,10 +157,10 @@ class Reports:
         Raises:
             StorageError: a file cannot be written.
         """
+        from analysis.kinds.scenario.page import render_promises_page
         from analysis.kinds.scenario.suite import render_junit, render_ktap
         from analysis.kinds.scenario.table import make_promises
         from analysis.kinds.scenario.terminal import render_markdown, render_promises
-        from analysis.report.promised import render_promises_page
 
         for lane in lanes:
             self.write(lane)

@@ -57,8 +57,8 @@ def run(
     """Run the experiment in CONFIG and print its table."""
     choice = Choice(**chosen)
     if resume is not None and (choice.given() or output):
-        given = ", ".join([*choice.given(), *(["-o"] if output else [])])
-        raise ConfigurationError([f"--resume {resume} goes on as planned: leave out {given}"])
+        options = ", ".join([*choice.given(), *(["-o"] if output else [])])
+        raise ConfigurationError([f"--resume {resume} goes on as planned: leave out {options}"])
     catalogue = services.catalogue()
     old = find_lanes(resume) if resume is not None else {}
     experiments = tuple(choice.extend(lane.experiment) for lane in old.values())

@@ -15,9 +15,11 @@ from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, TrialError
 from testbed.experiment.options import Override
 from testbed.experiment.saturation import RATE
+from testbed.kinds.server_load.saturation import BEGIN, plan_search, search_saturation
+from testbed.model import Experiment, Record
 from testbed.results.progress import open_display
 from testbed.way.launch import open_lanes
-from testbed.way.saturation import BEGIN, plan_search, search_saturation
+from testbed.way.series import run_next
 
 _log = log.logger(__name__)
 
@@ -36,33 +38,37 @@ def saturation(services: Services, /, output: Path | None, as_json: bool, **chos
     """
     # Whatever rates the file has, the search has its own.
     rate = Override(RATE, str(BEGIN), "saturation")
-    asked = Choice(**chosen).load(services.catalogue(), (rate,))
-    if asked.kernel_versions:
+    sweep = Choice(**chosen).load(services.catalogue(), (rate,))
+    if sweep.kernel_versions:
         raise ConfigurationError(
-            [f"{asked.name}: a search has one kernel; name it with --kernel-version"]
+            [f"{sweep.name}: a search has one kernel; name it with --kernel-version"]
         )
-    experiment = plan_search(asked)
+    experiment = plan_search(sweep)
     with places.using_cache(services.cache()):
         folder, (lane,) = open_lanes(
             services.prepare, (experiment,), 1, services.results, output, services.now
         )
         display = open_display(partial(services.reports.draw_table, experiment))
-        found = None
-        for found in search_saturation(lane, display, services.now):
-            _log.info("between %d and %d connections a second", found.kept, found.lost)
+
+        def measure(part: Experiment) -> Record:
+            return run_next(lane, part, display, services.now())
+
+        bounds = None
+        for bounds in search_saturation(experiment, measure):
+            _log.info("between %d and %d connections a second", bounds.kept, bounds.lost)
     services.reports.write(folder)
     _log.info("results in %s", folder)
-    if found is None:
+    if bounds is None:
         raise TrialError(
-            f"{asked.name}: the server keeps up with every possible rate, or with none; set price, "
+            f"{sweep.name}: the server keeps up with every possible rate, or with none; set price, "
             "or the cost of a request"
         )
     if as_json:
-        click.echo(json.dumps({"results": str(folder), "kept": found.kept, "lost": found.lost}))
+        click.echo(json.dumps({"results": str(folder), "kept": bounds.kept, "lost": bounds.lost}))
         return EXIT_OK
     click.echo(
-        f"kept up with {found.kept} connections a second, not with {found.lost}: set "
-        f"saturation_per_s = {found.kept} at the top of the file, or --set "
-        f"saturation_per_s={found.kept}"
+        f"kept up with {bounds.kept} connections a second, not with {bounds.lost}: set "
+        f"saturation_per_s = {bounds.kept} at the top of the file, or --set "
+        f"saturation_per_s={bounds.kept}"
     )
     return EXIT_OK

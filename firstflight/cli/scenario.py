@@ -17,8 +17,10 @@ from testbed.base.errors import EXIT_OK, ConfigurationError, worst_exit
 from testbed.base.suggest import did_you_mean
 from testbed.experiment.config import Catalogue, describe_no_version
 from testbed.kernel import KERNELS
-from testbed.model import Experiment, Scenario
-from testbed.scenario.promise import PromiseError, read_promise
+from testbed.kinds.scenario.description import KIND
+from testbed.kinds.scenario.promise import PromiseError, read_promise
+from testbed.kinds.scenario.spec import Scenario
+from testbed.model import Experiment
 from testbed.way.launch import open_lanes, run_lanes
 
 ALL = "all"
@@ -59,7 +61,7 @@ def scenario(
     """
     catalogue = services.catalogue()
     if not names:
-        for name, text in catalogue.scenarios.items():
+        for name, text in catalogue.libraries[KIND.name].items():
             click.echo(f"{name:26} {read_promise(text).title}")
         return EXIT_OK
     conditions = choose_scenarios(names, catalogue)
@@ -90,20 +92,21 @@ def choose_scenarios(names: Sequence[str], catalogue: Catalogue) -> tuple[Scenar
     Raises:
         ConfigurationError: with every name that is none, and all that is wrong in the files.
     """
+    known = catalogue.libraries[KIND.name]
     chosen: dict[str, str] = {}
     problems: list[str] = []
     for name in names:
         if name == ALL:
-            chosen |= catalogue.scenarios
-        elif name in catalogue.scenarios:
-            chosen[name] = catalogue.scenarios[name]
+            chosen |= known
+        elif name in known:
+            chosen[name] = known[name]
         elif name.endswith(".toml"):
             try:
                 chosen[Path(name).stem] = Path(name).read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
                 problems.append(f"cannot read {name}: {getattr(error, 'strerror', error)}")
         else:
-            near = did_you_mean(name, catalogue.scenarios)
+            near = did_you_mean(name, known)
             problems.append(
                 f"no scenario is named {name!r}{near}; ./run.sh scenario lists them, and a file "
                 "of your own ends in .toml"
@@ -151,7 +154,7 @@ def plan_lanes(
     return tuple(
         Experiment(
             "scenarios", TITLE, conditions, kernel=name, kernel_version=version,
-            warmup_blocks=0, kind="scenario",
+            warmup_blocks=0, kind=KIND.name,
         )
         for name, version in kernels
     )  # fmt: skip

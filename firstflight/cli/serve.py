@@ -84,8 +84,8 @@ def _show_site(page: str, site: LoopbackSite, as_json: bool) -> None:
         click.echo(json.dumps(facts))
         return
     click.echo(f"{page}: {site.archive.root_url}")
-    for what, argv in (("a browser", browser_argv(site)), ("curl", curl_argv(site))):
-        click.echo(f"\n{what}:\n  {shlex.join(argv)}")
+    for client, argv in (("a browser", browser_argv(site)), ("curl", curl_argv(site))):
+        click.echo(f"\n{client}:\n  {shlex.join(argv)}")
     click.echo("\nCtrl-C ends it")
 
 
@@ -97,8 +97,10 @@ def _show_replay(replay: Replay, as_json: bool) -> None:
         f"{replay.exact} requests answered exactly, {len(replay.inexact)} inexactly, "
         f"{len(replay.missed)} missed"
     )
-    lines = [f"inexact: {each.asked}\n     by: {each.answered}" for each in replay.inexact]
-    lines += [f"missed:  {asked}" for asked in replay.missed]
+    lines = [
+        f"inexact: {exchange.asked}\n     by: {exchange.answered}" for exchange in replay.inexact
+    ]
+    lines += [f"missed:  {request}" for request in replay.missed]
     for line in lines[:MOST_LINES]:
         click.echo(line)
     if len(lines) > MOST_LINES:

@@ -26,7 +26,7 @@ from testbed.base.errors import (
     MissingError,
 )
 from testbed.experiment.plan import plan_trials
-from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
+from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.model import Record, Trial, in_real_time
 from testbed.results.records import read_records
 from testbed.way.launch import open_lanes
@@ -104,7 +104,7 @@ def require_mininet() -> None:
 
 def never_began(record: Record) -> bool:
     """Whether the session did not begin: whoever has typed it all does not want to do so again."""
-    return record.executed is None
+    return record.measured is None
 
 
 class Quiet:
@@ -136,7 +136,7 @@ def _read_script(script: Path | None) -> str:
 
 
 def _show(results: Path, record: Record, code: int) -> int:
-    """Print what a script came to, and return the exit code of the verb."""
+    """Print the result of a script, and return the exit code of the verb."""
     trial = results / "trials" / record.trial_id
     # Mininet's hosts write to terminals: lines end as on those.
     click.echo(read_text(trial / OUTPUT_FILE), nl=False)
@@ -152,5 +152,6 @@ def _show(results: Path, record: Record, code: int) -> int:
     elif record.reason is not None:
         _log.error("%s: %s", record.outcome, record.reason)
     _log.info("output and capture: %s", trial)
-    failed = record.executed is not None and record.executed.exit_status
+    done = record.measured_as(Executed)
+    failed = done is not None and done.exit_status
     return EXIT_OUT_OF_TOLERANCE if code == EXIT_OK and failed else code

@@ -142,7 +142,7 @@ def _take_terminal(path: Path) -> int:
 
 
 def relay_by_files(out: Path, over: Event) -> None:
-    """Pass keys and what is shown through files, and hold the guest while its prompt waits."""
+    """Pass keys and output through files, and pause the guest while its prompt waits."""
     keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
     with _followed(out / WAITS_FILE) as waits, _followed(out / SHOWN_FILE) as shown:
         while not (answered := waits()):
@@ -151,16 +151,16 @@ def relay_by_files(out: Path, over: Event) -> None:
             time.sleep(POLL_S)
         # Not before: a trial's folder is empty at its start.
         typed = os.open(out / TYPED_FILE, _NEW, 0o644)
-        sent, held, size = 0, False, None
+        sent, paused, size = 0, False, None
         tty.setraw(sys.stdin)
         try:
             while not over.is_set():
                 answered = waits() or answered
                 os.write(screen, shown())
-                if not held and int(answered.split()[-1]) == sent:
+                if not paused and int(answered.split()[-1]) == sent:
                     _signal_guests(signal.SIGSTOP)
-                    held = True
-                if not select.select([keys], [], [], POLL_S if held else LOOK_S)[0]:
+                    paused = True
+                if not select.select([keys], [], [], POLL_S if paused else LOOK_S)[0]:
                     continue
                 data = os.read(keys, READ_BYTES)
                 if GIVE_UP in data:
@@ -171,7 +171,7 @@ def relay_by_files(out: Path, over: Event) -> None:
                 os.write(typed, data)
                 sent += len(data)
                 _signal_guests(signal.SIGCONT)
-                held = False
+                paused = False
             os.write(screen, shown())
         finally:
             _signal_guests(signal.SIGCONT)
@@ -179,13 +179,13 @@ def relay_by_files(out: Path, over: Event) -> None:
 
 
 def _tell_size(out: Path, size: os.terminal_size) -> None:
-    """Tell the prompt how much is seen of its terminal."""
-    whole = out / f"{SIZE_FILE}.new"
+    """Tell the prompt the size of its terminal."""
+    new_file = out / f"{SIZE_FILE}.new"
     with suppress(FileExistsError):  # a name that the trial took
-        descriptor = os.open(whole, _NEW, 0o644)
+        descriptor = os.open(new_file, _NEW, 0o644)
         os.write(descriptor, f"{size.columns} {size.lines}\n".encode())
         os.close(descriptor)
-        whole.replace(out / SIZE_FILE)
+        new_file.replace(out / SIZE_FILE)
 
 
 @contextmanager

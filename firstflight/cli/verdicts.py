@@ -19,31 +19,31 @@ STYLES = ("table", "mail", "ktap")
 
 
 def show_verdicts(
-    found: Attribution,
+    attribution: Attribution,
     rule: FailRule,
     style: str,
     as_json: bool,
     junit: Path | None,
     markdown: Path | None,
 ) -> None:
-    """Print what cells came to, in one of STYLES or as JSON, and write the files that are named.
+    """Print the verdicts on cells, in one of STYLES or as JSON, and write the named files.
 
     Raises:
         StorageError: a file cannot be written; nothing is printed.
     """
     for path, text in (
-        (junit, render_junit(found, rule)), (markdown, render_markdown(found, rule)),
+        (junit, render_junit(attribution, rule)), (markdown, render_markdown(attribution, rule)),
     ):  # fmt: skip
         if path is not None:
             write_whole(path, text, "make its folder, or choose another place")
-    click.echo(_render(found, rule, style, as_json).rstrip("\n"))
+    click.echo(_render(attribution, rule, style, as_json).rstrip("\n"))
 
 
-def _render(found: Attribution, rule: FailRule, style: str, as_json: bool) -> str:
+def _render(attribution: Attribution, rule: FailRule, style: str, as_json: bool) -> str:
     if as_json:
-        return json.dumps(describe_attribution(found, rule), indent=2)
+        return json.dumps(describe_attribution(attribution, rule), indent=2)
     if style == "ktap":
-        return render_ktap(found, rule)
+        return render_ktap(attribution, rule)
     if style == "mail":
-        return render_markdown(found, rule)
-    return render_text(found, rule, read_width())
+        return render_markdown(attribution, rule)
+    return render_text(attribution, rule, read_width())

@@ -118,12 +118,12 @@ def header_problem(name: str, value: str) -> str | None:
 
 def sent_headers(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
     """Return those of an entry's headers that nginx sends: none without a value, some once only."""
-    sent, seen = [], set()
+    sent, sent_names = [], set()
     for name, value in headers:
         lower = name.lower()
-        if value and not (lower in _SINGLE and lower in seen):
+        if value and not (lower in _SINGLE and lower in sent_names):
             sent.append((name, value))
-            seen.add(lower)
+            sent_names.add(lower)
     return tuple(sent)
 
 

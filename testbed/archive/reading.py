@@ -120,11 +120,11 @@ class Archive:
     @property
     def origins(self) -> tuple[ServedOrigin, ...]:
         """Every origin of the page once, in the order of first use."""
-        found: dict[tuple[str, str, int], bool] = {}
+        h2_by_origin: dict[tuple[str, str, int], bool] = {}
         for entry in self.entries:
             key = (entry.scheme, entry.host, entry.port)
-            found[key] = found.get(key, False) or entry.protocol == "h2"
-        return tuple(ServedOrigin(*key, h2) for key, h2 in found.items())
+            h2_by_origin[key] = h2_by_origin.get(key, False) or entry.protocol == "h2"
+        return tuple(ServedOrigin(*key, h2) for key, h2 in h2_by_origin.items())
 
     @property
     def hosts(self) -> tuple[str, ...]:

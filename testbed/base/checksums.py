@@ -42,21 +42,21 @@ def damaged_files(folder: Path) -> tuple[str, ...]:
         for line in (folder / CHECKSUMS_FILE).read_text("utf-8").splitlines():
             digest, _, name = line.partition("  ")
             listed[name] = digest
-        found = {name: file_sha256(path) for name, path in _files(folder)}
+        digests = {name: file_sha256(path) for name, path in _files(folder)}
     except (OSError, UnicodeDecodeError):
         return (CHECKSUMS_FILE,)
     if not listed:
         return (CHECKSUMS_FILE,)
-    names = sorted({*listed, *found})
-    return tuple(name for name in names if listed.get(name) != found.get(name))
+    names = sorted({*listed, *digests})
+    return tuple(name for name in names if listed.get(name) != digests.get(name))
 
 
 def read_stamps(folder: Path) -> Stamps:
     """Read what shows cheaply whether a file in ``folder`` has been written to since."""
     stamps: Stamps = {}
     for name, path in _files(folder):
-        seen = path.stat()
-        stamps[name] = (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
+        status = path.stat()
+        stamps[name] = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return stamps
 
 

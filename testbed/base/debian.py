@@ -92,9 +92,9 @@ def debian_mirror() -> str:
     Raises:
         MissingError: neither the environment, apt nor debootstrap knows one.
     """
-    asked = os.environ.get(MIRROR_VARIABLE)
-    if asked:
-        return asked.rstrip("/")
+    configured = os.environ.get(MIRROR_VARIABLE)
+    if configured:
+        return configured.rstrip("/")
     if shutil.which("apt-get") is None:
         raise MissingError("cannot fetch a package of Debian: this machine has no apt-get")
     fields = "$(ORIGIN)|$(LABEL)|$(REPO_URI)"
@@ -125,8 +125,8 @@ def parse_indextargets(text: str) -> str | None:
 
 def parse_debootstrap(script: str) -> str | None:
     """Return the address that a debootstrap script names as its default mirror."""
-    found = re.search(r"^\s*default_mirror\s+(\S+)", script, re.MULTILINE)
-    return found.group(1).strip("'\"").rstrip("/") if found else None
+    assignment = re.search(r"^\s*default_mirror\s+(\S+)", script, re.MULTILINE)
+    return assignment.group(1).strip("'\"").rstrip("/") if assignment else None
 
 
 def parse_madison(text: str) -> list[str]:
@@ -139,7 +139,7 @@ def parse_madison(text: str) -> list[str]:
 def _debootstrap_mirror() -> str | None:
     for name in ("debian-common", "sid"):
         script = DEBOOTSTRAP / name
-        found = parse_debootstrap(script.read_text()) if script.is_file() else None
-        if found:
-            return found
+        mirror = parse_debootstrap(script.read_text()) if script.is_file() else None
+        if mirror:
+            return mirror
     return None

@@ -19,24 +19,24 @@ Write = Callable[[str], None]
 
 @contextmanager
 def repeating(write: Write, every_s: float = WRITE_EVERY_S) -> Iterator[Write]:
-    """Yield ``write`` for what takes long: it repeats the last message, with the time since then.
+    """Yield ``write``; its last message is repeated, with its age, while the block takes long.
 
-    Whenever nothing was said for ``every_s`` seconds, until the block ends.
+    It is repeated after each ``every_s`` seconds without a new message.
     """
-    over, said = Event(), [("", time.monotonic())]
+    over, latest = Event(), [("", time.monotonic())]
 
     def first(message: str) -> None:
-        said[:] = [(message, time.monotonic())]
+        latest[:] = [(message, time.monotonic())]
         write(message)
 
     def again() -> None:
-        before, repeats = said[0], 0
-        while not over.wait(max(0.0, before[1] + (repeats + 1) * every_s - time.monotonic())):
-            if said[0] != before:
-                before, repeats = said[0], 0
+        repeated, repeats = latest[0], 0
+        while not over.wait(max(0.0, repeated[1] + (repeats + 1) * every_s - time.monotonic())):
+            if latest[0] != repeated:
+                repeated, repeats = latest[0], 0
                 continue
             repeats += 1
-            message, since = before
+            message, since = repeated
             if message:
                 write(f"{format_duration(time.monotonic() - since)} so far: {message}")
 

@@ -68,10 +68,10 @@ def raising() -> Iterator[None]:
     A library that was in the middle of something may turn it into an error of its own (pydantic
     does so while it builds a schema): an error after a signal is the interrupt.
     """
-    came = threading.Event()
+    signalled = threading.Event()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        came.set()
+        signalled.set()
         if _holding:
             _holding[-1] = True
         elif _is_swallowing(frame):
@@ -83,7 +83,7 @@ def raising() -> Iterator[None]:
         try:
             yield
         except Exception as error:
-            if came.is_set():
+            if signalled.is_set():
                 raise SignalInterrupt from error
             raise
 
@@ -152,25 +152,25 @@ def _is_swallowing(frame: FrameType | None) -> bool:
 
 @contextmanager
 def holding() -> Iterator[Callable[[], None]]:
-    """Hold back what ``raising`` raises for the time of the block, and yield what raises it then.
+    """Delay the interrupt of ``raising``, and yield a function that raises it after the block.
 
-    While a process is started, an exception would lose the only one who knows of it.  Signals come
-    to the main thread alone; in others there is nothing to hold.
+    An interrupt while a process is being started would lose track of that process.  Only the main
+    thread gets signals; in other threads nothing is delayed.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
-    came: list[bool] = []
+    was_signalled: list[bool] = []
 
     def release() -> None:
-        if any(came):
+        if any(was_signalled):
             raise SignalInterrupt
 
     _holding.append(False)
     try:
         yield release
     finally:
-        came.append(_holding.pop())
+        was_signalled.append(_holding.pop())
 
 
 @contextmanager

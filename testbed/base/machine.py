@@ -151,5 +151,5 @@ def judge_machine(machine: Mapping[str, float]) -> tuple[str, ...]:
     )
 
 
-def _share(part: float, whole: float) -> float:
-    return 100.0 * part / whole if whole > 0 else 0.0
+def _share(part: float, total: float) -> float:
+    return 100.0 * part / total if total > 0 else 0.0

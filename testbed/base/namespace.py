@@ -82,8 +82,8 @@ def new_namespace(name: str) -> Iterator[Namespace]:
     Raises:
         OSError: the name is taken, or this process may not make one.
     """
-    made = Namespace(name)
-    path = made.path
+    namespace = Namespace(name)
+    path = namespace.path
     NETNS_DIRECTORY.mkdir(mode=0o755, parents=True, exist_ok=True)
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL, 0))
@@ -95,13 +95,13 @@ def new_namespace(name: str) -> Iterator[Namespace]:
         try:
             _call("unshare", CLONE_NEWNET, of=name)
             try:
-                here = b"/proc/thread-self/ns/net"
-                _call("mount", here, bytes(path), b"none", MS_BIND, None, of=name)
+                current = b"/proc/thread-self/ns/net"
+                _call("mount", current, bytes(path), b"none", MS_BIND, None, of=name)
             finally:
                 _setns(outside, "the previous namespace")
         finally:
             os.close(outside)
-        yield made
+        yield namespace
     finally:
         with suppress(OSError):
             _call("umount2", bytes(path), MNT_DETACH, of=name)

@@ -72,8 +72,8 @@ def using_cache(folder: Path) -> Iterator[None]:
     Raises:
         StorageError: the cache cannot be made, or is just being emptied.
     """
-    taken = "`clean` is emptying it; try again when it has ended"
-    with _locked(folder, fcntl.LOCK_SH, taken, PATIENCE_S):
+    reason = "`clean` is emptying it; try again when it has ended"
+    with _locked(folder, fcntl.LOCK_SH, reason, PATIENCE_S):
         yield
 
 
@@ -89,7 +89,7 @@ def emptying_cache(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _locked(folder: Path, kind: int, taken: str, patience_s: float = 0) -> Iterator[None]:
+def _locked(folder: Path, kind: int, reason: str, patience_s: float = 0) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -106,7 +106,7 @@ def _locked(folder: Path, kind: int, taken: str, patience_s: float = 0) -> Itera
                 break
             except BlockingIOError:
                 if time.monotonic() >= deadline:
-                    raise StorageError(f"cannot use the cache {folder}: {taken}") from None
+                    raise StorageError(f"cannot use the cache {folder}: {reason}") from None
                 time.sleep(0.05)
         yield
     finally:

@@ -61,13 +61,13 @@ def run(
             out, err = child.communicate(stdin.encode() if stdin is not None else None, timeout_s)
         except subprocess.TimeoutExpired:
             raise CommandError(f"`{' '.join(argv)}` did not end within {timeout_s:g} s") from None
-    done = subprocess.CompletedProcess(
+    completed = subprocess.CompletedProcess(
         list(argv), child.returncode, out.decode(errors="replace"), err.decode(errors="replace")
     )
-    if check and done.returncode != 0:
-        tail = (done.stderr or done.stdout).strip()[-2000:]
-        raise CommandError(f"`{' '.join(argv)}` ended with status {done.returncode}: {tail}")
-    return done
+    if check and completed.returncode != 0:
+        tail = (completed.stderr or completed.stdout).strip()[-2000:]
+        raise CommandError(f"`{' '.join(argv)}` ended with status {completed.returncode}: {tail}")
+    return completed
 
 
 def run_attached(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -105,11 +105,11 @@ def _read_patiently(child: Process) -> bytes:
 
 def _end_patiently(child: Process) -> None:
     """Ask ``child`` to terminate, once, and wait, however often this process is interrupted."""
-    asked = False
+    is_signalled = False
     while True:
         with suppress(KeyboardInterrupt):
-            if not asked:
-                asked = True
+            if not is_signalled:
+                is_signalled = True
                 child.terminate()
             child.wait()
             return

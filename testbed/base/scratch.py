@@ -35,8 +35,8 @@ def find_scratch(temporary: Path) -> Iterator[tuple[Path, bool]]:
     """Yield this user's scratch folders in ``temporary``, and whether a process uses each."""
     for folder in sorted(temporary.glob("firstflight-*")):
         with suppress(FileNotFoundError):  # it ended meanwhile
-            found = folder.lstat()
-            ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+            status = folder.lstat()
+            ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
             if ours and _NAME.fullmatch(folder.name):
                 yield folder, _is_locked(folder)
 

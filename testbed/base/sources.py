@@ -9,20 +9,21 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # Not ast: to parse a guest's eighty files would take each run a fifth of a second.
-_IMPORTED = re.compile(
-    rf"^[ \t]*(?:from (?P<package>{PACKAGE.name}[\w.]*) import (?P<names>\([^)]*\)|[^(\n]*)"
+_STATEMENT = (
+    rf"(?:from (?P<package>{PACKAGE.name}[\w.]*) import (?P<names>\([^)]*\)|[^(\n]*)"
     rf"|import (?P<module>{PACKAGE.name}[\w.]*))"
-    rf'|"(?P<text>{PACKAGE.name}(?:\.\w+)+)"',
-    re.MULTILINE,
 )
+_IMPORTED = re.compile(rf'^[ \t]*{_STATEMENT}|"(?P<text>{PACKAGE.name}(?:\.\w+)+)"', re.MULTILINE)
+_IMPORTED_AT_ONCE = re.compile(rf"^{_STATEMENT}(?P<text>)", re.MULTILINE)
 _FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)+", re.MULTILINE)
 
 
-def imported_sources(*modules: str) -> tuple[Path, ...]:
+def imported_sources(*modules: str, at_once: bool = False) -> tuple[Path, ...]:
     """Return the files of ``modules`` and of what they import of ``testbed``, sorted.
 
     Imports within functions count, and so do names of modules in text, which a registry imports
-    when they are asked for; imports for type checkers alone do not.
+    when they are asked for; neither do if ``at_once``, which is what an import of ``modules``
+    alone imports.  Imports for type checkers never count.
 
     Raises:
         ValueError: there is no such module.
@@ -30,15 +31,15 @@ def imported_sources(*modules: str) -> tuple[Path, ...]:
     for module in modules:
         if _source(module) is None:
             raise ValueError(f"there is no module {module}")
-    found: set[Path] = set()
+    sources: set[Path] = set()
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
         file = _source(name)
-        if file is not None and file not in found:
-            found.add(file)
-            waiting += [name.rpartition(".")[0], *_imported(file.read_text("utf-8"))]
-    return tuple(sorted(found))
+        if file is not None and file not in sources:
+            sources.add(file)
+            waiting += [name.rpartition(".")[0], *_imported(file.read_text("utf-8"), at_once)]
+    return tuple(sorted(sources))
 
 
 def digest_sources(files: Iterable[Path]) -> str:
@@ -58,14 +59,15 @@ def _source(module: str) -> Path | None:
     return file if file.is_file() else None
 
 
-def _imported(text: str) -> list[str]:
+def _imported(text: str, at_once: bool) -> list[str]:
     """Return the names that may be modules of ours, out of the source ``text``."""
-    named: list[str] = []
-    for found in _IMPORTED.finditer(_FOR_TYPES.sub("", text)):
-        package = found["package"]
+    modules: list[str] = []
+    pattern = _IMPORTED_AT_ONCE if at_once else _IMPORTED
+    for reference in pattern.finditer(_FOR_TYPES.sub("", text)):
+        package = reference["package"]
         if package:
-            names = re.findall(r"\w+", found["names"])
-            named += [package, *(f"{package}.{name}" for name in names)]
+            names = re.findall(r"\w+", reference["names"])
+            modules += [package, *(f"{package}.{name}" for name in names)]
         else:
-            named.append(found["module"] or found["text"])
-    return named
+            modules.append(reference["module"] or reference["text"])
+    return modules

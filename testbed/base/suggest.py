@@ -23,16 +23,20 @@ def nearest(wrong: str, valid: Iterable[str]) -> str | None:
     """Return the name in ``valid`` that ``wrong`` most likely meant; None: none is near."""
     names = sorted(valid)
     folded = {name.lower().replace("-", "_"): name for name in names}
-    asked = wrong.lower().replace("-", "_")
-    if asked in folded:
-        return folded[asked]
-    same_stem = [name for key, name in folded.items() if stem(key) == stem(asked)]
+    folded_name = wrong.lower().replace("-", "_")
+    if folded_name in folded:
+        return folded[folded_name]
+    same_stem = [name for key, name in folded.items() if stem(key) == stem(folded_name)]
     if same_stem:
         return same_stem[0]
-    close = get_close_matches(asked, folded, n=1, cutoff=0.6)
+    close = get_close_matches(folded_name, folded, n=1, cutoff=0.6)
     if close:
         return folded[close[0]]
-    extended = [name for key, name in folded.items() if len(asked) >= 3 and key.startswith(asked)]
+    extended = [
+        name
+        for key, name in folded.items()
+        if len(folded_name) >= 3 and key.startswith(folded_name)
+    ]
     return extended[0] if extended else None
 
 

@@ -13,9 +13,9 @@ def format_duration(seconds: float) -> str:
         raise ValueError(f"a duration cannot be {seconds!r} s")
     if seconds < 59.95:
         return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
+    whole_seconds = round(seconds)
+    if whole_seconds < 3600:
+        return f"{whole_seconds // 60} min {whole_seconds % 60:02d} s"
     minutes = round(seconds / 60)
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
@@ -38,6 +38,6 @@ def format_bytes(count: int) -> str:
     return f"{size / 1024:.1f} TiB"
 
 
-def format_count(number: int, one: str, more: str | None = None) -> str:
+def format_count(number: int, singular: str, more: str | None = None) -> str:
     """Return ``1 host`` or ``2 hosts``; ``more`` is for what does not take an s."""
-    return f"{number} {one if number == 1 else more or f'{one}s'}"
+    return f"{number} {singular if number == 1 else more or f'{singular}s'}"

@@ -91,10 +91,10 @@ def _move(scratch: Path, target: Path, *, replace: bool) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(folder: Path, other: Path) -> bool:
     """Return whether the two have changed places."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.renameat2(_AT_FDCWD, bytes(one), _AT_FDCWD, bytes(other), _RENAME_EXCHANGE) == 0:
+    if libc.renameat2(_AT_FDCWD, bytes(folder), _AT_FDCWD, bytes(other), _RENAME_EXCHANGE) == 0:
         return True
     code = ctypes.get_errno()
     if code in _CANNOT_EXCHANGE:

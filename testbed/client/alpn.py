@@ -23,13 +23,13 @@ def wanted_protocols(page: Archive, protocol: str) -> dict[str, str]:
         page: the recorded page; an origin was recorded over HTTP/2 if any of its responses was.
         protocol: "as-recorded", "h1" or "h2".
     """
-    wanted: dict[str, str] = {}
+    protocols: dict[str, str] = {}
     for entry in page.entries:
         if entry.scheme == "https":
             recorded = EVERYWHERE.get(protocol, entry.protocol)
             key = entry.host if entry.port == 443 else f"{entry.host}:{entry.port}"
-            wanted[key] = H2 if H2 in (recorded, wanted.get(key)) else H1
-    return wanted
+            protocols[key] = H2 if H2 in (recorded, protocols.get(key)) else H1
+    return protocols
 
 
 def require_protocols(order: LoadOrder, spoken: Iterable[tuple[str, str | None]]) -> None:
@@ -42,15 +42,19 @@ def require_protocols(order: LoadOrder, spoken: Iterable[tuple[str, str | None]]
     Raises:
         LoadError: an origin spoke another protocol.
     """
-    wanted = wanted_protocols(order.archive, order.protocol)
+    expected = wanted_protocols(order.archive, order.protocol)
     wrong: dict[str, tuple[str, str]] = {}
     for url, protocol in spoken:
         origin = _origin(url)
-        if origin in wanted and protocol is not None and protocol.lower() != wanted[origin]:
-            wrong[origin] = (protocol, wanted[origin])
+        if origin in expected and protocol is not None and protocol.lower() != expected[origin]:
+            wrong[origin] = (protocol, expected[origin])
     if wrong:
-        said = ", ".join(f"{o} spoke {is_}, not {should}" for o, (is_, should) in wrong.items())
-        raise LoadError(f"another protocol than asked for (protocol = {order.protocol!r}): {said}")
+        mismatches = ", ".join(
+            f"{o} spoke {actual}, not {wanted}" for o, (actual, wanted) in wrong.items()
+        )
+        raise LoadError(
+            f"another protocol than asked for (protocol = {order.protocol!r}): {mismatches}"
+        )
 
 
 def _origin(url: str) -> str:

@@ -54,13 +54,13 @@ class Command:
         Raises:
             LoadError: it ended with another status than 0, or printed what it must not.
         """
-        kept = order.scratch / "out"
-        kept.mkdir()
-        kept.chmod(0o777)  # the program is another user
+        kept_folder = order.scratch / "out"
+        kept_folder.mkdir()
+        kept_folder.chmod(0o777)  # the program is another user
         order.out.chmod(
             0o755
         )  # and may plant nothing where its output is read, and the HAR written
-        words = fill_words(split_words(order.command), load_values(order, kept))
+        words = fill_words(split_words(order.command), load_values(order, kept_folder))
         output = order.out / OUTPUT_FILE
         started_ns = time.time_ns()
         try:
@@ -73,22 +73,25 @@ class Command:
                 output=output,
             )
         finally:
-            keep_files(kept, order.out)
+            keep_files(kept_folder, order.out)
         ended_ns, started_ns = time.time_ns(), began_ns(order, started_ns)
         ran_ms = (ended_ns - started_ns) / 1e6
-        told = parse_output(read_output(output))
-        if told.plt_ms > ran_ms:
+        report = parse_output(read_output(output))
+        if report.plt_ms > ran_ms:
             raise LoadError(
-                f"command: plt_ms is {told.plt_ms:g}, and it ran for {ran_ms:g} ms; is it in "
+                f"command: plt_ms is {report.plt_ms:g}, and it ran for {ran_ms:g} ms; is it in "
                 "another unit?"
             )
         page = order.archive
-        lengths = [(e.timing.url, e.body_bytes) for e in told.exchanges if e.body_bytes != UNKNOWN]
+        lengths = [
+            (e.timing.url, e.body_bytes) for e in report.exchanges if e.body_bytes != UNKNOWN
+        ]
+        timings = tuple(exchange.timing for exchange in report.exchanges)
         load = describe_load(
-            self.name, told.version, page, tuple(e.timing for e in told.exchanges), told.plt_ms,
+            self.name, report.version, page, timings, report.plt_ms,
             list_altered(page, lengths, _length),
         )  # fmt: skip
-        write_har(order.out / HAR_FILE, load, page.root_url, started_ns / 1e9, told.exchanges)
+        write_har(order.out / HAR_FILE, load, page.root_url, started_ns / 1e9, report.exchanges)
         return load
 
 
@@ -99,10 +102,10 @@ def began_ns(order: LoadOrder, ordered_ns: int) -> int:
     return int(order.began.read_text())
 
 
-def load_values(order: LoadOrder, kept: Path) -> dict[str, str]:
+def load_values(order: LoadOrder, kept_folder: Path) -> dict[str, str]:
     """Return what the placeholders of a command stand for; files among it are written.
 
-    ``kept`` is the folder for files to keep.
+    ``kept_folder`` is the folder for files to keep.
     """
     urls = order.scratch / "urls"
     urls.write_text("".join(f"{url}\n" for url in list_urls(order.archive)), "utf-8")
@@ -110,7 +113,7 @@ def load_values(order: LoadOrder, kept: Path) -> dict[str, str]:
         "url": order.archive.root_url,
         "urls": str(urls),
         "ca": NO_AUTHORITY if order.tls is None else str(order.tls / AUTHORITY_NAME),
-        "out": str(kept),
+        "out": str(kept_folder),
         "folder": str(order.bundle / OWN_FOLDER),
         "scratch": str(order.scratch),
         "seed": str(order.seed),
@@ -120,11 +123,11 @@ def load_values(order: LoadOrder, kept: Path) -> dict[str, str]:
     }
 
 
-def keep_files(made: Path, out: Path) -> None:
-    """Copy what a command left in ``made`` to ``out``: regular files, by names that are theirs."""
-    if made.is_symlink() or not made.is_dir():  # a command may have put another in its place
+def keep_files(folder: Path, out: Path) -> None:
+    """Copy the regular files that a command left in ``folder`` to ``out``, named ``command-*``."""
+    if folder.is_symlink() or not folder.is_dir():  # a command may have put another in its place
         return
-    for file in sorted(made.iterdir()):
+    for file in sorted(folder.iterdir()):
         if file.is_file() and not file.is_symlink():
             shutil.copyfile(file, out / f"{KEPT}{file.name}")
 
@@ -196,37 +199,37 @@ def _read_time(number: int, line: str, value: str) -> float:
 
 def _read_request(number: int, line: str) -> ClientExchange:
     try:
-        given = json.loads(line)
+        fields = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise _wrong(number, line, f"not JSON: {error}") from None
-    problems = list(_wrong_fields(given)) if isinstance(given, Mapping) else ["not an object"]
-    if not problems and given["end_ms"] < given["start_ms"]:
+    problems = list(_wrong_fields(fields)) if isinstance(fields, Mapping) else ["not an object"]
+    if not problems and fields["end_ms"] < fields["start_ms"]:
         problems = ["end_ms is before start_ms"]
     if problems:
         raise _wrong(number, line, "; ".join(problems))
     return ClientExchange(
         RequestTiming(
-            url=given["url"],
-            status=given["status"],
-            start_ms=float(given["start_ms"]),
-            end_ms=float(given["end_ms"]),
-            transfer_bytes=given.get("transfer_bytes"),
-            connection=given.get("connection"),
+            url=fields["url"],
+            status=fields["status"],
+            start_ms=float(fields["start_ms"]),
+            end_ms=float(fields["end_ms"]),
+            transfer_bytes=fields.get("transfer_bytes"),
+            connection=fields.get("connection"),
         ),
-        body_bytes=given.get("body_bytes", UNKNOWN),
+        body_bytes=fields.get("body_bytes", UNKNOWN),
     )
 
 
-def _wrong_fields(given: Mapping[str, Any]) -> Iterable[str]:
-    known = _NEEDED | _OPTIONAL
-    for name in given:
-        if name not in known:
-            yield f"no field is named {name!r}; fields: {', '.join(known)}"
-    for name, kind in known.items():
-        if name not in given:
+def _wrong_fields(fields: Mapping[str, Any]) -> Iterable[str]:
+    kinds = _NEEDED | _OPTIONAL
+    for name in fields:
+        if name not in kinds:
+            yield f"no field is named {name!r}; fields: {', '.join(kinds)}"
+    for name, kind in kinds.items():
+        if name not in fields:
             if name in _NEEDED:
                 yield f"{name} is missing"
-        elif not _is_of(kind, given[name]):
+        elif not _is_of(kind, fields[name]):
             yield f"{name} is not {_KINDS[kind]}"
 
 

@@ -45,23 +45,23 @@ class RequestCoverage:
 def compare(page: Archive, requests: Sequence[RequestTiming]) -> RequestCoverage:
     """Compare ``requests`` with the page; status 0 means that no response came to its end.
 
-    What is not due may be asked for but need not be, and an event stream again each time that it
-    ends.  An error status counts as failed unless the page was recorded with it.
+    Requests that are not due are optional, and an event stream may be requested again each time
+    that it ends.  An error status counts as failed unless the page was recorded with it.
     """
     due = list_due(page)
     recorded = [entry.url for entry in page.entries]
     streams = {entry.url for entry in page.entries if entry.mime == EVENT_STREAM}
-    asked = [without_fragment(request.url) for request in requests]
+    urls = [without_fragment(request.url) for request in requests]
     expected_errors = {(e.url, e.status) for e in page.entries if e.status >= FIRST_ERROR_STATUS}
     failed = tuple(
         url
-        for url, request in zip(asked, requests, strict=True)
+        for url, request in zip(urls, requests, strict=True)
         if request.status == 0
         or (request.status >= FIRST_ERROR_STATUS and (url, request.status) not in expected_errors)
     )
-    extra = _surplus(asked, recorded)
+    extra = _surplus(urls, recorded)
     return RequestCoverage(
-        _surplus(due, asked), tuple(url for url in extra if url not in streams), failed
+        _surplus(due, urls), tuple(url for url in extra if url not in streams), failed
     )
 
 
@@ -74,15 +74,15 @@ def describe_load(
     altered: tuple[str, ...],
 ) -> PageLoad:
     """Return the load of ``page`` that consisted of ``requests``; ``altered`` as in PageLoad."""
-    found = compare(page, requests)
+    coverage = compare(page, requests)
     return PageLoad(
         client=client,
         client_version=version,
         plt_ms=plt_ms,
         requests=requests,
-        missing=found.missing,
-        extra=found.extra,
-        failed=found.failed,
+        missing=coverage.missing,
+        extra=coverage.extra,
+        failed=coverage.failed,
         altered=altered,
     )
 
@@ -101,14 +101,14 @@ def list_altered(
 ) -> tuple[str, ...]:
     """List the URLs of ``bodies`` whose body is none that the page holds for them, in their order.
 
-    A body is given by its length or its digest, and ``recorded`` gives the same of a
-    resource whose response has a body.  What the page does not hold is not looked at.
+    A body is given by its length or its digest; ``recorded`` returns the same of a recorded
+    response with a body.  URLs that the page does not hold are ignored.
     """
     due: dict[str, set[T]] = {}
     for entry in page.entries:
         due.setdefault(entry.url, set()).add(recorded(entry))
-    asked = ((without_fragment(url), body) for url, body in bodies)
-    return tuple(url for url, body in asked if url in due and body not in due[url])
+    received = ((without_fragment(url), body) for url, body in bodies)
+    return tuple(url for url, body in received if url in due and body not in due[url])
 
 
 def without_fragment(url: str) -> str:
@@ -142,15 +142,15 @@ def check_protocols(replay: Replay, offers: Mapping[str, bool]) -> tuple[str, ..
     """Return a sentence for each TLS origin that did not speak the protocol which it offers.
 
     ``offers`` says of each origin (``https://host``, with the port if it is not 443) whether it
-    speaks HTTP/2: its server prefers that to HTTP/1.1, and a client that does not is not under
-    the conditions that were asked for.
+    speaks HTTP/2.  Its server then prefers that to HTTP/1.1; a client that does not speak it
+    misses the experiment's conditions.
     """
     problems = []
     for line, number in replay.protocols.items():
         origin, _, spoken = line.rpartition(" ")
         if origin in offers and spoken != SPOKEN[offers[origin]]:
-            asked = SPOKEN[offers[origin]]
-            problems.append(f"{origin}: {number} requests came over {spoken}, asked was {asked}")
+            offered = SPOKEN[offers[origin]]
+            problems.append(f"{origin}: {number} requests came over {spoken}, asked was {offered}")
     return tuple(problems)
 
 
@@ -172,18 +172,22 @@ def judge_coverage(
 
 
 def _compare(load: PageLoad, replay: Replay) -> Iterator[str]:
-    asked = _urls(one.asked for one in replay.inexact)
-    answered = _urls(one.answered for one in replay.inexact)
+    requested = _urls(substitution.asked for substitution in replay.inexact)
+    answered = _urls(substitution.answered for substitution in replay.inexact)
     yield from _complain("missed", replay.missed)
     yield from _complain("of the recording not made", _surplus(load.missing, answered))
-    too_often = _surplus(load.extra, [*asked, *_urls(replay.missed)])
+    too_often = _surplus(load.extra, [*requested, *_urls(replay.missed)])
     yield from _complain("made more often than recorded", too_often)
 
 
 def _recorded_errors(replay: Replay, recorded: Sequence[Entry]) -> list[str]:
     """Return URLs that failed because what answered them was recorded as an error."""
     errors = {entry.url for entry in recorded if entry.status >= FIRST_ERROR_STATUS}
-    return _urls(one.asked for one in replay.inexact if _urls([one.answered])[0] in errors)
+    return _urls(
+        substitution.asked
+        for substitution in replay.inexact
+        if _urls([substitution.answered])[0] in errors
+    )
 
 
 def _complain(what: str, requests: Sequence[str]) -> Iterator[str]:

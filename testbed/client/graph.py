@@ -81,24 +81,28 @@ class StartedGraph:
     result: Path
 
     def load(self, order: LoadOrder) -> PageLoad:
-        """Have it load the page; see ``PageLoader.load``.
+        """Let the process load the page; see ``PageLoader.load``.
 
         Raises:
             MissingError: an origin is to speak HTTP/2, which this client does not.
         """
         _require_h1(order)
-        asked = json.dumps(describe_order(order)) + "\n"
+        order_line = json.dumps(describe_order(order)) + "\n"
         self.feed.begin(
-            self.process.child, order.wait_until_ns, "", ahead=asked, restart=order.restart
+            self.process.child, order.wait_until_ns, "", ahead=order_line, restart=order.restart
         )
         self.process.end(order.timeout_s + START_GRACE_S)
-        seen = json.loads(self.result.read_text("utf-8"))
-        if seen["timed_out"]:
+        result = json.loads(self.result.read_text("utf-8"))
+        if result["timed_out"]:
             raise LoadTimeoutError(
-                f"graph: {_unfinished(seen)} requests were not complete in {order.timeout_s:g} s"
+                f"graph: {_unfinished(result)} requests were not complete in {order.timeout_s:g} s"
             )
-        exchanges = [read_exchange(item) for item in seen["requests"]]
-        digests = [(one["url"], one["body_sha256"]) for one in seen["requests"] if one["status"]]
+        exchanges = [read_exchange(item) for item in result["requests"]]
+        digests = [
+            (request["url"], request["body_sha256"])
+            for request in result["requests"]
+            if request["status"]
+        ]
         altered = list_altered(order.archive, digests, _digest)
         timings = tuple(exchange.timing for exchange in exchanges)
         page = order.archive
@@ -106,7 +110,7 @@ class StartedGraph:
             raise LoadError(f"{page.name}: no entry of the page has how = root: nothing to load")
         plt_ms = max(timing.end_ms for timing in timings)
         load = describe_load(Graph.name, Graph.version, page, timings, plt_ms, altered)
-        write_har(order.out / HAR_FILE, load, page.root_url, seen["started"], exchanges)
+        write_har(order.out / HAR_FILE, load, page.root_url, result["started"], exchanges)
         return load
 
 
@@ -186,27 +190,31 @@ def _digest(resource: Entry) -> str:
 
 
 def _require_h1(order: LoadOrder) -> None:
-    wanted = wanted_protocols(order.archive, order.protocol)
-    only_h2 = [origin for origin, protocol in wanted.items() if protocol == H2]
+    by_origin = wanted_protocols(order.archive, order.protocol)
+    only_h2 = [origin for origin, protocol in by_origin.items() if protocol == H2]
     if only_h2:
         raise MissingError(
             f"graph speaks HTTP/1.1 only, and {only_h2[0]} is to speak HTTP/2: "
             "set protocol = h1, or choose another client"
         )
-    if wanted and order.tls is None:
+    if by_origin and order.tls is None:
         raise LoadError("graph: the page has https origins, but the order has no authority")
 
 
 def _phases(item: dict[str, Any]) -> dict[str, float]:
     """Return HAR's phases; name lookup and connection set-up are in the time blocked."""
-    known, sent, first, end = (
+    known_ms, sent_ms, first_byte_ms, end_ms = (
         item[name] for name in ("known_ms", "sent_ms", "first_byte_ms", "end_ms")
     )
-    if sent is None:
-        return {"blocked": end - known}
-    if first is None:
-        return {"blocked": sent - known, "wait": end - sent}
-    return {"blocked": sent - known, "wait": first - sent, "receive": end - first}
+    if sent_ms is None:
+        return {"blocked": end_ms - known_ms}
+    if first_byte_ms is None:
+        return {"blocked": sent_ms - known_ms, "wait": end_ms - sent_ms}
+    return {
+        "blocked": sent_ms - known_ms,
+        "wait": first_byte_ms - sent_ms,
+        "receive": end_ms - first_byte_ms,
+    }
 
 
 def _read_headers(request: str) -> tuple[tuple[str, str], ...]:
@@ -214,5 +222,5 @@ def _read_headers(request: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, _, value in (line.partition(": ") for line in lines))
 
 
-def _unfinished(seen: dict[str, Any]) -> int:
-    return sum(1 for item in seen["requests"] if item["error"] == "not complete in time")
+def _unfinished(result: dict[str, Any]) -> int:
+    return sum(1 for item in result["requests"] if item["error"] == "not complete in time")

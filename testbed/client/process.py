@@ -59,8 +59,8 @@ class Logged:
             )
         status = self.child.wait()
         if status not in good:
-            said = read_tail(self.log)
-            raise LoadError(f"`{' '.join(self.argv)}` ended with status {status}: {said}")
+            output = read_tail(self.log)
+            raise LoadError(f"`{' '.join(self.argv)}` ended with status {status}: {output}")
         return status
 
 
@@ -75,9 +75,9 @@ def logged(
 ) -> Iterator[Logged]:
     """Start ``argv`` as ``run_logged`` does; the undo ends it."""
     with (
-        log.open("wb") as said,
-        nullcontext(said) if output is None else output.open("wb") as printed,
-        proc.started(argv, env=env, cwd=cwd, stdout=printed, stderr=said) as child,
+        log.open("wb") as errors,
+        nullcontext(errors) if output is None else output.open("wb") as printed,
+        proc.started(argv, env=env, cwd=cwd, stdout=printed, stderr=errors) as child,
     ):
         yield Logged(argv, child, log)
 

@@ -76,8 +76,8 @@ class Wget2:
         with stats.open(encoding="utf-8", newline="") as file:
             ended = parse_stats(file)
         recorded = [entry.url for entry in order.archive.entries]
-        known = {url.partition("://")[2] for url in (*recorded, *(end.url for end in ended))}
-        sent = parse_sent(log.read_text("utf-8", "replace"), started / 1e6, known)
+        targets = {url.partition("://")[2] for url in (*recorded, *(end.url for end in ended))}
+        sent = parse_sent(log.read_text("utf-8", "replace"), started / 1e6, targets)
         exchanges = join(sent, ended, recorded, plt_ms)
         spoken = [(e.timing.url, s.protocol) for e, s in zip(exchanges, sent, strict=True)]
         require_protocols(order, spoken)
@@ -147,10 +147,10 @@ def read_version() -> str:
     Raises:
         LoadError: it does not say.
     """
-    found = re.search(r"GNU Wget2 V?(\S+)", proc.run(["wget2", "--version"]).stdout)
-    if found is None:
+    version = re.search(r"GNU Wget2 V?(\S+)", proc.run(["wget2", "--version"]).stdout)
+    if version is None:
         raise LoadError("wget2: `wget2 --version` names no version")
-    return found[1]
+    return version[1]
 
 
 def parse_stats(lines: Iterable[str]) -> list[Ended]:
@@ -185,14 +185,14 @@ def join(
         if url not in finished:
             left.setdefault(url.partition("://")[2], []).append(url)
     exchanges = []
-    for one in sent:
-        own = ends.get(one.target, [])
-        if own:
-            exchanges.append(_exchange(one, own.pop(0), plt_ms))
+    for request in sent:
+        request_ends = ends.get(request.target, [])
+        if request_ends:
+            exchanges.append(_exchange(request, request_ends.pop(0), plt_ms))
         else:
-            urls = left.get(one.target, [])
-            url = urls.pop(0) if urls else f"http://{one.target}"
-            exchanges.append(_failed_exchange(one, url, plt_ms))
+            urls = left.get(request.target, [])
+            url = urls.pop(0) if urls else f"http://{request.target}"
+            exchanges.append(_failed_exchange(request, url, plt_ms))
     return exchanges
 
 
@@ -241,7 +241,7 @@ def parse_sent(log: str, started_ms: float, known: Collection[str]) -> list[Sent
         started_ms: start of the load, in ms since 1970.
         known: targets that may have been asked for; they decide which path belongs to which host.
     """
-    found = [
+    requests = [
         Sent(f"{host}{path}", _since(clock, started_ms), int(size), H1)
         for *clock, size, path, host in SENT_H1.findall(log)
     ]
@@ -252,8 +252,8 @@ def parse_sent(log: str, started_ms: float, known: Collection[str]) -> list[Sent
         elif waiting:
             own = (i for i, (_, path) in enumerate(waiting) if f"{value}{path}" in known)
             sent_at, path = waiting.pop(next(own, 0))
-            found.append(Sent(f"{value}{path}", _since(sent_at, started_ms), UNKNOWN, H2))
-    return sorted(found, key=lambda sent: sent.start_ms)
+            requests.append(Sent(f"{value}{path}", _since(sent_at, started_ms), UNKNOWN, H2))
+    return sorted(requests, key=lambda sent: sent.start_ms)
 
 
 def _since(clock: list[str], started_ms: float) -> float:

@@ -13,8 +13,7 @@ from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
-from testbed.experiment.commands import find_problems
-from testbed.experiment.knobs import FIXED, OF_KIND, SWEPT
+from testbed.experiment.knobs import FIXED, OF_KIND, SWEPT, kinds_with
 from testbed.experiment.options import Override, apply_overrides, leave_out
 from testbed.experiment.saturation import set_absolute_rates
 from testbed.experiment.settings import (
@@ -24,36 +23,25 @@ from testbed.experiment.settings import (
     without_settings,
 )
 from testbed.experiment.toml_lines import find_lines, locate, parse_toml
-from testbed.experiment.validation import describe, toml_text, validate
+from testbed.experiment.validation import describe, validate
+from testbed.kinds import KINDS, find_kind
+from testbed.kinds.experiment_file import ExperimentFile, value_at
+from testbed.kinds.kind import Kind
 from testbed.model import (
-    KINDS,
+    DEFAULT_KIND,
     MAX_REPETITIONS,
-    ArrivalSpec,
     Experiment,
-    Kind,
     LinkSpec,
-    Scenario,
-    ServerSpec,
     Spec,
     in_real_time,
 )
-from testbed.model.command import CLIENT, LAB_PLACEHOLDERS, LOAD_PLACEHOLDERS
 from testbed.model.knob import build
 from testbed.model.settings import FAMILIES
-from testbed.scenario.promise import PromiseError, read_promise
 
 LARGEST_FILE = 1 << 17
 MOST_TRIALS = 100_000
 KeyPath = tuple[str, ...]
 _SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
-_LOOPS = {"rate_per_s": "open", "spacing": "open", "clients": "closed"}
-"""The loop that a knob of arrivals belongs to."""
-_NEEDED = {
-    "page_load": ("page", "client"),
-    "scenario": ("scenario",),
-    "command": ("page", "command"),
-}
-"""The knobs without a default, by the kind of trial."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -61,7 +49,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 class Catalogue:
     """The names that exist here: pages, clients, references, and each kernel's versions.
 
-    The first version of a kernel is its default.  ``scenarios`` are the texts of scenarios by name.
+    The first version of a kernel is its default.  ``libraries`` are, of the kinds of trial whose
+    conditions are files, the texts of those files by name.
     ``regular`` are the versions of kernels that run where all are asked for; of a kernel that has
     none among them all do.
     """
@@ -70,7 +59,7 @@ class Catalogue:
     clients: frozenset[str]
     references: frozenset[str]
     kernels: Mapping[str, tuple[str, ...]]
-    scenarios: Mapping[str, str] = field(default_factory=dict)
+    libraries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     regular: tuple[str, ...] = ()
 
     def names(self) -> dict[str, frozenset[str]]:
@@ -80,7 +69,7 @@ class Catalogue:
             "client": self.clients,
             "reference": self.references,
             "kernel": frozenset(self.kernels),
-            "scenario": frozenset(self.scenarios),
+            **{kind: frozenset(texts) for kind, texts in self.libraries.items()},
         }
 
 
@@ -127,16 +116,13 @@ def load_experiment(
     if not errors and not relative:
         problems += [
             *_of_another_kind(source, values),
-            *_of_another_loop(source, values),
-            *_queues(source, values),
-            *_without_a_price(source, values, catalogue),
             *_fixed_and_swept(source, values),
             *_kernel_versions(source, values, catalogue),
             *_buffer_below_mtu(source, values),
             *_stopping(source, values),
             *_too_many(source, values),
-            *_scenarios(source, values, catalogue),
-            *_commands(source, values),
+            *_folder(source, values),
+            *_of_its_own(source, values, catalogue),
         ]
     if problems:
         raise ConfigurationError(problems)
@@ -176,8 +162,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
 
 def _missing(source: _Source) -> Iterator[str]:
     sweep = source.document.get("sweep")
-    kind = source.document.get("kind", "page_load")
-    for name in _NEEDED.get(kind, ()) if isinstance(kind, str) else ():
+    kind = find_kind(source.document.get("kind", DEFAULT_KIND))
+    for name in () if kind is None else kind.needed:
         if name not in source.document and not (isinstance(sweep, dict) and name in sweep):
             yield (
                 f"{source.path}: {name}: missing; set it at the top of the file "
@@ -186,107 +172,40 @@ def _missing(source: _Source) -> Iterator[str]:
 
 
 def _of_another_kind(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
-    kind = _kind(values)
+    kind = _kind(values).name
     own = OF_KIND[kind]
     for name, knob in SWEPT.items():
         swept = any(name in (axis, axis.partition(".")[0]) for axis in values.get("sweep", {}))
-        if name in own or not (swept or _at(values, knob.path) is not None):
+        if name in own or not (swept or value_at(values, knob.path) is not None):
             continue
         key = ("sweep", name) if swept else knob.path
-        others = " or ".join(f'"{other}"' for other, names in OF_KIND.items() if name in names)
         yield (
             f"{source.where(key)}: {'.'.join(key)}: trials of the kind {kind} have no such knob; "
-            f"leave it out, or set kind = {others}"
+            f"leave it out, or set kind = {kinds_with(name)}"
         )
 
 
-def _of_another_loop(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
-    swept = values.get("sweep", {})
-    loop = _at(values, ("arrivals", "loop")) or ArrivalSpec().loop
-    if _kind(values) != "server_load" or "loop" in swept:
-        return
-    for name, own in _LOOPS.items():
-        key = ("sweep", name) if name in swept else ("arrivals", name)
-        if own != loop and _at(values, key) is not None:
-            yield (
-                f'{source.where(key)}: {".".join(key)}: has no meaning where loop = "{loop}"; '
-                f'leave it out, or set loop = "{own}"'
-            )
-
-
-def _queues(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
-    """The kernel has one backlog for both queues: that of handshakes cannot be the shorter one."""
-    if _kind(values) != "server_load":
-        return
-    spec, swept = ServerSpec(), values.get("sweep", {})
-    found = {}
-    for name in ("syn_backlog", "listen_backlog"):
-        fixed = _at(values, ("server", name))
-        found[name] = swept.get(name, [getattr(spec, name) if fixed is None else fixed])
-    least, most = min(found["syn_backlog"]), max(found["listen_backlog"])
-    if least < most:
-        asked = "listen_backlog" if _at(values, ("server", "listen_backlog")) else "syn_backlog"
-        key = ("sweep", asked) if asked in swept else ("server", asked)
-        yield (
-            f"{source.where(key)}: {'.'.join(key)}: a SYN backlog of {least} is shorter than a "
-            f"listen backlog of {most}, and the kernel has one for both; set syn_backlog to "
-            f"{most} or more"
+def _of_its_own(source: _Source, values: Mapping[str, Any], catalogue: Catalogue) -> Iterator[str]:
+    """What the rules of its kind of trial have against the file."""
+    kind = _kind(values)
+    if kind.has_rules:
+        file = ExperimentFile(
+            values,
+            source.where,
+            in_real_time=in_real_time(_kernel(values, catalogue)[0]),
+            has_folder="command_folder" in values,
+            library=catalogue.libraries.get(kind.name, {}),
         )
+        yield from kind.rules().find_problems(file)
 
 
-def _without_a_price(
-    source: _Source, values: Mapping[str, Any], catalogue: Catalogue
-) -> Iterator[str]:
-    """In virtual time work is paid for by the program that does it, and nginx cannot."""
-    swept, spec = values.get("sweep", {}), ServerSpec()
-    programs = swept.get("program", [_at(values, ("server", "program"))])
-    price = _at(values, ("server", "price"))
-    prices = swept.get("price", [spec.price if price is None else price])
-    name, _ = _kernel(values, catalogue)
-    if "nginx" in programs and any(prices) and not in_real_time(name):
-        key = ("sweep" if "program" in swept else "server", "program")
-        yield (
-            f"{source.where(key)}: {'.'.join(key)}: nginx cannot pay for its work in virtual time, "
-            f'so no load is too much for it there; set kernel.name = "host", or program = '
-            f'"{spec.program}", or price = 0 for a server whose work is free'
-        )
-
-
-def _scenarios(source: _Source, values: Mapping[str, Any], catalogue: Catalogue) -> Iterator[str]:
-    """What is wrong in the files of the scenarios that are asked for."""
-    if _kind(values) != "scenario":
-        return
-    swept = "scenario" in values.get("sweep", {})
-    for name in values["sweep"]["scenario"] if swept else [values.get("scenario", "")]:
-        try:
-            read_promise(catalogue.scenarios.get(name, ""))
-        except PromiseError as error:
-            yield from (f"scenario {name}: {problem}" for problem in error.problems)
-
-
-def _commands(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong in commands: their words, placeholders, programs, and the folder of files."""
-    kind, swept = _kind(values), values.get("sweep", {})
+def _folder(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
     folder = values.get("command_folder")
     if folder is not None and not _folder_path(source, folder).is_dir():
         yield (
             f"{source.where(('command_folder',))}: command_folder: no folder "
             f"{_folder_path(source, folder)}"
         )
-    if kind == "page_load":
-        clients = swept.get("client", [values.get("client")])
-        asked = {"command": LOAD_PLACEHOLDERS} if CLIENT in clients else {}
-    else:
-        asked = dict.fromkeys(("command", "peer"), LAB_PLACEHOLDERS) if kind == "command" else {}
-    for name, placeholders in asked.items():
-        key = ("sweep", name) if name in swept else (name,)
-        place = f"{source.where(key)}: {'.'.join(key)}"
-        commands = swept.get(name, [values.get(name, "")])
-        if kind == "page_load" and not any(commands):
-            yield f'{place}: the client "{CLIENT}" has none to run; set {name} = "PROGRAM ..."'
-        for command in commands:
-            for problem in find_problems(command, placeholders, folder is not None):
-                yield f"{place}: {toml_text(command)}: {problem}"
 
 
 def _folder_path(source: _Source, folder: str) -> Path:
@@ -296,8 +215,7 @@ def _folder_path(source: _Source, folder: str) -> Path:
 
 
 def _kind(values: Mapping[str, Any]) -> Kind:
-    kind: Kind = values.get("kind", "page_load")
-    return kind
+    return KINDS[values.get("kind", DEFAULT_KIND)]
 
 
 def _fixed_and_swept(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
@@ -305,7 +223,7 @@ def _fixed_and_swept(source: _Source, values: Mapping[str, Any]) -> Iterator[str
         if name not in SWEPT:  # a setting, which was checked where it was read
             continue
         path = (*SWEPT[name].table, name)
-        if _at(values, path) is not None:
+        if value_at(values, path) is not None:
             yield (
                 f"{source.where(path)}: {'.'.join(path)}: also swept "
                 f"({source.where(('sweep', name))}); keep one of the two"
@@ -413,22 +331,19 @@ def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Expe
 def _condition(values: Mapping[str, Any], point: Mapping[str, Any], catalogue: Catalogue) -> Spec:
     kind = _kind(values)
     chosen = {
-        name: point.get(name, _at(values, (*SWEPT[name].table, name))) for name in OF_KIND[kind]
+        name: point.get(name, value_at(values, (*SWEPT[name].table, name)))
+        for name in OF_KIND[kind.name]
     }
-    if kind == "scenario":
-        name = str(chosen["scenario"])
-        return Scenario(name, catalogue.scenarios[name])
     for family in FAMILIES:
         axes = {name.partition("."): value for name, value in point.items()}
         own = {name: value for (axis, _, name), value in axes.items() if axis == family}
-        chosen[family] = {**(chosen[family] or {}), **own} or None
-    if kind == "command":
-        chosen["client"] = CLIENT
-    elif kind == "page_load" and chosen["client"] != CLIENT:
-        chosen["command"] = None  # another client has nothing of it
-    condition: Spec = build(KINDS[kind], {
-        name: None if value == (SWEPT[name].declared.knob.absent or None) else value
-        for name, value in chosen.items()
+        chosen[family] = {**(chosen.get(family) or {}), **own} or None
+    if kind.library:
+        chosen["text"] = catalogue.libraries[kind.name][chosen[kind.name]]
+    condition: Spec = build(kind.spec, {
+        name: None if name in SWEPT and value == (SWEPT[name].declared.knob.absent or None)
+        else value
+        for name, value in kind.complete(chosen).items()
         if value is not None
     })  # fmt: skip
     return condition
@@ -448,12 +363,5 @@ def _values_of(name: str, values: Mapping[str, Any]) -> list[Any]:
     swept = values.get("sweep", {}).get(name)
     if swept is not None:
         return list(swept)
-    fixed = _at(values, ("link", name))
+    fixed = value_at(values, ("link", name))
     return [getattr(LinkSpec(), name) if fixed is None else fixed]
-
-
-def _at(values: Mapping[str, Any], path: KeyPath) -> Any:
-    node: Any = values
-    for part in path:
-        node = node.get(part) if isinstance(node, Mapping) else None
-    return node

@@ -13,9 +13,9 @@ from pydantic_core import PydanticCustomError
 
 from testbed.base.suggest import did_you_mean
 from testbed.experiment.settings import check_values
-from testbed.model import KINDS, Experiment
+from testbed.kinds import KINDS
+from testbed.model import Experiment
 from testbed.model.knob import Declared, declared
-from testbed.model.served import RelativeRate
 from testbed.model.settings import FAMILIES, Value
 
 KeyPath = tuple[str, ...]
@@ -74,7 +74,9 @@ def _of(each: Declared) -> FileKnob:
     if each.name in FAMILIES:
         check = AfterValidator(partial(check_values, each.name))
         return FileKnob(each, Annotated[dict[str, Value], check], knob.allowed)
-    if knob.listed:
+    if knob.listed == "kind":
+        plain = Literal[tuple(KINDS)]
+    elif knob.listed:
         check = AfterValidator(partial(_check_listed, knob.listed))
         return FileKnob(each, Annotated[str, check], f"the name of a {knob.listed}", text=True)
     if get_origin(plain) is Literal:
@@ -122,15 +124,20 @@ def _check_listed(what: str, name: str, info: ValidationInfo) -> str:
 
 
 OF_KIND: dict[str, tuple[str, ...]] = {
-    kind: tuple(each.name for each in declared(spec)) for kind, spec in KINDS.items()
+    name: tuple(each.name for each in declared(kind.spec)) for name, kind in KINDS.items()
 }
 """The names of the knobs that a kind of trial has."""
 SWEPT: dict[str, FileKnob] = {
-    each.name: _of(each) for spec in KINDS.values() for each in declared(spec)
+    each.name: _of(each) for kind in KINDS.values() for each in declared(kind.spec)
 }
 """The knobs that make a trial of any kind: fixed in their table, or a list in [sweep]."""
 
-RELATIVE: dict[str, FileKnob] = {each.name: _of(each) for each in declared(RelativeRate)}
+RELATIVE: dict[str, FileKnob] = {
+    each.name: _of(each)
+    for kind in KINDS.values()
+    if kind.relative is not None
+    for each in declared(kind.relative)
+}
 """Knobs of files and options that become others before there is a trial."""
 
 _WHOLE = {each.name: _of(each) for each in declared(Experiment)}
@@ -139,6 +146,11 @@ KERNEL: dict[str, FileKnob] = {n: one for n, one in _WHOLE.items() if one.table 
 
 FIXED: dict[str, FileKnob] = {n: one for n, one in _WHOLE.items() if not one.table}
 """The knobs that hold for a whole experiment."""
+
+
+def kinds_with(name: str) -> str:
+    """Return the kinds of trial that have the knob ``name``, in words."""
+    return " or ".join(f'"{kind}"' for kind, names in OF_KIND.items() if name in names)
 
 
 def paths() -> dict[KeyPath, FileKnob]:

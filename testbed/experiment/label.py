@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from testbed.experiment.knobs import OF_KIND, SWEPT
-from testbed.experiment.validation import toml_text
+from testbed.kinds.experiment_file import toml_text
 from testbed.model import Spec, Trial, kind_of
 from testbed.model.settings import FAMILIES
 

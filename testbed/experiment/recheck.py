@@ -14,7 +14,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from testbed.experiment.config import Catalogue, describe_no_version
 from testbed.experiment.knobs import FIXED, KERNEL, SWEPT, FileKnob
-from testbed.experiment.validation import toml_text
+from testbed.kinds import KINDS, commands_of
+from testbed.kinds.experiment_file import toml_text
 from testbed.model import Experiment, kind_of
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -38,7 +39,7 @@ def _whole(experiment: Experiment, catalogue: Catalogue) -> Iterator[str]:
         yield "it has no conditions"
     if any(kind_of(spec) != experiment.kind for spec in experiment.conditions):
         yield f"some of its conditions are of another kind than {experiment.kind}"
-    if experiment.command_folder is not None or experiment.commands:
+    if experiment.command_folder is not None or commands_of(experiment):
         yield (
             "it runs a command of somebody's own, which no pack brings along and nothing here can "
             "judge: read it, write it into an experiment file of yours, and run that"
@@ -56,12 +57,14 @@ def _whole(experiment: Experiment, catalogue: Catalogue) -> Iterator[str]:
 
 def _values(spec: Any, catalogue: Catalogue) -> Iterator[str]:
     """Yield the problems of a condition, and of the specs in it."""
+    libraries = {kind.name for kind in KINDS.values() if kind.library}
     for each in fields(spec):
         value = getattr(spec, each.name)
         if is_dataclass(value):
             yield from _values(value, catalogue)
-        elif each.name == "scenario":  # its text is in the condition, so no list has to know it
-            yield from () if _NAME.fullmatch(value) else (f"scenario: no name: {toml_text(value)}",)
+        elif each.name in libraries:  # its text is in the condition, so no list has to know it
+            wrong = not _NAME.fullmatch(value)
+            yield from (f"{each.name}: no name: {toml_text(value)}",) if wrong else ()
         elif each.name in SWEPT:
             yield from _wrong(each.name, SWEPT[each.name], value, catalogue)
 

@@ -1,26 +1,18 @@
-"""Saturation of a server: rates as its multiples, and the search for it by bisection.
+"""Rates as multiples of a server's saturation, which stands in the file as a number.
 
-A server is saturated at the greatest rate that it keeps up with.  A file gives rates as multiples
-of ``saturation_per_s``, which stands in the file as a number: so a plan is the same wherever and
-whenever it is made, and only the search needs a kernel.
+So a plan is the same wherever and whenever it is made; only the search for the saturation needs a
+kernel.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from testbed.model import ServedLoad
+from testbed.experiment.knobs import OF_KIND, SWEPT, kinds_with
+from testbed.model import DEFAULT_KIND
 
 RELATIVE_RATE, RATE = "rate_of_saturation", "rate_per_s"
-HIGHEST = 1_000_000
-KEPT_UP_PCT = 98.0
-"""Replies, as a share of the connections that came: less is not kept up with.  In a few seconds
-the two differ by a percent anyway, for replies are counted when they come."""
-RESOLUTION = 1.01
-"""A search ends where the rate that is too much is so many times one that is kept up with."""
 Where = Callable[[tuple[str, ...]], str]
 
 
@@ -47,8 +39,11 @@ def set_absolute_rates(values: Mapping[str, Any], where: Where) -> tuple[dict[st
     place = f"{where(key)}: {'.'.join(key)}"
     saturation = values.get("saturation_per_s")
     problems = []
-    if values.get("kind") != "server_load":
-        problems.append(f'{place}: needs kind = "server_load"; a page load has no rate')
+    kind = values.get("kind", DEFAULT_KIND)
+    if RATE not in OF_KIND[kind]:
+        problems.append(
+            f"{place}: trials of the kind {kind} have no {RATE}; set kind = {kinds_with(RATE)}"
+        )
     if others:
         problems.append(f"{place}: also in [arrivals]; keep one of the two")
     if RATE in sweep or RATE in arrivals:
@@ -64,10 +59,11 @@ def set_absolute_rates(values: Mapping[str, Any], where: Where) -> tuple[dict[st
         multiply_rate(one, saturation)
         for one in (multiples if isinstance(multiples, list) else [multiples])
     ]
-    if min(rates) < 1 or max(rates) > HIGHEST or len(set(rates)) < len(rates):
+    highest = int(SWEPT[RATE].declared.knob.high or 0)
+    if min(rates) < 1 or max(rates) > highest or len(set(rates)) < len(rates):
         return dict(values), [
             f"{place}: times {saturation:,} this is {', '.join(map(str, rates))} a second; "
-            f"allowed: different whole numbers from 1 to {HIGHEST}"
+            f"allowed: different whole numbers from 1 to {highest}"
         ]
     made = {
         **values,
@@ -81,35 +77,3 @@ def set_absolute_rates(values: Mapping[str, Any], where: Where) -> tuple[dict[st
     if key[0] == "arrivals":
         made["arrivals"][RATE] = rates[0]
     return made, []
-
-
-def keeps_up(load: ServedLoad) -> bool:
-    """Return whether the server answered as fast as connections came."""
-    return load.replies_per_s * load.seconds >= load.started * KEPT_UP_PCT / 100
-
-
-@dataclass(frozen=True, slots=True)
-class Bracket:
-    """Bounds of a saturation: a rate that the server keeps up with, and one that it does not."""
-
-    kept: int
-    lost: int
-
-
-def bisect(begin: int, holds: Callable[[int], bool]) -> Iterator[Bracket]:
-    """Yield ever narrower bounds of the greatest rate for which ``holds``, from ``begin`` on.
-
-    Rates are doubled or halved until there is one of each kind, then their geometric mean is tried.
-    The last bounds are RESOLUTION apart.  At the ends of the possible rates there may be none.
-    """
-    kept, lost, rate = 0, HIGHEST + 1, begin
-    while kept < rate < lost and (not kept or lost > HIGHEST):
-        kept, lost = (rate, lost) if holds(rate) else (kept, rate)
-        rate = min(rate * 2, HIGHEST) if kept == rate else rate // 2
-    if not kept or lost > HIGHEST:
-        return
-    yield Bracket(kept, lost)
-    while lost > max(kept + 1, kept * RESOLUTION):
-        rate = max(kept + 1, min(lost - 1, round(math.sqrt(kept * lost))))
-        kept, lost = (rate, lost) if holds(rate) else (kept, rate)
-        yield Bracket(kept, lost)

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 from testbed.base.suggest import did_you_mean
+from testbed.kinds import find_kind
 from testbed.model.settings import (
     ATTRIBUTES,
     BOUNDS,
@@ -39,17 +40,6 @@ _ALWAYS = {
     "tcp_congestion_control": "tcp.congestion_control, or tcp.route.END.congctl for one end",
     "tcp_overload": _MECHANISM,
     "tcp_accept_limit": _MECHANISM,
-}
-_CLIENTS = {
-    "tcp_syn_retries": "arrivals.syn_retries",
-    "tcp_syn_linear_timeouts": "arrivals.syn_linear_timeouts",
-}
-_CLIENTS_OWN = ("ip_local_port_range", "tcp_tw_reuse")
-_SERVERS = {
-    "tcp_abort_on_overflow": "server.mechanism",
-    "tcp_syncookies": "server.syncookies",
-    "tcp_max_syn_backlog": "server.syn_backlog",
-    "core.somaxconn": "server.listen_backlog",
 }
 _OF_THE_MACHINE = ("tcp_allowed_congestion_control",)
 
@@ -187,15 +177,11 @@ def _name_problem(family: str, name: str, kind: object) -> str | None:
         )
     if bare in _OF_THE_MACHINE:
         return "it is the whole machine's, which no trial changes; leave it out"
-    owners = dict(_ALWAYS)
-    if kind == "server_load":
-        owners |= _CLIENTS if end != "server" else {}
-        owners |= _SERVERS if end != "client" else {}
-        if bare in _CLIENTS_OWN and end != "server":
-            return "clients that generate load need one of their own; set it at the server alone"
-    if bare in owners:
-        return f"another knob sets it; use {owners[bare]}"
-    return None
+    if bare in _ALWAYS:
+        return f"another knob sets it; use {_ALWAYS[bare]}"
+    known = find_kind(kind)
+    own = known.sysctls.items() if known is not None else ()
+    return next((why[bare] for one, why in own if end in ("", one) and bare in why), None)
 
 
 def _attribute_problem(end: str, bare: str) -> str | None:
@@ -252,6 +238,6 @@ def check_values(family: str, values: dict[str, Any]) -> dict[str, Any]:
     settings = [
         Setting(("tcp", family, name), family, name, value) for name, value in values.items()
     ]
-    for problem in _find_problems(settings, "page_load", lambda _: "tcp"):
+    for problem in _find_problems(settings, None, lambda _: "tcp"):
         raise PydanticCustomError("settings", "{problem}", {"problem": problem})
     return values

@@ -17,42 +17,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from testbed.model import (
-    FIRST_LOOK,
-    Condition,
-    Experiment,
-    Kind,
-    LinkSpec,
-    Measured,
-    PageLoad,
-    Record,
-    ServerLoad,
-    Spec,
-)
-from testbed.model.knob import name_draws
+from testbed.base import log
+from testbed.kinds import KINDS
+from testbed.model import FIRST_LOOK, Experiment, Record, Spec, kind_of
 
+_log = log.logger(__name__)
 PAIR = 2
 LOOK_EVERY = 5
 
 Unsettled = Callable[[Experiment, Sequence[Record]], tuple[str, ...]]
 """From an experiment and all its records to the names of the cells that need more."""
-RESOLUTION_MS = 0.01
-"""Less is no other load: a system call takes 256 ns of virtual time, and ports may cost one."""
-
-
-def _drawn(spec: type, *more: str) -> str:
-    """Return in words what a seed affects, by the declarations of knobs; ``more`` is no knob."""
-    *others, last = (*name_draws(spec), *more)
-    return f"a seed affects {', '.join(others)} and {last}" if others else f"a seed affects {last}"
-
-
-DRAWS_REMEDY: dict[Kind, str] = {
-    "page_load": f"{_drawn(Condition)} alone: set one of them, or ask for one repetition",
-    "server_load": f"{_drawn(ServerLoad)} alone: set one of them, or ask for one repetition",
-    "command": f"{_drawn(LinkSpec, 'what a command makes of {seed}')}: ask for one repetition",
-    "scenario": "a scenario does not depend on its seed: ask for one repetition",
-}
-"""What to do where nothing varies between seeds, by the kind of trial."""
 
 
 def all_settled(_experiment: Experiment, _records: Sequence[Record]) -> tuple[str, ...]:
@@ -83,14 +57,40 @@ def look_points(experiment: Experiment, records: Iterable[Record]) -> Iterator[i
     yield most
 
 
-def seeds_differ(loads: Sequence[Measured]) -> bool | None:
-    """Return whether a load took another time than the first, in all or in a single request.
+def seeds_differ(kind: str, measured: Sequence[object]) -> bool | None:
+    """Return whether one of what trials of a ``kind`` measured is another than the first.
 
     ``None``: there are not two of them.
     """
-    if len(loads) < 2:
+    if len(measured) < 2:
         return None
-    return any(_differs(loads[0], load) for load in loads[1:])
+    return any(KINDS[kind].differ(measured[0], other) for other in measured[1:])
+
+
+class StoppingRule:
+    """Rule by which a run ends: it is asked at each look, and keeps what the last one found.
+
+    Attributes:
+        unsettled: the cells whose intervals called for more at the last look.
+    """
+
+    def __init__(self, experiment: Experiment, list_unsettled: Unsettled) -> None:
+        self._experiment, self._list_unsettled = experiment, list_unsettled
+        self.unsettled: tuple[str, ...] = ()
+
+    def is_met(self, repetitions: int, records: Sequence[Record]) -> bool:
+        """Return whether the run may end after so many ``repetitions``, by all its records."""
+        experiment = self._experiment
+        if experiment.until_ci_pct is None:
+            return False  # its only look is its end
+        if repetitions > PAIR:
+            self.unsettled = self._list_unsettled(experiment, records)
+            return not self.unsettled
+        copies = draws_nothing(experiment) and nothing_varies(records)
+        if copies:
+            remedy = KINDS[experiment.kind].no_draw()
+            _log.info("nothing varies between seeds here: %s", remedy)
+        return copies
 
 
 def draws_nothing(experiment: Experiment) -> bool:
@@ -100,22 +100,11 @@ def draws_nothing(experiment: Experiment) -> bool:
 
 def nothing_varies(records: Iterable[Record]) -> bool:
     """Return whether each condition has two counted loads or more, and no seed mattered."""
-    loads: dict[Spec, dict[str, Measured]] = defaultdict(dict)
+    trials: dict[Spec, dict[str, object]] = defaultdict(dict)
     for record in records:
         if record.outcome == "ok" and record.measured is not None and not record.trial.warm_up:
-            loads[record.trial.condition][record.trial_id] = record.measured
-    found = [seeds_differ(list(own.values())) for own in loads.values()]
-    return bool(found) and all(differ is False for differ in found)
-
-
-def _differs(one: Measured, other: Measured) -> bool:
-    if not isinstance(one, PageLoad) or not isinstance(other, PageLoad):
-        return one != other
-    times, others = _times_ms(one), _times_ms(other)
-    return len(times) != len(others) or any(
-        abs(a - b) > RESOLUTION_MS for a, b in zip(times, others, strict=True)
-    )
-
-
-def _times_ms(load: PageLoad) -> list[float]:
-    return [load.plt_ms, *(t for r in load.requests for t in (r.start_ms, r.end_ms))]
+            trials[record.trial.condition][record.trial_id] = record.measured
+    differ = [
+        seeds_differ(kind_of(condition), list(own.values())) for condition, own in trials.items()
+    ]
+    return bool(differ) and all(each is False for each in differ)

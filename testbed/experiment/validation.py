@@ -6,7 +6,6 @@ Each error is one line that names its place and the remedy.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from testbed.base.suggest import did_you_mean, nearest
 from testbed.experiment.knobs import FIXED, KERNEL, RELATIVE, SWEPT, FileKnob, paths, unique
+from testbed.kinds.experiment_file import toml_text
 
 _CONFIG = ConfigDict(extra="forbid", strict=True)
 
@@ -89,15 +89,6 @@ def describe(errors: list[ErrorDetails], document: Mapping[str, Any], where: Whe
         lines.setdefault(spot, f"{where(key)}: {_dotted(spot)}: {text}")
     more = len(errors) - _MOST_PROBLEMS
     return [*lines.values(), *([f"and {more} more like these"] if more > 0 else [])]
-
-
-def toml_text(value: Any) -> str:
-    """Return ``value`` as a TOML file would have it, shortened if long."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, RecursionError):  # a hexadecimal number of thousands of digits, or depth
-        return f"this {type(value).__name__}"
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _spot(loc: tuple[str | int, ...], document: Mapping[str, Any]) -> tuple[str | int, ...]:

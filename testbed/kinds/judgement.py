@@ -1,20 +1,19 @@
-"""Judgement of a trial of any kind: whether it was measured, and what its captures prove."""
+"""Judgement of a trial of any kind: what it measured, and what its captures prove."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from testbed.model import Proof, ScenarioResult
+from testbed.model import Proof
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What the judge of a kind says of one trial.
 
-    ``measured`` is whether it came to its end; ``proof`` is ``None`` without captures or counters.
-    Of scenarios: ``scenario`` is whether the promise was kept.
+    ``measured`` is of the kind's own type, and ``None`` where it came to no end; ``proof`` is
+    ``None`` without captures or counters.
     """
 
-    measured: bool
+    measured: object | None
     proof: Proof | None
-    scenario: ScenarioResult | None = None

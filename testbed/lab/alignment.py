@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Thread
 
 from testbed.base.seeding import start_offset_ns
-from testbed.model import Trial
+from testbed.model import Condition, Trial
 
 ALIGN_NS = 10_000_000_000
 LAUNCH_NS = 10_000_000_000
@@ -40,7 +40,7 @@ def choose_moments(trial: Trial, launched_ns: int | None = None) -> Moments:
     one that was launched before the trial was known, at ``launched_ns``, has to.  In real time
     nothing is aligned and nothing added: a machine spreads by itself.
     """
-    offset_ns = start_offset_ns(trial.seed, trial.page_load.start_spread_ms)
+    offset_ns = start_offset_ns(trial.seed, trial.condition_as(Condition).start_spread_ms)
     if launched_ns is None:
         launch_ns = next_launch() + offset_ns
         return Moments(launch_ns, launch_ns + LAUNCH_NS)

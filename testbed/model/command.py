@@ -1,7 +1,7 @@
-"""Command of a user's own: its words and placeholders, and the kind of trial that runs one.
+"""Command of a user's own: its words, and the placeholders in them.
 
 A command takes the client's place in a page load (``client = "command"``), or runs by itself in the
-lab of a page load, which is the fourth kind of trial.
+lab of a page load, which is a kind of trial.
 """
 
 from __future__ import annotations
@@ -9,13 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Literal
 
-from testbed.model.asked import Condition
-from testbed.model.knob import Knob
-
-SINCE = 3
 CLIENT = "command"
 """The name of the client that is a command."""
 FOLDER = "folder"
@@ -42,9 +36,6 @@ LAB_PLACEHOLDERS = LOAD_PLACEHOLDERS | {
 # Not %{name} nor ${name}: those are the command's own (curl's --write-out, a shell's).
 _PLACEHOLDER = re.compile(r"(?<![%$\w])\{([a-z_]+)\}")
 
-End = Literal["client", "server"]
-Place = Literal["client", "server", "lab"]
-
 
 def split_words(command: str) -> tuple[str, ...]:
     """Split a command into its words as a shell does; no shell runs, so nothing is expanded.
@@ -68,37 +59,3 @@ def fill_words(words: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, 
     return tuple(
         _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), word) for word in words
     )
-
-
-@dataclass(frozen=True, slots=True)
-class LabCommand(Condition):
-    """A command in the lab of a page load: its link, its TCP settings, its servers."""
-
-    at: Annotated[Place, Knob(
-        "The end of the link that the command runs at, or outside of all hosts of the lab.",
-        label="At", since=SINCE,
-    )] = "client"  # fmt: skip
-    peer: Annotated[str, Knob(
-        "A command that runs at the other end meanwhile, such as the server of a measuring tool.",
-        label="At the other end", allowed="a command in words, as a shell splits them",
-        since=SINCE,
-    )] = ""  # fmt: skip
-    kind: Literal["command"] = "command"
-    """What tells it from other kinds where it is stored."""
-
-
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """What became of a command in the lab; its output is beside its capture."""
-
-    exit_status: int
-    """Its exit status; 128 and the number of the signal that ended it."""
-    duration_ms: float
-    """Time from its start to its end, on the clock of the trial's kernel."""
-    output_bytes: int
-    """Its standard output, which is in `command.out`."""
-    error_bytes: int
-    """Its standard error, which is in `command.err`."""
-    peer_status: int | None = None
-    """The exit status of what ran at the other end, negative where a signal ended it; null where
-    nothing ran there, or where it still ran and was ended with the trial."""

@@ -186,3 +186,12 @@ def with_defaults(spec: type, values: Any) -> Any:
         elif part.field.default is not MISSING:
             whole.setdefault(name, part.field.default)
     return whole
+
+
+def read_spec(spec: type, plain: Mapping[str, Any]) -> Any:
+    """Return the inverse of ``dataclasses.asdict``: a ``spec``, and the specs in it."""
+    inner: dict[str, Any] = {each.name: each.default_factory for each in fields(spec)}
+    return spec(**{
+        name: read_spec(inner[name], value) if is_dataclass(inner.get(name)) else value
+        for name, value in plain.items()
+    })  # fmt: skip

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+RESOLUTION_MS = 0.01
+"""Less is no other time: a system call takes 256 ns of virtual time, and ports may cost one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:

@@ -3,35 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from dataclasses import Field, dataclass
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
-from testbed.model.asked import Condition, LinkSpec, TcpSpec
+from testbed.model.asked import LinkSpec, TcpSpec
 from testbed.model.canonical import digest
-from testbed.model.command import LabCommand
 from testbed.model.knob import Knob, identity
-from testbed.model.scenario import Scenario
-from testbed.model.served import ArrivalSpec, ServerLoad, ServerSpec
 
 MAX_REPETITIONS = 100
 FIRST_LOOK = 10
 """The fewest repetitions after which a run with ``until_ci_pct`` may end."""
 _LARGEST = 2**31 - 1
+DEFAULT_KIND = "page_load"
+"""The kind of trial of an experiment, or of a stored spec, that names none."""
 
-Kind = Literal["page_load", "server_load", "scenario", "command"]
-Linked = Condition | ServerLoad
-"""A trial over the emulated access link."""
-Spec = Linked | Scenario | LabCommand
-"""What a trial is about: a point of a sweep, of one of the kinds of trial."""
-KINDS: dict[Kind, type] = {
-    "page_load": Condition,
-    "server_load": ServerLoad,
-    "scenario": Scenario,
-    "command": LabCommand,
-}
-"""The kinds of trial, by the name that an experiment file has for them."""
-_PARTS = {"link": LinkSpec, "tcp": TcpSpec, "server": ServerSpec, "arrivals": ArrivalSpec}
-_S = TypeVar("_S", Condition, ServerLoad, Scenario, LabCommand)
+
+class Spec(Protocol):
+    """What a trial is about: a point of a sweep, as a kind of trial has it.
+
+    A frozen dataclass, whose fields are its knobs.  All but those of the default kind have a field
+    ``kind`` with the kind's name.  One that loads or serves a page has its name as ``page``; one
+    whose trial has a client, that as ``client``.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def draws(self) -> bool:
+        """Whether a trial depends on its seed."""
+
+    def __hash__(self) -> int:
+        """Return a hash: trials of equal conditions are gathered by them."""
+
+
+@runtime_checkable
+class Linked(Protocol):
+    """A spec of trials over the emulated access link."""
+
+    @property
+    def link(self) -> LinkSpec:
+        """The link."""
+
+    @property
+    def tcp(self) -> TcpSpec:
+        """TCP at both of its ends."""
+
+
+_S = TypeVar("_S")
 
 
 def in_real_time(kernel: str) -> bool:
@@ -39,14 +57,16 @@ def in_real_time(kernel: str) -> bool:
     return kernel == "host"
 
 
-def kind_of(spec: Spec) -> Kind:
+def kind_of(spec: Spec) -> str:
     """Return the name of a spec's kind."""
-    return next(name for name, kind in KINDS.items() if type(spec) is kind)
+    name: str = getattr(spec, "kind", DEFAULT_KIND)
+    return name
 
 
-def spec_type(plain: Mapping[str, Any]) -> type:
-    """Return the type of the spec that ``plain`` data is; page loads do not say what they are."""
-    return KINDS[plain.get("kind", "page_load")]
+def stored_kind(plain: Mapping[str, Any]) -> str:
+    """Return the name of the kind that a spec is of, which is stored as ``plain`` data."""
+    name: str = plain.get("kind", DEFAULT_KIND)
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +89,27 @@ class Trial:
     """Whether the trial only warms the machine up: recorded, and never counted."""
 
     @property
-    def kind(self) -> Kind:
-        """What the trial does."""
+    def kind(self) -> str:
+        """The name of its kind: what the trial does."""
         return kind_of(self.condition)
 
     @property
     def page(self) -> str | None:
-        """The name of the page that is loaded; ``None``: the trial loads none."""
-        return self.condition.page if isinstance(self.condition, Condition) else None
+        """The name of the page that is loaded or served; ``None``: there is none."""
+        return getattr(self.condition, "page", None)
 
     @property
     def client(self) -> str | None:
-        """The name of the client of a page load; ``None``: the trial is of another kind."""
-        return self.condition.client if isinstance(self.condition, Condition) else None
+        """The name of the client; ``None``: there is none."""
+        return getattr(self.condition, "client", None)
 
-    @property
-    def page_load(self) -> Condition:
-        """The condition of a page load.
+    def condition_as(self, spec: type[_S]) -> _S:
+        """Return the condition, which is a ``spec``.
 
         Raises:
             TypeError: the trial is of another kind.
         """
-        return _only(Condition, self.condition)
+        return _only(spec, self.condition)
 
     @property
     def linked(self) -> Linked:
@@ -99,34 +118,7 @@ class Trial:
         Raises:
             TypeError: the trial has a network of its own.
         """
-        return self.condition if isinstance(self.condition, ServerLoad) else self.page_load
-
-    @property
-    def server_load(self) -> ServerLoad:
-        """The spec of a load on a server.
-
-        Raises:
-            TypeError: the trial is of another kind.
-        """
-        return _only(ServerLoad, self.condition)
-
-    @property
-    def of_command(self) -> LabCommand:
-        """The command that runs in the lab of a page load.
-
-        Raises:
-            TypeError: the trial is of another kind.
-        """
-        return _only(LabCommand, self.condition)
-
-    @property
-    def of_scenario(self) -> Scenario:
-        """The scenario that is performed.
-
-        Raises:
-            TypeError: the trial is of another kind.
-        """
-        return _only(Scenario, self.condition)
+        return _only(Linked, self.condition)  # type: ignore[type-abstract]
 
     @property
     def id(self) -> str:
@@ -136,15 +128,6 @@ class Trial:
         if not self.warm_up:  # what counts is named as it was before there were warm-ups
             decisive.pop("warm_up")
         return digest(decisive)[:16]
-
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Trial:
-        """Return the inverse of ``dataclasses.asdict``."""
-        condition = {
-            name: _PARTS[name](**inner) if name in _PARTS else inner
-            for name, inner in value["condition"].items()
-        }
-        return cls(**{**value, "condition": spec_type(condition)(**condition)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,26 +211,37 @@ class Experiment:
         "read.",
         label="Folder of the command", allowed="the path of a folder", since=3,
     )] = None  # fmt: skip
-    kind: Annotated[Kind, Knob(
+    kind: Annotated[str, Knob(
         "What a trial is: a page that is loaded, a server that is put under load, a promise of "
         "the protocol that is performed, or a command of yours in the lab of a page load.",
-        label="Kind", since=3,
-    )] = "page_load"  # fmt: skip
+        label="Kind", listed="kind", since=3,
+    )] = DEFAULT_KIND  # fmt: skip
 
     @property
-    def page_loads(self) -> tuple[Condition, ...]:
-        """Those of its conditions that are page loads: all, or none."""
-        return tuple(spec for spec in self.conditions if isinstance(spec, Condition))
+    def pages(self) -> tuple[str, ...]:
+        """The names of the pages that its trials load or serve, each once."""
+        return _named("page", self.conditions)
 
     @property
-    def commands(self) -> tuple[str, ...]:
-        """The commands of a user's own that its trials run, peers included, each once."""
-        found = [condition.command for condition in self.page_loads]
-        found += [spec.peer for spec in self.conditions if isinstance(spec, LabCommand)]
-        return tuple(filter(None, dict.fromkeys(found)))
+    def clients(self) -> tuple[str, ...]:
+        """The names of the clients of its trials, each once."""
+        return _named("client", self.conditions)
+
+    def conditions_as(self, spec: type[_S]) -> tuple[_S, ...]:
+        """Return the conditions, which are each a ``spec``.
+
+        Raises:
+            TypeError: they are of another kind.
+        """
+        return tuple(_only(spec, each) for each in self.conditions)
 
 
-def _only(kind: type[_S], spec: Spec) -> _S:
-    if not isinstance(spec, kind):
-        raise TypeError(f"a trial of the kind {kind_of(spec)} is no {kind.__name__}")
-    return spec
+def _named(what: str, conditions: tuple[Spec, ...]) -> tuple[str, ...]:
+    names = (getattr(each, what, None) for each in conditions)
+    return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def _only(spec: type[_S], condition: Spec) -> _S:
+    if not isinstance(condition, spec):
+        raise TypeError(f"a trial of the kind {kind_of(condition)} is no {spec.__name__}")
+    return condition

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
-from testbed.model.command import Executed
-from testbed.model.measured import Cost, LabReading, PageLoad, Proof, Replay
+from testbed.model.measured import Cost, LabReading, Proof, Replay
 from testbed.model.planned import Trial
-from testbed.model.scenario import ScenarioResult
-from testbed.model.served import ServedLoad
 
 SCHEMA_VERSION = 3
-
-Measured = PageLoad | ServedLoad | ScenarioResult | Executed
-"""What a trial measured, by its kind."""
 
 # The files of a trial's folder, between the two halves of the harness: asked, seen, kept.
 TRIAL_FILE = "trial.json"
@@ -22,13 +16,18 @@ OBSERVATION_FILE = "observation.json"
 CAPTURE_FILE = "client.pcap"
 HAR_FILE = "load.har"
 HISTOGRAMS_FILE = "response-times.hlog"
+SERVER_LOG_FILE = "nginx-error.log"
 
 Outcome = Literal["ok", "failed", "timeout", "unsupported", "lab_mismatch", "unproven"]
+_M = TypeVar("_M")
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The end of a trial, whatever it was; one line of ``records.jsonl``."""
+    """The end of a trial, whatever it was; one line of ``records.jsonl``.
+
+    A line has what was measured under a key of the kind's own (``testbed.results.records``).
+    """
 
     trial_id: str
     """The trial's name: 16 hex digits of the digest of all that decides its result."""
@@ -44,16 +43,10 @@ class Record:
     """Why the outcome is not `ok`."""
     lab: LabReading | None = None
     """The lab as measured; null where it could not be opened."""
-    load: PageLoad | None = None
-    """The load as the client observed it; null where it did not end."""
+    measured: object | None = None
+    """What the trial measured, of its kind's own type; null where it came to no end."""
     replay: Replay | None = None
     """How the server answered; null where it was never asked."""
-    served: ServedLoad | None = None
-    """What became of the connections of a load on a server; null of others."""
-    scenario: ScenarioResult | None = None
-    """How a scenario came out, and what happened; null of others."""
-    executed: Executed | None = None
-    """What became of a command in the lab; null of others."""
     proof: Proof | None = None
     """What the packet capture proves; null without a capture."""
     cost: Cost | None = None
@@ -77,8 +70,6 @@ class Record:
     schema: int = SCHEMA_VERSION
     """The schema of the record; others are refused."""
 
-    @property
-    def measured(self) -> Measured | None:
-        """What the trial measured, whatever its kind; ``None`` where it came to no end."""
-        found = (self.load, self.served, self.scenario, self.executed)
-        return next((one for one in found if one is not None), None)
+    def measured_as(self, type_: type[_M]) -> _M | None:
+        """Return what the trial measured; ``None`` where it did not, or is of another kind."""
+        return self.measured if isinstance(self.measured, type_) else None

@@ -13,6 +13,7 @@ from testbed.base.container import PackFile, PackFormat, describe_wrong_name
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.units import format_bytes, format_count
 from testbed.experiment.lanes import read_lanes
+from testbed.kinds import commands_of
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import list_pages, read_kind
 from testbed.results.manifest import PARTIAL_FILE, Manifest, load_manifest
@@ -93,7 +94,7 @@ def gather_contents(folder: Path, pages: Path, cache: Path) -> PackContents:
         except ConfigurationError as error:
             why = _without_places(error, folder, pages, cache)
             notes.append(f"Page {page} cannot be built any more: {why}.")
-    if any(lane.manifest.experiment.commands for lane in lanes):
+    if any(commands_of(lane.manifest.experiment) for lane in lanes):
         missing["command"] = "it is of your own, and a pack brings none along"
     wanted = tuple(f"{PAGES_FOLDER}/{page}/" for page in packed)
     files = {
@@ -119,8 +120,8 @@ def _read_lane(folder: Path, name: str) -> PackedLane:
 
 def _loaded(manifest: Manifest) -> dict[str, str]:
     """Return the digest of each page that the experiment loads, by its name."""
-    names = dict.fromkeys(condition.page for condition in manifest.experiment.page_loads)
-    return {name: manifest.environment.pages.get(name, "") for name in names}
+    pages = manifest.environment.pages
+    return {name: pages.get(name, "") for name in manifest.experiment.pages}
 
 
 def _find_source(folder: Path, pages: Path, name: str) -> Path:

@@ -117,8 +117,8 @@ def _fill_from_archive(folder: Path) -> Callable[[Path], None]:
         (target / "bodies").mkdir()
         for name in (FACTS_NAME, HAR_NAME):
             (target / name).write_bytes((folder / name).read_bytes())
-        found = [_copy_body(entry, target) for entry in archive.entries]
-        problems = [problem for problem in found if problem]
+        copy_problems = [_copy_body(entry, target) for entry in archive.entries]
+        problems = [problem for problem in copy_problems if problem]
         if problems:
             raise ConfigurationError(list(dict.fromkeys(problems)))
 

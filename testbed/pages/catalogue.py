@@ -104,8 +104,8 @@ def format_facts(facts: PageFacts) -> str:
 
 
 def _quote(text: str) -> str:
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return f'"{_ESCAPED.sub(_escape, whole)}"'
+    valid_text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return f'"{_ESCAPED.sub(_escape, valid_text)}"'
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -164,17 +164,17 @@ def read_kind(folder: Path) -> Kind:
     Raises:
         ConfigurationError: none, more than one, or its ``page.toml`` is wrong.
     """
-    found: dict[Kind, str] = {}
+    sources: dict[Kind, str] = {}
     if (folder / TABLE_NAME).exists():
-        found["table"] = TABLE_NAME
+        sources["table"] = TABLE_NAME
     if (folder / HAR_NAME).exists():
-        found["archive"] = HAR_NAME
+        sources["archive"] = HAR_NAME
     if read_facts(folder / FACTS_NAME).recipe is not None:
-        found["recipe"] = f"a [recipe] in {FACTS_NAME}"
-    if len(found) == 1:
-        return next(iter(found))
-    held = " and ".join(found.values()) or "nothing to build"
+        sources["recipe"] = f"a [recipe] in {FACTS_NAME}"
+    if len(sources) == 1:
+        return next(iter(sources))
+    contents = " and ".join(sources.values()) or "nothing to build"
     raise ConfigurationError(
-        [f"{folder}: has {held}; a page has exactly one of {TABLE_NAME} (a table), {HAR_NAME} "
+        [f"{folder}: has {contents}; a page has exactly one of {TABLE_NAME} (a table), {HAR_NAME} "
          f"(an archive) and a [recipe] in {FACTS_NAME}"]
     )  # fmt: skip

@@ -202,10 +202,10 @@ def undo_chunks(data: bytes) -> tuple[bytes | None, int]:
     at = size = 0
     while True:
         end = data.find(b"\r\n", at, at + 4096)
-        found = _CHUNK.fullmatch(data[at:end].partition(b";")[0].strip()) if end >= 0 else None
-        if found is None:
+        size_line = _CHUNK.fullmatch(data[at:end].partition(b";")[0].strip()) if end >= 0 else None
+        if size_line is None:
             return None, size
-        length = int(found.group(), 16)
+        length = int(size_line.group(), 16)
         at = end + 2
         if length == 0:
             return b"".join(pieces), size
@@ -255,11 +255,11 @@ def encode(data: bytes, encoding: str, size: int, effort: int = 2) -> bytes:
         return data
     data = code(data, ",".join(names[:-1]))
     best = b""
-    for found in CANDIDATES[names[-1]](data, size, effort):
-        if len(found) == size:
-            return found
-        if not best or abs(len(found) - size) < abs(len(best) - size):
-            best = found
+    for candidate in CANDIDATES[names[-1]](data, size, effort):
+        if len(candidate) == size:
+            return candidate
+        if not best or abs(len(candidate) - size) < abs(len(best) - size):
+            best = candidate
     return best
 
 
@@ -274,8 +274,8 @@ def _known(encoding: str) -> tuple[str, ...]:
     names = split_codings(encoding)
     for name in names:
         if name not in _DECODERS:
-            known = ", ".join(("identity", *_DECODERS))
-            raise CodingError(f"content coding {name[:40]!r} is not one of {known}")
+            supported = ", ".join(("identity", *_DECODERS))
+            raise CodingError(f"content coding {name[:40]!r} is not one of {supported}")
     return names
 
 

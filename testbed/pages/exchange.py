@@ -100,8 +100,8 @@ class Parentage:
 def find_parents(exchanges: tuple[PageExchange, ...]) -> Parentage:
     """Resolve initiators to the latest earlier exchange of their URL.
 
-    An exchange whose initiator is unknown or was not asked for before it is given to the page's
-    own document, which is counted in a note: a page is a tree, or some of it is never found.
+    An exchange without a known initiator before it becomes a child of the page's document, and a
+    note counts it.  A page must be a tree: a client reaches every exchange by its parent.
     """
     latest: dict[str, int] = {}
     parents: list[int | None] = []
@@ -110,10 +110,10 @@ def find_parents(exchanges: tuple[PageExchange, ...]) -> Parentage:
     for index, exchange in enumerate(exchanges):
         parent: int | None = None
         if index:
-            found = None if exchange.initiator is None else latest.get(exchange.initiator)
+            parent_index = None if exchange.initiator is None else latest.get(exchange.initiator)
             orphans += exchange.initiator is None
-            strangers += exchange.initiator is not None and found is None
-            parent = document if found is None else found
+            strangers += exchange.initiator is not None and parent_index is None
+            parent = document if parent_index is None else parent_index
             if exchange.how == "redirect" and parent == document:
                 # The document is at the end of the redirects that begin at the root.
                 document = index if exchanges[document].status in REDIRECTS else document
@@ -133,7 +133,7 @@ def find_parents(exchanges: tuple[PageExchange, ...]) -> Parentage:
 
 def find_header(headers: Iterable[tuple[str, str]], name: str) -> str:
     """Return the first value of the header ``name`` (lower case), or nothing."""
-    return next((value for found, value in headers if found.lower() == name), "")
+    return next((value for key, value in headers if key.lower() == name), "")
 
 
 def without(headers: Headers, name: str) -> Headers:

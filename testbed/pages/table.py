@@ -117,8 +117,8 @@ def _lines(text: str) -> Iterator[tuple[int, list[str]]]:
 def _parse(
     header: tuple[str, ...], lines: Sequence[tuple[int, list[str]]], where: str
 ) -> tuple[ResourceRow, ...]:
-    known = [COLUMNS + OPTIONAL_COLUMNS[:more] for more in range(len(OPTIONAL_COLUMNS) + 1)]
-    if header not in known:
+    headers = [COLUMNS + OPTIONAL_COLUMNS[:more] for more in range(len(OPTIONAL_COLUMNS) + 1)]
+    if header not in headers:
         raise ConfigurationError(
             [f"{where}:1: the columns are {','.join(header)!r}, expected {','.join(COLUMNS)!r}"
              f" and perhaps {', '.join(OPTIONAL_COLUMNS)}"]
@@ -131,8 +131,8 @@ def _parse(
         if len(cells) != len(header):
             problems.append(f"{where}:{line}: {len(cells)} cells, expected {len(header)}")
             continue
-        found, row = _row(_DEFAULTS | dict(zip(header, cells, strict=True)))
-        problems += [f"{where}:{line}: {problem}" for problem in found]
+        row_problems, row = _row(_DEFAULTS | dict(zip(header, cells, strict=True)))
+        problems += [f"{where}:{line}: {problem}" for problem in row_problems]
         if row is not None:
             rows.append((line, row))
     if not problems:
@@ -250,8 +250,8 @@ def table_problems(rows: Sequence[tuple[int, ResourceRow]]) -> list[tuple[int, s
 def check_depth(rows: Sequence[ResourceRow]) -> None:
     """Raise ConfigurationError if a row, all of whose parents are there, is too deep."""
     problems = _depth_problems([(0, row) for row in rows], {row.id: row for row in rows})
-    if found := [problem for _, problem in problems]:
-        raise ConfigurationError(found)
+    if depth_problems := [problem for _, problem in problems]:
+        raise ConfigurationError(depth_problems)
 
 
 def _bodies_problems(rows: Sequence[tuple[int, ResourceRow]]) -> Iterator[tuple[int, str]]:
@@ -312,12 +312,12 @@ def _cycle_problems(
 ) -> Iterator[tuple[int, str]]:
     settled: set[str] = set()
     for line, row in rows:
-        seen: dict[str, None] = {}
+        path: dict[str, None] = {}
         at = row
-        while at.parent is not None and at.id not in settled and at.id not in seen:
-            seen[at.id] = None
+        while at.parent is not None and at.id not in settled and at.id not in path:
+            path[at.id] = None
             at = by_id[at.parent]
-        if at.id in seen:
+        if at.id in path:
             yield line, f"id {row.id} is its own ancestor"
         else:
-            settled.update(seen)
+            settled.update(path)

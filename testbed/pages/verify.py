@@ -68,15 +68,17 @@ def verify_tls(folder: Path) -> list[str]:
             problems.append(f"{TLS_FOLDER}/{name}: is missing")
         elif path.read_bytes() != data:
             problems.append(f"{TLS_FOLDER}/{name}: not what the lab's authority makes")
-    found = sorted(path.name for path in tls.iterdir()) if tls.is_dir() else []
-    unknown = [name for name in found if name not in expected]
+    names = sorted(path.name for path in tls.iterdir()) if tls.is_dir() else []
+    unknown = [name for name in names if name not in expected]
     return [*problems, *(f"{TLS_FOLDER}/{name}: of no https host of the page" for name in unknown)]
 
 
 def count_repeats(archive: Archive) -> int:
-    """Return how many requests ask again for what was asked for before: no error."""
-    asked = Counter((entry.method, entry.url, entry.request_body_size) for entry in archive.entries)
-    return sum(count - 1 for count in asked.values())
+    """Return how many requests repeat an earlier one, which is no error."""
+    requests = Counter(
+        (entry.method, entry.url, entry.request_body_size) for entry in archive.entries
+    )
+    return sum(count - 1 for count in requests.values())
 
 
 def _facts_problems(folder: Path) -> list[str]:
@@ -180,8 +182,8 @@ def origin_problems(archive: Archive) -> Iterator[str]:
     for origin in archive.origins:
         if origin.scheme == "https" and origin.port == _PLAIN_PORT:
             yield f"{origin.host}: https on port {_PLAIN_PORT}, where the lab speaks plain HTTP"
-        known = schemes.setdefault((origin.host, origin.port), origin.scheme)
-        if known != origin.scheme:
+        first_scheme = schemes.setdefault((origin.host, origin.port), origin.scheme)
+        if first_scheme != origin.scheme:
             yield f"{origin.host}: both http and https on port {origin.port}"
 
 
@@ -278,24 +280,24 @@ def _table_entry_problems(archive: Archive) -> Iterator[str]:
 
 
 def _named_problems(archive: Archive, contents: dict[str, bytes]) -> Iterator[str]:
-    """Yield what bodies name that is not in the archive, or not their own."""
-    known = {_without_scheme(entry.url): entry for entry in archive.entries}
+    """Yield the URLs in bodies that are not in the archive, or belong to another body."""
+    by_url = {_without_scheme(entry.url): entry for entry in archive.entries}
     for entry in archive.entries:
         for match in _NAMED.findall(contents[entry.url]):
             named = "//" + match.decode()
-            if named not in known:
+            if named not in by_url:
                 yield f"{entry.url}: names {named}, which is not in the archive"
-            elif known[named].carrier != entry.url:
-                yield f"{entry.url}: names {named}, which belongs to {known[named].carrier}"
+            elif by_url[named].carrier != entry.url:
+                yield f"{entry.url}: names {named}, which belongs to {by_url[named].carrier}"
 
 
 def _naming_problems(archive: Archive, contents: dict[str, bytes]) -> Iterator[str]:
-    """Yield what was found in a body and is not named there exactly once."""
+    """Yield each entry that the body of its carrier does not name exactly once."""
     for entry in archive.entries:
         if entry.how != "redirect" and entry.carrier in contents:
             named = _without_scheme(entry.url).encode()
-            if (found := contents[entry.carrier].count(named)) != 1:
-                yield f"{entry.url}: named {found} times by {entry.carrier}, expected once"
+            if (occurrences := contents[entry.carrier].count(named)) != 1:
+                yield f"{entry.url}: named {occurrences} times by {entry.carrier}, expected once"
 
 
 def _without_scheme(url: str) -> str:

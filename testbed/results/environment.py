@@ -14,7 +14,6 @@ Records of different ids are never pooled.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import sys
@@ -23,7 +22,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed.base import proc
-from testbed.base.checksums import file_sha256
 from testbed.base.errors import TestbedError
 from testbed.model import digest
 
@@ -36,7 +34,7 @@ class Environment:
     """All that can influence a number: `kernel.` (source, patches, build and command line; in real
     time also the hardware), `package.` (version of each Debian package), `program.` (what each
     program reports of itself), `file.` (digest of a program that no package owns), `code.` (digests
-    of our own code: `code.bundle` runs trials, `code.judge` decides their outcome) and
+    of our own code: `code.bundle` runs trials, `code.judge` is all that judging them imports) and
     `architecture`."""
     pages: dict[str, str]
     """The digest of each built page, by its name."""
@@ -69,19 +67,6 @@ def read_environment(
     parts |= {f"code.{name}": value for name, value in sorted(code.items())}
     parts["architecture"] = platform.machine()
     return Environment(parts, dict(sorted(pages.items())), read_facts(root))
-
-
-def hash_tree(folder: Path) -> str:
-    """Return the SHA-256 over names, contents and execute bits of all files below ``folder``."""
-    total = hashlib.sha256()
-    skipped = {"__pycache__", ".git"}
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        if not path.is_file() or skipped & set(name.parts):
-            continue
-        runs = "x" if path.stat().st_mode & 0o100 else "-"
-        total.update(f"{file_sha256(path)} {runs} {name.as_posix()}\n".encode())
-    return total.hexdigest()
 
 
 def read_facts(root: Path) -> dict[str, str]:

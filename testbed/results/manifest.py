@@ -8,16 +8,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Union
 
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.base.errors import StorageError
 from testbed.experiment.lanes import LANES_FILE, read_lanes, refuse_lanes
-from testbed.model import SCHEMA_VERSION, Experiment, Trial, spec_type
+from testbed.kinds import KINDS
+from testbed.model import SCHEMA_VERSION, Experiment, Trial, stored_kind
 from testbed.model.knob import with_defaults
 from testbed.results.environment import Environment
 from testbed.results.records import check_schema, not_results
+from testbed.results.typed import members, retyped
 
 MANIFEST_FILE = "manifest.json"
 PARTIAL_FILE = f".{MANIFEST_FILE}.new"
@@ -46,7 +48,10 @@ class Manifest:
     """The schema of the manifest and its records; others are refused."""
 
 
-_MANIFEST = TypeAdapter(Manifest)
+_SPEC: Any = Union[tuple(kind.spec for kind in KINDS.values())]  # noqa: UP007
+_KIND: Any = Literal[tuple(KINDS)]
+_EXPERIMENT = retyped(Experiment, conditions=tuple[_SPEC, ...], kind=_KIND)
+_MANIFEST: TypeAdapter[Any] = TypeAdapter(retyped(Manifest, experiment=_EXPERIMENT))
 
 
 def make_manifest(
@@ -121,7 +126,7 @@ def load_manifest(directory: Path) -> Manifest:
     if isinstance(environment, Mapping):
         document["environment"] = {k: v for k, v in environment.items() if k != "id"}
     try:
-        return _MANIFEST.validate_python(document)
+        read = members(_MANIFEST.validate_python(document))
     except ValidationError as error:
         problems = "; ".join(
             f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
@@ -130,6 +135,7 @@ def load_manifest(directory: Path) -> Manifest:
         raise StorageError(
             f"{directory / MANIFEST_FILE} does not hold a manifest: {problems}"
         ) from None
+    return Manifest(**read | {"experiment": Experiment(**members(read["experiment"]))})
 
 
 def holds_results(directory: Path) -> bool:
@@ -166,6 +172,6 @@ def _fill_spec(spec: Any) -> Any:
     if not isinstance(spec, Mapping):
         return spec
     try:
-        return with_defaults(spec_type(spec), spec)
+        return with_defaults(KINDS[stored_kind(spec)].spec, spec)
     except (KeyError, TypeError):
         raise ValueError(f"experiment.conditions: unknown kind {spec.get('kind')!a}") from None

@@ -12,6 +12,7 @@ from typing import Protocol
 from testbed.base.heartbeat import WRITE_EVERY_S, Write
 from testbed.base.units import format_count, format_duration
 from testbed.experiment.label import label, varying
+from testbed.kinds import KINDS
 from testbed.model import Record, Trial
 
 _MOST_CELLS = 4
@@ -103,8 +104,8 @@ class Pace:
         words = [record.outcome.ljust(8), label(record.trial, self._names, self._seeds > 1)]
         if record.attempt > 1:
             words.append(f"attempt {record.attempt}")
-        if record.load is not None:
-            words.append(f"plt {record.load.plt_ms:.1f} ms")
+        if record.measured is not None:
+            words += filter(None, [KINDS[record.trial.kind].words(record.measured)])
         if record.cost is not None:
             words.append(f"in {format_duration(record.cost.wall_s)}")
         if record.reason:

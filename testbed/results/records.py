@@ -1,21 +1,27 @@
-"""Reader of ``records.jsonl``: typed, schema checked, and safe against a half-written end."""
+"""Lines of ``records.jsonl``: typed, schema checked, and safe against a half-written end.
+
+A line has every kind's key for what its trials measure, and null in all but the trial's own.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.base import log
 from testbed.base.errors import ConfigurationError, StorageError
-from testbed.model import SCHEMA_VERSION, Record
+from testbed.kinds import KINDS, find_kind
+from testbed.model import SCHEMA_VERSION, Record, Trial, canonical, stored_kind
+from testbed.results.typed import members, retyped
 
 RECORDS_FILE = "records.jsonl"
 
-_RECORD = TypeAdapter(Record)
 _log = log.logger(__name__)
 
 
@@ -91,6 +97,19 @@ def check_schema(document: object) -> None:
         )
 
 
+def plain_record(record: Record) -> dict[str, Any]:
+    """Return what a line says of ``record``, as plain data."""
+    plain = asdict(record)
+    measured = plain.pop("measured")
+    nothing = {kind.kept_as: None for kind in KINDS.values()}
+    return plain | nothing | {KINDS[record.trial.kind].kept_as: measured}
+
+
+def write_record(record: Record) -> bytes:
+    """Return the line of ``record``."""
+    return canonical(plain_record(record)).encode() + b"\n"
+
+
 def parse_record(line: bytes) -> Record:
     """Return the record in one line of JSON.
 
@@ -102,10 +121,36 @@ def parse_record(line: bytes) -> Record:
         raise ValueError("not a record")
     check_schema(document)
     # What an older revision does not say has its default in the types.
-    record = _RECORD.validate_json(line, strict=True)
+    kind = _kind_in(document)
+    plain = members(_line_type(kind).validate_json(line, strict=True))
+    trial = Trial(**members(plain["trial"]))
+    record = Record(**plain | {"trial": trial, "measured": plain.pop(KINDS[kind].kept_as)})
     if record.trial_id != record.trial.id:
         raise ValueError(f"its trial is {record.trial.id}, but it says trial_id {record.trial_id}")
     return record
+
+
+def _kind_in(document: Mapping[str, Any]) -> str:
+    """Return the kind of trial that a line is of.
+
+    Raises:
+        ValueError: there is no such kind.
+    """
+    trial = document.get("trial")
+    condition = trial.get("condition") if isinstance(trial, Mapping) else None
+    name = stored_kind(condition if isinstance(condition, Mapping) else {})
+    if find_kind(name) is None:
+        raise ValueError(f"trial.condition: unknown kind {name!a}")
+    return name
+
+
+@cache
+def _line_type(name: str) -> TypeAdapter[Any]:
+    kind = KINDS[name]
+    trial = retyped(Trial, condition=kind.spec)
+    return TypeAdapter(
+        retyped(Record, {"measured": kind.kept_as}, trial=trial, measured=kind.measured | None)
+    )
 
 
 def _parse(line: bytes, path: Path, number: int) -> Record:

@@ -14,15 +14,14 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.whole_folder import sync
-from testbed.model import Record, canonical
+from testbed.model import Record
 from testbed.results.manifest import PARTIAL_FILE, read_manifest
-from testbed.results.records import RECORDS_FILE, read_records, scan_records
+from testbed.results.records import RECORDS_FILE, read_records, scan_records, write_record
 
 __all__ = ["Store", "new_results", "open_store", "read_manifest", "read_records"]
 
@@ -163,7 +162,7 @@ class Store:
         Raises:
             StorageError: it is not; the records before it are as they were.
         """
-        line = canonical(asdict(record)).encode() + b"\n"
+        line = write_record(record)
         before = os.fstat(self._descriptor).st_size
         try:
             _write_all(self._descriptor, line)

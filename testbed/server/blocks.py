@@ -55,16 +55,18 @@ def server_block(
     flags = (" ssl" if listener.tls else "") + (" http2" if listener.h2 else "")
     has_head = any(entry.method == "HEAD" for _, entry in mine)
     method = "$request_method" if has_head else "$answered_method"
-    whole = {(entry.method, entry.url) for _, entry in mine if entry.status != NOT_MODIFIED}
-    asked: dict[bool, list[Request]] = {False: [], True: []}
+    full_answers = {(entry.method, entry.url) for _, entry in mine if entry.status != NOT_MODIFIED}
+    requests: dict[bool, list[Request]] = {False: [], True: []}
     for number, entry in mine:
-        again = entry.status == NOT_MODIFIED and (entry.method, entry.url) in whole
-        for each in _methods(entry.method, has_head):
-            request = make_request(each, entry.request_body_size, entry.host, entry.path, number)
-            asked[again].append(request)
+        again = entry.status == NOT_MODIFIED and (entry.method, entry.url) in full_answers
+        for http_method in _methods(entry.method, has_head):
+            request = make_request(
+                http_method, entry.request_body_size, entry.host, entry.path, number
+            )
+            requests[again].append(request)
     key = f"{method}$body_length:$host$request_uri"
-    condition = "$condition" if asked[True] else ""
-    locations = make_locations(asked[False], asked[True])
+    condition = "$condition" if requests[True] else ""
+    locations = make_locations(requests[False], requests[True])
     return f"""\
   server {{
     listen {listener.socket}{flags} fastopen=256 backlog=1024;
@@ -117,9 +119,9 @@ def _thought_uri(answer: int) -> str:
 
 def _after_thinking(mine: Sequence[tuple[int, Entry]]) -> str:
     """Return the locations to which think times lead, and those of the requests that have none."""
-    found = [(MISS_URI, f"internal; {MISS}"), *((key, MISS) for key in PRIMING_KEYS)]
-    found += [(_thought_uri(n), f"internal; {_redirect(n, entry)}") for n, entry in mine]
-    return "".join(f"    location = {quote(name)} {{ {what} }}\n" for name, what in found)
+    locations = [(MISS_URI, f"internal; {MISS}"), *((key, MISS) for key in PRIMING_KEYS)]
+    locations += [(_thought_uri(n), f"internal; {_redirect(n, entry)}") for n, entry in mine]
+    return "".join(f"    location = {quote(name)} {{ {what} }}\n" for name, what in locations)
 
 
 def check_replayable(archive: Archive) -> None:
@@ -141,19 +143,19 @@ def check_replayable(archive: Archive) -> None:
 
 
 def _problems(entry: Entry) -> list[str]:
-    found = [header_problem(name, value) for name, value in entry.headers]
-    found.insert(0, request_problem(entry.method, entry.host, entry.path))
+    problems = [header_problem(name, value) for name, value in entry.headers]
+    problems.insert(0, request_problem(entry.method, entry.host, entry.path))
     if entry.status not in REASONS:
-        found.append(f"a response with status {entry.status} cannot be made")
+        problems.append(f"a response with status {entry.status} cannot be made")
     elif entry.headers_size is not None:
         natural = natural_size(entry.status, entry.body_size, entry.headers)
         missing = entry.headers_size - natural
         if missing < 0 or 0 < missing <= PADDING_BYTES:
-            found.append(
+            problems.append(
                 f"a response header of {entry.headers_size} bytes cannot be made, nginx "
                 f"needs {natural} or at least {natural + PADDING_BYTES + 1}"
             )
-    return [problem for problem in found if problem is not None]
+    return [problem for problem in problems if problem is not None]
 
 
 def paddings(entry: Entry) -> tuple[str, ...]:

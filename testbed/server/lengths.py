@@ -23,22 +23,23 @@ CLOSE_SAVES = len("keep-alive") - len("close")
 def check_lengths(answered: Sequence[LoggedAnswer], load: PageLoad) -> tuple[str, ...]:
     """Return a sentence for each way in which responses were not the recorded ones.
 
-    What nginx could not send to its end was given up by the client, which says so itself.
+    Responses that nginx could not send completely do not count: their client gave them up, and
+    reports that itself.
     """
-    whole = [one for one in answered if one.complete]
+    complete = [answer for answer in answered if answer.complete]
     return (
-        *_name("bodies", "sent", (_wrong_body(one) for one in whole)),
-        *_name("response heads", "sent", (_wrong_head(one) for one in whole)),
+        *_name("bodies", "sent", (_wrong_body(answer) for answer in complete)),
+        *_name("response heads", "sent", (_wrong_head(answer) for answer in complete)),
         *_name("responses", "received", _wrongly_received(answered, load)),
         *_name("bodies", "received", (f"{url}: other bytes" for url in load.altered)),
     )
 
 
-def says_close(one: LoggedAnswer) -> bool:
+def says_close(answer: LoggedAnswer) -> bool:
     """Return whether the answer announced that the connection ends with it (HTTP/1.x)."""
-    if one.entry is None or not one.protocol.startswith("HTTP/1."):
+    if answer.entry is None or not answer.protocol.startswith("HTTP/1."):
         return False
-    return one.sent_bytes - one.body_bytes == _head_bytes(one.entry) - CLOSE_SAVES
+    return answer.sent_bytes - answer.body_bytes == _head_bytes(answer.entry) - CLOSE_SAVES
 
 
 def _head_bytes(entry: Entry) -> int:
@@ -47,44 +48,46 @@ def _head_bytes(entry: Entry) -> int:
     return natural_size(entry.status, entry.body_size, entry.headers)
 
 
-def _wrong_body(one: LoggedAnswer) -> str | None:
-    if one.entry is None:
+def _wrong_body(answer: LoggedAnswer) -> str | None:
+    if answer.entry is None:
         return None
-    bodiless = one.request.startswith("HEAD ") or one.entry.status in BODILESS
-    due = 0 if bodiless else one.entry.body_size
-    return _differs(one.request, one.body_bytes, due)
+    bodiless = answer.request.startswith("HEAD ") or answer.entry.status in BODILESS
+    expected = 0 if bodiless else answer.entry.body_size
+    return _differs(answer.request, answer.body_bytes, expected)
 
 
-def _wrong_head(one: LoggedAnswer) -> str | None:
-    if one.entry is None or not one.protocol.startswith("HTTP/1.") or says_close(one):
+def _wrong_head(answer: LoggedAnswer) -> str | None:
+    if answer.entry is None or not answer.protocol.startswith("HTTP/1.") or says_close(answer):
         return None
-    return _differs(one.request, one.sent_bytes - one.body_bytes, _head_bytes(one.entry))
+    return _differs(
+        answer.request, answer.sent_bytes - answer.body_bytes, _head_bytes(answer.entry)
+    )
 
 
 def _wrongly_received(answered: Iterable[LoggedAnswer], load: PageLoad) -> Iterator[str | None]:
     sent: dict[str, list[LoggedAnswer]] = defaultdict(list)
-    for one in answered:
-        sent[one.request.partition(" ")[2]].append(one)
-    for seen in load.requests:
-        url = seen.url.partition("#")[0]
+    for answer in answered:
+        sent[answer.request.partition(" ")[2]].append(answer)
+    for request in load.requests:
+        url = request.url.partition("#")[0]
         # Of what failed, or did not come over the network, nothing needs to have arrived.
-        if not seen.status or not seen.transfer_bytes or url not in sent:
+        if not request.status or not request.transfer_bytes or url not in sent:
             continue
         # Browsers do not wait for the bodies of redirects.
-        bodiless = 300 <= seen.status < 400
+        bodiless = 300 <= request.status < 400
         if not any(
-            (0 if bodiless else one.body_bytes) <= seen.transfer_bytes <= one.sent_bytes
-            for one in sent[url]
+            (0 if bodiless else answer.body_bytes) <= request.transfer_bytes <= answer.sent_bytes
+            for answer in sent[url]
         ):
-            yield _differs(url, seen.transfer_bytes, sent[url][0].sent_bytes)
+            yield _differs(url, request.transfer_bytes, sent[url][0].sent_bytes)
 
 
-def _differs(what: str, found: int, due: int) -> str | None:
-    return None if found == due else f"{what}: {found} bytes instead of {due}"
+def _differs(what: str, actual: int, expected: int) -> str | None:
+    return None if actual == expected else f"{what}: {actual} bytes instead of {expected}"
 
 
-def _name(what: str, how: str, found: Iterable[str | None]) -> Iterator[str]:
-    wrong = [one for one in found if one is not None]
+def _name(what: str, how: str, differences: Iterable[str | None]) -> Iterator[str]:
+    wrong = [difference for difference in differences if difference is not None]
     if wrong:
         yield f"{len(wrong)} {what} were not {how} as recorded, the first {wrong[0]}"
 
@@ -92,16 +95,16 @@ def _name(what: str, how: str, found: Iterable[str | None]) -> Iterator[str]:
 def list_connections(answered: Iterable[LoggedAnswer]) -> tuple[ServedConnection, ...]:
     """Return each connection that carried a request, in the order of its first answer."""
     by_number: dict[str, list[LoggedAnswer]] = {}
-    for one in answered:
-        by_number.setdefault(one.connection, []).append(one)
+    for answer in answered:
+        by_number.setdefault(answer.connection, []).append(answer)
     return tuple(
         ServedConnection(
             client=requests[0].client,
             server=requests[0].server,
             requests=len(requests),
             announced_close=any(map(says_close, requests)),
-            asked_close=any(one.asked_close for one in requests),
-            missed=any(one.entry is None for one in requests),
+            asked_close=any(answer.asked_close for answer in requests),
+            missed=any(answer.entry is None for answer in requests),
         )
         for requests in by_number.values()
     )

@@ -50,13 +50,13 @@ def lab_listeners(
     Raises:
         ConfigurationError: a host has no address, or http and https on one port.
     """
-    found: dict[tuple[str, int], Listener] = {}
+    listeners: dict[tuple[str, int], Listener] = {}
     problems = []
 
     def add(origin: ServedOrigin, h2: bool) -> None:
         tls = origin.scheme == "https"
         listener = Listener(origin.host, addresses[origin.host], origin.port, tls, h2 and tls)
-        if found.setdefault((origin.host, origin.port), listener).tls != tls:
+        if listeners.setdefault((origin.host, origin.port), listener).tls != tls:
             problems.append(f"{origin.host}: port {origin.port} has both http and https")
 
     for host in archive.hosts:
@@ -68,5 +68,7 @@ def lab_listeners(
         for origin in archive.origins:
             add(origin, protocol == "h2" or (protocol == "as-recorded" and origin.h2))
     if problems:
-        raise ConfigurationError([f"{archive.name} cannot be served: {each}" for each in problems])
-    return tuple(found.values())
+        raise ConfigurationError(
+            [f"{archive.name} cannot be served: {problem}" for problem in problems]
+        )
+    return tuple(listeners.values())

@@ -64,13 +64,16 @@ def serve_loopback(
     """
     archive = read_archive(built)
     addresses = dict.fromkeys(archive.hosts, ADDRESS)
-    wanted = lab_listeners(archive, addresses, protocol)
-    tls = built / TLS_FOLDER if any(listener.tls for listener in wanted) else None
+    planned = lab_listeners(archive, addresses, protocol)
+    tls = built / TLS_FOLDER if any(listener.tls for listener in planned) else None
     with ExitStack() as undo:
         scratch = undo.enter_context(scratch_folder("serve"))
-        ports = _free_ports(len(wanted)) if first_port is None else _ports(first_port, len(wanted))
+        ports = (
+            _free_ports(len(planned)) if first_port is None else _ports(first_port, len(planned))
+        )
         listeners = tuple(
-            replace(listener, bound_port=port) for listener, port in zip(wanted, ports, strict=True)
+            replace(listener, bound_port=port)
+            for listener, port in zip(planned, ports, strict=True)
         )
         server = scratch / "server"
         terms = ServerOptions(tls=tls, buffered_log=False)
@@ -90,7 +93,7 @@ def serve_loopback(
 
 def resolver_rules(listeners: tuple[Listener, ...]) -> tuple[str, ...]:
     """Return the rules for Chromium: each origin to its listener, all other names to nowhere."""
-    rules = (f"MAP {each.host}:{each.port} {each.socket}" for each in listeners)
+    rules = (f"MAP {listener.host}:{listener.port} {listener.socket}" for listener in listeners)
     return (*rules, "MAP * ~NOTFOUND")
 
 
@@ -125,5 +128,7 @@ def _ping(server: Path, plain_port: int) -> None:
             while end.recv(4096):
                 pass
     except OSError as error:
-        said = (server / ERROR_LOG).read_text(errors="replace")[-2000:]
-        raise LabError(f"the server does not answer ({error}); its log: {said.strip()}") from None
+        log_text = (server / ERROR_LOG).read_text(errors="replace")[-2000:]
+        raise LabError(
+            f"the server does not answer ({error}); its log: {log_text.strip()}"
+        ) from None

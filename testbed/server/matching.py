@@ -91,9 +91,9 @@ def branches(answers: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     """
     order = list(answers)
     rank = {query: place for place, query in enumerate(order)}
-    asked = [query for query in order if query]
-    yield "?", answers[(asked or order)[0]]
-    groups = [sorted(asked)] if asked else []
+    queries = [query for query in order if query]
+    yield "?", answers[(queries or order)[0]]
+    groups = [sorted(queries)] if queries else []
     while groups:
         group = groups.pop()
         # Of sorted texts the first and the last share what all of them share.
@@ -108,12 +108,12 @@ def branches(answers: Mapping[str, int]) -> Iterator[tuple[str, int]]:
                 groups.append(members)
 
 
-def _shared(one: str, other: str) -> int:
+def _shared(query: str, other: str) -> int:
     """Return the length of the longest common prefix."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(query), len(other))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
+        if query[:middle] == other[:middle]:
             low = middle
         else:
             high = middle - 1

@@ -128,14 +128,14 @@ def configuration(archive: Archive, listeners: Sequence[Listener], terms: Server
         )
         for listener in listeners
     ]
-    kept = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
+    request_limit = NO_LIMIT if terms.keepalive_requests is None else terms.keepalive_requests
     head = HEAD.format(
         pid=PID_FILE,
         error_log=ERROR_LOG,
         condition=CONDITION,
         log=log_directives(terms.buffered_log),
         constants=constants.definitions(),
-        keepalive_requests=kept,
+        keepalive_requests=request_limit,
     )
     modules = "" if terms.think is None else load_directive()
     return modules + head + "".join(blocks) + "}\n"
@@ -179,8 +179,8 @@ def serve(
         # nginx writes down its process id when it has all its sockets.
         while not _has_content(scratch / PID_FILE):
             if child.poll() is not None or time.monotonic() > deadline:
-                said = (scratch / "nginx.log").read_text(errors="replace")[-2000:]
-                raise LabError(f"nginx is not ready: {said.strip()}")
+                log_text = (scratch / "nginx.log").read_text(errors="replace")[-2000:]
+                raise LabError(f"nginx is not ready: {log_text.strip()}")
             time.sleep(0.01)
         yield child.pid
 

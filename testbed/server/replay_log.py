@@ -104,57 +104,57 @@ def read_answered(scratch: Path, entries: Sequence[Entry]) -> tuple[LoggedAnswer
 
 
 def parse_answered(log: bytes, entries: Sequence[Entry]) -> tuple[LoggedAnswer, ...]:
-    """Return the requests in an access log; lines that are none of ours are left out."""
+    """Return the requests in an access log; lines in another format are left out."""
     recorded = {response_uri(number): entry for number, entry in enumerate(entries)}
     return tuple(
         LoggedAnswer(
-            request=_asked(seen),
-            entry=recorded.get(seen["answer"]),
-            protocol=seen["request"].rpartition(" ")[2],
-            sent_bytes=int(seen["bytes"]),
-            body_bytes=int(seen["body"]),
-            complete=seen["complete"] == "OK",
-            asked_close=_asks_close(seen),
-            connection=seen["connection"],
-            client=seen["client"],
-            server=seen["server"],
-            status=int(seen["status"]),
+            request=_asked(fields),
+            entry=recorded.get(fields["answer"]),
+            protocol=fields["request"].rpartition(" ")[2],
+            sent_bytes=int(fields["bytes"]),
+            body_bytes=int(fields["body"]),
+            complete=fields["complete"] == "OK",
+            asked_close=_asks_close(fields),
+            connection=fields["connection"],
+            client=fields["client"],
+            server=fields["server"],
+            status=int(fields["status"]),
         )
         for line in log.splitlines(keepends=False)
-        if (seen := _parse_line(line)) is not None and seen["request"]
+        if (fields := _parse_line(line)) is not None and fields["request"]
     )
 
 
 def parse_replay(log: bytes, answers: Mapping[str, str]) -> Replay:
     """Return the coverage in an access log; ``answers`` maps URIs of responses to requests.
 
-    A line that is none of ours counts as missed, as it is: nothing asked for is left out.  The
-    opening handshake of a WebSocket (RFC 6455) is no request that a recording could answer; it was
+    A line in another format counts as missed, so that no request is left out.  The opening
+    handshake of a WebSocket (RFC 6455) is no request that a recording could answer: it was
     refused, and has a connection of its own.
     """
     exact, inexact, missed, sockets = 0, [], [], []
     connections: Counter[str] = Counter()
     protocols: Counter[str] = Counter()
     for line in log.splitlines(keepends=False):
-        seen = _parse_line(line)
-        if seen is None:
+        fields = _parse_line(line)
+        if fields is None:
             missed.append(_visible(line))
             continue
-        if not seen["request"]:
+        if not fields["request"]:
             continue  # the connection ended before it asked for anything
-        if seen["upgrade"].lower() == WEBSOCKET:
-            sockets.append(_asked(seen).partition(" ")[2].replace("http", "ws", 1))
+        if fields["upgrade"].lower() == WEBSOCKET:
+            sockets.append(_asked(fields).partition(" ")[2].replace("http", "ws", 1))
             continue
-        connections[seen["connection"]] += 1
-        protocols[_spoken(seen)] += 1
-        asked = _asked(seen)
-        answered = answers.get(seen["answer"])
-        if answered is None or seen["match"] not in ("exact", "inexact"):
-            missed.append(asked)
-        elif seen["match"] == "exact":
+        connections[fields["connection"]] += 1
+        protocols[_spoken(fields)] += 1
+        request = _asked(fields)
+        answered = answers.get(fields["answer"])
+        if answered is None or fields["match"] not in ("exact", "inexact"):
+            missed.append(request)
+        elif fields["match"] == "exact":
             exact += 1
         else:
-            inexact.append(Substitution(asked, answered))
+            inexact.append(Substitution(request, answered))
     most = max(connections.values(), default=0)
     spoken = dict(sorted(protocols.items()))
     return Replay(exact, tuple(inexact), tuple(missed), most, spoken, tuple(sockets))
@@ -163,34 +163,34 @@ def parse_replay(log: bytes, answers: Mapping[str, str]) -> Replay:
 def _parse_line(line: bytes) -> dict[str, str] | None:
     try:
         # nginx escapes what JSON wants escaped and leaves bytes above ASCII as they came.
-        seen = json.loads(line.decode("utf-8", "surrogateescape"))
+        fields = json.loads(line.decode("utf-8", "surrogateescape"))
     except ValueError:
         return None
-    if not isinstance(seen, dict) or set(seen) != set(_FIELDS):
+    if not isinstance(fields, dict) or set(fields) != set(_FIELDS):
         return None
-    return {name: str(value) for name, value in seen.items()}
+    return {name: str(value) for name, value in fields.items()}
 
 
-def _asked(seen: Mapping[str, str]) -> str:
-    method, _, _ = seen["request"].partition(" ")
-    if not seen["uri"]:  # what came is no request that nginx could read
-        return _visible(seen["request"].encode("utf-8", "surrogateescape"))
-    url = f"{method} {seen['scheme']}://{seen['host']}{seen['uri']}"
+def _asked(fields: Mapping[str, str]) -> str:
+    method, _, _ = fields["request"].partition(" ")
+    if not fields["uri"]:  # what came is no request that nginx could read
+        return _visible(fields["request"].encode("utf-8", "surrogateescape"))
+    url = f"{method} {fields['scheme']}://{fields['host']}{fields['uri']}"
     return _visible(url.encode("utf-8", "surrogateescape"))
 
 
-def _asks_close(seen: Mapping[str, str]) -> bool:
+def _asks_close(fields: Mapping[str, str]) -> bool:
     """Return whether the client asks to close the connection (RFC 9112 section 9.3)."""
-    words = {word.strip().lower() for word in seen["asked"].split(",")}
-    old = seen["request"].endswith(" HTTP/1.0")
+    words = {word.strip().lower() for word in fields["asked"].split(",")}
+    old = fields["request"].endswith(" HTTP/1.0")
     return "close" in words or (old and "keep-alive" not in words)
 
 
-def _spoken(seen: Mapping[str, str]) -> str:
+def _spoken(fields: Mapping[str, str]) -> str:
     """Return the origin and protocol of a request, such as ``https://www.page.test HTTP/2.0``."""
-    protocol = seen["request"].rpartition(" ")[2]
-    known = protocol if protocol.startswith("HTTP/") else "unknown"
-    spoken = f"{seen['scheme']}://{seen['host']} {known}"
+    protocol = fields["request"].rpartition(" ")[2]
+    version = protocol if protocol.startswith("HTTP/") else "unknown"
+    spoken = f"{fields['scheme']}://{fields['host']} {version}"
     return _visible(spoken.encode("utf-8", "surrogateescape"))
 
 

@@ -20,6 +20,7 @@ from testbed.base import log, sources
 from testbed.base.checksums import damaged_files, file_sha256, write_checksums
 from testbed.base.errors import MissingError
 from testbed.client.command import OWN_FOLDER
+from testbed.kinds import KINDS
 
 _log = log.logger(__name__)
 # What runs in a guest or an enclosure; the bundle has what they import, and nothing else of ours,
@@ -27,6 +28,7 @@ _log = log.logger(__name__)
 PROGRAMS = (
     *("testbed.way.guest_entry", "testbed.way.host_entry", "testbed.client.walk.main"),
     "testbed.kinds.command.prompt",
+    *(kind.performance for kind in KINDS.values()),
 )
 DATA = ("client/chromium/pinned.js",)
 NATIVE = ("event-server", "init", "link", "load-generator", "start", "tfo.so")

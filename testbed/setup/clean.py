@@ -35,8 +35,8 @@ def find_leftovers(cache: Path, temporary: Path | None = None) -> list[Leftover]
     """Return everything of ours in the cache and in the folder for temporary files."""
     temporary = temporary or Path(tempfile.gettempdir())
     scratch = find_scratch(temporary)
-    found = [*_cached(cache), *((path, "a process uses it" * used) for path, used in scratch)]
-    return [Leftover(path, size_of(path), kept) for path, kept in found]
+    candidates = [*_cached(cache), *((path, "a process uses it" * used) for path, used in scratch)]
+    return [Leftover(path, size_of(path), kept) for path, kept in candidates]
 
 
 def remove(leftovers: list[Leftover]) -> None:

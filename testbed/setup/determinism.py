@@ -74,9 +74,9 @@ def check_determinism(
         return tuple(differences)
 
 
-def _same(one: Record, other: Record) -> bool:
+def _same(record: Record, other: Record) -> bool:
     first, second = (
-        (run.artefacts, run.load, run.replay, run.proof, run.lab) for run in (one, other)
+        (run.artefacts, run.measured, run.replay, run.proof, run.lab) for run in (record, other)
     )
     return first == second
 
@@ -117,11 +117,11 @@ def _line(packet: Packet) -> str:
 
 
 def first_line_apart(
-    what: str, one: Iterator[str], other: Iterator[str], before: int = 2
+    what: str, lines: Iterator[str], other_lines: Iterator[str], before: int = 2
 ) -> Sequence[str]:
     """Return where two sequences first part, after the ``before`` items that they share."""
     shared: list[str] = []
-    for index, (left, right) in enumerate(zip_longest(one, other, fillvalue="(no more)")):
+    for index, (left, right) in enumerate(zip_longest(lines, other_lines, fillvalue="(no more)")):
         if left != right:
             return [
                 f"  first {what} that differs: number {index}",
@@ -137,9 +137,9 @@ def read_calls(trace: Path, names: dict[int, str]) -> Iterator[str]:
     """Yield one line for each system call of a trace file."""
     with trace.open("rb") as file:
         while chunk := file.read(TRACE_RECORD.size * CHUNK_RECORDS):
-            whole = len(chunk) - len(chunk) % TRACE_RECORD.size
+            complete_bytes = len(chunk) - len(chunk) % TRACE_RECORD.size
             for time, result, a, b, c, thread, number, command in TRACE_RECORD.iter_unpack(
-                chunk[:whole]
+                chunk[:complete_bytes]
             ):
                 program = command.split(b"\0")[0].decode(errors="replace")
                 call = names.get(number, f"call {number}")
@@ -153,5 +153,5 @@ def read_call_names(header: Path) -> dict[int, str]:
     """Read the names of system calls by number from the C library's header, if it is there."""
     if not header.exists():
         return {}
-    found = re.findall(r"#define __NR_(\w+) (\d+)", header.read_text())
-    return {int(number): name for name, number in found}
+    definitions = re.findall(r"#define __NR_(\w+) (\d+)", header.read_text())
+    return {int(number): name for name, number in definitions}

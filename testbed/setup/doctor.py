@@ -47,7 +47,7 @@ HARNESS_TOOLS = {
 
 def read_tools() -> dict[str, str]:
     """Return all programs that runs take, and the Debian package of each."""
-    declared = {one.name: package_names(one)[0] for one in programs_of(tuple(CLIENTS))}
+    declared = {program.name: package_names(program)[0] for program in programs_of(tuple(CLIENTS))}
     return dict(sorted((HARNESS_TOOLS | declared).items()))
 
 
@@ -79,18 +79,21 @@ def healthy(checks: list[MachineCheck]) -> bool:
 
 
 def _machine() -> MachineCheck:
-    found = f"{platform.system()} {platform.machine()}"
+    platform_name = f"{platform.system()} {platform.machine()}"
     return MachineCheck(
-        "machine", found == "Linux x86_64", found, "the virtual kernel needs Linux x86-64"
+        "machine",
+        platform_name == "Linux x86_64",
+        platform_name,
+        "the virtual kernel needs Linux x86-64",
     )
 
 
 def _cpuid() -> MachineCheck:
-    found = read_cpuid()
+    state = read_cpuid()
     return MachineCheck(
         "CPUID",
-        found == FAULTS,
-        found,
+        state == FAULTS,
+        state,
         "nothing to do: guests are held to one level of x86-64, and their programs do not ask the "
         "processor",
         needed=False,
@@ -118,14 +121,14 @@ def _kernels() -> Iterator[MachineCheck]:
             continue
         if build is None and version not in REGULAR_VERSIONS:
             continue  # nobody has asked for this one
-        found, remedy = "not built", "make kernel, or just run with it: a run builds what it needs"
+        state, remedy = "not built", "make kernel, or just run with it: a run builds what it needs"
         booted = False
         if build:
-            found, remedy = str(build.binary), "this machine cannot run this kernel: report it"
+            state, remedy = str(build.binary), "this machine cannot run this kernel: report it"
             problem = _boot(version, build)
             booted = problem is None
-            found += ", boots" if booted else f": {problem}"
-        yield MachineCheck(f"kernel {version}", booted, found, remedy,
+            state += ", boots" if booted else f": {problem}"
+        yield MachineCheck(f"kernel {version}", booted, state, remedy,
                     needed=version == DEFAULT_VERSION)  # fmt: skip
 
 
@@ -172,11 +175,11 @@ def _container(problem: str) -> MachineCheck:
 
 def _memory(jobs: int) -> MachineCheck:
     available = parse_meminfo(Path("/proc/meminfo").read_text()).get("MemAvailable", 0)
-    wanted = jobs * MEMORY_FILE_BYTES
+    required = jobs * MEMORY_FILE_BYTES
     return MachineCheck(
         "memory",
-        available >= wanted,
-        f"{format_bytes(available)} available, {format_bytes(wanted)} for {jobs} jobs",
+        available >= required,
+        f"{format_bytes(available)} available, {format_bytes(required)} for {jobs} jobs",
         "use fewer --jobs, or end other programs",
     )
 
@@ -204,11 +207,11 @@ def _shm() -> MachineCheck:
     state = os.statvfs(SHARED_MEMORY)
     free = state.f_bavail * state.f_frsize
     executable = not state.f_flag & os.ST_NOEXEC
-    found = f"{format_bytes(free)} free, {'' if executable else 'not '}executable"
+    condition = f"{format_bytes(free)} free, {'' if executable else 'not '}executable"
     return MachineCheck(
         str(SHARED_MEMORY),
         executable and free >= MEMORY_FILE_BYTES,
-        found,
+        condition,
         "guests keep their memory in TMPDIR instead: give a container --shm-size=2g, or "
         "make room in /tmp",
         needed=False,
@@ -219,8 +222,8 @@ def _disk() -> MachineCheck:
     place = places.RESULTS if places.RESULTS.exists() else places.ROOT
     free = shutil.disk_usage(place).free
     remedy = f"free {format_bytes(LEAST_DISK)}, or choose another place with -o DIR"
-    found = f"{format_bytes(free)} free at {place}"
-    return MachineCheck("disk", free >= LEAST_DISK, found, remedy)
+    condition = f"{format_bytes(free)} free at {place}"
+    return MachineCheck("disk", free >= LEAST_DISK, condition, remedy)
 
 
 def _native() -> MachineCheck:
@@ -233,12 +236,12 @@ def _native() -> MachineCheck:
 
 
 def _recording() -> Iterator[MachineCheck]:
-    """Check what recordings take and runs do not."""
+    """Check what only recordings need."""
     remedy = "nothing to do: the first recording (`pages record`, a recipe) sets it up"
-    found = {f"tool {one.name}": _find_tool(one.name) for one in RECORDING}
+    locations = {f"tool {program.name}": _find_tool(program.name) for program in RECORDING}
     driver = find_driver()
-    found["part js"] = str(driver) if driver else None
-    for name, where in found.items():
+    locations["part js"] = str(driver) if driver else None
+    for name, where in locations.items():
         yield MachineCheck(name, where is not None, where or "not there", remedy, needed=False)
 
 
@@ -248,17 +251,17 @@ def _host_kernel() -> Iterator[MachineCheck]:
     try:
         require_privileges(os.geteuid(), Path("/proc/self/status").read_text())
         bundle = make_bundle(places.cache(), places.built_part("native"))
-        found = probe_host(bundle.path)
-        if "problem" in found:
-            raise MissingError(found["problem"])
+        facts = probe_host(bundle.path)
+        if "problem" in facts:
+            raise MissingError(facts["problem"])
     except (TestbedError, OSError) as error:
         yield MachineCheck(name, False, str(error), "only --kernel host needs it", needed=False)
         return
-    yield MachineCheck(name, True, f"link backend {found['backend']}", needed=False)
+    yield MachineCheck(name, True, f"link backend {facts['backend']}", needed=False)
     yield MachineCheck(
         "host kernel: priority of the link",
-        found["scheduler"] == "fifo",
-        {"fifo": "real time (SCHED_FIFO)"}.get(found["scheduler"], "that of any process"),
+        facts["scheduler"] == "fifo",
+        {"fifo": "real time (SCHED_FIFO)"}.get(facts["scheduler"], "that of any process"),
         "give CAP_SYS_NICE, or keep the machine idle: packets are late otherwise",
         needed=False,
     )

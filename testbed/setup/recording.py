@@ -42,12 +42,12 @@ def set_up_recording() -> Path:
 @cache
 def _set_up(script: Path) -> Path:
     """Run ``script``, once for all recordings of this process."""
-    done = proc.run_attached((str(script),))
-    if done.returncode == EXIT_INTERRUPTED:
+    completed = proc.run_attached((str(script),))
+    if completed.returncode == EXIT_INTERRUPTED:
         raise SignalInterrupt
-    if done.returncode != 0:
-        raise (MissingError if done.returncode == EXIT_MISSING else TestbedError)(_FAILED)
-    return Path(done.stdout.rstrip("\n"))
+    if completed.returncode != 0:
+        raise (MissingError if completed.returncode == EXIT_MISSING else TestbedError)(_FAILED)
+    return Path(completed.stdout.rstrip("\n"))
 
 
 def find_driver() -> Path | None:
@@ -55,5 +55,5 @@ def find_driver() -> Path | None:
     folder = os.environ.get("FIRSTFLIGHT_JS")
     if folder:
         return Path(folder) if Path(folder).is_dir() else None
-    done = proc.run((str(SCRIPT), "--find"), check=False)
-    return Path(done.stdout.rstrip("\n")) if done.returncode == 0 else None
+    completed = proc.run((str(SCRIPT), "--find"), check=False)
+    return Path(completed.stdout.rstrip("\n")) if completed.returncode == 0 else None

@@ -5,47 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from testbed.base.machine import judge_machine
 from testbed.kernel.run.interface import RawResult
-from testbed.kinds.command import judgement as command
-from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
+from testbed.kinds import KINDS
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
-from testbed.kinds.page_load import judgement as page_load
-from testbed.kinds.page_load.performance import SERVER_LOG_FILE
-from testbed.kinds.scenario import judgement as scenario
-from testbed.kinds.server_load import judgement as server_load
-from testbed.model import (
-    CAPTURE_FILE,
-    HAR_FILE,
-    HISTOGRAMS_FILE,
-    Kind,
-    Outcome,
-    Record,
-    Trial,
-)
+from testbed.model import Outcome, Record, Trial
 
-ARTEFACTS = (
-    *(CAPTURE_FILE, HAR_FILE, HISTOGRAMS_FILE, SERVER_LOG_FILE),
-    *(OUTPUT_FILE, ERROR_FILE),
-)
-_JUDGE: dict[Kind, Callable[[Trial, Observation, Path], Judgement]] = {
-    "page_load": page_load.judge,
-    "server_load": server_load.judge,
-    "scenario": scenario.judge,
-    "command": command.judge,
-}
-_OBSERVATION = TypeAdapter(Observation)
+ARTEFACTS = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
+"""The files of a trial's folder that its record has digests of, beside other captures."""
 
 
 def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt: int) -> Record:
     """Decide the outcome of ``trial`` and gather its Record; never raises for a bad trial."""
     observed = Observation()
-    judgement = Judgement(measured=False, proof=None)
+    judgement = Judgement(measured=None, proof=None)
     outcome: Outcome
     reason: str | None
     if raw.status != "ended" or raw.observation is None:
@@ -53,8 +34,10 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         reason = "\n".join(part for part in (raw.message, raw.console_tail) if part)
     else:
         try:
-            observed = _OBSERVATION.validate_python(json.loads(raw.observation.read_text()))
-            judgement = _JUDGE[trial.kind](trial, observed, out)
+            judge, adapter = _judge_of(trial.kind)
+            observed = adapter.validate_python(json.loads(raw.observation.read_text()))
+            judgement = Judgement(observed.measured, proof=None)
+            judgement = judge(trial, observed, out)
             outcome, reason = _decide(observed, judgement)
         except (OSError, ValueError, LookupError, ValidationError) as error:
             outcome, reason = "failed", f"the observation cannot be read: {error}"
@@ -65,17 +48,23 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
         environment=environment,
         reason=reason,
         lab=observed.lab,
-        load=observed.load,
+        measured=judgement.measured,
         replay=observed.replay,
-        served=observed.served,
-        scenario=judgement.scenario,
-        executed=observed.executed,
         proof=judgement.proof,
         cost=raw.cost,
         artefacts=_hash_artefacts(out),
         attempt=attempt,
         machine=observed.machine,
     )
+
+
+@cache
+def _judge_of(
+    kind: str,
+) -> tuple[Callable[[Trial, Any, Path], Judgement], TypeAdapter[Observation]]:
+    """Return what judges trials of a kind, and what reads their observations."""
+    module = import_module(KINDS[kind].judgement)
+    return module.judge, TypeAdapter(module.OBSERVATION)
 
 
 def _decide(observed: Observation, judgement: Judgement) -> tuple[Outcome, str | None]:
@@ -86,7 +75,7 @@ def _decide(observed: Observation, judgement: Judgement) -> tuple[Outcome, str |
         return "lab_mismatch", "; ".join(disturbed)
     if observed.error is not None:
         return observed.outcome, observed.error
-    if observed.lab is None or not judgement.measured:
+    if observed.lab is None or judgement.measured is None:
         return "failed", "the trial left no measurement"
     if judgement.proof is None:
         return "unproven", "there is no capture, or there are no counters"

@@ -160,7 +160,7 @@ def run_lanes(
 
 def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
     with repeating(_log.info) as report:
-        pages = len({condition.page for condition in experiment.page_loads})
+        pages = len(experiment.pages)
         needed = [format_count(pages, "page")] if pages else []
         needed.append(f"kernel {experiment.kernel} {experiment.kernel_version}")
         report(f"preparing {' and '.join(needed)}")
@@ -168,7 +168,7 @@ def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[RunSe
 
 
 def _tcp_alone(experiment: Experiment) -> tuple[str, ...]:
-    return tcp_alone(condition.client for condition in experiment.page_loads)
+    return tcp_alone(experiment.clients)
 
 
 def _other_environment(folder: Path, old: Manifest, differing: list[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,6 +10,7 @@ from pathlib import Path
 from testbed.archive.reading import read_archive
 from testbed.base import log, places
 from testbed.base.errors import ConfigurationError
+from testbed.base.sources import digest_sources, imported_sources
 from testbed.client import CLIENTS
 from testbed.experiment.config import Catalogue
 from testbed.experiment.plan import plan_trials
@@ -20,15 +20,17 @@ from testbed.kernel.run.host import HostKernel
 from testbed.kernel.run.idle import require_idle
 from testbed.kernel.run.interface import Kernel
 from testbed.kernel.run.virtual import VirtualKernel
+from testbed.kinds import DESCRIPTIONS, KINDS, commands_of
 from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_kind
-from testbed.results.environment import Environment, hash_tree, read_environment
+from testbed.results.environment import Environment, read_environment
 from testbed.server.mechanisms.program import build_program
 from testbed.setup.bundle import make_bundle
 from testbed.setup.determinism import check_determinism
 from testbed.setup.own import check_programs, list_own, programs_named, read_own
 from testbed.setup.programs import programs_of, read_elsewhere, read_files, read_versions
+from testbed.way import judge
 from testbed.way.judge import conclude
 from testbed.way.run import RunSetup
 
@@ -42,13 +44,17 @@ def read_catalogue() -> Catalogue:
         clients=frozenset(CLIENTS),
         references=frozenset(path.stem for path in places.REFERENCES.glob("*.csv")),
         kernels={name: kernel_versions(name) for name in KERNELS},
-        scenarios=read_scenarios(places.SCENARIOS),
+        libraries={
+            kind.name: read_library(places.ROOT / kind.library)
+            for kind in KINDS.values()
+            if kind.library
+        },
         regular=REGULAR_VERSIONS,
     )
 
 
-def read_scenarios(folder: Path) -> dict[str, str]:
-    """Return the texts of the scenarios in ``folder`` by name, in the order of their names."""
+def read_library(folder: Path) -> dict[str, str]:
+    """Return the texts of the files in ``folder`` by name, in the order of their names."""
     return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.toml"))}
 
 
@@ -70,10 +76,11 @@ def prepare(
         StorageError: the cache cannot be written.
     """
     cache = places.cache()
-    names = dict.fromkeys(condition.page for condition in experiment.page_loads)
+    names = experiment.pages
     pages = {name: built_page(name, cache, home) for name in names}
+    commands = commands_of(experiment)
     own = {} if experiment.command_folder is None else list_own(Path(experiment.command_folder))
-    problems = check_programs(experiment.commands, own)
+    problems = check_programs(commands, own)
     if problems:
         raise ConfigurationError(problems)
     bundle = make_bundle(cache, places.built_part("native"), own)
@@ -82,11 +89,10 @@ def prepare(
     )
     if in_real_time(kernel.name):
         require_idle()
-    if isinstance(kernel, HostKernel) and experiment.kind == "server_load":
+    if isinstance(kernel, HostKernel) and KINDS[experiment.kind].manages_connections:
         kernel = replace(kernel, management=build_program(cache / "bpf"))
-    clients = {condition.client for condition in experiment.page_loads}
     browser = kernel.browser if isinstance(kernel, HostKernel) else None
-    programs = (*programs_of(clients, browser), *programs_named(experiment.commands))
+    programs = (*programs_of(experiment.clients, browser), *programs_named(commands))
     environment = read_environment(
         kernel=kernel.identity(),
         programs=read_files(programs) | read_versions(programs) | read_own(own),
@@ -158,9 +164,11 @@ def built_page(name: str, cache: Path, home: Path | None = None) -> Path:
     return build_recipe(folder, cache, _log.info)
 
 
+def judging_modules() -> tuple[str, ...]:
+    """Return the names of the modules that judge trials, with what a registry imports for them."""
+    return (judge.__name__, *DESCRIPTIONS, *(kind.judgement for kind in KINDS.values()))
+
+
 def _judge_digest() -> str:
     """Return the digest of the code that turns captures and counters into proofs on the host."""
-    package = Path(__file__).parents[1]
-    rooms = (hash_tree(package / name).encode() for name in ("kinds", "wire"))
-    judge = b"".join(((package / "way" / "judge.py").read_bytes(), *rooms))
-    return hashlib.sha256(judge).hexdigest()
+    return digest_sources(imported_sources(*judging_modules(), at_once=True))

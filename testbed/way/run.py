@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -15,15 +15,7 @@ from testbed.base.checksums import damaged_since, read_stamps
 from testbed.base.errors import NO_ROOM, MissingError, StorageError, TestbedError
 from testbed.base.interrupt import interruptible
 from testbed.experiment.plan import choose_trials, plan_trials, positions
-from testbed.experiment.stopping import (
-    DRAWS_REMEDY,
-    PAIR,
-    Unsettled,
-    all_settled,
-    draws_nothing,
-    look_points,
-    nothing_varies,
-)
+from testbed.experiment.stopping import StoppingRule, Unsettled, all_settled, look_points
 from testbed.kernel.run.interface import InterruptedTrial, Kernel, RawResult
 from testbed.model import Record, Trial, in_real_time
 from testbed.results.manifest import Manifest
@@ -84,51 +76,40 @@ def run_experiment(
     """
     experiment = manifest.experiment
     trials: tuple[Trial, ...] = ()
-    unsettled: tuple[str, ...] = ()
     tried: set[str] = set()
-    with (
-        open_store(results) as store,
-        interruptible() as interruption,
-    ):
+    with open_store(results) as store, interruptible() as interruption:
         stop = interruption.stop
         attempt = _attempt(store, setup, manifest.environment.id, stop)
         again = disturbed(ATTEMPTS if in_real_time(setup.kernel.name) else 1, repeatable)
+        rule = StoppingRule(experiment, list_unsettled)
         for repetitions in look_points(experiment, store.records):
             trials = plan_trials(experiment, repetitions)
             todo = [t for t in choose_trials(trials, store.done()) if t.id not in tried]
             tried |= {trial.id for trial in todo}
-            place, planned = positions(trials), {t.id for t in trials if not t.warm_up}
-            done = [r for r in store.records if r.outcome == "ok" and r.trial_id in planned]
-            with (
-                display.showing(todo, done),
-                closing(perform(todo, attempt, setup.jobs, stop, again, display)) as records,
-            ):
-                _keep(records, place, store, display)
-            if stop.is_set():
+            with display.showing(todo, _counted(store, trials)):
+                ended = perform(todo, attempt, setup.jobs, stop, again, display)
+                _keep(ended, positions(trials), store, display)
+            if stop.is_set() or rule.is_met(repetitions, store.records):
                 break
-            if experiment.until_ci_pct is None:
-                continue
-            if repetitions <= PAIR:
-                if draws_nothing(experiment) and nothing_varies(store.records):
-                    _log.info(
-                        "nothing varies between seeds here: %s", DRAWS_REMEDY[experiment.kind]
-                    )
-                    break
-            else:
-                unsettled = list_unsettled(experiment, store.records)
-                if not unsettled:
-                    break
         interrupted = interruption.signal is not None
-        return tally(trials, store.records, interrupted=interrupted, unsettled=unsettled)
+        return tally(trials, store.records, interrupted=interrupted, unsettled=rule.unsettled)
+
+
+def _counted(store: Store, trials: Sequence[Trial]) -> list[Record]:
+    """Return the records that the store has already of those of ``trials`` that count."""
+    planned = {trial.id for trial in trials if not trial.warm_up}
+    return [r for r in store.records if r.outcome == "ok" and r.trial_id in planned]
 
 
 def _keep(
-    records: Iterable[Record], place: Mapping[str, int], store: Store, display: Display
+    ended: Generator[Record, None, None], place: Mapping[str, int], store: Store, display: Display
 ) -> None:
-    for record in records:
-        placed = replace(record, position=place.get(record.trial_id))
-        store.append(placed)
-        display.ended(placed)
+    """Store each record as its trial ends; trials that run are stopped if that cannot be."""
+    with closing(ended) as records:
+        for record in records:
+            placed = replace(record, position=place.get(record.trial_id))
+            store.append(placed)
+            display.ended(placed)
 
 
 def perform(

@@ -16,45 +16,41 @@ from importlib import import_module
 from testbed.base.errors import MissingError, TestbedError
 from testbed.client import CLIENTS
 from testbed.client.interface import LoadTimeoutError
+from testbed.kinds import KINDS, read_trial
 from testbed.kinds.workspace import Site
-from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Kind, Outcome, Trial
-
-_PERFORMERS: dict[Kind, str] = {
-    "page_load": "testbed.kinds.page_load.performance",
-    "server_load": "testbed.kinds.server_load.performance",
-    "scenario": "testbed.kinds.scenario.performance",
-    "command": "testbed.kinds.command.performance",
-}
+from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Outcome, Trial
 
 
 @contextmanager
 def prepared(client: str | None, site: Site) -> Iterator[Site]:
-    """Do of the page loads of ``client`` what needs neither page nor condition; the undo ends it.
+    """Do of trials with ``client`` what needs neither page nor condition; the undo ends it.
 
     What cannot be done is an obstacle to every trial that the site is for.
     """
     with ExitStack() as undo:
         there = site
         if client is not None:
-            load = import_module(_PERFORMERS["page_load"])
+            from testbed.kinds.page_lab import begun_early  # nothing that other trials need
+
             try:
-                there = undo.enter_context(load.prepared(client, site))
+                there = undo.enter_context(begun_early(client, site))
             except (TestbedError, OSError) as error:
                 there = replace(site, obstacle=error)
         yield there
 
 
 def import_common() -> None:
-    """Import what short trials need, page loads and scenarios, so that none of them has to."""
-    for kind in ("page_load", "scenario"):
-        import_module(_PERFORMERS[kind])
+    """Import what short trials need, so that none of them has to."""
+    for kind in KINDS.values():
+        if kind.short:
+            import_module(kind.performance)
     tuple(CLIENTS.values())  # a client's module is imported when it is first asked for
 
 
 def perform(trial: Trial, site: Site) -> dict[str, object]:
     """Perform ``trial`` and return the observation; what went wrong is part of it."""
     observation: dict[str, object] = {}
-    performer = import_module(_PERFORMERS[trial.kind])
+    performer = import_module(KINDS[trial.kind].performance)
     try:
         if site.obstacle is not None:
             raise site.obstacle
@@ -74,7 +70,7 @@ def _outcome(error: Exception) -> Outcome:
 
 def main(site: Site) -> None:
     """Perform the trial described in ``site.out`` and leave the observation beside it."""
-    trial = Trial.from_dict(json.loads((site.out / TRIAL_FILE).read_text()))
+    trial = read_trial(json.loads((site.out / TRIAL_FILE).read_text()))
     started = time.monotonic()
     observation = perform(trial, site)
     observation["virtual_s"] = time.monotonic() - started

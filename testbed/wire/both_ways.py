@@ -39,13 +39,13 @@ def _complain(flows: Flows, counters: Mapping[str, int]) -> Iterator[str]:
                 f"{len(holes)} of {len(all_flows)} connections: {sum(holes)} bytes of the {sender} "
                 "were acknowledged, and are not in the capture"
             )
-    for counter, seen, words in (
+    for counter, captured, words in (
         ("TcpInSegs", flows.down, "took"),
         ("TcpOutSegs", flows.up, "sent"),
     ):
-        said = counters.get(counter, 0)
-        if said > seen:
-            yield f"the client's kernel {words} {said} segments, the capture shows {seen}"
+        counted = counters.get(counter, 0)
+        if counted > captured:
+            yield f"the client's kernel {words} {counted} segments, the capture shows {captured}"
 
 
 def _is_open(flow: Flow) -> bool:
@@ -73,9 +73,9 @@ def _missing(flow: Flow, *, by_client: bool) -> int:
 
 
 def _covered(flow: Flow, *, by_client: bool, end: int) -> int:
-    """How many different bytes before offset ``end`` were captured of one side."""
+    """Return how many distinct bytes of one side, before offset ``end``, were captured."""
     total, reached = 0, 0
-    for offset, packet in sorted(payloads(flow, by_client=by_client), key=lambda each: each[0]):
+    for offset, packet in sorted(payloads(flow, by_client=by_client), key=lambda piece: piece[0]):
         last = min(offset + packet.payload_bytes, end)
         total += max(0, last - max(offset, reached))
         reached = max(reached, last)

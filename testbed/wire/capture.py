@@ -18,6 +18,8 @@ from testbed.base.namespace import Namespace
 # Ethernet, IP and TCP headers with all options, and the first line of a request in a SYN.
 SNAP_BYTES = 256
 READY_S = 60.0
+CAPTURED_MOST = 250_000
+"""Packets: a bounded capture of more than that has the first."""
 COUNT = re.compile(r"^(\d+) packets? (captured|received|dropped) ?", re.MULTILINE)
 
 
@@ -56,9 +58,9 @@ def capture(
             ended = proc.wait(child, READY_S, Event())
     if ended is None:
         raise LabError(f"tcpdump did not end within {READY_S:g} s of its interrupt")
-    said = log.read_text(errors="replace")
+    log_text = log.read_text(errors="replace")
     # Captured: what tcpdump wrote.  Received: what passed its filter, whether it was read or not.
-    counts = {what: int(count) for count, what in COUNT.findall(said)}
-    whole = counts.get("captured") in (counts.get("received", -1), most)
-    if not whole or counts.get("dropped") != 0:
-        raise LabError(f"the capture is not complete: {said.strip()}")
+    counts = {what: int(count) for count, what in COUNT.findall(log_text)}
+    is_complete = counts.get("captured") in (counts.get("received", -1), most)
+    if not is_complete or counts.get("dropped") != 0:
+        raise LabError(f"the capture is not complete: {log_text.strip()}")

@@ -71,13 +71,15 @@ class PacketDifference:
 
     @property
     def telling(self) -> Spot:
-        """The one that says most: where the loads part, by order or by a jump in time.
+        """The most telling spot: the first change of order or jump in time, else any difference.
 
         Raises:
             ValueError: nothing differs, which makes no difference.
         """
         partings = [spot for spot in (self.order, self.jump) if spot is not None]
-        spot = min(partings, key=lambda one: one.number, default=self.content or self.time)
+        spot = min(
+            partings, key=lambda candidate: candidate.number, default=self.content or self.time
+        )
         if spot is None:
             raise ValueError("a difference without a packet that differs")
         return spot
@@ -89,30 +91,30 @@ def first_difference(base: Capture, new: Capture) -> PacketDifference | None:
     Times are compared to the nanosecond and count from the first SYN.
     """
     before: deque[RelativePacket] = deque(maxlen=CONTEXT)
-    first: dict[str, Spot] = {}
+    spots: dict[str, Spot] = {}
     later_ns = 0
-    for one, other in zip_longest(relative_packets(base), relative_packets(new)):
-        if one is None or other is None:
-            first["order"] = Spot(one, other, (MISSING,), tuple(before))
+    for base_packet, new_packet in zip_longest(relative_packets(base), relative_packets(new)):
+        if base_packet is None or new_packet is None:
+            spots["order"] = Spot(base_packet, new_packet, (MISSING,), tuple(before))
             break
-        fields = _differing(one, other)
+        fields = _differing(base_packet, new_packet)
         if fields:
-            spot = Spot(one, other, fields, tuple(before))
+            spot = Spot(base_packet, new_packet, fields, tuple(before))
             for way in _ways(spot, later_ns):
-                first.setdefault(way, spot)
-            if "order" in first:
+                spots.setdefault(way, spot)
+            if "order" in spots:
                 break
-        later_ns = other.time_ns - one.time_ns
-        before.append(one)
-    if not first:
+        later_ns = new_packet.time_ns - base_packet.time_ns
+        before.append(base_packet)
+    if not spots:
         return None
     return PacketDifference(
-        first.get("order"),
-        first.get("content"),
-        first.get("time"),
+        spots.get("order"),
+        spots.get("content"),
+        spots.get("time"),
         len(base.packets),
         len(new.packets),
-        first.get("jump"),
+        spots.get("jump"),
     )
 
 
@@ -123,38 +125,44 @@ def shifts_between(base: Capture, new: Capture) -> tuple[int, ...] | None:
     the first SYN.
     """
     shifts: list[int] = []
-    for one, other in zip_longest(relative_packets(base), relative_packets(new)):
-        if one is None or other is None or {*_differing(one, other)} - {"time_ns"}:
+    for base_packet, new_packet in zip_longest(relative_packets(base), relative_packets(new)):
+        if (
+            base_packet is None
+            or new_packet is None
+            or {*_differing(base_packet, new_packet)} - {"time_ns"}
+        ):
             return None
-        shifts.append(other.time_ns - one.time_ns)
+        shifts.append(new_packet.time_ns - base_packet.time_ns)
     return tuple(shifts)
 
 
 def shifts_until_asked(base: Capture, new: Capture) -> tuple[int, ...] | None:
-    """Return by how many ns packets come later in ``new``, up to where its client asks otherwise.
+    """Return how many ns later packets come in ``new``, until the clients send different requests.
 
-    It does so where in one place the client opens a connection, sends data or asks for an address
-    in both, and not the same.  ``None``: the captures part by something else first, or nowhere.
+    That is the first place where the client opens a connection, sends data or looks up an address
+    in both captures, and the packets differ.  ``None``: another difference comes first, or none.
     """
     shifts: list[int] = []
-    for one, other in zip(relative_packets(base), relative_packets(new), strict=False):
-        if {*_differing(one, other)} - {"time_ns"}:
-            return tuple(shifts) if _asks(one) and _asks(other) else None
-        shifts.append(other.time_ns - one.time_ns)
+    for base_packet, new_packet in zip(relative_packets(base), relative_packets(new), strict=False):
+        if {*_differing(base_packet, new_packet)} - {"time_ns"}:
+            return tuple(shifts) if _asks(base_packet) and _asks(new_packet) else None
+        shifts.append(new_packet.time_ns - base_packet.time_ns)
     return None
 
 
 def is_asked_otherwise(base: Capture, new: Capture, difference: PacketDifference | None) -> bool:
     """Return whether the client's data differs in a packet in the same place in both.
 
-    ``difference`` is that of the two: from where their order differs on, places say nothing.
+    ``difference`` is that of the two captures.  Once their order differs, places no longer
+    correspond, and the rest is not compared.
     """
     order = difference.order if difference is not None else None
     steps = zip(relative_packets(base), relative_packets(new), strict=False)
     return any(
-        one.sender == two.sender == "client" and one.length and two.length
-        and one.payload != two.payload
-        for one, two in islice(steps, order.number if order is not None else None)
+        base_packet.sender == new_packet.sender == "client"
+        and base_packet.length and new_packet.length
+        and base_packet.payload != new_packet.payload
+        for base_packet, new_packet in islice(steps, order.number if order is not None else None)
     )  # fmt: skip
 
 
@@ -186,9 +194,9 @@ def _ways(spot: Spot, before_ns: int) -> list[str]:
     return ways + (["jump"] if abs((spot.later_ns or 0) - before_ns) >= JUMP_NS else [])
 
 
-def _differing(one: RelativePacket, other: RelativePacket) -> tuple[str, ...]:
+def _differing(base_packet: RelativePacket, new_packet: RelativePacket) -> tuple[str, ...]:
     names = (*ORDER, *CONTENT, "time_ns")
-    return tuple(name for name in names if getattr(one, name) != getattr(other, name))
+    return tuple(name for name in names if getattr(base_packet, name) != getattr(new_packet, name))
 
 
 def _asks(packet: RelativePacket) -> bool:
@@ -228,8 +236,8 @@ def _content(spot: Spot) -> str:
         if name in ("time_ns", "kind"):  # other flags say the latter
             continue
         base, new = (_value(getattr(packet, name)) for packet in (spot.base, spot.new))
-        told = f"{name.replace('_', ' ')} {base} in base and {new} in new"
-        parts.append("other payload" if name == "payload" else told)
+        values = f"{name.replace('_', ' ')} {base} in base and {new} in new"
+        parts.append("other payload" if name == "payload" else values)
     return "; ".join(parts)
 
 

@@ -36,11 +36,11 @@ def check_first_flights(
 ) -> tuple[int, tuple[str, ...]]:
     """Return the largest first flight in segments, and a sentence if flights contradict the window.
 
-    ``whole`` says that all that the server sent came to the capture: where the link dropped
-    something, a flight may have been longer than what is left of it.
+    ``whole``: the capture holds every packet that the server sent.  Where the link dropped some, a
+    flight may have been longer than the capture shows.
     """
-    flights = [found for flow in flows.flows if (found := measure(flow, flows, link)) is not None]
-    largest = max((flight.segments for flight in flights), default=0)
+    flights = [flight for flow in flows.flows if (flight := measure(flow, flows, link)) is not None]
+    largest = max((measured.segments for measured in flights), default=0)
     return largest, tuple(_judge(flights, initcwnd_segments, whole))
 
 
@@ -95,8 +95,8 @@ def _is_free(
     before = [(c, s) for c, s in flow.packets if s.at_ns < following.at_ns]
     if sum(1 for _, s in before if s.flags & SYN) != 2:
         return False  # sent again: then the window is another
-    asked = max(behind(s.seq, first.ack) + s.payload_bytes for c, s in before if c)
-    if asked > 0:
+    request_bytes = max(behind(s.seq, first.ack) + s.payload_bytes for c, s in before if c)
+    if request_bytes > 0:
         return False  # the server may have answered to what came later
     # What the client tells with its first acknowledgement of data is too late for this flight.
     room = min(

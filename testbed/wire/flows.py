@@ -33,9 +33,9 @@ class Flow:
     @property
     def window_shift(self) -> int:
         """By how much the client scales the windows of packets after its SYN (RFC 7323)."""
-        both = self.synack is not None and find_option(self.synack, WINDOW_SCALE)
-        asked = find_option(self.syn, WINDOW_SCALE)
-        return asked[0] if both and asked else 0
+        both_scale = self.synack is not None and find_option(self.synack, WINDOW_SCALE)
+        shift = find_option(self.syn, WINDOW_SCALE)
+        return shift[0] if both_scale and shift else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def read_flows(capture: Capture, client: bytes) -> Flows:
     Raises:
         ValueError: a frame or a TCP header is too short to be read.
     """
-    found: list[Flow] = []
+    ordered: list[Flow] = []
     flows: dict[tuple[bytes, int, bytes, int], Flow] = {}
     counts = {True: 0, False: 0}
     arrivals = []
@@ -76,13 +76,13 @@ def read_flows(capture: Capture, client: bytes) -> Flows:
         flow = flows.get(key)
         if by_client and packet.opens and (flow is None or flow.syn.seq != packet.seq):
             flow = flows[key] = Flow(packet)
-            found.append(flow)
+            ordered.append(flow)
         if flow is None:
             continue
         if not by_client and packet.flags & SYN and flow.synack is None:
             flow.synack = packet
         flow.packets.append((by_client, packet))
-    return Flows(tuple(found), counts[True], counts[False], tuple(arrivals))
+    return Flows(tuple(ordered), counts[True], counts[False], tuple(arrivals))
 
 
 def _refuse_hidden(packet: Packet, pcap: Path) -> None:

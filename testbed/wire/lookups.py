@@ -40,37 +40,38 @@ def check_lookups(capture: Capture, dns: Dns, hosts: Mapping[str, str]) -> Itera
 
     ``hosts`` maps the lab's addresses to the host names of the page.
     """
-    seen = read_lookups(capture, hosts)
+    lookups = read_lookups(capture, hosts)
     if dns == "hosts":
-        if seen.questions:
-            yield f"dns = hosts, but {seen.questions} questions for names crossed the link"
-    elif not seen.questions:
+        if lookups.questions:
+            yield f"dns = hosts, but {lookups.questions} questions for names crossed the link"
+    elif not lookups.questions:
         yield "dns = resolver, but no name was asked for on the link"
-    elif seen.unasked:
-        more = " ..." if len(seen.unasked) > SHOWN else ""
+    elif lookups.unasked:
+        more = " ..." if len(lookups.unasked) > SHOWN else ""
         yield (
-            f"dns = resolver, but {len(seen.unasked)} of {len(seen.contacted)} hosts were gone to "
-            f"without a question on the link: {', '.join(seen.unasked[:SHOWN])}{more}"
+            f"dns = resolver, but {len(lookups.unasked)} of {len(lookups.contacted)} hosts "
+            "were gone to without a question on the link: "
+            f"{', '.join(lookups.unasked[:SHOWN])}{more}"
         )
 
 
 def read_lookups(capture: Capture, hosts: Mapping[str, str]) -> Lookups:
-    """Find who was asked for, and who was gone to, in the order of the capture."""
-    found = Lookups()
+    """Find the hosts that were looked up and connected to, in the order of the capture."""
+    lookups = Lookups()
     for packet in capture.packets:
         if packet.protocol == "UDP" and packet.target_port == DNS_PORT:
-            found.questions += 1
+            lookups.questions += 1
             name = parse_question(packet.payload)
             if name is not None:
-                found.asked.add(name)
+                lookups.asked.add(name)
         elif packet.opens:
             address = socket.inet_ntoa(packet.target)
             host = hosts.get(address, address)
-            if host not in found.contacted:
-                found.contacted.add(host)
-                if host.lower().rstrip(".") not in found.asked:
-                    found.unasked.append(host)
-    return found
+            if host not in lookups.contacted:
+                lookups.contacted.add(host)
+                if host.lower().rstrip(".") not in lookups.asked:
+                    lookups.unasked.append(host)
+    return lookups
 
 
 def parse_question(message: bytes) -> str | None:

@@ -191,12 +191,12 @@ def _check_counters(
 ) -> Iterator[str]:
     acked = [c for c in connections if c.syn_data_acked]
     # A client counts when it takes a SYN-ACK, a server when it takes a SYN.
-    taken = sum(1 for c in acked if not c.given_up)
-    for end, counter, seen in (
+    accepted = sum(1 for c in acked if not c.given_up)
+    for end, counter, captured in (
         ("client", "TcpActiveOpens", len(connections)),
-        ("client", "TcpExtTCPFastOpenActive", taken),
+        ("client", "TcpExtTCPFastOpenActive", accepted),
         ("server", "TcpExtTCPFastOpenPassive", len(acked)),
     ):
-        said = (client if end == "client" else server).get(counter)
-        if said != seen:
-            yield f"the {end}'s {counter} grew by {said}, the capture shows {seen}"
+        counted = (client if end == "client" else server).get(counter)
+        if counted != captured:
+            yield f"the {end}'s {counter} grew by {counted}, the capture shows {captured}"

@@ -24,35 +24,43 @@ def check_reuse(
     to end a connection; ``None``: never.
     """
     endings = {(f.syn.sender, f.syn.receiver): _is_ended_by_server(f) for f in flows.flows}
-    known = {(one.client, one.server): one for one in served}
+    by_ends = {(connection.client, connection.server): connection for connection in served}
     counts = {ends: 0 for ends, by_server in endings.items() if by_server}
-    counts |= {ends: one.requests for ends, one in known.items() if one.announced_close}
-    counts |= {ends: one.requests for ends, one in known.items() if ends in counts}
-    asked = "no limit on requests per connection was asked"
+    counts |= {
+        ends: connection.requests
+        for ends, connection in by_ends.items()
+        if connection.announced_close
+    }
+    counts |= {ends: connection.requests for ends, connection in by_ends.items() if ends in counts}
+    setting = "no limit on requests per connection was asked"
     if limit is not None:
-        asked = f"requests_per_connection = {limit}"
+        setting = f"requests_per_connection = {limit}"
     early = {
         ends: requests
         for ends, requests in counts.items()
-        if (limit is None or requests < limit) and not _excused(known.get(ends))
+        if (limit is None or requests < limit) and not _excused(by_ends.get(ends))
     }
     if early:
         (_, server), requests = next(iter(early.items()))
         yield (
-            f"{asked}, but the server ended {len(early)} of {len(endings)} connections by itself, "
-            f"the first to {server} after {requests} requests"
+            f"{setting}, but the server ended {len(early)} of {len(endings)} connections by "
+            f"itself, the first to {server} after {requests} requests"
         )
-    closing = [one for one in served if one.asked_close and (limit is None or one.requests < limit)]
+    closing = [
+        connection
+        for connection in served
+        if connection.asked_close and (limit is None or connection.requests < limit)
+    ]
     if closing:
         yield (
-            f"{asked}, but the client asked to end {len(closing)} of {len(endings)} connections "
+            f"{setting}, but the client asked to end {len(closing)} of {len(endings)} connections "
             f"with an answer, the first to {closing[0].server}"
         )
 
 
-def _excused(one: ServedConnection | None) -> bool:
-    """Whether the client wanted that end, or a request brought it about that nobody recorded."""
-    return one is not None and (one.asked_close or one.missed)
+def _excused(connection: ServedConnection | None) -> bool:
+    """Return whether the client asked for the end, or an unrecorded request caused it."""
+    return connection is not None and (connection.asked_close or connection.missed)
 
 
 def _is_ended_by_server(flow: Flow) -> bool:

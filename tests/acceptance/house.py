@@ -22,6 +22,7 @@ from testbed.base.errors import EXIT_OK
 from testbed.model import HAR_FILE, Record
 from testbed.pages.build import build_page
 from testbed.results.store import read_records
+from tests.measured import load_of
 from tests.pages.recorder.site import Site
 
 Plant = Callable[[str, str, str], None]
@@ -139,7 +140,7 @@ def assert_exact(record: Record, archive: Archive) -> None:
     has seen enough: then the server has answered a request that the client does not list.
     """
     assert_ok(record)
-    load, replay = record.load, record.replay
+    load, replay = load_of(record), record.replay
     assert load is not None and replay is not None
     assert (replay.inexact, replay.missed) == ((), ())
     asked = Counter(request.url for request in load.requests)

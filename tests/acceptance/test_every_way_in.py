@@ -11,6 +11,7 @@ import pytest
 
 from testbed.base import places
 from testbed.base.errors import EXIT_OK
+from testbed.model import Condition
 from testbed.pages.catalogue import read_kind
 from tests.acceptance.house import House, Ran, assert_exact
 from tests.pages.importing.site import browsertime, devtools, firefox, webpagetest
@@ -75,4 +76,4 @@ def test_so_does_the_graph_client_over_http_1(house: House) -> None:
     ran = house.run(page=list(KINDS), client="graph", protocol="h1")
     assert ran.code == EXIT_OK
     for record in ran.records:
-        assert_exact(record, house.archive(record.trial.page_load.page))
+        assert_exact(record, house.archive(record.trial.condition_as(Condition).page))

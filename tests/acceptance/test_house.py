@@ -25,7 +25,7 @@ def record(urls: list[str], exact: int) -> Record:
     requests = tuple(RequestTiming(url, 200, 0.0, 1.0) for url in urls)
     load = PageLoad("chromium", "1", 1.0, requests, (), (), ())
     trial = Trial(Condition("p", "chromium"), 0, 0, "virtual", "7.3")
-    return Record(trial.id, trial, "ok", "e", load=load, replay=Replay(exact))
+    return Record(trial.id, trial, "ok", "e", measured=load, replay=Replay(exact))
 
 
 URLS = [entry.url for entry in site().entries]

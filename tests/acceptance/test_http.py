@@ -14,6 +14,7 @@ import pytest
 
 from testbed.pages.authority import make_authority
 from tests.acceptance.house import House, Ran, assert_exact
+from tests.measured import load_of
 from tests.pages.recorder.site import Answer, Site, png, serving, typed, zipped
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
@@ -173,8 +174,7 @@ def test_a_script_sees_the_same_responses(house: House, ran: Ran, site: Site) ->
     record = ran.records[0]
     assert_exact(record, house.archive("corners"))
     looks = [look(method, answer_of(site, method, absolute(url), n)) for method, url, n in ASKED]
-    assert record.load is not None
-    asked = [request.url for request in record.load.requests]
+    asked = [request.url for request in load_of(record).requests]
     assert f"{WWW}/seen/{'_'.join(looks)}.png" in asked
 
 

@@ -10,6 +10,7 @@ import pytest
 from testbed.model import HAR_FILE
 from testbed.pages.authority import make_authority
 from tests.acceptance.house import House, Ran, assert_exact, assert_ok
+from tests.measured import load_of
 from tests.pages.recorder.site import Answer, Site, png, serving, typed
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
@@ -147,7 +148,7 @@ def ran(house: House, said: dict[str, str]) -> Ran:
 def test_all_of_it_is_asked_for_and_answered_exactly(house: House, ran: Ran, name: str) -> None:
     record = ran.one(page=name)
     assert_ok(record)
-    load, replay = record.load, record.replay
+    load, replay = load_of(record), record.replay
     assert load is not None and replay is not None
     assert (replay.inexact, replay.missed) == ((), ())
     assert (load.missing, load.extra, load.failed) == ((), (), ())
@@ -176,8 +177,7 @@ def test_a_service_worker_asks_for_what_it_asked_for(house: House, ran: Ran) -> 
     entries = {entry["request"]["url"]: entry for entry in ran.har(record)}
     assert entries[f"{WWW}/sw.js"]["response"]["status"] == 200
     # The browser counts the script's head alone, which is no length to hold against the server's.
-    assert record.load is not None
-    counted = {r.url: r.transfer_bytes for r in record.load.requests}
+    counted = {r.url: r.transfer_bytes for r in load_of(record).requests}
     assert [url for url, size in counted.items() if size is None] == [f"{WWW}/sw.js"]
 
 
@@ -193,8 +193,7 @@ def test_a_revalidation_is_answered_as_it_was(house: House, ran: Ran) -> None:
     data = f"{WWW}/data.json"
     kept = [entry for entry in house.archive("revalidated").entries if entry.url == data]
     assert [(entry.status, entry.body_size) for entry in kept] == [(200, 5994), (304, 0)]
-    load = ran.one(page="revalidated").load
-    assert load is not None
+    load = load_of(ran.one(page="revalidated"))
     first, again = (request for request in load.requests if request.url == data)
     assert first.transfer_bytes is not None and again.transfer_bytes is not None
     assert again.transfer_bytes < 1000 < 5994 < first.transfer_bytes
@@ -202,8 +201,7 @@ def test_a_revalidation_is_answered_as_it_was(house: House, ran: Ran) -> None:
 
 def test_a_client_without_a_cache_can_ask_again_too(house: House, said: dict[str, str]) -> None:
     ran = house.run(page="revalidated", client=["graph", "wget2"], protocol="h1")
-    asked = ran.one(client="graph").load
-    assert asked is not None
+    asked = load_of(ran.one(client="graph"))
     statuses = [r.status for r in asked.requests if r.url == f"{WWW}/data.json"]
     assert statuses == [200, 304]
     assert_ok(ran.one(client="graph"))
@@ -225,6 +223,6 @@ def test_sockets_are_refused_and_told_once(said: dict[str, str], ran: Ran, over_
 
 def test_a_stream_is_asked_for_again_when_it_ends(house: House, ran: Ran) -> None:
     record = ran.one(page="stream")
-    assert record.load is not None and record.load.plt_ms > RECONNECT_MS
-    times = [r.start_ms for r in record.load.requests if r.url == f"{WWW}/events"]
+    assert load_of(record).plt_ms > RECONNECT_MS
+    times = [r.start_ms for r in load_of(record).requests if r.url == f"{WWW}/events"]
     assert len(times) > 1

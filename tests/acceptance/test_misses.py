@@ -9,6 +9,7 @@ import pytest
 
 from testbed.base.errors import EXIT_INCOMPLETE
 from tests.acceptance.house import House, Ran, assert_ok
+from tests.measured import load_of
 from tests.pages.recorder.site import Answer, Site, png, serving, typed
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
@@ -64,8 +65,7 @@ def test_allowed_it_counts(ran: Ran) -> None:
     record = ran.one(allow_misses=True)
     assert_ok(record)
     assert misses(ran, allowed=True) == misses(ran, allowed=False)
-    assert record.load is not None
-    assert len(record.load.missing) == 2
+    assert len(load_of(record).missing) == 2
 
 
 def test_they_are_in_every_result(ran: Ran) -> None:

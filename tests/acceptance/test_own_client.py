@@ -11,9 +11,11 @@ import pytest
 
 from testbed.base import places
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from testbed.model import PageLoad
 from testbed.results.manifest import load_manifest
 from testbed.results.store import read_records
 from tests.acceptance.house import House, assert_ok
+from tests.measured import executed_of, load_of
 
 pytestmark = pytest.mark.guest
 
@@ -36,8 +38,12 @@ def test_the_example_is_proven_in_both_arms(house: House, tmp_path: Path) -> Non
     assert len(records) == 2
     for record in records:
         assert_ok(record)
-        assert record.load is not None and record.proof is not None and record.replay is not None
-        assert record.replay.exact == len(record.load.requests)
+        assert (
+            record.measured_as(PageLoad) is not None
+            and record.proof is not None
+            and record.replay is not None
+        )
+        assert record.replay.exact == len(load_of(record).requests)
         assert (record.proof.syns_with_payload > 0) == record.trial.linked.tcp.tfo
     parts = load_manifest(results).environment.parts
     assert "file.{folder}/load.py" in parts
@@ -52,7 +58,7 @@ def test_equal_seeds_are_equal_loads(house: House, tmp_path: Path) -> None:
         )
         assert code == EXIT_OK
         (record,) = read_records(results)
-        found.append((record.artefacts["client.pcap"], record.environment, record.load))
+        found.append((record.artefacts["client.pcap"], record.environment, load_of(record)))
     assert found[0] == found[1]
 
 
@@ -70,7 +76,7 @@ def test_a_client_that_names_no_request_is_judged_by_the_server(
     code, _ = house.command(*words, "--set", "allow_misses=true", "-o", str(loose))
     (record,) = read_records(loose)
     assert_ok(record)
-    assert record.load is not None and len(record.load.missing) == 28
+    assert len(load_of(record).missing) == 28
 
 
 def test_a_load_time_longer_than_the_program_ran_is_refused(house: House, tmp_path: Path) -> None:
@@ -111,9 +117,9 @@ def test_one_command_in_the_lab_of_a_config(house: House, tmp_path: Path) -> Non
     assert (code, said) == (EXIT_OK, "200")
     (record,) = read_records(results)
     assert_ok(record)
-    assert record.executed is not None and record.proof is not None
-    assert (record.executed.exit_status, record.executed.output_bytes) == (0, 3)
-    assert record.executed.duration_ms > 100  # a round trip
+    assert record.proof is not None
+    assert (executed_of(record).exit_status, executed_of(record).output_bytes) == (0, 3)
+    assert executed_of(record).duration_ms > 100  # a round trip
     assert record.proof.connections == 1
     assert {"client.pcap", "command.out", "command.err"} <= record.artefacts.keys()
     assert (results / "trials" / record.trial_id / "command-page.html").stat().st_size > 1000
@@ -144,7 +150,7 @@ def test_what_runs_at_the_other_end_listens_first(house: House, tmp_path: Path) 
     )  # fmt: skip
     assert (code, said) == (EXIT_OK, "hello\n")
     (record,) = read_records(results)
-    assert record.executed is not None and record.executed.peer_status == 0
+    assert executed_of(record).peer_status == 0
     log = results / "trials" / record.trial_id / "peer.log"
     assert log.read_text() == "served\n"
 

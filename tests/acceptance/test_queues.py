@@ -83,7 +83,7 @@ def test_what_tc_or_the_kernel_refuses_is_unsupported(
 ) -> None:
     ran = house.run(page=page, client="graph", **{"link.qdisc": text})
     (record,) = ran.records
-    assert (ran.code, record.outcome, record.load) == (EXIT_MISSING, "unsupported", None)
+    assert (ran.code, record.outcome, record.measured) == (EXIT_MISSING, "unsupported", None)
     assert record.reason is not None
     assert record.reason.startswith(f"link.qdisc = {text}: this queue cannot be set; write it as ")
     assert said in record.reason

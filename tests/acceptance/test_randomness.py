@@ -10,6 +10,7 @@ import pytest
 
 from testbed.base.errors import EXIT_OK
 from tests.acceptance.house import House, Ran, assert_exact, assert_ok
+from tests.measured import load_of
 from tests.pages.recorder.site import Answer, Site, png, serving, typed
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
@@ -75,14 +76,14 @@ def ran(house: House) -> Ran:
 def test_pinned_all_are_exact(house: House, ran: Ran, rtt_ms: float) -> None:
     record = ran.one(page="pinned", rtt_ms=rtt_ms)
     assert_exact(record, house.archive("pinned"))
-    assert record.load is not None and record.load.pinned
+    assert load_of(record).pinned
 
 
 @pytest.mark.parametrize("rtt_ms", RTTS_MS)
 def test_free_each_is_answered_by_the_longest_prefix(house: House, ran: Ran, rtt_ms: float) -> None:
     record = ran.one(page="free", rtt_ms=rtt_ms)
     assert_ok(record)
-    load, replay = record.load, record.replay
+    load, replay = load_of(record), record.replay
     assert load is not None and replay is not None
     assert not load.pinned
     assert (replay.exact, replay.missed) == (3, ())
@@ -110,7 +111,7 @@ def test_a_random_value_that_looks_secret_is_replaced_pinned_or_not(house: House
 def test_pinned_at_recording_and_free_at_replay(house: House, ran: Ran) -> None:
     record = house.run(page="pinned", randomness="free").one()
     assert_ok(record)
-    load, replay = record.load, record.replay
+    load, replay = load_of(record), record.replay
     assert load is not None and replay is not None
     assert not load.pinned
     # A pinned Math.random() is not the browser's own.

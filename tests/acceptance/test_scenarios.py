@@ -9,9 +9,11 @@ import pytest
 
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.base.places import SCENARIOS
+from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Record
 from testbed.results.store import read_records
 from tests.acceptance.house import House
+from tests.measured import result_of
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
@@ -23,7 +25,7 @@ def perform(house: House, name: str, *words: str) -> tuple[int, str, dict[str, R
     """Perform scenarios; return the exit code, what was printed, and the records by scenario."""
     folder = house.folder / "results" / name
     code, said = house.command("scenario", *words, "-o", str(folder))
-    return code, said, {r.trial.of_scenario.scenario: r for r in read_records(folder)}
+    return code, said, {r.trial.condition_as(Scenario).scenario: r for r in read_records(folder)}
 
 
 def with_fault(text: str) -> str:
@@ -38,11 +40,11 @@ def test_every_promise_has_its_answer_and_every_run_the_same_bits(house: House) 
     words = ("all", "--kernel-version", "7.3")
     code, said, found = perform(house, "all", *words)
     assert code == EXIT_OK, said
-    verdicts = {name: r.scenario.verdict for name, r in found.items() if r.scenario is not None}
+    verdicts = {name: result_of(r).verdict for name, r in found.items() if r.measured}
     assert verdicts.keys() == {path.stem for path in FILES}
     for name, verdict in verdicts.items():
         changed = "changed" in tomllib.loads((SCENARIOS / f"{name}.toml").read_text())
-        assert verdict == ("changed" if changed else "kept"), found[name].scenario
+        assert verdict == ("changed" if changed else "kept"), result_of(found[name])
     _, _, again = perform(house, "again", *words)
     assert {name: r.artefacts for name, r in again.items()} == {
         name: r.artefacts for name, r in found.items()
@@ -55,6 +57,6 @@ def test_each_scenario_fails_with_its_fault(house: House, tmp_path: Path) -> Non
     files = [str(path) for path in sorted(tmp_path.glob("*.toml"))]
     code, said, found = perform(house, "faults", *files)
     assert code == EXIT_OUT_OF_TOLERANCE, said
-    verdicts = {name: r.scenario and r.scenario.verdict for name, r in found.items()}
+    verdicts = {name: r.measured and result_of(r).verdict for name, r in found.items()}
     assert verdicts == dict.fromkeys(verdicts, "broken")
     assert len(verdicts) == len(files)

@@ -11,12 +11,14 @@ import pytest
 
 from testbed.base.errors import EXIT_OK
 from testbed.base.places import CONFIGS
+from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Record, ServedLoad
+from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Record
 from testbed.results.store import read_records
 from testbed.wire.flows import read_flows
 from testbed.wire.packets import read_capture
 from tests.acceptance.house import House
+from tests.measured import served_of
 
 pytestmark = pytest.mark.guest
 
@@ -52,8 +54,7 @@ def run(house: House, name: str, *sets: str) -> tuple[Path, tuple[Record, ...]]:
 
 def one(house: House, name: str, *sets: str) -> ServedLoad:
     _, (record,) = run(house, name, *sets)
-    assert record.served is not None
-    return record.served
+    return served_of(record)
 
 
 def test_below_its_capacity_a_server_answers_all_at_once(house: House) -> None:
@@ -70,7 +71,7 @@ def test_above_it_does_not_and_twice_alike(house: House) -> None:
     (first_folder, (first,)), (again_folder, (again,)) = (
         run(house, name, rate) for name in ("above", "again")
     )
-    found = first.served
+    found = served_of(first)
     assert found is not None
     assert found.failed_pct > 0
     assert found.replies_per_s < CAPACITY

@@ -9,6 +9,7 @@ import pytest
 from testbed.base.errors import EXIT_MISSING, EXIT_OK
 from testbed.model import CAPTURE_FILE, HAR_FILE, Proof, Record
 from tests.acceptance.house import House, Ran, assert_exact
+from tests.measured import load_of
 
 pytestmark = [pytest.mark.guest, pytest.mark.browser]
 
@@ -87,7 +88,11 @@ def test_another_boot_gives_the_same_bytes(house: House, ran: Ran) -> None:
         for name in (CAPTURE_FILE, HAR_FILE):
             files = [Path(r.folder, "trials", first.trial_id, name) for r in (ran, again)]
             assert files[0].read_bytes() == files[1].read_bytes()
-        assert (first.load, first.replay, first.proof) == (second.load, second.replay, second.proof)
+        assert (load_of(first), first.replay, first.proof) == (
+            load_of(second),
+            second.replay,
+            second.proof,
+        )
 
 
 def test_graph_speaks_http_1_only(house: House, page: str) -> None:
@@ -101,8 +106,7 @@ def test_graph_speaks_http_1_only(house: House, page: str) -> None:
         proof = proof_of(record)
         # Half a kilobyte: it fits.
         assert 0 < proof.hello_bytes == proof.syn_hello_bytes
-        assert record.load is not None
-        took_ms[version] = record.load.plt_ms
+        took_ms[version] = load_of(record).plt_ms
         refused = ran.one(protocol="h2", tls_version=version)
         assert refused.outcome == "unsupported"
         assert refused.reason is not None and "protocol = h1" in refused.reason

@@ -11,23 +11,17 @@ from socket import inet_aton
 from typing import Any
 
 from analysis.records.results import Results, read_results
-from testbed.model import (
+from testbed.kinds.scenario.measurement import (
     Arrival,
     Call,
-    Cost,
-    Experiment,
-    LabReading,
-    Outcome,
     Passage,
     Performance,
-    Proof,
-    Record,
-    Scenario,
     ScenarioResult,
-    Trial,
     Verdict,
 )
-from testbed.scenario.words import ADDRESSES
+from testbed.kinds.scenario.spec import Scenario
+from testbed.kinds.scenario.words import ADDRESSES
+from testbed.model import Cost, Experiment, LabReading, Outcome, Proof, Record, Trial
 from testbed.wire.packets import ACK, FAST_OPEN, SYN
 from testbed.wire.segments import make_segment
 from tests.analysis.sample import ENVIRONMENT, write_results
@@ -171,7 +165,7 @@ def scenario_record(
     problems = (reason,) if reason else ()
     return Record(
         trial.id, trial, outcome, ENVIRONMENT.id, reason=reason, lab=LabReading((), {}),
-        scenario=ScenarioResult(verdict, differences, failed, performed),
+        measured=ScenarioResult(verdict, differences, failed, performed),
         proof=Proof(1, 1, 1, 5, 0, 1, 0, {}, {}, problems=problems), cost=Cost(0.5, 1.5, 9.0),
         artefacts=digests,
     )  # fmt: skip

@@ -11,7 +11,7 @@ import json
 import random
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,11 @@ from testbed.model import (
     Substitution,
     TcpSpec,
     Trial,
-    canonical,
 )
 from testbed.results.environment import Environment
 from testbed.results.manifest import Manifest, write_manifest
+from testbed.results.records import write_record
+from tests.measured import load_of
 
 PAGES = {"amazon": (1400.0, 6, 62), "nytimes": (3300.0, 9, 118), "wsj": (3900.0, 12, 140),
          "wikipedia": (1700.0, 5, 31)}  # fmt: skip
@@ -106,7 +107,9 @@ def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> 
             ),
             {"client.net.ipv4.tcp_fastopen": "1" if tfo else "0", "offloads": "off"},
         ),
-        load=PageLoad("chromium", VERSION, plt_ms, requests(condition.page, number, plt_ms, noise)),
+        measured=PageLoad(
+            "chromium", VERSION, plt_ms, requests(condition.page, number, plt_ms, noise)
+        ),
         replay=Replay(
             number,
             most_per_connection=3,
@@ -130,17 +133,16 @@ def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> 
 
 def with_milestones(good: Record, **values: float | None) -> Record:
     """``good`` as a browser of today tells it: what a visitor sees, or ``values`` of it."""
-    assert good.load is not None
-    plt_ms, rtt_ms = good.load.plt_ms, good.trial.page_load.link.rtt_ms
+    plt_ms, rtt_ms = load_of(good).plt_ms, good.trial.condition_as(Condition).link.rtt_ms
     first = 4.0 * round((plt_ms * 0.3 + rtt_ms) / 4.0)
     seen: dict[str, Any] = {
         "ttfb_ms": 3.1 * rtt_ms + 21.9,
         "fp_ms": first,
-        "fcp_ms": first + (8.0 if good.trial.page_load.page == "wsj" else 0.0),
+        "fcp_ms": first + (8.0 if good.trial.condition_as(Condition).page == "wsj" else 0.0),
         "lcp_ms": first + 12.0,
         "cls": 0.0016,
     }
-    return replace(good, load=replace(good.load, **seen | values))
+    return replace(good, measured=replace(load_of(good), **seen | values))
 
 
 def requests(
@@ -162,7 +164,7 @@ def requests(
 def over_tls(good: Record) -> Record:
     """``good`` with hellos of 1.9 KB in TLS 1.3, of 0.4 KB in TLS 1.2, as far as they fit."""
     assert good.proof is not None and good.replay is not None
-    condition, made = good.trial.page_load, good.proof.connections
+    condition, made = good.trial.condition_as(Condition), good.proof.connections
     size = 1893 if condition.tls_version == "1.3" else 395
     ridden = min(size, 1420) if condition.tcp.tfo else 0
     proof = replace(
@@ -174,29 +176,29 @@ def over_tls(good: Record) -> Record:
 
 def answered_inexactly(good: Record, times: int = 1) -> Record:
     """``good`` with ``times`` requests that were answered by what resembles them."""
-    assert good.load is not None and good.replay is not None
-    host = good.trial.page_load.page
+    assert good.replay is not None
+    host = good.trial.condition_as(Condition).page
     one = f"https://ads.{host}.test/pixel?slot="
     swaps = tuple(
         Substitution(f"GET {one}{i}&t=17{i:04d}", f"GET {one}{i}&t=99") for i in range(times)
     )
     load = replace(
-        good.load,
+        load_of(good),
         missing=tuple(f"{one}{i}&t=99" for i in range(times)),
         extra=tuple(f"{one}{i}&t=17{i:04d}" for i in range(times)),
     )
     replay = replace(good.replay, exact=good.replay.exact - times, inexact=swaps)
-    return replace(good, load=load, replay=replay)
+    return replace(good, measured=load, replay=replay)
 
 
 def missed(good: Record, *requests: str) -> Record:
     """``good`` with ``requests`` that the page does not hold; it counts if it may."""
-    assert good.load is not None and good.replay is not None
+    assert good.replay is not None
     urls = tuple(request.partition(" ")[2] for request in requests)
-    load = replace(good.load, extra=good.load.extra + urls, failed=urls)
+    load = replace(load_of(good), extra=load_of(good).extra + urls, failed=urls)
     replay = replace(good.replay, missed=requests)
-    good = replace(good, load=load, replay=replay)
-    if good.trial.page_load.allow_misses:
+    good = replace(good, measured=load, replay=replay)
+    if good.trial.condition_as(Condition).allow_misses:
         return good
     reason = (
         f"{len(requests)} requests missed: {', '.join(requests[:3])}; "
@@ -218,12 +220,12 @@ def broken(good: Record, outcome: str) -> Record:
         lab = replace(good.lab, measurements=(first, *good.lab.measurements[1:]))
         reason = "; ".join(lab.problems)
         return replace(
-            good, outcome="lab_mismatch", reason=reason, lab=lab, load=None, proof=None,
+            good, outcome="lab_mismatch", reason=reason, lab=lab, measured=None, proof=None,
             artefacts={},
         )  # fmt: skip
     reason = "no end after 120 s of wall time; the console's last lines:\n[  12.3] nginx: <up>"
     return replace(
-        good, outcome="timeout", reason=reason, lab=None, load=None, proof=None, artefacts={}
+        good, outcome="timeout", reason=reason, lab=None, measured=None, proof=None, artefacts={}
     )
 
 
@@ -268,8 +270,8 @@ def write_results(
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for one in records:
-        if one.load is not None and "load.har" not in one.artefacts:
-            content = json.dumps(har(one.load)).encode()
+        if one.measured_as(PageLoad) is not None and "load.har" not in one.artefacts:
+            content = json.dumps(har(load_of(one))).encode()
             place = folder / "trials" / one.trial_id / "load.har"
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
@@ -288,14 +290,14 @@ def write_results(
 
 def write_records(folder: Path, records: Iterable[Record]) -> None:
     """Write ``records.jsonl`` in the given order."""
-    lines = "".join(canonical(asdict(one)) + "\n" for one in records)
-    (folder / "records.jsonl").write_text(lines, encoding="utf-8")
+    lines = b"".join(map(write_record, records))
+    (folder / "records.jsonl").write_bytes(lines)
 
 
 def write_sample(folder: Path, seeds: int = 1) -> Path:
     """24 cells of which three did not go well and one did not run."""
     asked = experiment(seeds)
-    records = [record(c, seed) for c in asked.page_loads for seed in range(seeds)]
+    records = [record(c, seed) for c in asked.conditions_as(Condition) for seed in range(seeds)]
     bad = {7 * seeds: "unproven", 12 * seeds: "timeout", 17 * seeds: "lab_mismatch"}
     records = [broken(r, bad[i]) if i in bad else r for i, r in enumerate(records)]
     return write_results(folder, records[:-1], asked)

@@ -5,21 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from testbed.model import (
-    ArrivalSpec,
-    Cost,
-    Experiment,
-    LabReading,
-    LinkSpec,
-    Measurement,
-    Proof,
-    Record,
-    ServedLoad,
-    ServerLoad,
-    ServerSpec,
-    Trial,
-)
-from testbed.model.served import Mechanism
+from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.kinds.server_load.spec import ArrivalSpec, Mechanism, ServerLoad, ServerSpec
+from testbed.model import Cost, Experiment, LabReading, LinkSpec, Measurement, Proof, Record, Trial
 from tests.analysis.sample import ENVIRONMENT, write_results
 
 RATES = (600, 800, 1000, 1200, 1400)
@@ -56,7 +44,7 @@ def served_record(load: ServerLoad, seed: int = 0, **changes: object) -> Record:
         outcome="ok",
         environment=ENVIRONMENT.id,
         lab=LabReading((Measurement("rtt", "ms", 2.001, 2.0, 0.1),), {}),
-        served=replace(found, **changes),  # type: ignore[arg-type]
+        measured=replace(found, **changes),  # type: ignore[arg-type]
         proof=Proof(started, started, 0, 0, 0, 0, 0, {}, {}),
         cost=Cost(2.0, 3.0, 30.0),
         artefacts={"client.pcap": "0" * 64},

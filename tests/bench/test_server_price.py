@@ -16,7 +16,7 @@ from bench.server_price import (
 )
 from bench.work import Machine
 from testbed.kinds.server_load.price_list import price_work
-from testbed.model import ServerSpec
+from testbed.kinds.server_load.spec import ServerSpec
 
 PRICES = {"syn": 4.0, "segment": 2.0, "accept_and_close": 9.0, "request": 7.5}
 # SYN, segments, accept and close, requests: of each load, a connection.

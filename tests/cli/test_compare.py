@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analysis.records.metric import METRICS
+from analysis.records.kind import find_metric
 from analysis.verdicts.compare.comparison import CompareOptions
 from firstflight.cli import compare
 from firstflight.cli.main import main
@@ -57,7 +57,7 @@ def test_every_option_arrives(
     assert main(words, make_services(tmp_path)) == 5
     assert json.loads(capsys.readouterr().out) == {"cells": []}
     options = CompareOptions(
-        ("all", "tfo", "pages"), 0.01, 2.5, allow_faster=True, metric=METRICS["cls"]
+        ("all", "tfo", "pages"), 0.01, 2.5, allow_faster=True, metric=find_metric("cls")
     )
     assert asked == [Path("a"), Path("b"), options, Path("j.xml"), Path("m.md"), Path("p.html")]
 

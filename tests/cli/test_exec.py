@@ -12,8 +12,9 @@ from firstflight.cli.in_lab import plan_command
 from firstflight.cli.services import program_services
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import CONFIGS
-from testbed.kinds.command.performance import ERROR_FILE, OUTPUT_FILE
-from testbed.model import Experiment, LabCommand
+from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE
+from testbed.kinds.command.spec import LabCommand
+from testbed.model import Experiment
 from tests.hallway import CATALOGUE
 
 TEXT = """\

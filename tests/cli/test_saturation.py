@@ -13,7 +13,8 @@ from firstflight.cli.main import main
 from firstflight.cli.services import Services
 from testbed.base.errors import EXIT_CONFIGURATION, EXIT_INCOMPLETE, EXIT_OK
 from testbed.kernel.run.interface import RawResult
-from testbed.model import OBSERVATION_FILE, Record, ServerLoad, Trial
+from testbed.kinds.server_load.spec import ServerLoad
+from testbed.model import OBSERVATION_FILE, Record, Trial
 from testbed.results.manifest import load_manifest
 from testbed.results.records import read_records
 from testbed.way.run import RunSetup
@@ -38,7 +39,7 @@ class ServerKernel(FakeKernel):
     def run(
         self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
     ) -> RawResult:
-        rate = trial.server_load.arrivals.rate_per_s
+        rate = trial.condition_as(ServerLoad).arrivals.rate_per_s
         if rate == BROKEN and self.plan:
             return RawResult("failed", "no room", "", None, None)
         found = served(started=rate, seconds=1, replies_per_s=float(min(rate, CAPACITY)))
@@ -52,7 +53,7 @@ def conclude(trial: Trial, raw: RawResult, _out: Path, environment: str, attempt
         return Record(trial.id, trial, "failed", environment, raw.message, attempt=attempt)
     told = json.loads(raw.observation.read_text())
     found = replace(served(), **{n: told[n] for n in ("started", "seconds", "replies_per_s")})
-    return Record(trial.id, trial, "ok", environment, served=found, attempt=attempt)
+    return Record(trial.id, trial, "ok", environment, measured=found, attempt=attempt)
 
 
 def services(folder: Path, *, breaks: bool = False) -> Services:
@@ -81,7 +82,7 @@ def test_it_says_what_to_set_and_keeps_every_trial(
     folder = (tmp_path / "results" / "latest").resolve()
     assert folder.name.endswith("-load-saturation")
     records = read_records(folder)
-    loads = [record.trial.server_load for record in records]
+    loads = [record.trial.condition_as(ServerLoad) for record in records]
     assert {
         (one.server.mechanism, record.trial.seed)
         for one, record in zip(loads, records, strict=True)

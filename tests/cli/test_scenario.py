@@ -10,11 +10,12 @@ from firstflight.cli.scenario import choose_scenarios, plan_lanes
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import SCENARIOS
 from testbed.experiment.config import Catalogue
-from testbed.way.prepare import read_scenarios
+from testbed.way.prepare import read_library
 
+FILES = read_library(SCENARIOS)
 CATALOGUE = Catalogue(
     frozenset(), frozenset(), frozenset(), {"virtual": ("7.3", "6.1", "6.12"), "host": ("6.18",)},
-    read_scenarios(SCENARIOS), ("7.3", "6.1"),
+    {"scenario": FILES}, ("7.3", "6.1"),
 )  # fmt: skip
 CACHED = choose_scenarios(["cached-cookie"], CATALOGUE)
 
@@ -28,15 +29,15 @@ def refused(*names: str) -> list[str]:
 def test_all_are_chosen_once() -> None:
     chosen = choose_scenarios(["cached-cookie", "all", "cached-cookie"], CATALOGUE)
     assert [one.scenario for one in chosen[:1]] == ["cached-cookie"]
-    assert {one.scenario for one in chosen} == CATALOGUE.scenarios.keys()
-    assert len(chosen) == len(CATALOGUE.scenarios)
+    assert {one.scenario for one in chosen} == FILES.keys()
+    assert len(chosen) == len(FILES)
 
 
 def test_a_file_of_ones_own(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    file.write_text(CATALOGUE.scenarios["refused"])
+    file.write_text(FILES["refused"])
     (chosen,) = choose_scenarios([str(file)], CATALOGUE)
-    assert (chosen.scenario, chosen.text) == ("mine", CATALOGUE.scenarios["refused"])
+    assert (chosen.scenario, chosen.text) == ("mine", FILES["refused"])
 
 
 def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
@@ -47,9 +48,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     assert problems[0].startswith("no scenario is named 'cached-cooky' (did you mean 'cached-coo")
     assert problems[1] == f"cannot read {gone}: No such file or directory"
     assert "wrong: steps: missing, or no text" in problems
-    file.write_text(
-        CATALOGUE.scenarios["cached-cookie"].replace("client  recv c", "client receive c")
-    )
+    file.write_text(FILES["cached-cookie"].replace("client  recv c", "client receive c"))
     assert "'receive' is nothing that client can do (did you mean 'recv'?); allowed: listen" in str(
         refused(str(file))
     )

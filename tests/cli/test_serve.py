@@ -142,7 +142,7 @@ def test_the_printed_command_is_one_for_a_shell(
 SERVE = """\
 import sys
 from pathlib import Path
-from testbed import prepare
+from testbed.way import prepare
 from firstflight.cli.serve import serve
 from firstflight.cli.exits import run_command
 from tests.hallway import make_services

@@ -9,7 +9,8 @@ import pytest
 from testbed.experiment.config import load_experiment
 from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
-from testbed.model import Experiment, LabCommand
+from testbed.kinds.command.spec import LabCommand
+from testbed.model import Condition, Experiment
 from tests.experiment.test_config import problems
 from tests.hallway import CATALOGUE
 
@@ -55,7 +56,7 @@ def test_a_page_load_by_another_client_is_the_same_with_and_without(tmp_path: Pa
 
 def test_a_sweep_of_commands_has_each_other_client_once(tmp_path: Path) -> None:
     swept = '[sweep]\nclient = ["graph", "command"]\ncommand = ["curl", "wget"]\n'
-    found = load(tmp_path, BASE + swept).page_loads
+    found = load(tmp_path, BASE + swept).conditions_as(Condition)
     assert [(one.client, one.command) for one in found] == [
         ("graph", ""), ("command", "curl"), ("command", "wget"),
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from testbed.base.places import CONFIGS
 from testbed.experiment.config import Catalogue, load_experiment
 from testbed.experiment.knobs import SWEPT
 from testbed.experiment.options import Override, parse_override
-from testbed.model import Experiment, LinkSpec, TcpSpec
+from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
 from testbed.way.prepare import read_catalogue
 from tests.hallway import CATALOGUE
 
@@ -32,13 +32,13 @@ def problems(folder: Path, text: str, *sets: str) -> list[str]:
 
 def test_the_paper_table_is_24_conditions_of_the_paper(catalogue: Catalogue) -> None:
     experiment = load_experiment(CONFIGS / "paper-table1.toml", catalogue)
-    assert len(experiment.page_loads) == 24
+    assert len(experiment.conditions_as(Condition)) == 24
     assert experiment.reference == "fastopen-table1"
     assert (experiment.kernel, experiment.kernel_version) == ("virtual", "7.3")
-    seen = {(c.page, c.link.rtt_ms, c.tcp.tfo) for c in experiment.page_loads}
+    seen = {(c.page, c.link.rtt_ms, c.tcp.tfo) for c in experiment.conditions_as(Condition)}
     pages = ("amazon", "nytimes", "wsj", "wikipedia")
     assert seen == {(p, r, t) for p in pages for r in (20.0, 100.0, 200.0) for t in (False, True)}
-    for condition in experiment.page_loads:
+    for condition in experiment.conditions_as(Condition):
         assert condition.client == "chromium"
         assert condition.dns == "resolver"
         assert condition.tcp.initcwnd_segments == 3
@@ -58,7 +58,7 @@ def test_every_committed_experiment_loads() -> None:
 
 def test_what_is_not_said_has_the_models_defaults(tmp_path: Path) -> None:
     experiment = load(tmp_path, MINIMAL)
-    (condition,) = experiment.page_loads
+    (condition,) = experiment.conditions_as(Condition)
     assert (condition.link, condition.tcp) == (LinkSpec(), TcpSpec())
     assert (experiment.title, experiment.repetitions, experiment.seed) == ("trial", 1, 0)
 
@@ -66,32 +66,32 @@ def test_what_is_not_said_has_the_models_defaults(tmp_path: Path) -> None:
 def test_whole_numbers_become_what_the_model_says(tmp_path: Path) -> None:
     text = MINIMAL + "timeout_s = 5\n[link]\nrtt_ms = 20\nloss_pct = 1\n"
     experiment = load(tmp_path, text)
-    link = experiment.page_loads[0].link
+    link = experiment.conditions_as(Condition)[0].link
     # 20 and 20.0 would give different trial ids.
     assert [type(v) for v in (link.rtt_ms, link.loss_pct, experiment.timeout_s)] == [float] * 3
     swept = load(tmp_path, MINIMAL + "[sweep]\nrtt_ms = [20, 100]\n")
-    assert [repr(c.link.rtt_ms) for c in swept.page_loads] == ["20.0", "100.0"]
+    assert [repr(c.link.rtt_ms) for c in swept.conditions_as(Condition)] == ["20.0", "100.0"]
 
 
 def test_axes_vary_in_the_order_of_the_file(tmp_path: Path) -> None:
     text = 'client = "graph"\n[sweep]\ntfo = [true, false]\npage = ["wsj", "amazon"]\n'
-    seen = [(c.tcp.tfo, c.page) for c in load(tmp_path, text).page_loads]
+    seen = [(c.tcp.tfo, c.page) for c in load(tmp_path, text).conditions_as(Condition)]
     assert seen == [(True, "wsj"), (True, "amazon"), (False, "wsj"), (False, "amazon")]
 
 
 def test_cookies_may_be_given_with_fast_open_off(tmp_path: Path) -> None:
     experiment = load(tmp_path, MINIMAL + '[tcp]\ntfo = false\ncookies = "cold"\n')
-    assert experiment.page_loads[0].tcp == TcpSpec(tfo=False, cookies="cold")
+    assert experiment.conditions_as(Condition)[0].tcp == TcpSpec(tfo=False, cookies="cold")
 
 
 def test_unlimited_requests(tmp_path: Path) -> None:
     text = MINIMAL + '[sweep]\nrequests_per_connection = [1, "unlimited"]\n'
-    seen = [c.tcp.requests_per_connection for c in load(tmp_path, text).page_loads]
+    seen = [c.tcp.requests_per_connection for c in load(tmp_path, text).conditions_as(Condition)]
     assert seen == [1, None]
 
 
 def test_how_pages_are_replayed(tmp_path: Path) -> None:
-    plain = load(tmp_path, MINIMAL).page_loads[0]
+    plain = load(tmp_path, MINIMAL).conditions_as(Condition)[0]
     assert (plain.protocol, plain.tls_version, plain.randomness, plain.allow_misses) == (
         "as-recorded", "1.3", "as-recorded", False,
     )  # fmt: skip
@@ -99,7 +99,7 @@ def test_how_pages_are_replayed(tmp_path: Path) -> None:
         'randomness = "pinned"\nallow_misses = true\n' + MINIMAL + "[sweep]\n"
         'protocol = ["h1", "h2"]\ntls_version = ["1.3", "1.2"]\n'
     )
-    conditions = load(tmp_path, text).page_loads
+    conditions = load(tmp_path, text).conditions_as(Condition)
     assert [(c.protocol, c.tls_version) for c in conditions] == [
         ("h1", "1.3"), ("h1", "1.2"), ("h2", "1.3"), ("h2", "1.2"),
     ]  # fmt: skip
@@ -107,7 +107,9 @@ def test_how_pages_are_replayed(tmp_path: Path) -> None:
 
 
 def test_a_version_of_tls_is_text(tmp_path: Path) -> None:
-    assert load(tmp_path, MINIMAL, "tls_version=1.2").page_loads[0].tls_version == "1.2"
+    assert (
+        load(tmp_path, MINIMAL, "tls_version=1.2").conditions_as(Condition)[0].tls_version == "1.2"
+    )
     (problem,) = problems(tmp_path, "tls_version = 1.2\n" + MINIMAL)
     assert '"1.3" or "1.2"' in problem
 
@@ -244,18 +246,18 @@ def test_a_name_that_cannot_be_a_folder(tmp_path: Path) -> None:
 def test_set_replaces_values_and_axes(tmp_path: Path) -> None:
     text = MINIMAL + "[link]\nup_kbit = 256\n[sweep]\nrtt_ms = [20, 100]\ntfo = [false, true]\n"
     fixed = load(tmp_path, text, "rtt_ms=7", "link.up_kbit=[1, 2]", "kernel.version=6.1")
-    seen = [(c.link.rtt_ms, c.tcp.tfo, c.link.up_kbit) for c in fixed.page_loads]
+    seen = [(c.link.rtt_ms, c.tcp.tfo, c.link.up_kbit) for c in fixed.conditions_as(Condition)]
     assert seen == [(7.0, t, u) for t in (False, True) for u in (1, 2)]
     assert fixed.kernel_version == "6.1"
     replaced = load(tmp_path, text, "sweep.rtt_ms=[1]", "client=wget2", 'page="amazon"')
-    assert {(c.link.rtt_ms, c.client, c.page) for c in replaced.page_loads} == {
+    assert {(c.link.rtt_ms, c.client, c.page) for c in replaced.conditions_as(Condition)} == {
         (1.0, "wget2", "amazon")
     }
 
 
 def test_the_last_set_wins(tmp_path: Path) -> None:
     for sets in (["rtt_ms=[1, 2]", "rtt_ms=3"], ["rtt_ms=9", "rtt_ms=[4]", "rtt_ms=3"]):
-        (condition,) = load(tmp_path, MINIMAL, *sets).page_loads
+        (condition,) = load(tmp_path, MINIMAL, *sets).conditions_as(Condition)
         assert condition.link.rtt_ms == 3.0
 
 

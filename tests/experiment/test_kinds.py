@@ -12,7 +12,9 @@ from testbed.experiment.label import label, varying
 from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.stopping import draws_nothing
-from testbed.model import ArrivalSpec, Experiment, LinkSpec, ServerLoad, ServerSpec, TcpSpec, Trial
+from testbed.kinds import read_trial
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import Condition, Experiment, LinkSpec, TcpSpec
 from tests.experiment.test_config import problems
 from tests.hallway import CATALOGUE
 
@@ -29,7 +31,7 @@ def test_without_a_knob_everything_has_its_default(tmp_path: Path) -> None:
     experiment = load(tmp_path, "")
     assert experiment.kind == "server_load"
     assert experiment.conditions == (ServerLoad(ServerSpec(), ArrivalSpec()),)
-    assert experiment.page_loads == ()
+    assert experiment.pages == ()
 
 
 def test_all_tables_and_a_sweep(tmp_path: Path) -> None:
@@ -117,11 +119,11 @@ def test_an_id_is_that_of_what_differs_from_the_defaults(tmp_path: Path) -> None
 
 def test_a_trial_comes_back_from_its_file(tmp_path: Path) -> None:
     (trial,) = plan_trials(load(tmp_path, "[server]\nprice = 2\n"))
-    assert Trial.from_dict(asdict(trial)) == trial
-    assert trial.server_load.server.price == 2.0
+    assert read_trial(asdict(trial)) == trial
+    assert trial.condition_as(ServerLoad).server.price == 2.0
     assert trial.page is None
     with pytest.raises(TypeError, match="a trial of the kind server_load is no Condition"):
-        _ = trial.page_load
+        _ = trial.condition_as(Condition)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ import pytest
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.label import label, varying
 from testbed.experiment.options import select
-from testbed.model import Experiment, Trial
+from testbed.model import Condition, Experiment, Trial
 
 
 def test_clauses_narrow_and_equal_keys_widen(experiment: Experiment) -> None:
-    chosen = select(experiment, "page=amazon, rtt_ms=100").page_loads
+    chosen = select(experiment, "page=amazon, rtt_ms=100").conditions_as(Condition)
     assert [(c.page, c.link.rtt_ms, c.tcp.tfo) for c in chosen] == [
         ("amazon", 100.0, False),
         ("amazon", 100.0, True),
@@ -22,7 +22,7 @@ def test_clauses_narrow_and_equal_keys_widen(experiment: Experiment) -> None:
 
 def test_order_is_kept(experiment: Experiment) -> None:
     chosen = select(experiment, "tfo=true").conditions
-    assert list(chosen) == [c for c in experiment.page_loads if c.tcp.tfo]
+    assert list(chosen) == [c for c in experiment.conditions_as(Condition) if c.tcp.tfo]
 
 
 @pytest.mark.parametrize(

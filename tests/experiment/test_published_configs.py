@@ -10,7 +10,8 @@ from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
 from testbed.experiment.label import knob_of
 from testbed.experiment.options import parse_override
-from testbed.model import Condition, Experiment, ServerLoad
+from testbed.kinds.server_load.spec import ServerLoad
+from testbed.model import Condition, Experiment
 from testbed.way.prepare import read_catalogue
 
 RECORDED = {"amazon", "nytimes", "wsj", "wikipedia"}
@@ -71,18 +72,20 @@ def values(conditions: tuple[Condition, ...], knob: str) -> set[Any]:
 )  # fmt: skip
 def test_a_sweep_is_the_published_one(name: str, loads: int, wanted: dict[str, set[Any]]) -> None:
     experiment = asked(name)
-    assert len(experiment.page_loads) * experiment.repetitions == loads
-    assert {knob: values(experiment.page_loads, knob) for knob in wanted} == wanted
+    assert len(experiment.conditions_as(Condition)) * experiment.repetitions == loads
+    assert {knob: values(experiment.conditions_as(Condition), knob) for knob in wanted} == wanted
 
 
 def test_the_fitted_pages_are_loaded_as_the_recorded_ones_are() -> None:
-    recorded, fitted = (asked(name).page_loads for name in ("paper-table1", "paper-table1-fit2011"))
+    recorded, fitted = (
+        asked(name).conditions_as(Condition) for name in ("paper-table1", "paper-table1-fit2011")
+    )
     for knob in ("rtt_ms", "tfo", "buffer_bytes", "dns", "start_spread_ms", "think_spread_pct"):
         assert values(recorded, knob) == values(fitted, knob)
 
 
 def test_repetitions_of_table_1_differ_by_what_is_asked_for() -> None:
-    conditions = asked("paper-table1").page_loads
+    conditions = asked("paper-table1").conditions_as(Condition)
     assert values(conditions, "start_spread_ms") == {100.0}
     assert values(conditions, "think_spread_pct") == {20.0}
 

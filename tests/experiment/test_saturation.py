@@ -12,8 +12,9 @@ from testbed.base.errors import ConfigurationError
 from testbed.experiment.config import load_experiment
 from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
-from testbed.experiment.saturation import HIGHEST, RESOLUTION, bisect, keeps_up
-from testbed.model import Experiment, ServerLoad
+from testbed.kinds.server_load.saturation import HIGHEST, RESOLUTION, bisect, keeps_up
+from testbed.kinds.server_load.spec import ServerLoad
+from testbed.model import Experiment
 from tests.hallway import CATALOGUE
 from tests.kinds.server_load.loads import served
 
@@ -76,8 +77,8 @@ def test_only_takes_the_multiple_too(tmp_path: Path) -> None:
          "different whole numbers from 1 to 1000000"),
         ('page = "wsj"\nclient = "graph"\nsaturation_per_s = 9\n[sweep]\n'
          "rate_of_saturation = [1.0]\n",
-         'trial.toml:5: sweep.rate_of_saturation: needs kind = "server_load"; a page load has no '
-         "rate"),
+         'trial.toml:5: sweep.rate_of_saturation: trials of the kind page_load have no rate_per_s; '
+         'set kind = "server_load"'),
     ],
 )  # fmt: skip
 def test_what_makes_no_rate_is_named(tmp_path: Path, text: str, expected: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
-from testbed.model import ServerLoad
+from testbed.kinds.server_load.spec import ServerLoad
 from testbed.way.prepare import read_catalogue
 
 MACHINES = (0.1, 1_000_000, 1_000_000)

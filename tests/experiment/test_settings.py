@@ -15,7 +15,8 @@ from testbed.experiment.label import label, varying
 from testbed.experiment.options import parse_override, select
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.recheck import check_experiment
-from testbed.model import Condition, Experiment, ServerLoad, TcpSpec
+from testbed.kinds.server_load.spec import ServerLoad
+from testbed.model import Condition, Experiment, TcpSpec
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest, make_manifest, write_manifest
 from testbed.way.prepare import read_catalogue
@@ -173,7 +174,7 @@ def test_what_loads_on_a_server_set_themselves(tmp_path: Path, option: str, prob
 
 def test_scenarios_have_their_own(tmp_path: Path) -> None:
     catalogue = read_catalogue()
-    name = sorted(catalogue.scenarios)[0]
+    name = sorted(catalogue.libraries["scenario"])[0]
     path = tmp_path / "trial.toml"
     path.write_text(f'kind = "scenario"\nscenario = "{name}"\n')
     for option in ("sysctl.tcp_sack=0", "route.quickack=[0, 1]"):
@@ -246,7 +247,7 @@ def test_a_manifest_brings_them_back(
 
 
 def test_those_of_strangers_are_checked(tmp_path: Path) -> None:
-    (condition,) = load(tmp_path, MINIMAL).page_loads
+    (condition,) = load(tmp_path, MINIMAL).conditions_as(Condition)
     good = TcpSpec(sysctl={"tcp_sack": 0}, route={"server.quickack": 1})
     assert check_experiment(Experiment("s", "S", (replace(condition, tcp=good),)), CATALOGUE) == []
     for asked, problem in (

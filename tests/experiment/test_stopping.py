@@ -18,7 +18,6 @@ from testbed.experiment.config import load_experiment
 from testbed.experiment.options import Override
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.stopping import (
-    RESOLUTION_MS,
     draws_nothing,
     look_points,
     nothing_varies,
@@ -26,6 +25,7 @@ from testbed.experiment.stopping import (
 )
 from testbed.kernel.run.interface import RawResult
 from testbed.model import (
+    RESOLUTION_MS,
     Condition,
     Experiment,
     LinkSpec,
@@ -123,7 +123,8 @@ def test_two_loads_may_be_equal_by_chance_where_a_draw_was_asked_for(results: Pa
     """A lossy link may lose nothing twice."""
     experiment = sampling()
     lossy = tuple(
-        replace(one, link=replace(one.link, loss_pct=0.1)) for one in experiment.page_loads
+        replace(one, link=replace(one.link, loss_pct=0.1))
+        for one in experiment.conditions_as(Condition)
     )
     looks = Looks(10)
     go(results, replace(experiment, conditions=lossy), looks, Copying())
@@ -242,7 +243,7 @@ def later(ms: float, plt_ms: float = 0.0) -> PageLoad:
 
 def record(condition: Condition, seed: int, load: PageLoad | None = LOAD, **more: object) -> Record:
     trial = Trial(condition, seed, seed, "virtual", "7.3")
-    made = Record(trial.id, trial, "ok", "env", load=load)
+    made = Record(trial.id, trial, "ok", "env", measured=load)
     return replace(made, **more)  # type: ignore[arg-type]
 
 
@@ -260,7 +261,7 @@ def record(condition: Condition, seed: int, load: PageLoad | None = LOAD, **more
     ],
 )
 def test_seeds_differ(loads: list[PageLoad], differ: bool | None) -> None:
-    assert seeds_differ(loads) is differ
+    assert seeds_differ("page_load", loads) is differ
 
 
 def test_one_cell_that_varies_is_enough() -> None:

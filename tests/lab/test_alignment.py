@@ -53,7 +53,7 @@ def test_a_client_launched_before_loads_at_an_age_that_labs_do_not_change(
     launched_ns = NOW - 6_000_000_000
     monkeypatch.setattr(time, "time_ns", lambda: NOW + lab_s * 1_000_000_000)
     assert choose_moments(TRIAL, launched_ns) == Moments(launched_ns, launched_ns + ages * AGE_NS)
-    trial = replace(TRIAL, condition=replace(TRIAL.page_load, start_spread_ms=7.0))
+    trial = replace(TRIAL, condition=replace(TRIAL.condition_as(Condition), start_spread_ms=7.0))
     spread = choose_moments(trial, launched_ns)
     assert spread.load_ns - launched_ns - ages * AGE_NS == start_offset_ns(trial.seed, 7.0) > 0
     assert spread.launch_ns == launched_ns
@@ -61,7 +61,9 @@ def test_a_client_launched_before_loads_at_an_age_that_labs_do_not_change(
 
 @pytest.mark.parametrize("spread_ms", [1.0, 60_000.0])
 def test_with_a_spread_both_start_later_and_a_client_waits_no_longer(spread_ms: float) -> None:
-    trial = replace(TRIAL, condition=replace(TRIAL.page_load, start_spread_ms=spread_ms))
+    trial = replace(
+        TRIAL, condition=replace(TRIAL.condition_as(Condition), start_spread_ms=spread_ms)
+    )
     offset_ns = start_offset_ns(trial.seed, spread_ms)
     moments = choose_moments(trial)
     assert offset_ns > 0

@@ -7,7 +7,9 @@ from dataclasses import asdict
 
 import pytest
 
-from testbed.model import Condition, LabCommand, LinkSpec, TcpSpec, Trial
+from testbed.kinds import read_trial
+from testbed.kinds.command.spec import LabCommand
+from testbed.model import Condition, LinkSpec, TcpSpec, Trial
 from testbed.model.command import fill_words, placeholders_of, split_words
 
 
@@ -35,8 +37,8 @@ def test_a_command_is_a_kind_of_its_own_in_the_lab_of_a_page_load() -> None:
     )
     trial = Trial(spec, 0, 0, "virtual", "7.3")
     assert (trial.kind, trial.page, trial.linked.link.rtt_ms) == ("command", "p", 7)
-    assert trial.of_command is spec
-    again = Trial.from_dict(json.loads(json.dumps(asdict(trial))))
+    assert trial.condition_as(LabCommand) is spec
+    again = read_trial(json.loads(json.dumps(asdict(trial))))
     assert again == trial and again.id == trial.id
 
 
@@ -44,7 +46,7 @@ def test_a_page_load_is_none() -> None:
     trial = Trial(Condition("p", "command", command="x"), 0, 0, "virtual", "7.3")
     assert trial.kind == "page_load"
     with pytest.raises(TypeError, match="is no LabCommand"):
-        _ = trial.of_command
+        _ = trial.condition_as(LabCommand)
 
 
 def test_a_command_counts_in_the_id_and_none_does_not() -> None:

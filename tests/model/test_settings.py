@@ -7,7 +7,9 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from testbed.model import ArrivalSpec, Condition, LinkSpec, ServerLoad, ServerSpec, TcpSpec, Trial
+from testbed.kinds import read_trial
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import Condition, LinkSpec, TcpSpec, Trial
 from testbed.model.settings import (
     TcpSettings,
     is_sysctl,
@@ -117,6 +119,6 @@ def test_each_setting_has_an_id_of_its_own() -> None:
 
 def test_a_trial_comes_back_from_json() -> None:
     trial = Trial(Condition("p", "graph", tcp=TCP), 0, 0, "virtual", "7.3")
-    back = Trial.from_dict(json.loads(json.dumps(asdict(trial))))
+    back = read_trial(json.loads(json.dumps(asdict(trial))))
     assert back == trial
     assert (hash(back), back.id) == (hash(trial), trial.id)

@@ -9,7 +9,6 @@ from testbed.base import proc
 from testbed.results.environment import (
     Environment,
     differences,
-    hash_tree,
     read_environment,
     read_facts,
 )
@@ -39,25 +38,6 @@ def test_what_the_caller_knows_is_part_of_it(tmp_path: Path) -> None:
         read_environment(kernel, programs, {"bundle": "c"}, environment.pages, tmp_path).id
         != again.id
     )
-
-
-def test_a_tree_is_its_names_contents_and_execute_bits(tmp_path: Path) -> None:
-    folder = tmp_path / "tree"
-    (folder / "a").mkdir(parents=True)
-    (folder / "a" / "file").write_text("one")
-    seen = [hash_tree(folder)]
-    (folder / "a" / "__pycache__").mkdir()
-    (folder / "a" / "__pycache__" / "x.pyc").touch()
-    assert hash_tree(folder) == seen[0]
-    (folder / "a" / "file").write_text("two")
-    seen.append(hash_tree(folder))
-    (folder / "a" / "file").chmod(0o755)
-    seen.append(hash_tree(folder))
-    (folder / "a" / "file").rename(folder / "file")
-    seen.append(hash_tree(folder))
-    assert len(set(seen)) == 4
-    folder.rename(tmp_path / "elsewhere")
-    assert hash_tree(tmp_path / "elsewhere") == seen[-1]
 
 
 def test_facts_tell_revision_and_changes(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from testbed.experiment.plan import plan_trials
 from testbed.model import SCHEMA_VERSION, Experiment, Record, Trial, canonical
 from testbed.results.environment import Environment
 from testbed.results.manifest import load_manifest, make_manifest, read_manifest, write_manifest
-from testbed.results.records import parse_record, read_records
+from testbed.results.records import parse_record, plain_record, read_records
 from testbed.results.store import open_store
 
 CHANGED: dict[str, Any] = {
@@ -70,11 +70,11 @@ def test_a_record_without_later_knobs_is_read_as_one_of_today(trials: tuple[Tria
 
 def test_a_record_of_today_comes_back_with_its_knobs(trials: tuple[Trial, ...]) -> None:
     trial = replace(trials[0], condition=replace(trials[0].condition, **CHANGED))
-    assert parse_record(line(asdict(record(trial)))) == record(trial)
+    assert parse_record(line(plain_record(record(trial)))) == record(trial)
 
 
 def test_both_may_be_in_one_file(results: Path, trials: tuple[Trial, ...]) -> None:
-    old = [line(without_later_knobs(asdict(record(trial)))) for trial in trials[:2]]
+    old = [line(without_later_knobs(plain_record(record(trial)))) for trial in trials[:2]]
     (results / "records.jsonl").write_bytes(b"".join(old))
     with open_store(results) as store:
         store.append(record(trials[2]))
@@ -102,7 +102,7 @@ def test_old_results_fill_the_cells_that_they_were_planned_for(
     write_manifest(results, make_manifest(experiment, environment, trials, now, ()))
     path = results / "manifest.json"
     path.write_text(json.dumps(without_later_knobs(json.loads(path.read_text()))))
-    old = [line(without_later_knobs(asdict(record(trial)))) for trial in trials]
+    old = [line(without_later_knobs(plain_record(record(trial)))) for trial in trials]
     (results / "records.jsonl").write_bytes(b"".join(old))
     cells = cells_of(read_results(results))
     assert len(cells) == len(experiment.conditions)
@@ -113,7 +113,7 @@ def test_old_results_fill_the_cells_that_they_were_planned_for(
 def test_another_schema_is_refused_by_name(
     results: Path, trials: tuple[Trial, ...], schema: object
 ) -> None:
-    document = asdict(record(trials[0])) | {"schema": schema}
+    document = plain_record(record(trials[0])) | {"schema": schema}
     (results / "records.jsonl").write_bytes(line(document))
     (results / "manifest.json").write_text(json.dumps({"schema": schema}))
     for read, name in ((read_records, r"records\.jsonl:1"), (read_manifest, r"manifest\.json")):

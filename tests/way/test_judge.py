@@ -25,6 +25,7 @@ from testbed.model import (
     Trial,
 )
 from testbed.way.judge import conclude
+from tests.measured import load_of
 from tests.wire.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit
 
 COST = Cost(cpu_s=0.5, wall_s=0.75, virtual_s=31.0)
@@ -78,7 +79,7 @@ def test_ok(out: Path) -> None:
     record = judge(out, good())
     assert (record.outcome, record.reason) == ("ok", None)
     assert (record.trial_id, record.trial, record.attempt) == (TRIAL.id, TRIAL, 2)
-    assert (record.lab, record.load, record.replay, record.cost) == (LAB, LOAD, REPLAY, COST)
+    assert (record.lab, load_of(record), record.replay, record.cost) == (LAB, LOAD, REPLAY, COST)
     assert record.environment == "env"
     assert record.proof is not None
     assert (record.proof.connections, record.proof.syn_data_acked) == (1, 1)
@@ -96,7 +97,7 @@ def test_a_guest_that_did_not_end_well(out: Path, status: Status, outcome: str) 
     raw = RawResult(status, "what happened", "last line\nof all", None, None)
     record = conclude(TRIAL, raw, out, "env", 1)
     assert (record.outcome, record.reason) == (outcome, "what happened\nlast line\nof all")
-    assert (record.lab, record.load, record.proof, record.cost) == (None, None, None, None)
+    assert (record.lab, record.measured, record.proof, record.cost) == (None, None, None, None)
 
 
 def test_a_guest_that_said_nothing(out: Path) -> None:
@@ -112,7 +113,7 @@ def test_a_lab_out_of_tolerance(out: Path) -> None:
         "rtt: measured 21 ms, theory 20 ms (+5.000 %, tolerance 0.1 %); a knob is wrong"
     )
     assert record.lab == lab
-    assert record.load is None
+    assert record.measured_as(PageLoad) is None
 
 
 def test_a_mismatch_is_told_before_an_error(out: Path) -> None:
@@ -124,7 +125,7 @@ def test_a_mismatch_is_told_before_an_error(out: Path) -> None:
 def test_an_error_keeps_what_was_measured(out: Path) -> None:
     record = judge(out, {**good(), "error": "2 requests failed: http://a/"})
     assert (record.outcome, record.reason) == ("failed", "2 requests failed: http://a/")
-    assert (record.lab, record.load, record.replay) == (LAB, LOAD, REPLAY)
+    assert (record.lab, load_of(record), record.replay) == (LAB, LOAD, REPLAY)
 
 
 @pytest.mark.parametrize("lost", ["lab", "load", "replay"])
@@ -146,7 +147,7 @@ def test_a_machine_that_was_disturbed(out: Path) -> None:
         "a packet left the link late by 7.25 ms (limit 5 ms); "
         "the server waited for a processor 5.5 % of the load (limit 5 % of the load)"
     )
-    assert record.load == LOAD
+    assert load_of(record) == LOAD
 
 
 def test_time_that_others_took_is_kept_and_decides_nothing(out: Path) -> None:
@@ -180,7 +181,7 @@ def test_a_capture_that_proves_nothing(out: Path) -> None:
     record = judge(out, good())
     assert record.outcome == "unproven"
     assert (record.reason or "").startswith("the capture shows no connection; the client's Tcp")
-    assert record.load == LOAD
+    assert load_of(record) == LOAD
 
 
 @pytest.mark.parametrize("cut", [3, 50, 100])
@@ -228,7 +229,7 @@ def test_an_observation_that_is_gone(out: Path) -> None:
 def test_an_error_keeps_the_outcome_that_the_trial_gave_it(out: Path, outcome: str) -> None:
     record = judge(out, {"lab": asdict(LAB), "error": "what went wrong", "outcome": outcome})
     assert (record.outcome, record.reason) == (outcome, "what went wrong")
-    assert record.load is None
+    assert record.measured_as(PageLoad) is None
 
 
 def test_what_a_trial_holds_against_its_own_proof(out: Path) -> None:
@@ -251,7 +252,7 @@ def test_the_server_saw_more_requests_on_a_connection_than_asked(out: Path) -> N
 def test_what_was_asked_of_the_server_explains_a_load_without_an_end(out: Path) -> None:
     said = {"lab": asdict(LAB), "replay": asdict(REPLAY), "error": "slow", "outcome": "timeout"}
     record = judge(out, said)
-    assert (record.outcome, record.load, record.replay) == ("timeout", None, REPLAY)
+    assert (record.outcome, record.measured, record.replay) == ("timeout", None, REPLAY)
 
 
 def test_what_the_server_complained_about_is_kept(out: Path) -> None:

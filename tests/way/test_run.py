@@ -15,13 +15,14 @@ import pytest
 from testbed.base.checksums import write_checksums
 from testbed.base.errors import EXIT_INCOMPLETE, MissingError, StorageError
 from testbed.kernel.run.interface import Kernel, RawResult
-from testbed.model import Experiment, Outcome, Record, Trial
+from testbed.model import Experiment, Outcome, PageLoad, Record, Trial
 from testbed.results.manifest import Manifest, make_manifest
 from testbed.results.records import read_records
 from testbed.results.tally import Tally, tally
 from testbed.way.run import run_experiment
 from tests.fake_kernel import FakeKernel
 from tests.hallway import ENVIRONMENT, make_means
+from tests.measured import load_of
 
 
 class Quiet:
@@ -84,7 +85,7 @@ def test_one_and_two_jobs_give_the_same_records(tmp_path: Path, manifest: Manife
         folder = tmp_path / str(jobs)
         folder.mkdir()
         go(folder, manifest, FakeKernel(seconds=0.005), jobs)
-        found.append({r.trial_id: (r.load, r.proof, r.lab) for r in read_records(folder)})
+        found.append({r.trial_id: (load_of(r), r.proof, r.lab) for r in read_records(folder)})
         assert len(found[-1]) == len(read_records(folder)) == len(manifest.trials)
     assert found[0] == found[1] == found[2]
 
@@ -141,7 +142,7 @@ def test_a_file_that_changes_during_the_run_makes_no_number(
     records = read_records(results)
     assert [r.outcome for r in records] == ["ok"] * 2 + ["failed"] * 6
     assert total.exit_code == EXIT_INCOMPLETE
-    assert all(r.load is None for r in records[2:])
+    assert all(r.measured_as(PageLoad) is None for r in records[2:])
     assert f"{built[what]}: file changed while trials used it" in (records[2].reason or "")
 
 

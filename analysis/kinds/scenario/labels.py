@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from testbed.scenario.words import ADDRESSES, FARM_ADDRESS, NAT_ADDRESS, OPTION_KINDS
+from testbed.kinds.scenario.words import ADDRESSES, FARM_ADDRESS, NAT_ADDRESS, OPTION_KINDS
 from testbed.wire.packets import (
     ACK,
     FAST_OPEN,

@@ -11,9 +11,11 @@ from analysis.plot.ladder import Ladder
 from analysis.plot.sequence import BoxRule, Exchange, Landing, Remark, Rung
 from analysis.records.kept import find_kept
 from testbed.base.errors import ConfigurationError
-from testbed.model import Performance, Record
-from testbed.scenario.promise import Promise, read_promise
-from testbed.scenario.words import ADDRESSES, ATTACKER, MIDDLEBOX
+from testbed.kinds.scenario.measurement import Performance, ScenarioResult
+from testbed.kinds.scenario.promise import Promise, read_promise
+from testbed.kinds.scenario.spec import Scenario
+from testbed.kinds.scenario.words import ADDRESSES, ATTACKER, MIDDLEBOX
+from testbed.model import Record
 from testbed.wire.packets import Packet, read_capture
 
 Captures = Mapping[str, Sequence[Packet]]
@@ -26,12 +28,13 @@ def draw_ladder(results_dir: Path, record: Record) -> Ladder:
     Raises:
         ConfigurationError: it was not performed, or a capture is missing, or not what it was.
     """
-    if record.scenario is None:
+    result = record.measured_as(ScenarioResult)
+    if result is None:
         raise ConfigurationError([f"trial {record.trial_id} performed no scenario"])
-    promise = read_promise(record.trial.of_scenario.text)
+    promise = read_promise(record.trial.condition_as(Scenario).text)
     captures = _read_captures(results_dir, record)
     try:
-        exchange = read_exchange(promise, record.scenario.performance, captures)
+        exchange = read_exchange(promise, result.performance, captures)
     except (LookupError, ValueError) as error:
         raise ConfigurationError([f"trial {record.trial_id}: {error}"]) from error
     return Ladder(exchange, promise.title)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from testbed.model import Call
-from testbed.scenario.script import Action, Script
-from testbed.scenario.words import ADDRESSES, CALLS
+from testbed.kinds.scenario.measurement import Call
+from testbed.kinds.scenario.script import Action, Script
+from testbed.kinds.scenario.words import ADDRESSES, CALLS
 
 _WAITING = ("accept", "recv")
 """Calls that a reader looks for where they end: what they waited for has come then."""

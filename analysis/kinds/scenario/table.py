@@ -8,13 +8,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from analysis.kinds.scenario.records import KIND
 from analysis.records.cells import experiment_of
 from analysis.records.results import Identity, Results, judge, read_results
 from analysis.words import clean, lines
 from testbed.base.errors import EXIT_INCOMPLETE, EXIT_OK, EXIT_OUT_OF_TOLERANCE, ConfigurationError
 from testbed.experiment.lanes import read_lanes
-from testbed.model import Outcome, Record, Verdict
-from testbed.scenario.promise import Promise, PromiseError, read_promise
+from testbed.kinds.scenario.measurement import ScenarioResult, Verdict
+from testbed.kinds.scenario.promise import Promise, PromiseError, read_promise
+from testbed.kinds.scenario.spec import Scenario
+from testbed.model import Outcome, Record, stored_kind
 
 State = Verdict | Outcome | Literal["not run"]
 """What became of a promise: its verdict where the scenario was performed and proven."""
@@ -128,37 +131,35 @@ def make_promises(results: Sequence[Results]) -> PromiseTable:
         ConfigurationError: they are not of scenarios.
     """
     problems = [
-        f"{one.folder} holds no scenarios, but trials of the kind {kind}"
-        for one in results
-        if (kind := experiment_of(one.manifest).get("kind", "page_load")) != "scenario"
+        f"{each.folder} holds no scenarios, but trials of the kind {kind}"
+        for each in results
+        if (kind := stored_kind(experiment_of(each.manifest))) != KIND
     ]
     if problems:
         raise ConfigurationError(problems)
-    asked = [dict.fromkeys(_keys(one)) for one in results]
     texts: dict[Key, None] = {}
-    for keys in asked:
-        texts |= keys
+    for each in results:
+        texts |= dict.fromkeys(_keys(each))
     rows = (
         PromiseRow(
             clean(key[0]),
             key[1],
             _read(key),
-            tuple(_find(one.records, key) for one in results),
+            tuple(_find(each.records, key) for each in results),
         )
         for key in texts
     )
-    title = next((str(experiment_of(one.manifest).get("title") or "") for one in results), "")
+    title = next((str(experiment_of(each.manifest).get("title") or "") for each in results), "")
     return PromiseTable(clean(title) or "Promises", tuple(map(Lane, results)), tuple(rows))
 
 
 def _keys(results: Results) -> Iterable[Key]:
     """Yield the scenarios of a folder, planned ones first and in their order."""
     for condition in experiment_of(results.manifest).get("conditions", ()):
-        if isinstance(condition, Mapping) and condition.get("kind") == "scenario":
+        if isinstance(condition, Mapping) and stored_kind(condition) == KIND:
             yield str(condition["scenario"]), str(condition["text"])
     for record in results.records:
-        scenario = record.trial.of_scenario
-        yield scenario.scenario, scenario.text
+        yield _key_of(record)
 
 
 def _read(key: Key) -> Promise:
@@ -173,16 +174,18 @@ def _read(key: Key) -> Promise:
 
 def _find(records: Iterable[Record], key: Key) -> Finding:
     """Return the gravest of what all repetitions came to."""
-    own = (
-        _judge(record)
-        for record in records
-        if (record.trial.of_scenario.scenario, record.trial.of_scenario.text) == key
-    )
-    return min(own, key=lambda one: GRAVITY.index(one.state), default=Finding("not run"))
+    findings = (_judge(record) for record in records if _key_of(record) == key)
+    return min(findings, key=lambda each: GRAVITY.index(each.state), default=Finding("not run"))
+
+
+def _key_of(record: Record) -> Key:
+    scenario = record.trial.condition_as(Scenario)
+    return scenario.scenario, scenario.text
 
 
 def _judge(record: Record) -> Finding:
     outcome, reason = judge(record)
-    if outcome != "ok" or record.scenario is None:
+    result = record.measured_as(ScenarioResult)
+    if outcome != "ok" or result is None:
         return Finding(outcome, (lines(reason),) if reason else (), record)
-    return Finding(record.scenario.verdict, record.scenario.differences, record)
+    return Finding(result.verdict, result.differences, record)

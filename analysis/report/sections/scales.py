@@ -1,4 +1,4 @@
-"""Maps and lines: load times and savings over swept numbers, page by page."""
+"""Maps and lines: values over swept numbers, page by page."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from analysis.report.sections.sweep import (
     CONDITION,
     PAGE,
     PLOT_PX,
-    PLT_MS,
-    Kind,
     Panel,
     SweepRow,
     is_scale,
@@ -23,27 +21,27 @@ from analysis.report.sections.sweep import (
     values_of,
 )
 from analysis.tables.table import PAIR_AXIS
-from analysis.words import axis_word, name_axes
+from analysis.words import name_axes
 
 LEAST_FOR_MAP = 3
 LEAST_FOR_LINE = 5
 MAX_LINES = 8
 MAX_FACETS = 6
 LEAST_CELL_PX = 38
-PLT_S = "Page load time (s)"
-SAVED = "Time saved (%)"
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """What a figure shows of each row: values under ``heading``, each of its arm if it has one.
 
-    ``log``: their axis is logarithmic, if there is one.
+    ``log``: their axis is logarithmic, if there is one.  ``diverging``: they are above and below
+    zero.
     """
 
     heading: str
     of: Callable[[SweepRow], Iterator[tuple[bool | None, float]]]
     log: bool = False
+    diverging: bool = False
 
 
 def map_axes(rows: Sequence[SweepRow]) -> tuple[str, str] | None:
@@ -71,7 +69,7 @@ def plan_maps(rows: Sequence[SweepRow], shown: Quantity) -> tuple[Panel, ...]:
     axes = map_axes(rows)
     if axes is None:
         return ()
-    found = []
+    panels = []
     for page in panels_of(rows, (PAGE,)):
         facets = panels_of(page, [n for n in swept(rows) if n not in axes])
         chosen = [row for facet in spread_over(facets, MAX_FACETS) for row in facet]
@@ -81,8 +79,8 @@ def plan_maps(rows: Sequence[SweepRow], shown: Quantity) -> tuple[Panel, ...]:
                 if len(facets) > MAX_FACETS
                 else ""
             )
-            found.append(Panel(partial(_draw_map, chosen, axes, shown), left_out))
-    return tuple(found)
+            panels.append(Panel(partial(_draw_map, chosen, axes, shown), left_out))
+    return tuple(panels)
 
 
 def plan_lines(rows: Sequence[SweepRow], shown: Quantity) -> tuple[Panel, ...]:
@@ -127,7 +125,7 @@ def _draw_map(rows: Sequence[SweepRow], axes: tuple[str, str], shown: Quantity) 
         shown.heading,
         facet=CONDITION if rest else None,
         title=name_axes(rows[0].axes, (PAGE,)),
-        diverging=shown.heading == SAVED,
+        diverging=shown.diverging,
     )
     return chart.sized(max(PLOT_PX[0], LEAST_CELL_PX * len(values_of(rows, x))))
 
@@ -135,7 +133,7 @@ def _draw_map(rows: Sequence[SweepRow], axes: tuple[str, str], shown: Quantity) 
 def _draw_lines(
     rows: Sequence[SweepRow], axis: str, lines: Sequence[str], shown: Quantity
 ) -> plot.Plot:
-    found: list[dict[str, Any]] = [
+    points: list[dict[str, Any]] = [
         {
             **row.axes,
             CONDITION: name_axes(row.axes, lines),
@@ -145,68 +143,8 @@ def _draw_lines(
         for row in rows
         for arm, value in shown.of(row)
     ]
-    arms = PAIR_AXIS if found[0][PAIR_AXIS] is not None else None
+    arms = PAIR_AXIS if points[0][PAIR_AXIS] is not None else None
     color = lines[0] if len(lines) == 1 else CONDITION if lines else arms
     dash = arms if lines else None
-    chart = plot.lines(found, axis, shown.heading, color=color, dash=dash, log=shown.log)
+    chart = plot.lines(points, axis, shown.heading, color=color, dash=dash, log=shown.log)
     return chart.sized(*PLOT_PX)
-
-
-def _times_ms(row: SweepRow) -> Iterator[tuple[bool | None, float]]:
-    """Yield each proven load time in ms."""
-    for cell in row.cells:
-        for plt_ms in cell.by_seed.values():
-            yield (bool(cell.axes[PAIR_AXIS]) if row.pair else None), plt_ms
-
-
-def _median_s(row: SweepRow) -> Iterator[tuple[None, float]]:
-    """Yield the median of the load times in s; of a pair, of those without Fast Open."""
-    plt = row.pair.spread_off if row.pair else row.cells[0].spread
-    if plt:
-        yield None, plt.median / 1000.0
-
-
-def _saved_pct(row: SweepRow) -> Iterator[tuple[None, float]]:
-    """Yield what Fast Open saves in percent: the median over the seeds proven both ways."""
-    gain = row.pair.improvement_pct if row.pair else None
-    if gain:
-        yield None, gain.median
-
-
-def _map_title(what: str, rows: Sequence[SweepRow]) -> str:
-    return f"{what} by {' and '.join(map(axis_word, map_axes(rows) or ()))}"
-
-
-def _line_title(what: str, rows: Sequence[SweepRow]) -> str:
-    return f"{what} over {axis_word(line_axis(rows) or '')}"
-
-
-_SAVINGS = (
-    "Improvement of the page load time in percent of that without Fast Open: medians over the "
-    "seeds proven both ways."
-)
-TIME_MAPS = Kind(
-    "time-maps",
-    partial(_map_title, "Page load time"),
-    "Medians of proven loads in seconds, without Fast Open where both were measured. "
-    "An empty field has no proven load.",
-    partial(plan_maps, shown=Quantity(PLT_S, _median_s)),
-)
-SAVED_MAPS = Kind(
-    "saved-maps",
-    partial(_map_title, "What Fast Open saves"),
-    f"{_SAVINGS} An empty field has no such seed.",
-    partial(plan_maps, shown=Quantity(SAVED, _saved_pct)),
-)
-TIME_LINES = Kind(
-    "time-lines",
-    partial(_line_title, "Page load time"),
-    "Medians of proven loads, and their range where they differ.",
-    partial(plan_lines, shown=Quantity(PLT_MS, _times_ms)),
-)
-SAVED_LINES = Kind(
-    "saved-lines",
-    partial(_line_title, "What Fast Open saves"),
-    _SAVINGS,
-    partial(plan_lines, shown=Quantity(SAVED, _saved_pct)),
-)

@@ -41,16 +41,17 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FigureKind:
     """A kind of figure: ``plan`` returns its panels for the rows of a table, or none.
 
-    ``note`` says once for all of them what they show.
+    ``note`` says once for all of them what they show.  ``small``: they take no room from others.
     """
 
     anchor: str
     title: Callable[[Sequence[SweepRow]], str]
     note: str
     plan: Callable[[Sequence[SweepRow]], tuple[Panel, ...]]
+    small: bool = False
 
 
 def rows_of(table: ResultTable) -> tuple[SweepRow, ...]:

@@ -6,7 +6,6 @@ environments  differences between two environments, and whether they are under t
 matching      which cell is which, and what became of its trials
 exact         the virtual kernel: to the bit
 estimated     the host's kernel: significance and size
-promised      scenarios: what became of each promise
 clocks        virtual against real time: a tolerance, and what accounts for more
 kernels       evidence on two kernels: packets, changes by client, savings
 captures      the first packet that differs (testbed.wire.difference)

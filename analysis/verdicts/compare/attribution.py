@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from analysis.records.cells import Cell
+from analysis.records.kind import records_of
 from analysis.records.metric import Metric
 from analysis.stats.estimates import Estimate
 from analysis.stats.shift import estimate_paired_shift
@@ -246,11 +247,8 @@ def _has_moved(by: float, metric: Metric) -> bool:
 
 
 def _shows_tcp(cell: Cell, alone: Collection[str]) -> bool:
-    """Return whether any difference of the cell is TCP's: its client asks as the network lets it.
-
-    The clients of a load on a server are the testbed's own and follow their seed.
-    """
-    return cell.kind == "server_load" or cell.axes.get("client") in alone
+    """Return whether any difference of a cell is TCP's: its client asks as the network lets it."""
+    return records_of(cell.kind).tcp_alone or cell.axes.get("client") in alone
 
 
 def _direction(moved: float, metric: Metric) -> Attributed:

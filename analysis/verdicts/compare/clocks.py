@@ -23,7 +23,7 @@ from analysis.verdicts.compare.comparison import (
     Verdict,
 )
 from analysis.verdicts.compare.matching import Match, both_sides
-from testbed.model import Record
+from testbed.model import PageLoad, Record
 
 TIMER_SLACK_MS = 0.05
 LINK_PROPERTIES = {"rtt": 1.0, "down_rate": -1.0, "up_rate": -1.0}
@@ -105,14 +105,15 @@ def clocks_of(cells: tuple[Cell, Cell]) -> Clocks:
 
 def unwaited_ms(record: Record) -> float | None:
     """Return how long of a load no request was under way: only computing can have taken it."""
-    if record.load is None:
+    load = record.measured_as(PageLoad)
+    if load is None:
         return None
     waited, until = 0.0, 0.0
-    for start, end in sorted((r.start_ms, r.end_ms) for r in record.load.requests):
-        start, end = max(start, until), min(end, record.load.plt_ms)
+    for start, end in sorted((r.start_ms, r.end_ms) for r in load.requests):
+        start, end = max(start, until), min(end, load.plt_ms)
         waited += max(0.0, end - start)
         until = max(until, end)
-    return record.load.plt_ms - waited
+    return load.plt_ms - waited
 
 
 def _weigh(low: float, high: float, tolerance: float, computing: float) -> Word:
@@ -127,6 +128,7 @@ def _weigh(low: float, high: float, tolerance: float, computing: float) -> Word:
 
 def _timing(cell: Cell) -> Timing:
     records = cell.proven
+    loads = (record.measured_as(PageLoad) for record in records)
     measured: dict[str, list[float]] = {}
     for record in records:
         for measurement in record.lab.measurements if record.lab is not None else ():
@@ -140,7 +142,7 @@ def _timing(cell: Cell) -> Timing:
         main_ms=_median(records, lambda r: _browser_ms(r, "task_s")),
         all_ms=_median(records, lambda r: _browser_ms(r, "load_cpu_s")),
         unwaited_ms=_median(records, unwaited_ms),
-        requests=max((len(r.load.requests) for r in records if r.load is not None), default=0),
+        requests=max((len(load.requests) for load in loads if load is not None), default=0),
         link={name: statistics.median(values) for name, values in measured.items()},
         worst_lateness_ms=max(worst, default=None),
         mean_lateness_ms=statistics.fmean(mean) if mean else None,
@@ -148,9 +150,10 @@ def _timing(cell: Cell) -> Timing:
 
 
 def _browser_ms(record: Record, name: str) -> float | None:
-    if record.load is None or name not in record.load.browser:
+    load = record.measured_as(PageLoad)
+    if load is None or name not in load.browser:
         return None
-    return record.load.browser[name] * 1000.0
+    return load.browser[name] * 1000.0
 
 
 def _median(records: Iterable[Record], ask: Callable[[Record], float | None]) -> float | None:

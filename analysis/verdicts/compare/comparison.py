@@ -16,6 +16,7 @@ from testbed.base.errors import (
     EXIT_OUT_OF_TOLERANCE,
     ConfigurationError,
 )
+from testbed.model import DEFAULT_KIND
 from testbed.wire.difference import PacketDifference
 
 Verdict = Literal["same", "different", "inconclusive"]
@@ -238,7 +239,7 @@ class Comparison:
 
     ``parts`` are the differing parts of the environment and ``knobs`` the knobs that were left
     out of matching cells: both under test.  ``added`` are the cells that only the new results
-    have.  ``names`` are the axes that tell the cells apart.
+    have.  ``names`` are the axes that tell the cells apart.  ``kind`` is what their trials do.
     """
 
     base: str
@@ -255,6 +256,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
     kernels: Kernels | None = None
     metric: Metric = PLT
+    kind: str = DEFAULT_KIND
 
     @property
     def clocks_differ(self) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from analysis.records.cells import Cell, cells_of, describe_absence, varying_axes
 from analysis.records.results import Results, read_results
-from analysis.tables.table import ALWAYS_SHOWN
+from analysis.tables.kind import tables_of
+from analysis.tables.table import kind_of_cells
 from analysis.verdicts.compare.attribution import attribute_cell, tcp_alone
 from analysis.verdicts.compare.captures import Pair, differ_on_the_wire, read_captures
 from analysis.verdicts.compare.clocks import clocks_of, judge_by_tolerance
@@ -31,10 +32,10 @@ from analysis.verdicts.compare.estimated import judge_by_chance
 from analysis.verdicts.compare.exact import first_unequal, judge_exactly
 from analysis.verdicts.compare.kernels import Kernels, change_of, savings_of
 from analysis.verdicts.compare.matching import Match, match_cells, values_of
-from analysis.verdicts.compare.promised import differing_captures, judge_promise
+from analysis.verdicts.kind import verdicts_of
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
-from testbed.model import CAPTURE_FILE, Record
+from testbed.model import Record
 
 
 def compare_results(base: Path, new: Path, options: CompareOptions | None = None) -> Comparison:
@@ -70,12 +71,11 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
     two = kernels is not None or options.attribute
     both = [m for m in matches if m.base is not None and (m.new is not None or not two)]
     equal = not parts and all(a == b for a, b in tested.values())
-    if any(cell.kind == "scenario" for cell in ours):
+    kind = kind_of_cells(ours)
+    judge = verdicts_of(kind).judge
+    if judge is not None:
         exact = kernel_of(one) == kernel_of(other) == VIRTUAL
-        cells = [
-            _with_packets(judge_promise(m, exact=exact, equal=equal), m, one, other, two)
-            for m in both
-        ]
+        cells = [_with_packets(judge(m, exact, equal), m, one, other, two) for m in both]
     elif kernel_of(one) != kernel_of(other):
         cells = [judge_by_tolerance(match, least) for match in both]
     elif kernel == VIRTUAL:
@@ -106,6 +106,7 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
         notes=tuple(notes),
         kernels=kernels,
         metric=next((cell.metric for cell in (*ours, *theirs)), options.metric),
+        kind=kind,
     )
 
 
@@ -142,7 +143,7 @@ def _kernels(
 def _names(cells: Sequence[Cell], knobs: Sequence[str]) -> tuple[str, ...]:
     """The axes that tell the cells apart, and those that every table shows."""
     varying = varying_axes(cells)
-    shown = ALWAYS_SHOWN[cells[0].kind] if cells else ()
+    shown = tables_of(cells[0].kind).axes if cells else ()
     names = (*shown, *(name for name in varying if name not in shown))
     return tuple(name for name in names if name not in knobs)
 
@@ -159,13 +160,12 @@ def _with_packets(
     block = pair.seed, pair.repetition
     cells, folders = (match.base, match.new), (base.folder, new.folder)
     records = _record(cells[0], block), _record(cells[1], block)
-    several = match.base.kind == "scenario"
-    name = next(iter(differing_captures(*records)) if several else iter(()), CAPTURE_FILE)
+    name = verdicts_of(match.base.kind).capture(*records)
     captures, problem = read_captures(folders, records, name)
-    found, note = differ_on_the_wire(records, captures, problem, name)
-    change = change_of(cells, records, captures, found) if two and cell.has_numbers else None
+    packets, note = differ_on_the_wire(records, captures, problem, name)
+    change = change_of(cells, records, captures, packets) if two and cell.has_numbers else None
     return replace(
-        cell, packets=found, packets_seed=pair.seed, packets_note=note, change=change
+        cell, packets=packets, packets_seed=pair.seed, packets_note=note, change=change
     )  # fmt: skip
 
 

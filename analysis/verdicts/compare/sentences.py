@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import TypeVar, get_args
 
-from analysis.records.metric import PROMISES
+from analysis.records.kind import default_beside, is_default
 from analysis.records.results import Identity
 from analysis.stats.estimates import LEVEL, Interval
 from analysis.tables.columns import Column, render_columns
@@ -26,6 +26,7 @@ from analysis.verdicts.compare.comparison import (
 )
 from analysis.verdicts.compare.estimated import DISTANCE, RANKS
 from analysis.verdicts.compare.kernels import Overview, Parting, Saving
+from analysis.verdicts.kind import verdicts_of
 from analysis.words import axis_value, axis_word, capitalised, clean, count
 from testbed.experiment.label import label_axes
 from testbed.wire.difference import describe_difference
@@ -165,11 +166,12 @@ def notes_of(comparison: Comparison) -> list[str]:
 def judged_by(comparison: Comparison) -> list[str]:
     """Return a sentence that names the metric where it is not the page load time."""
     metric = comparison.metric
-    if metric.is_default:
+    if is_default(metric):
         return []
     grain = f"; two that are within {metric.with_unit(f'{metric.grain:g}')} may be equal"
+    usual = default_beside(metric).label
     return [
-        f"Loads are judged by {metric.label} ({metric.name}), not by {metric.default.label}"
+        f"Loads are judged by {metric.label} ({metric.name}), not by {usual}"
         f"{grain * bool(metric.grain)}."
     ]
 
@@ -179,8 +181,9 @@ def rule(comparison: Comparison) -> str:
     least = f"{comparison.min_effect_pct:g} %"
     bits = "Virtual kernel, equal environments: every bit must be the same."
     exact = comparison.kernel == VIRTUAL and not comparison.parts and not comparison.knobs
-    if comparison.metric in PROMISES:
-        return bits if exact else "Scenarios: same is what became of the same promise."
+    own_rule = verdicts_of(comparison.kind).rule
+    if own_rule:
+        return bits if exact else own_rule
     if comparison.clocks_differ:
         browser = any(cell.clocks and cell.clocks.cpu_ms is not None for cell in comparison.cells)
         explained = ", or within that and the browser's busy main thread (explained)" * browser
@@ -317,7 +320,7 @@ def summary(comparison: Comparison) -> list[str]:
     lines += _saved(comparison, kernels.savings)
     missing = sum(not cell.has_numbers for cell in cells)
     if missing:
-        what = "proven load" if comparison.metric.is_default else comparison.metric.label
+        what = "proven load" if is_default(comparison.metric) else comparison.metric.label
         lines.append(f"{count(missing, 'cell')} without a {what} on one of the kernels.")
     return lines
 

@@ -146,20 +146,20 @@ class StartedChromium(NamedTuple):
         browser, stopwatch = self.browser, self.stopwatch
         stopwatch.split()
         with browser.explained():
-            seen = visit(browser.devtools, self.session, errand, browser.proc)
+            result = visit(browser.devtools, self.session, errand, browser.proc)
             stopwatch.split()
             browser.close()
             stopwatch.split("close_s")
         write_har(
             order.out / HAR_FILE,
-            seen.events,
-            seen.requests,
+            result.events,
+            result.requests,
             browser=self.version,
             page_url=errand.url,
-            plt_ms=seen.plt_ms,
-            start_s=seen.start_s,
+            plt_ms=result.plt_ms,
+            start_s=result.start_s,
         )
-        load = read_load(seen, self.version, order)
+        load = read_load(result, self.version, order)
         load.browser.update(stopwatch.read())
         return load
 
@@ -187,40 +187,40 @@ def _require_authority(order: LoadOrder) -> None:
         raise LoadError(f"{path} is not that of the lab's authority; run ./run.sh pages build")
 
 
-def read_load(seen: Visit, version: str, order: LoadOrder) -> PageLoad:
+def read_load(result: Visit, version: str, order: LoadOrder) -> PageLoad:
     """Return what was seen of a visit as the model has it.
 
     Raises:
         LoadError: the load event came, but there is no request in the result, or an origin spoke
             another protocol than asked for.
     """
-    requests = tuple(_read_request(item, seen) for item in seen.requests)
+    requests = tuple(_read_request(item, result) for item in result.requests)
     if not requests:
         raise LoadError("chromium: the browser reported no request at all")
-    require_protocols(order, ((item.url, item.protocol) for item in seen.requests))
+    require_protocols(order, ((item.url, item.protocol) for item in result.requests))
     coverage = compare(order.archive, requests)
     return PageLoad(
         client=Chromium.name,
         client_version=version,
-        plt_ms=seen.plt_ms,
+        plt_ms=result.plt_ms,
         requests=requests,
         missing=coverage.missing,
         extra=coverage.extra,
         failed=coverage.failed,
         pinned=order.pinned,
-        browser=seen.cost,
-        **seen.milestones,
+        browser=result.cost,
+        **result.milestones,
     )
 
 
-def _read_request(item: BrowserRequest, seen: Visit) -> RequestTiming:
+def _read_request(item: BrowserRequest, result: Visit) -> RequestTiming:
     # A request that had not ended when the load event had is counted as failed by its status 0.
     ended = item.end_s is not None
     return RequestTiming(
         url=item.url,
         status=item.status if ended else 0,
-        start_ms=1000 * (item.start_s - seen.start_s),
-        end_ms=seen.plt_ms if item.end_s is None else 1000 * (item.end_s - seen.start_s),
+        start_ms=1000 * (item.start_s - result.start_s),
+        end_ms=result.plt_ms if item.end_s is None else 1000 * (item.end_s - result.start_s),
         transfer_bytes=item.transfer_bytes,
         connection=item.connection,
         initiator=item.initiator,

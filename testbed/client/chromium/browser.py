@@ -31,18 +31,18 @@ def find_browser() -> Path:
     Raises:
         MissingError: there is none, or the named one does not exist.
     """
-    named = os.environ.get(BROWSER_VARIABLE)
-    if named:
-        if os.access(named, os.X_OK):
-            return Path(named)
-        raise MissingError(f"{BROWSER_VARIABLE}={named}: no such program")
+    configured = os.environ.get(BROWSER_VARIABLE)
+    if configured:
+        if os.access(configured, os.X_OK):
+            return Path(configured)
+        raise MissingError(f"{BROWSER_VARIABLE}={configured}: no such program")
     for path in KNOWN_PATHS:
         if os.access(path, os.X_OK):
             return path
     for name in KNOWN_NAMES:
-        found = shutil.which(name)
-        if found:
-            return Path(found)
+        program = shutil.which(name)
+        if program:
+            return Path(program)
     raise MissingError(
         "no headless Chromium: install chromium-headless-shell (Debian), or let "
         f"{BROWSER_VARIABLE} name a chrome-headless-shell"

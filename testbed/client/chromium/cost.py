@@ -52,12 +52,12 @@ class Stopwatch:
 
 def cpu_of(answer: Mapping[str, Any]) -> dict[int, float]:
     """Return the CPU seconds of each process of the browser so far, by its own process ids."""
-    return {each["id"]: each["cpuTime"] for each in answer["processInfo"]}
+    return {process["id"]: process["cpuTime"] for process in answer["processInfo"]}
 
 
 def metrics_of(answer: Mapping[str, Any]) -> dict[str, float]:
     """Return the browser's own account of the page, by name."""
-    return {each["name"]: each["value"] for each in answer["metrics"]}
+    return {metric["name"]: metric["value"] for metric in answer["metrics"]}
 
 
 def read_queues(processes: Iterable[int], proc: Path) -> dict[str, float]:

@@ -139,8 +139,8 @@ class DevTools:
 
     def take(self) -> list[Event]:
         """Return the kept events that have been read since the last time, oldest first."""
-        taken, self._waiting = self._waiting, []
-        return [json.loads(message) for message in taken]
+        messages, self._waiting = self._waiting, []
+        return [json.loads(message) for message in messages]
 
     def _sort(self, message: bytes) -> None:
         if message.startswith(EVENT):

@@ -36,7 +36,7 @@ class Browser(NamedTuple):
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Say of what goes wrong in the block what became of the browser, and what it said.
+        """Turn errors in the block into ones that say how the browser ended and what it printed.
 
         Raises:
             LoadTimeoutError: it did not answer in time.
@@ -45,14 +45,14 @@ class Browser(NamedTuple):
         try:
             yield
         except LateError as error:
-            said = read_tail(self.log)
-            raise LoadTimeoutError(f"chromium: {error} in time: {said}") from None
+            output = read_tail(self.log)
+            raise LoadTimeoutError(f"chromium: {error} in time: {output}") from None
         except ClosedError:
-            end, said = _describe_end(self.process), read_tail(self.log)
-            raise LoadError(f"chromium: {end}: {said}") from None
+            end, output = _describe_end(self.process), read_tail(self.log)
+            raise LoadError(f"chromium: {end}: {output}") from None
         except RefusedError as error:
-            said = read_tail(self.log)
-            raise LoadError(f"chromium: the browser refused {error}: {said}") from None
+            output = read_tail(self.log)
+            raise LoadError(f"chromium: the browser refused {error}: {output}") from None
 
     def close(self) -> None:
         """Have it end in order, and wait until it has: what it has not done by then is lost."""

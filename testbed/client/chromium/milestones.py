@@ -47,19 +47,19 @@ class Milestones(TypedDict):
     cls: float | None
 
 
-def milestones_of(seen: dict[str, Any] | None, response_start_ms: float) -> Milestones:
+def milestones_of(observed: dict[str, Any] | None, response_start_ms: float) -> Milestones:
     """Return what a visitor saw, as a page load has it.
 
     Args:
-        seen: what the script answered; ``None``: the page answered nothing any more.
+        observed: the script's answer; ``None``: the page no longer answered.
         response_start_ms: of the navigation; 0 where the page may not know it.
     """
-    seen = seen or {"paints": {}, "largest": None, "shifts": None}
-    largest, shifts = seen["largest"], seen["shifts"]
+    observed = observed or {"paints": {}, "largest": None, "shifts": None}
+    largest, shifts = observed["largest"], observed["shifts"]
     return {
         "ttfb_ms": response_start_ms or None,
-        "fp_ms": seen["paints"].get("first-paint"),
-        "fcp_ms": seen["paints"].get("first-contentful-paint"),
+        "fp_ms": observed["paints"].get("first-paint"),
+        "fcp_ms": observed["paints"].get("first-contentful-paint"),
         # Each is larger than the one before.
         "lcp_ms": largest[-1] if largest else None,
         "cls": None if shifts is None else add_up_shifts(shifts),

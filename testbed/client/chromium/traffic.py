@@ -116,7 +116,7 @@ class BrowserTraffic:
 
     def requests(self) -> list[BrowserRequest]:
         """Return the requests that went out, in the order in which they did."""
-        return [one for one in self._requests if not (one.cached or one.blocked)]
+        return [request for request in self._requests if not (request.cached or request.blocked)]
 
     def is_settled(self, loaded_s: float, due: Iterable[str]) -> bool:
         """Say whether all that is due, and all that began before the load event, has ended.
@@ -128,15 +128,15 @@ class BrowserTraffic:
             loaded_s: when the load event ended, by the browser's clock.
             due: URLs that the load is to ask for, each as often as recorded.
         """
-        owed = Counter(due)
+        remaining = Counter(due)
         for request in self._requests:
             if request.cached:
                 continue
-            asked = without_fragment(request.url)
-            if request.end_s is None and (request.start_s <= loaded_s or owed[asked] > 0):
+            url = without_fragment(request.url)
+            if request.end_s is None and (request.start_s <= loaded_s or remaining[url] > 0):
                 return False
-            owed[asked] -= 1
-        return all(count <= 0 for count in owed.values())
+            remaining[url] -= 1
+        return all(count <= 0 for count in remaining.values())
 
     def end_unread(self) -> None:
         """End what was answered and then silent: a body that no script reads gets no end."""
@@ -162,9 +162,9 @@ class BrowserTraffic:
         for response in (params.get("redirectResponse"), params.get("response")):
             # 0 stands for no connection.
             if response and response.get("connectionId"):
-                known = self._connections
-                response["connectionId"] = known.setdefault(
-                    response["connectionId"], len(known) + 1
+                numbers = self._connections
+                response["connectionId"] = numbers.setdefault(
+                    response["connectionId"], len(numbers) + 1
                 )
 
 

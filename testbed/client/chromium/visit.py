@@ -103,12 +103,12 @@ def visit(devtools: DevTools, session: str, errand: Errand, proc: Path) -> Visit
 
 
 def _load(devtools: DevTools, session: str, errand: Errand, before: Spent | None = None) -> Visit:
-    """Go there and see it through; ``before`` is what was spent until now, in real time."""
+    """Load the page until it is settled; ``before`` is the cost until now, in real time."""
     devtools.take()  # those of the empty page
     deadline = time.monotonic() + errand.timeout_s
     try:
         _navigate(devtools, session, errand.url, deadline)
-        # Asked at once, so that what was spent until now is little more than until the load event.
+        # Read at once, so that the cost is little more than that until the load event.
         timing, metrics = _ask_page(devtools, session, deadline)
         after = cpu_of(_processes(devtools, deadline))
     except LateError:
@@ -128,9 +128,11 @@ def _load(devtools: DevTools, session: str, errand: Errand, before: Spent | None
         plt_ms=plt_ms,
         start_s=start_s,
         events=traffic.events,
-        # What began after the load event and has no end yet is no part of the load.
+        # A request that began after the load event and has not ended is no part of the load.
         requests=[
-            one for one in traffic.requests() if one.end_s is not None or one.start_s <= loaded_s
+            request
+            for request in traffic.requests()
+            if request.end_s is not None or request.start_s <= loaded_s
         ],
         milestones=milestones,
         cost=cost,
@@ -212,16 +214,16 @@ PAGES = {"filter": [{"type": "page"}]}
 
 def _attach(devtools: DevTools, deadline: float) -> str:
     """Wait for the browser's first page and attach to it."""
-    found: list[Event] = []
-    devtools.on("Target.targetCreated", found.append)
+    created: list[Event] = []
+    devtools.on("Target.targetCreated", created.append)
     devtools.ask(deadline, ("Target.setDiscoverTargets", {"discover": True, **PAGES}))
-    while not found:
+    while not created:
         if not devtools.receive(deadline):
             raise LateError("the browser has no page")
-    target = found[0]["params"]["targetInfo"]["targetId"]
+    target = created[0]["params"]["targetInfo"]["targetId"]
     _, attached = devtools.ask(
         deadline,
-        # Each change of the page's title would be told.
+        # Otherwise the browser reports each change of the page's title.
         ("Target.setDiscoverTargets", {"discover": False}),
         ("Target.attachToTarget", {"targetId": target, "flatten": True}),
     )
@@ -261,11 +263,11 @@ def _ask_page(
         ("Performance.getMetrics", None),
         session=session,
     )
-    found = metrics_of(metrics)
-    if "NavigationStart" not in found:
+    values = metrics_of(metrics)
+    if "NavigationStart" not in values:
         raise LoadError("chromium: the browser reports no NavigationStart")
     value: dict[str, Any] = _value_of(timing)
-    return value, found
+    return value, values
 
 
 def _read_milestones(devtools: DevTools, session: str) -> dict[str, Any] | None:
@@ -287,8 +289,8 @@ def _evaluation(expression: str) -> dict[str, Any]:
 def _value_of(answer: dict[str, Any]) -> Any:
     wrong = answer.get("exceptionDetails")
     if wrong:
-        said = wrong.get("exception", {}).get("description", wrong["text"])
-        raise LoadError(f"chromium: the page could not be asked: {said}")
+        description = wrong.get("exception", {}).get("description", wrong["text"])
+        raise LoadError(f"chromium: the page could not be asked: {description}")
     return answer["result"]["value"]
 
 

@@ -84,11 +84,11 @@ def build_graph(entries: Sequence[Mapping[str, Any]], think_time: str) -> list[N
             nodes[parent].on_end.append((think_ms / 1000.0, nodes[index]))
     for parent, children in parsed.items():
         duration_ms = entries[parent]["dur_ms"]
-        found = [
+        thresholds = [
             (fraction(duration_ms, entries[index]["gap_ms"], rank, len(children)), nodes[index])
             for rank, index in enumerate(children)
         ]
-        nodes[parent].on_body = sorted(found, key=lambda item: item[0])
+        nodes[parent].on_body = sorted(thresholds, key=lambda item: item[0])
     return roots
 
 

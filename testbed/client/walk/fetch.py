@@ -52,21 +52,21 @@ class Fetch:
         self.next_child = 0  # index in node.on_body
 
     def take_known(self) -> list[tuple[float, Node]]:
-        """Return children that the response so far makes known, each once, and think times in s."""
+        """Return the children that the response so far reveals, each once, and think times in s."""
         response, node = self.response, self.node
         if response is None or not response.status:
             return []
-        known = [(0.0, child) for child in node.on_headers]
+        ready = [(0.0, child) for child in node.on_headers]
         node.on_headers = []
-        whole = response.length or node.body_size or 1
-        share = 1.0 if response.done else response.body_bytes / whole
+        full_size = response.length or node.body_size or 1
+        share = 1.0 if response.done else response.body_bytes / full_size
         while self.next_child < len(node.on_body) and node.on_body[self.next_child][0] <= share:
-            known.append((0.0, node.on_body[self.next_child][1]))
+            ready.append((0.0, node.on_body[self.next_child][1]))
             self.next_child += 1
         if response.done:
-            known += node.on_end
+            ready += node.on_end
             node.on_end = []
-        return known
+        return ready
 
     def report(self, start: float) -> dict[str, Any]:
         """Return what was seen, for the result file; times in ms since ``start``, never rounded."""

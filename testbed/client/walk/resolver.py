@@ -42,13 +42,13 @@ def literal_address(host: str) -> str | None:
 
 def parse_hosts(text: str) -> dict[str, str]:
     """Return the names to IPv4 addresses of a hosts file; the first line of a name wins."""
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     for line in text.splitlines():
         address, *names = line.partition("#")[0].split() or [""]
         if literal_address(address):
             for name in names:
-                found.setdefault(name.lower(), address)
-    return found
+                addresses.setdefault(name.lower(), address)
+    return addresses
 
 
 def parse_nameserver(text: str) -> str | None:
@@ -137,21 +137,21 @@ class Resolver:
         self._asked = 0
 
     def resolve(
-        self, host: str, found: Callable[[str], None], failed: Callable[[str], None]
+        self, host: str, on_address: Callable[[str], None], on_failure: Callable[[str], None]
     ) -> None:
-        """Call ``found`` with the address of ``host``, at once or later, or ``failed``."""
+        """Call ``on_address`` with the address of ``host``, now or later, or ``on_failure``."""
         address = literal_address(host) or self._known.get(host)
         if address is not None:
-            found(address)
+            on_address(address)
             return
         lookup = self._lookups.get(host)
         if lookup is None:
             try:
                 lookup = self._ask(host)
             except (LookupFailedError, OSError) as error:
-                failed(str(error))
+                on_failure(str(error))
                 return
-        lookup.waiting.append((found, failed))
+        lookup.waiting.append((on_address, on_failure))
 
     def _ask(self, host: str) -> _Lookup:
         if self._nameserver is None:
@@ -188,11 +188,11 @@ class Resolver:
         lookup = self._lookups.pop(host)
         self._selector.unregister(lookup.socket)
         lookup.socket.close()
-        for found, failed in lookup.waiting:
+        for on_address, on_failure in lookup.waiting:
             if address is None:
-                failed(error)
+                on_failure(error)
             else:
-                found(address)
+                on_address(address)
 
 
 class _Lookup:

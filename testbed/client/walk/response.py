@@ -139,9 +139,9 @@ class HttpResponse:
         while not self.done:
             if self._left:
                 # The rest of the chunk and the line end after it.
-                taken = min(self._left, len(self._buffer))
-                self._left -= taken
-                self._buffer = self._buffer[taken:]
+                skipped = min(self._left, len(self._buffer))
+                self._left -= skipped
+                self._buffer = self._buffer[skipped:]
                 if self._left:
                     return
             line, mark, rest = self._buffer.partition(b"\r\n")

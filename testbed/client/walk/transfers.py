@@ -157,13 +157,15 @@ class Transfers:
 
     def _watch(self, origin: OriginPool, connection: HttpConnection) -> None:
         events = WRITE if connection.wants_write else READ
-        known = self._selector.get_map().get(connection.socket)
-        if known is None:
+        registration = self._selector.get_map().get(connection.socket)
+        if registration is None:
             self._selector.register(
-                connection.socket, events, lambda seen: self._ready(origin, connection, seen)
+                connection.socket,
+                events,
+                lambda ready_events: self._ready(origin, connection, ready_events),
             )
-        elif known.events != events:
-            self._selector.modify(connection.socket, events, known.data)
+        elif registration.events != events:
+            self._selector.modify(connection.socket, events, registration.data)
 
     def _ready(self, origin: OriginPool, connection: HttpConnection, events: int) -> None:
         try:

@@ -104,16 +104,16 @@ def ensure_own(
         BuildError: it does not compile, or ``check`` has refused it.
         MissingError: build packages, the source, or an asked option are not to be had.
     """
-    if found := find_own(own, cache):
-        return found
+    if cached := find_own(own, cache):
+        return cached
     check_machine()
     compiler = read_compiler()
     folder = build_place(own, compiler, cache)
     lock = folder.with_name(f".{folder.name}.lock")
     waiting = f"kernel {own.name}: waiting for another run that builds it"
     with repeating(progress) as report, locked(lock, waiting, report):
-        if found := find_own(own, cache):  # another run may have built it
-            return found
+        if cached := find_own(own, cache):  # another run may have built it
+            return cached
         source, objects = _open_source(own, cache, report)
         with new_build(folder) as work:
             (work / _FRAGMENT_FILE).write_text(own.render_config())

@@ -80,21 +80,23 @@ class OwnKernel:
 
     def render_config(self) -> str:
         """Return the configuration that it asks for: the base's with its own options."""
-        asked = parse_config(self.pin.config.read_text())
+        config = parse_config(self.pin.config.read_text())
         if self.git is not None:
-            asked = _rename_options(asked, _numbers(self.git.version))
-        asked |= dict(self.options)
+            config = _rename_options(config, _numbers(self.git.version))
+        config |= dict(self.options)
         lines = (
             f"# {name} is not set" if value == "n" else f"{name}={value}"
-            for name, value in asked.items()
+            for name, value in config.items()
         )
         return "\n".join(lines) + "\n"
 
 
 def own_kernels(home: Path) -> tuple[str, ...]:
     """Return the names of the kernels in the data folder ``home``, sorted."""
-    found = (home / "kernels").glob(f"*/{DEFINITION_FILE}")
-    return tuple(sorted(path.parent.name for path in found if _NAME.fullmatch(path.parent.name)))
+    definitions = (home / "kernels").glob(f"*/{DEFINITION_FILE}")
+    return tuple(
+        sorted(path.parent.name for path in definitions if _NAME.fullmatch(path.parent.name))
+    )
 
 
 def read_own(name: str, home: Path) -> OwnKernel:
@@ -103,9 +105,9 @@ def read_own(name: str, home: Path) -> OwnKernel:
     Raises:
         ConfigurationError: there is none, or its folder is not whole.
     """
-    known = own_kernels(home)
-    if name not in known:
-        everything = (*pins(), *known)
+    names = own_kernels(home)
+    if name not in names:
+        everything = (*pins(), *names)
         hint = did_you_mean(name, everything)
         raise ConfigurationError(
             [f"no kernel {name!r}{hint}; there are: {', '.join(everything)}; "
@@ -196,9 +198,9 @@ def _fitted(own: OwnKernel, git: GitSource, base: str | None) -> OwnKernel:
     problems = []
     for name in [own.base] if base is not None else near:
         for omitted in _subsets(name):
-            found = OwnKernel(name, name, git=git, omitted=omitted)
+            candidate = OwnKernel(name, name, git=git, omitted=omitted)
             try:
-                check_patches(recipe_for(found, git, read_pin(name).config))
+                check_patches(recipe_for(candidate, git, read_pin(name).config))
             except PatchError as error:
                 problem = f"of {name}: {error}"
             else:
@@ -213,9 +215,9 @@ def _fitted(own: OwnKernel, git: GitSource, base: str | None) -> OwnKernel:
     )
 
 
-def _rename_options(asked: Mapping[str, str], version: tuple[int, int]) -> dict[str, str]:
+def _rename_options(config: Mapping[str, str], version: tuple[int, int]) -> dict[str, str]:
     older = {new: old for (since, new), old in _OLDER_NAMES.items() if version < since}
-    return {older.get(name, name): value for name, value in asked.items()}
+    return {older.get(name, name): value for name, value in config.items()}
 
 
 def _subsets(base: str) -> Iterator[tuple[str, ...]]:
@@ -235,8 +237,8 @@ def _numbers(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def _distance(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    return abs(one[0] - other[0]), abs(one[1] - other[1])
+def _distance(version: tuple[int, int], other_version: tuple[int, int]) -> tuple[int, int]:
+    return abs(version[0] - other_version[0]), abs(version[1] - other_version[1])
 
 
 def _read_fragment(file: Path) -> dict[str, str]:

@@ -51,9 +51,9 @@ class GitSource:
 
     def describe(self) -> str:
         """Return the version, what was asked for, and the commit."""
-        asked = "" if self.revision == self.commit else f"{self.revision}, "
+        revision = "" if self.revision == self.commit else f"{self.revision}, "
         changed = " with changes" if self.revision == WORK_TREE else ""
-        return f"Linux {self.version} ({asked}{self.commit[:12]}{changed})"
+        return f"Linux {self.version} ({revision}{self.commit[:12]}{changed})"
 
     def unpack(self, tree: Path) -> None:
         """Write all files into the empty folder ``tree``.
@@ -68,8 +68,12 @@ class GitSource:
         """Return the files that differ from the tree ``before``; None: it is not known here."""
         git = Git(self.repository, self.objects)
         argv = ("diff-tree", "-r", "-z", "--no-renames", "--name-only", before, self.tree)
-        done = git.try_run(*argv)
-        return frozenset(filter(None, done.stdout.split("\0"))) if done.returncode == 0 else None
+        completed = git.try_run(*argv)
+        return (
+            frozenset(filter(None, completed.stdout.split("\0")))
+            if completed.returncode == 0
+            else None
+        )
 
     def extract(self, names: Collection[str], folder: Path) -> None:
         """Write those of the files ``names`` that it has into ``folder``.
@@ -78,10 +82,10 @@ class GitSource:
             MissingError: the repository no longer has them.
         """
         with _index(self) as git:
-            there = set(git.run("ls-files", "-z").split("\0"))
-            asked = "\0".join(sorted(there.intersection(names)))
+            tracked = set(git.run("ls-files", "-z").split("\0"))
+            paths = "\0".join(sorted(tracked.intersection(names)))
             prefix = f"--prefix={folder.resolve()}/"
-            git.run("checkout-index", "-z", "--stdin", prefix, stdin=asked)
+            git.run("checkout-index", "-z", "--stdin", prefix, stdin=paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +102,11 @@ class Git:
         Raises:
             MissingError: it fails: what is asked for is not in the repository, or git is missing.
         """
-        done = self.try_run(*words, stdin=stdin)
-        if done.returncode != 0:
-            said = done.stderr.strip()[-500:]
-            raise MissingError(f"{self.repository}: `git {words[0]}` failed: {said}")
-        return done.stdout
+        completed = self.try_run(*words, stdin=stdin)
+        if completed.returncode != 0:
+            message = completed.stderr.strip()[-500:]
+            raise MissingError(f"{self.repository}: `git {words[0]}` failed: {message}")
+        return completed.stdout
 
     def describe(self, commit: str) -> str:
         """Return a commit's short name and subject."""
@@ -135,15 +139,15 @@ def resolve(folder: Path, revision: str | None, store: Path) -> GitSource:
     repository = _find_repository(folder, store)
     objects = objects_of(repository, store)
     git = Git(repository, objects)
-    asked = revision or "HEAD"
-    found = git.try_run(
-        "rev-parse", "--verify", "--quiet", "--end-of-options", f"{asked}^{{commit}}"
+    revision_name = revision or "HEAD"
+    parsed = git.try_run(
+        "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision_name}^{{commit}}"
     )
-    if found.returncode != 0:
+    if parsed.returncode != 0:
         raise ConfigurationError(
-            [f"{repository}: no commit is named {asked!r}; `git log` shows them"]
+            [f"{repository}: no commit is named {revision_name!r}; `git log` shows them"]
         )
-    commit = found.stdout.strip()
+    commit = parsed.stdout.strip()
     tree = git.run("rev-parse", f"{commit}^{{tree}}").strip()
     if revision is None:
         committed, tree = tree, _write_work_tree(repository, objects)
@@ -156,10 +160,10 @@ def _find_repository(folder: Path, store: Path) -> Path:
         raise ConfigurationError([f"{folder}: no such folder; name a git tree of a kernel"])
     git = Git(folder.resolve(), store / "none")
     for words in (("rev-parse", "--show-toplevel"), ("rev-parse", "--absolute-git-dir")):
-        done = git.try_run(*words)
-        if done.returncode == 0 and done.stdout.strip():
-            return Path(done.stdout.strip())
-    raise ConfigurationError([f"{folder}: no git repository: {done.stderr.strip()[-300:]}"])
+        completed = git.try_run(*words)
+        if completed.returncode == 0 and completed.stdout.strip():
+            return Path(completed.stdout.strip())
+    raise ConfigurationError([f"{folder}: no git repository: {completed.stderr.strip()[-300:]}"])
 
 
 def _write_work_tree(repository: Path, objects: Path) -> str:
@@ -179,8 +183,8 @@ def _write_work_tree(repository: Path, objects: Path) -> str:
 
 
 def _read_version(git: Git, tree: str) -> str:
-    done = git.try_run("show", f"{tree}:Makefile")
-    lines = (line.partition("=") for line in done.stdout.splitlines()[:20])
+    makefile = git.try_run("show", f"{tree}:Makefile")
+    lines = (line.partition("=") for line in makefile.stdout.splitlines()[:20])
     values = {name.strip(): value.strip() for name, _, value in lines}
     um = git.try_run("cat-file", "-e", f"{tree}:arch/um")
     if um.returncode != 0 or not values.get("VERSION", "").isdigit():

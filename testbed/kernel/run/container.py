@@ -33,4 +33,4 @@ def find_gaps(status: str) -> tuple[str, ...]:
         )
         != _FILTERED,
     }
-    return tuple(gap for gap, there in gaps.items() if there)
+    return tuple(gap for gap, is_open in gaps.items() if is_open)

@@ -61,13 +61,13 @@ class EnclosureFiles:
     management: Path | None = None
 
 
-def enclosure_argv(given: EnclosureFiles, environment: dict[str, str]) -> tuple[str, ...]:
+def enclosure_argv(files: EnclosureFiles, environment: dict[str, str]) -> tuple[str, ...]:
     """Return the command that runs the words after it inside, with ``environment`` only."""
     capabilities = (("--cap-add", name) for name in (*CAPABILITIES, *WISHED))
     merged = (("--symlink", f"usr/{name}", f"/{name}") for name in ("bin", "sbin", "lib", "lib64"))
     variables = (("--setenv", name, value) for name, value in environment.items())
-    # All named, because bubblewrap makes parents that only root may enter.
-    above = () if given.browser is None else reversed(given.browser.parents)
+    # Each parent is named, because bubblewrap makes others so that only root may enter.
+    above = () if files.browser is None else reversed(files.browser.parents)
     return (
         *("bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
         *("--die-with-parent", "--new-session", "--as-pid-1"),
@@ -84,13 +84,13 @@ def enclosure_argv(given: EnclosureFiles, environment: dict[str, str]) -> tuple[
         *("--tmpfs", "/run", "--dir", "/run/netns"),
         *("--tmpfs", "/var", "--dir", "/var/log", "--dir", "/var/lib"),
         *("--ro-bind", str(LD_CACHE), str(LD_CACHE)),
-        *("--ro-bind", str(given.bundle / "etc" / "fonts"), "/etc/fonts"),
-        *("--ro-bind", str(given.bundle), "/ff/bundle"),
-        *_bind("--ro-bind", given.page, "/ff/page"),
-        *_bind("--bind", given.out, "/ff/out"),
-        *_bind("--ro-bind", given.management, "/ff/management.bpf.o"),
+        *("--ro-bind", str(files.bundle / "etc" / "fonts"), "/etc/fonts"),
+        *("--ro-bind", str(files.bundle), "/ff/bundle"),
+        *_bind("--ro-bind", files.page, "/ff/page"),
+        *_bind("--bind", files.out, "/ff/out"),
+        *_bind("--ro-bind", files.management, "/ff/management.bpf.o"),
         *chain.from_iterable(("--dir", str(folder)) for folder in above if folder.name),
-        *_bind("--ro-bind", given.browser, str(given.browser)),
+        *_bind("--ro-bind", files.browser, str(files.browser)),
         # What follows is process 1: as it ends so do all others, and their CPU time is counted with
         # its own.
         *("--chdir", "/", "--"),

@@ -40,8 +40,8 @@ def parse_processor(cpuinfo: str) -> str:
     for line in cpuinfo.partition("\n\n")[0].splitlines():
         name, _, value = line.partition(":")
         fields[name.strip()] = value.strip()
-    wanted = ("model name", "stepping", "microcode")
-    return ", ".join(f"{name} {fields[name]}" for name in wanted if name in fields) or UNKNOWN
+    shown = ("model name", "stepping", "microcode")
+    return ", ".join(f"{name} {fields[name]}" for name in shown if name in fields) or UNKNOWN
 
 
 def read_mitigations(folder: Path) -> str:
@@ -66,5 +66,5 @@ def read_cpuid() -> str:
         CommandError: the question did not come to an end.
     """
     argv = (sys.executable, "-I", "-S", "-c", ASK)
-    done = proc.run(argv, timeout_s=20, check=False)
-    return FAULTS if done.returncode == 0 else VISIBLE
+    completed = proc.run(argv, timeout_s=20, check=False)
+    return FAULTS if completed.returncode == 0 else VISIBLE

@@ -64,9 +64,9 @@ class HostKernel:
             raise InterruptedTrial(f"trial {trial.id} was interrupted")
         folder = None if page is None else page.resolve()
         browser = _folder_of(self.browser)
-        given = EnclosureFiles(self.bundle, folder, out.resolve(), browser, self.management)
+        files = EnclosureFiles(self.bundle, folder, out.resolve(), browser, self.management)
         argv = (
-            *enclosure_argv(given, environment_of(self.browser)),
+            *enclosure_argv(files, environment_of(self.browser)),
             *(*HOSTED, "trial", tag_of(os.getpid(), slot)),
         )
         limit_s = trial.timeout_s + SETUP_S
@@ -90,18 +90,18 @@ def open_host(version: str, bundle: Path) -> HostKernel:
             f"the host kernel is {running}, not {version}: boot that, or leave --kernel-version out"
         )
     browser = named_browser(os.environ.get(BROWSER_VARIABLE))
-    found = probe_host(bundle)
-    if "problem" in found:
-        raise MissingError(found["problem"])
-    if found["scheduler"] != "fifo":
+    facts = probe_host(bundle)
+    if "problem" in facts:
+        raise MissingError(facts["problem"])
+    if facts["scheduler"] != "fifo":
         _log.warning(
             "the link has no real-time priority here (no CAP_SYS_NICE): on a busy machine packets "
             "are late, and trials are taken again"
         )
-    machine = read_hardware() | {"link": found["backend"], "link_scheduler": found["scheduler"]}
+    machine = read_hardware() | {"link": facts["backend"], "link_scheduler": facts["scheduler"]}
     if browser is not None:
-        done = proc.run((str(browser), "--version"), timeout_s=20, check=False)
-        machine["browser"] = done.stdout.strip() or f"{browser} (no version)"
+        completed = proc.run((str(browser), "--version"), timeout_s=20, check=False)
+        machine["browser"] = completed.stdout.strip() or f"{browser} (no version)"
     return HostKernel(version, bundle, machine, browser)
 
 
@@ -113,14 +113,14 @@ def probe_host(bundle: Path) -> dict[str, str]:
     """
     require_privileges(os.geteuid(), Path("/proc/self/status").read_text())
     argv = (*enclosure_argv(EnclosureFiles(bundle), environment_of(None)), *HOSTED, "probe")
-    done = proc.run(argv, timeout_s=PROBE_S, check=False)
-    if done.returncode != 0:
+    probe = proc.run(argv, timeout_s=PROBE_S, check=False)
+    if probe.returncode != 0:
         raise MissingError(
             "this machine gives no enclosure to trials on the host kernel "
-            f"(`bwrap` ended with status {done.returncode}: {done.stderr.strip()[-2000:]}); "
+            f"(`bwrap` ended with status {probe.returncode}: {probe.stderr.strip()[-2000:]}); "
             "use the virtual kernel: --kernel virtual"
         )
-    answer = json.loads(done.stdout.splitlines()[-1])
+    answer = json.loads(probe.stdout.splitlines()[-1])
     return {str(name): str(value) for name, value in answer.items()}
 
 

@@ -138,10 +138,10 @@ def _page(page: Path | None) -> tuple[str, ...]:
 
 
 def _limits() -> Iterator[str]:
-    for name, (number, wanted) in LIMITS.items():
+    for name, (number, limit) in LIMITS.items():
         hard = resource.getrlimit(number)[1]
-        # What the caller has less of cannot be had in a jail.
-        yield f"--{name}={wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)}"
+        # A jail cannot exceed a hard limit of its caller.
+        yield f"--{name}={limit if hard == resource.RLIM_INFINITY else min(limit, hard)}"
 
 
 def _kept_capabilities(user: int | None) -> tuple[str, ...]:
@@ -236,11 +236,11 @@ def open_stage(contents: GuestFiles, jailed: bool, slot: int = 0) -> Iterator[St
 def memory_directory(otherwise: Path) -> Path:
     """Return the folder of an unjailed guest's memory: shared memory, if that will do."""
     try:
-        found = os.statvfs(SHARED_MEMORY)
+        filesystem = os.statvfs(SHARED_MEMORY)
     except OSError:
         return otherwise
-    roomy = found.f_bavail * found.f_frsize >= MEMORY_FILE_BYTES
-    usable = roomy and not found.f_flag & os.ST_NOEXEC and os.access(SHARED_MEMORY, os.W_OK)
+    roomy = filesystem.f_bavail * filesystem.f_frsize >= MEMORY_FILE_BYTES
+    usable = roomy and not filesystem.f_flag & os.ST_NOEXEC and os.access(SHARED_MEMORY, os.W_OK)
     return SHARED_MEMORY if usable else otherwise
 
 
@@ -262,9 +262,15 @@ def read_jail_problem() -> str | None:
         try:
             with open_stage(GuestFiles(Path("/usr/bin/true"), *folders), jailed=True) as stage:
                 argv = (*stage.prefix, stage.kernel)
-                done = proc.run(argv, check=False, timeout_s=PROBE_S, pass_fds=stage.descriptors)
+                completed = proc.run(
+                    argv, check=False, timeout_s=PROBE_S, pass_fds=stage.descriptors
+                )
         except (MissingError, OSError) as error:
             return str(error)
         except proc.CommandError:  # some filters let calls seem to succeed
             return f"bwrap did not end within {PROBE_S:g} s"
-    return None if done.returncode == 0 else done.stderr.strip() or f"status {done.returncode}"
+    return (
+        None
+        if completed.returncode == 0
+        else completed.stderr.strip() or f"status {completed.returncode}"
+    )

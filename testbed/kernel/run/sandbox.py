@@ -54,17 +54,17 @@ def confined(
 ) -> Iterator[proc.Process]:
     """Start a command whose first word is ``bwrap``; after the block no process is left inside.
 
-    To end bubblewrap would end the processes inside, too, but a moment later.  Their first one is
-    ended instead: bubblewrap waits for that, and that one for all others (pid_namespaces(7)).
+    Ending bubblewrap would end the processes inside a moment too late.  The first process inside
+    is ended instead: it waits for all others (pid_namespaces(7)), and bubblewrap for it.
 
-    If this process is killed, bubblewrap is, and with it what is inside: each asks for it by
-    PR_SET_PDEATHSIG.  Until the inner one has asked, that reaches nothing; so it then looks whether
+    If this process is killed, so are bubblewrap and the processes inside, each by
+    PR_SET_PDEATHSIG.  That does nothing before it is set; so the inner process then checks that
     this process still holds the other end of a pipe.
     """
-    with _open_pipe() as (info, told), _open_pipe() as (alive, _held), ExitStack() as undo:
-        command = confined_argv(argv, told.fileno(), alive.fileno())
-        passed = (told.fileno(), alive.fileno(), *pass_fds)
-        with told:
+    with _open_pipe() as (info, info_writer), _open_pipe() as (alive, _held), ExitStack() as undo:
+        command = confined_argv(argv, info_writer.fileno(), alive.fileno())
+        passed = (info_writer.fileno(), alive.fileno(), *pass_fds)
+        with info_writer:
             starting = proc.started(command, env=env, stdout=output, stderr=output, pass_fds=passed)
             child = undo.enter_context(starting)
         try:
@@ -73,18 +73,18 @@ def confined(
             _end_inside(child, info)
 
 
-def confined_argv(argv: Sequence[str], told: int, alive: int) -> tuple[str, ...]:
+def confined_argv(argv: Sequence[str], info_fd: int, alive_fd: int) -> tuple[str, ...]:
     """Return ``argv``, a bubblewrap command, with these two descriptors in their places.
 
     Args:
         argv: the command; its first ``--`` ends the options.
-        told: where bubblewrap writes who is the first process inside.
-        alive: an end of a pipe; what follows ``--`` is not begun where nobody holds the other end.
+        info_fd: where bubblewrap writes which process is the first one inside.
+        alive_fd: one end of a pipe; the words after ``--`` start only while the other end is open.
     """
     end = argv.index("--") + 1
     return (
-        *(argv[0], "--info-fd", str(told), *argv[1:end]),
-        *("/usr/bin/bash", "-c", _UNLESS_ORPHANED, str(alive), *argv[end:]),
+        *(argv[0], "--info-fd", str(info_fd), *argv[1:end]),
+        *("/usr/bin/bash", "-c", _UNLESS_ORPHANED, str(alive_fd), *argv[end:]),
     )
 
 
@@ -217,8 +217,8 @@ def keep_regular_files(out: Path) -> None:
 def _remove_folders(folder: int) -> None:
     """Remove all folders in ``folder``, however deep: those in them come up first."""
     free = (f".removing-{number}" for number in count())
-    taken = set(_names(folder))
-    waiting = list(taken)
+    used_names = set(_names(folder))
+    waiting = list(used_names)
     while waiting:
         name = waiting.pop()
         with _opened(name, folder) as (inner, mode):
@@ -231,7 +231,7 @@ def _remove_folders(folder: int) -> None:
                         os.unlink(child, dir_fd=inner)
                         continue
                     _path(deeper).chmod(0o700)
-                place = next(one for one in free if one not in taken)
+                place = next(candidate for candidate in free if candidate not in used_names)
                 os.rename(child, place, src_dir_fd=inner, dst_dir_fd=folder)
                 waiting.append(place)
         os.rmdir(name, dir_fd=folder)

@@ -242,5 +242,5 @@ def boot_once(
         raw = kernel.run(trial, scratch / "page", scratch / "out", 0, never)
         if raw.status == "ended" and raw.observation is not None:
             return FirstBoot(None, json.loads(raw.observation.read_text())["sysctls"])
-    said = f"does not boot: {raw.message}; its console ends with {raw.console_tail!r}"
-    return FirstBoot(said, {})
+    problem = f"does not boot: {raw.message}; its console ends with {raw.console_tail!r}"
+    return FirstBoot(problem, {})

@@ -6,23 +6,40 @@ are not looked for in its packets.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from socket import inet_aton
 
+from testbed.kinds.command.measurement import Executed
+from testbed.kinds.command.spec import LabCommand
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import CAPTURE_FILE, Proof, Trial
-from testbed.model.served import CAPTURED_MOST
 from testbed.wire.both_ways import check_both_ways, check_whole
+from testbed.wire.capture import CAPTURED_MOST
 from testbed.wire.flows import read_flows
 from testbed.wire.packets import read_capture
 from testbed.wire.proof import prove as prove_flows
 
 
-def judge(trial: Trial, observed: Observation, out: Path) -> Judgement:
-    """Return whether the command came to an end, whatever its status, and what is proven.
+@dataclass(frozen=True, slots=True)
+class CommandObservation(Observation):
+    """What a command in the lab leaves."""
+
+    executed: Executed | None = None
+
+    @property
+    def measured(self) -> Executed | None:
+        """What became of the command."""
+        return self.executed
+
+
+OBSERVATION = CommandObservation
+
+
+def judge(trial: Trial, observed: CommandObservation, out: Path) -> Judgement:
+    """Return how the command ended, whatever its status, and what is proven.
 
     Problems are frames that are cut, and bytes that one end acknowledged and that are not in a
     capture which was not bounded.
@@ -30,10 +47,10 @@ def judge(trial: Trial, observed: Observation, out: Path) -> Judgement:
     Raises:
         OSError, ValueError, LookupError: the capture cannot be read.
     """
-    return Judgement(observed.executed is not None, _prove(trial, observed, out))
+    return Judgement(observed.executed, _prove(trial, observed, out))
 
 
-def _prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
+def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | None:
     pcap = out / CAPTURE_FILE
     if observed.counters is None or not pcap.exists():
         return None
@@ -42,5 +59,5 @@ def _prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
     whole = len(capture.packets) < CAPTURED_MOST
     # The counters also count what a command said to itself, on loopback.
     problems = (*check_whole(capture), *(check_both_ways(flows, {}) if whole else ()))
-    proof = prove_flows(flows, observed.counters, trial.of_command.tcp, whole=False)
+    proof = prove_flows(flows, observed.counters, trial.condition_as(LabCommand).tcp, whole=False)
     return replace(proof, problems=problems)

@@ -20,19 +20,19 @@ from testbed.base.namespace import Namespace
 from testbed.client.command import began_ns, keep_files, load_values
 from testbed.client.interface import LoadError, LoadOrder, client_environment
 from testbed.client.process import read_tail, run_logged
-from testbed.kinds.page_load.performance import open_lab_for, order_of, replayed, start_argv
+from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, PEER_FILE, Executed
+from testbed.kinds.command.spec import LabCommand
+from testbed.kinds.page_lab import open_lab_for, order_of, replayed, start_argv
 from testbed.kinds.workspace import Site, link_numbers
 from testbed.lab.alignment import begin_stage, choose_moments
 from testbed.lab.laboratory import Lab
 from testbed.lab.topology import CLIENT_ADDRESS, SERVER_ADDRESS
-from testbed.model import CAPTURE_FILE, Executed, Trial
+from testbed.model import CAPTURE_FILE, Trial
 from testbed.model.command import fill_words, split_words
-from testbed.model.served import CAPTURED_MOST
 from testbed.server.replay_log import read_replay
-from testbed.wire.capture import capture
+from testbed.wire.capture import CAPTURED_MOST, capture
 from testbed.wire.counters import difference, read_counters
 
-OUTPUT_FILE, ERROR_FILE, PEER_FILE = "command.out", "command.err", "peer.log"
 ROOT = 0
 """The user of commands: they are the user's own, and ping, tcpdump or ss need it."""
 PEER_READY_S = 5.0
@@ -65,7 +65,7 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
 def _execute(
     trial: Trial, site: Site, archive: Archive, lab: Lab, observation: dict[str, object]
 ) -> None:
-    spec, topology = trial.of_command, lab.topology
+    spec, topology = trial.condition_as(LabCommand), lab.topology
     ends = {"client": topology.client, "server": topology.server}
     here, there = ends.get(spec.at), ends["client" if spec.at == "server" else "server"]
     order = order_of(trial, site, archive, topology.client.name, ROOT)

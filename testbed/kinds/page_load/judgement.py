@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from socket import inet_aton
 
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import CAPTURE_FILE, Proof, Trial
+from testbed.model import CAPTURE_FILE, Condition, PageLoad, Proof, ServedConnection, Trial
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import read_flows
@@ -20,18 +20,38 @@ from testbed.wire.proof import prove as prove_flows
 from testbed.wire.reuse import check_reuse
 
 
-def judge(trial: Trial, observed: Observation, out: Path) -> Judgement:
-    """Return whether the page was loaded and its server's log read, and what the capture proves.
+@dataclass(frozen=True, slots=True)
+class LoadObservation(Observation):
+    """What a page load leaves.
+
+    ``hosts`` are the page's by their addresses in the lab, ``connections`` the server's account.
+    """
+
+    load: PageLoad | None = None
+    hosts: dict[str, str] = field(default_factory=dict)
+    connections: tuple[ServedConnection, ...] = ()
+
+    @property
+    def measured(self) -> PageLoad | None:
+        """The load as the client observed it."""
+        return self.load
+
+
+OBSERVATION = LoadObservation
+
+
+def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
+    """Return the load, if its server's log was read as well, and what the capture proves.
 
     Raises:
         OSError, ValueError, LookupError: the capture cannot be read.
     """
-    measured = observed.load is not None and observed.replay is not None
+    measured = None if observed.replay is None else observed.load
     return Judgement(measured, _prove(trial, observed, out))
 
 
-def _prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
-    pcap, condition = out / CAPTURE_FILE, trial.page_load
+def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
+    pcap, condition = out / CAPTURE_FILE, trial.condition_as(Condition)
     if observed.counters is None or observed.replay is None or not pcap.exists():
         return None
     capture = read_capture(pcap)

@@ -7,46 +7,25 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from testbed.archive.reading import Archive, read_archive
 from testbed.base.errors import LabError
 from testbed.base.machine import describe_machine, describe_queues, read_queued, read_sample
 from testbed.client import CLIENTS
 from testbed.client.coverage import check_protocols, compare, judge_coverage, unreached
-from testbed.client.interface import EarlyClient, LoadError, LoadOrder, Seat
-from testbed.kinds.workspace import EarlyStart, Site, link_numbers, open_lab_of
-from testbed.lab.alignment import (
-    begin_stage,
-    choose_moments,
-    draw_secrets,
-    forget,
-    next_launch,
-)
+from testbed.client.interface import LoadError
+from testbed.kinds.page_lab import CLIENT_USER, open_lab_for, order_of, replayed
+from testbed.kinds.workspace import Site, link_numbers
+from testbed.lab.alignment import begin_stage
 from testbed.lab.laboratory import Lab
-from testbed.lab.topology import RESOLVER_ADDRESS, lay_topology, origin_address
-from testbed.model import CAPTURE_FILE, PageLoad, Randomness, RequestTiming, Trial
-from testbed.model.command import CLIENT as COMMAND
+from testbed.model import CAPTURE_FILE, Condition, PageLoad, RequestTiming, Trial
 from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.listeners import Listener, lab_listeners
-from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
 from testbed.server.replay_log import LoggedAnswer, read_answered, read_replay
-from testbed.server.resolver import name_files, resolve
-from testbed.server.think import Think
 from testbed.wire.capture import capture
 from testbed.wire.counters import difference, read_counters
-
-# What the server complained about, beside the other files of a trial.
-SERVER_LOG_FILE = "nginx-error.log"
-COMPLAINTS = ("[error]", "[crit]", "[alert]", "[emerg]")
-# A client handles what pages send: it has no privileges, and a browser then has its sandbox.
-CLIENT_USER = 1000
-START = Path("native") / "start"
-SETTLE_S = 60.0
-"""After which a browser does nothing more at its empty page."""
 
 
 def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
@@ -61,53 +40,6 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
             _measure(trial, site, archive, addresses, lab, observation)
 
 
-@contextmanager
-def prepared(name: str, site: Site) -> Iterator[Site]:
-    """Do what needs neither page nor condition: lay the wires, and start the client if it can be.
-
-    This is for virtual time.  ``name`` is the client's; the undo ends it.
-
-    Raises:
-        TestbedError, OSError: it cannot be done.
-    """
-    begin_stage()
-    draw_secrets()
-    client = CLIENTS[name]
-    with (
-        lay_topology(site.tag) as topology,
-        name_files(topology.client, RESOLVER_ADDRESS),
-    ):
-        there = replace(site, topology=topology)
-        if not isinstance(client, EarlyClient):
-            yield there
-            return
-        launch_ns = next_launch()
-        prefix = start_argv(site.bundle, topology.client.name, CLIENT_USER, launch_ns)
-        seat = Seat(prefix, site.bundle, *_make_folders(site), CLIENT_USER)
-        with client.started(seat) as started:
-            time.sleep(SETTLE_S)
-            yield replace(there, early=EarlyStart(started, launch_ns))
-
-
-@contextmanager
-def open_lab_for(
-    archive: Archive, trial: Trial, site: Site, observation: dict[str, object]
-) -> Iterator[tuple[Lab, dict[str, str]]]:
-    """Open the lab of a page; yield it, and the address of each of the page's hosts.
-
-    What the lab measured of itself is in ``observation`` by then, its problems too.
-    """
-    addresses = {host: origin_address(i) for i, host in enumerate(archive.hosts)}
-    if site.aligned:
-        begin_stage()
-        if site.topology is None:
-            draw_secrets()
-    observation["hosts"] = {address: host for host, address in addresses.items()}
-    with open_lab_of(trial, len(addresses), site) as lab:
-        observation["lab"] = asdict(lab.reading)
-        yield lab, addresses
-
-
 def _measure(
     trial: Trial,
     site: Site,
@@ -116,7 +48,7 @@ def _measure(
     lab: Lab,
     observation: dict[str, object],
 ) -> None:
-    condition = trial.page_load
+    condition = trial.condition_as(Condition)
     listeners = lab_listeners(archive, addresses, condition.protocol)
     nginx = site.scratch / "nginx"
     try:
@@ -145,45 +77,6 @@ def _measure(
         raise LabError(reason)
 
 
-@contextmanager
-def replayed(
-    trial: Trial,
-    site: Site,
-    archive: Archive,
-    addresses: dict[str, str],
-    lab: Lab,
-    nginx: Path,
-) -> Iterator[int]:
-    """Serve the page in the lab, names included; yield the process that serves.
-
-    ``nginx`` is the server's folder, which is made.  What it complained about is kept.
-    """
-    condition, topology = trial.page_load, lab.topology
-    listeners = lab_listeners(archive, addresses, condition.protocol)
-    requests = condition.tcp.requests_per_connection
-    terms = ServerOptions(
-        requests, condition.tls_version, _tls_of(site.page), think=_think_of(trial)
-    )
-    try:
-        with (
-            name_files(topology.client, RESOLVER_ADDRESS)
-            if site.topology is None
-            else nullcontext(),
-            serve(topology.server, archive, listeners, nginx, terms) as server,
-            resolve(
-                topology.client,
-                topology.server,
-                addresses,
-                RESOLVER_ADDRESS,
-                condition.dns,
-                site.scratch,
-            ),
-        ):
-            yield server
-    finally:
-        _keep_complaints(nginx / ERROR_LOG, site.out / SERVER_LOG_FILE)
-
-
 def _with_coverage(load: PageLoad, archive: Archive, answered: Sequence[LoggedAnswer]) -> PageLoad:
     """Return the load of a client that names no request, held against what its server was asked."""
     asked = [
@@ -205,7 +98,8 @@ def _load(
     if site.aligned:
         begin_stage()
     order = order_of(trial, site, archive, lab.topology.client.name, CLIENT_USER)
-    client = CLIENTS[trial.page_load.client] if site.early is None else site.early.client
+    condition = trial.condition_as(Condition)
+    client = CLIENTS[condition.client] if site.early is None else site.early.client
     pcap = site.scratch / CAPTURE_FILE
     # In virtual time what the machine does has no effect, so it is not watched.
     began = None if site.aligned else (read_sample(), read_queued(server))
@@ -231,78 +125,6 @@ def _load(
     return load, {end: difference(before[end], after[end]) for end in ends}, machine
 
 
-def order_of(trial: Trial, site: Site, archive: Archive, namespace: str, user: int) -> LoadOrder:
-    """Return the order of what runs in ``namespace`` as ``user``; its folders are made."""
-    scratch, out = _make_folders(site)
-    condition = trial.page_load
-    launched_ns = None if site.early is None else site.early.launched_ns
-    moments = choose_moments(trial, launched_ns) if site.aligned else None
-    launch_ns = None if moments is None else moments.launch_ns
-    began = site.scratch / "began" if condition.client == COMMAND else None
-    return LoadOrder(
-        archive=archive,
-        prefix=start_argv(site.bundle, namespace, user, launch_ns, began),
-        tfo=condition.tcp.tfo,
-        think_time=condition.think_time,
-        bundle=site.bundle,
-        scratch=scratch,
-        out=out,
-        timeout_s=trial.timeout_s,
-        user=user,
-        wait_until_ns=None if moments is None else moments.load_ns,
-        tls=_tls_of(site.page),
-        tls_version=condition.tls_version,
-        protocol=condition.protocol,
-        pinned=_pins(condition.randomness, archive.pinned),
-        think_spread_pct=condition.think_spread_pct,
-        seed=trial.seed,
-        command=condition.command,
-        began=began,
-        restart=forget if site.aligned else None,
-    )
-
-
-def _make_folders(site: Site) -> tuple[Path, Path]:
-    """Return the client's folders, its own and that of what it leaves; they are there then."""
-    folders = site.scratch / "client", site.scratch / "client-out"
-    for folder in folders:
-        folder.mkdir(exist_ok=True)
-        folder.chmod(0o777)
-    return folders
-
-
-def start_argv(
-    bundle: Path, namespace: str, user: int, at_ns: int | None = None, began: Path | None = None
-) -> tuple[str, ...]:
-    """Return the command that starts the words after it as ``user`` (native/start.c).
-
-    ``at_ns`` is the round instant of virtual time at which it does; ``None``: at once.  ``began``
-    is the file in which it notes when.
-    """
-    at = () if at_ns is None else (f"at-ns={at_ns}",)
-    noted = () if began is None else (f"began={began}",)
-    return (str(bundle / START), f"namespace={namespace}", f"user={user}", *at, *noted, "--")
-
-
-def _pins(randomness: Randomness, recorded: bool) -> bool:
-    """Return whether scripts get pinned clocks and random numbers."""
-    return recorded if randomness == "as-recorded" else randomness == "pinned"
-
-
-def _think_of(trial: Trial) -> Think | None:
-    """Return how long the server thinks before each answer; ``None``: not at all."""
-    condition = trial.page_load
-    if not condition.server_think_ms:
-        return None
-    return Think(condition.server_think_ms, condition.think_spread_pct, trial.seed)
-
-
-def _tls_of(page: Path) -> Path | None:
-    """Return the built page's certificates; a page without an https origin has none."""
-    folder = page / "tls"
-    return folder if folder.is_dir() else None
-
-
 def _offers(listeners: Iterable[Listener]) -> dict[str, bool]:
     """Return whether HTTP/2 is offered, by origin, of those with TLS."""
     return {
@@ -310,9 +132,3 @@ def _offers(listeners: Iterable[Listener]) -> dict[str, bool]:
         for each in listeners
         if each.tls
     }
-
-
-def _keep_complaints(log: Path, kept: Path) -> None:
-    said = log.read_text(errors="replace") if log.is_file() else ""
-    if any(level in said for level in COMPLAINTS):
-        kept.write_text(said)

@@ -17,11 +17,8 @@ from socket import inet_aton
 
 from testbed.base.errors import MissingError
 from testbed.kinds.scenario.network import DEVICE, Host, Network
-from testbed.lab.interfaces import set_route
-from testbed.lab.routes import encode_metrics
-from testbed.lab.rtnetlink import open_control
-from testbed.scenario.script import Action
-from testbed.scenario.words import (
+from testbed.kinds.scenario.script import Action
+from testbed.kinds.scenario.words import (
     ADDRESSES,
     ATTACKER,
     FLAG_BITS,
@@ -35,6 +32,9 @@ from testbed.scenario.words import (
     parse_size,
     parse_time,
 )
+from testbed.lab.interfaces import set_route
+from testbed.lab.routes import encode_metrics
+from testbed.lab.rtnetlink import open_control
 from testbed.wire.counters import read_all_counters
 from testbed.wire.segments import make_segment
 

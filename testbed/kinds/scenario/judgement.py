@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from socket import inet_aton
 
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.kinds.scenario.matching import match_calls, match_packets, see
-from testbed.model import CAPTURE_FILE, Performance, Proof, ScenarioResult, TcpSpec, Trial
-from testbed.scenario.promise import Promise, read_promise
-from testbed.scenario.script import Script
-from testbed.scenario.words import ADDRESSES, ATTACKER
+from testbed.kinds.scenario.measurement import Performance, ScenarioResult
+from testbed.kinds.scenario.promise import Promise, read_promise
+from testbed.kinds.scenario.script import Script
+from testbed.kinds.scenario.spec import Scenario
+from testbed.kinds.scenario.words import ADDRESSES, ATTACKER
+from testbed.model import CAPTURE_FILE, Proof, TcpSpec, Trial
 from testbed.wire.flows import read_flows
 from testbed.wire.packets import Packet, read_capture
 from testbed.wire.proof import prove as prove_flows
@@ -22,19 +24,29 @@ Captures = Mapping[str, Sequence[Packet]]
 """The packets of each host."""
 
 
-def judge(trial: Trial, observed: Observation, out: Path) -> Judgement:
-    """Return whether the script was performed to its end, the promise kept, and what is proven.
+@dataclass(frozen=True, slots=True)
+class ScenarioObservation(Observation):
+    """What a scenario leaves: ``performed`` is what happened, which is still to be judged."""
+
+    performed: Performance | None = None
+
+
+OBSERVATION = ScenarioObservation
+
+
+def judge(trial: Trial, observed: ScenarioObservation, out: Path) -> Judgement:
+    """Return how the promise came out, if its script was performed to the end, and what is proven.
 
     Raises:
         OSError, ValueError, LookupError: the captures are not whole.
     """
     performed = observed.performed
     if performed is None:
-        return Judgement(measured=False, proof=None)
-    promise = read_promise(trial.of_scenario.text)
+        return Judgement(measured=None, proof=None)
+    promise = read_promise(trial.condition_as(Scenario).text)
     captures = _read_captures(promise, out)
     proof = _prove(performed, observed, captures, out)
-    return Judgement(measured=True, proof=proof, scenario=_judge(promise, performed, captures))
+    return Judgement(_judge(promise, performed, captures), proof)
 
 
 def _judge(promise: Promise, performed: Performance, captures: Captures) -> ScenarioResult:
@@ -48,7 +60,7 @@ def _judge(promise: Promise, performed: Performance, captures: Captures) -> Scen
 
 
 def _prove(
-    performed: Performance, observed: Observation, captures: Captures, out: Path
+    performed: Performance, observed: ScenarioObservation, captures: Captures, out: Path
 ) -> Proof | None:
     pcap = out / CAPTURE_FILE
     if observed.counters is None or not pcap.exists():

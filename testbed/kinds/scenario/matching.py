@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from testbed.kinds.scenario.measurement import Call, Performance
 from testbed.kinds.scenario.middlebox import describe_end
-from testbed.model import Call, Performance
-from testbed.scenario.script import LOST, TWICE, Expectation, Script, Segment
-from testbed.scenario.words import (
+from testbed.kinds.scenario.script import LOST, TWICE, Expectation, Script, Segment
+from testbed.kinds.scenario.words import (
     ATTACKER,
     OPTION_KINDS,
     describe_flags,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from socket import inet_aton, inet_ntoa
 
-from testbed.scenario.words import (
+from testbed.kinds.scenario.words import (
     ADDRESSES,
     FARM_ADDRESS,
     NAT_ADDRESS,

@@ -22,12 +22,12 @@ from pathlib import Path
 from socket import inet_aton
 
 from testbed.base.namespace import Namespace, new_namespace
+from testbed.kinds.scenario.measurement import Arrival, Passage
 from testbed.kinds.scenario.middlebox import Middlebox
+from testbed.kinds.scenario.words import ADDRESSES, ATTACKER, FARM_ADDRESS
 from testbed.lab.interfaces import add_address, open_tun, set_route, set_up
 from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import IPV6_SYSCTLS
-from testbed.model import Arrival, Passage
-from testbed.scenario.words import ADDRESSES, ATTACKER, FARM_ADDRESS
 from testbed.wire.counters import read_all_counters
 from testbed.wire.packets import FAST_OPEN, SYN, find_option, read_frame
 

@@ -11,13 +11,15 @@ from dataclasses import asdict
 
 from testbed.base.errors import MissingError
 from testbed.kinds.scenario.calls import perform_call
+from testbed.kinds.scenario.measurement import Call, Performance
 from testbed.kinds.scenario.network import Network, open_network
+from testbed.kinds.scenario.promise import read_promise
+from testbed.kinds.scenario.script import Script
+from testbed.kinds.scenario.spec import Scenario
+from testbed.kinds.scenario.words import ATTACKER
 from testbed.kinds.workspace import Site
 from testbed.lab.alignment import begin_stage, draw_secrets
-from testbed.model import Call, LabReading, Measurement, Performance, Trial
-from testbed.scenario.promise import read_promise
-from testbed.scenario.script import Script
-from testbed.scenario.words import ATTACKER
+from testbed.model import LabReading, Measurement, Trial
 from testbed.wire.counters import grown, read_all_counters
 
 SETTLING_ROUND_TRIPS = 3
@@ -34,7 +36,7 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
         TestbedError, OSError: it did not come to its end; ``MissingError``: this kernel lacks
             what it needs.
     """
-    promise = read_promise(trial.of_scenario.text)
+    promise = read_promise(trial.condition_as(Scenario).text)
     if site.aligned:
         begin_stage()
         draw_secrets()

@@ -7,17 +7,19 @@ kernel, by counters and by the capture.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from socket import inet_aton
 
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.kinds.server_load.account import count_segments
+from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.kinds.server_load.spec import ServerLoad
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import CAPTURE_FILE, Proof, ServedLoad, ServerLoad, Trial
-from testbed.model.served import CAPTURED_MOST
+from testbed.model import CAPTURE_FILE, Proof, Trial
 from testbed.wire.both_ways import check_both_ways, check_whole
+from testbed.wire.capture import CAPTURED_MOST
 from testbed.wire.flows import Flows, read_flows
 from testbed.wire.packets import ACK, FIN, RST, SYN, read_capture
 from testbed.wire.proof import prove as prove_flows
@@ -25,8 +27,28 @@ from testbed.wire.proof import prove as prove_flows
 Counters = Mapping[str, int]
 
 
-def judge(trial: Trial, observed: Observation, out: Path) -> Judgement:
-    """Return whether the load came to its end and both programs told of it, and what is proven.
+@dataclass(frozen=True, slots=True)
+class ServedObservation(Observation):
+    """What a load on a server leaves.
+
+    ``taken_later`` is how many segments each end's kernel had taken once the link had been read;
+    ``counters`` are read before that.
+    """
+
+    served: ServedLoad | None = None
+    taken_later: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> ServedLoad | None:
+        """What became of the connections."""
+        return self.served
+
+
+OBSERVATION = ServedObservation
+
+
+def judge(trial: Trial, observed: ServedObservation, out: Path) -> Judgement:
+    """Return what both programs told of the load, if it came to its end, and what is proven.
 
     The capture is bounded: where a load had more packets, its connections are those of the
     beginning, and only the counters tell of all.
@@ -34,11 +56,11 @@ def judge(trial: Trial, observed: Observation, out: Path) -> Judgement:
     Raises:
         OSError, ValueError, LookupError: the capture cannot be read.
     """
-    return Judgement(observed.served is not None, _prove(trial, observed, out))
+    return Judgement(observed.served, _prove(trial, observed, out))
 
 
-def _prove(trial: Trial, observed: Observation, out: Path) -> Proof | None:
-    pcap, load, served = out / CAPTURE_FILE, trial.server_load, observed.served
+def _prove(trial: Trial, observed: ServedObservation, out: Path) -> Proof | None:
+    pcap, load, served = out / CAPTURE_FILE, trial.condition_as(ServerLoad), observed.served
     if observed.counters is None or served is None or not pcap.exists():
         return None
     client, server = observed.counters["client"], observed.counters["server"]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerSpec
 from testbed.lab.laboratory import Lab
 from testbed.lab.sysctls import DEFAULTS, IPV4
-from testbed.model import ArrivalSpec, ServerSpec
 from testbed.server.mechanisms.apply import Applied, apply_management
 from testbed.server.mechanisms.mechanism import MECHANISMS, Queues
 

@@ -22,7 +22,7 @@ from testbed.base.namespace import Namespace
 from testbed.kinds.server_load.account import ServerAccount
 from testbed.kinds.server_load.processors import mask_of
 from testbed.kinds.server_load.programs import END_S, FAST_OPEN_QUEUE, READY_S
-from testbed.model import ServerLoad
+from testbed.kinds.server_load.spec import ServerLoad
 from testbed.server.nginx import ERROR_LOG, PID_FILE, nginx_argv
 
 STATUS_SOCKET = "status.sock"

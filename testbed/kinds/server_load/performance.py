@@ -30,14 +30,14 @@ from testbed.kinds.server_load.programs import (
     server_argv,
     serving,
 )
+from testbed.kinds.server_load.spec import ServerLoad
 from testbed.kinds.workspace import Site, link_numbers, open_lab_of
 from testbed.lab.alignment import begin_stage, draw_secrets
 from testbed.lab.laboratory import Lab
 from testbed.lab.topology import origin_address
 from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE, Trial
-from testbed.model.served import CAPTURED_MOST
 from testbed.server.mechanisms.apply import Applied
-from testbed.wire.capture import capture
+from testbed.wire.capture import CAPTURED_MOST, capture
 from testbed.wire.counters import grown, read_all_counters
 
 PORT = 80
@@ -53,7 +53,7 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
     if site.aligned:
         begin_stage()
         draw_secrets()
-    load = trial.server_load
+    load = trial.condition_as(ServerLoad)
     on = None if site.aligned else choose_processors(load.server.workers)
     with open_lab_of(trial, 1, site, {"client": client_sysctls(load.arrivals)}) as lab:
         observation["lab"] = asdict(lab.reading)
@@ -71,7 +71,7 @@ def _measure_in_virtual_time(
     trial: Trial, site: Site, lab: Lab, applied: Applied, observation: dict[str, object]
 ) -> None:
     """Measure a server whose work has a price: computing takes no time there."""
-    load = trial.server_load
+    load = trial.condition_as(ServerLoad)
     prices = {} if load.server.program == "nginx" else price_work(load.server)
     serve = partial(_serve, trial, site, lab, applied.backlog, prices, ())
     argv = generator_argv(site.bundle / "native" / "load-generator", ADDRESS, trial)
@@ -93,7 +93,7 @@ def _measure_in_real_time(
     observation: dict[str, object],
 ) -> None:
     """Measure a server on processors of its own, and how busy those are."""
-    load = trial.server_load
+    load = trial.condition_as(ServerLoad)
     serve = partial(_serve, trial, site, lab, applied.backlog, {}, on.server)
     argv = generator_argv(site.bundle / "native" / "load-generator", ADDRESS, trial, on.generator)
     arrivals = load.arrivals
@@ -121,7 +121,7 @@ def _serve(
     name: str,
 ) -> AbstractContextManager[Callable[[], ServerAccount]]:
     """Run the server that the trial asks for; ``name`` is that of its files."""
-    load, there = trial.server_load, lab.topology.server
+    load, there = trial.condition_as(ServerLoad), lab.topology.server
     if load.server.program == "nginx":
         return serving_nginx(there, ADDRESS, load, backlog, processors, site.scratch / name)
     program = site.bundle / "native" / "event-server"

@@ -10,7 +10,7 @@ server owes and pays.
 
 from __future__ import annotations
 
-from testbed.model import ServerSpec
+from testbed.kinds.server_load.spec import ServerSpec
 
 
 def price_work(server: ServerSpec) -> dict[str, int]:

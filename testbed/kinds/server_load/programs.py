@@ -13,7 +13,9 @@ from testbed.base import proc
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 from testbed.kinds.server_load.account import ServerAccount, read_account
-from testbed.model import ServedLoad, ServerLoad, Trial
+from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.kinds.server_load.spec import ServerLoad
+from testbed.model import Trial
 
 READY_S = 60.0
 END_S = 120.0
@@ -53,7 +55,7 @@ def generator_argv(
     program: Path, address: str, trial: Trial, processor: int | None = None
 ) -> tuple[str, ...]:
     """Return the command of the generator, which runs on ``processor``, or on any."""
-    load = trial.server_load
+    load = trial.condition_as(ServerLoad)
     arrivals = load.arrivals
     loop = {"clients": arrivals.clients}
     if arrivals.loop == "open":
@@ -118,7 +120,7 @@ def generate(namespace: Namespace, argv: tuple[str, ...], trial: Trial) -> dict[
     Raises:
         LabError: it left none.
     """
-    arrivals = trial.server_load.arrivals
+    arrivals = trial.condition_as(ServerLoad).arrivals
     bound_s = arrivals.warm_up_s + arrivals.duration_s + arrivals.patience_s + GRACE_S
     done = proc.run((*namespace.prefix, *argv), check=False, timeout_s=bound_s)
     if done.returncode not in (0, ITS_OWN_LIMIT):

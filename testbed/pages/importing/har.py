@@ -157,14 +157,14 @@ def _source(path: Path, log: Fields) -> str:
     return f"The HAR file {path.name} by {' with '.join(words) or 'a tool that left no name'}."
 
 
-def _choose_page(log: Fields, entries: list[Fields], asked: str | None) -> Fields | None:
+def _choose_page(log: Fields, entries: list[Fields], page_id: str | None) -> Fields | None:
     """Return the page that was asked for, or the first one that has requests."""
     pages = {page.text("id"): page for page in reversed(log.members("pages"))}
-    if asked is not None:
-        if asked not in pages:
+    if page_id is not None:
+        if page_id not in pages:
             names = ", ".join(ascii(name)[1:-1][:60] for name in list(pages)[::-1][:20])
-            raise ConfigurationError([f"no page {asked!r}; the pages are {names or 'not named'}"])
-        return pages[asked]
+            raise ConfigurationError([f"no page {page_id!r}; the pages are {names or 'not named'}"])
+        return pages[page_id]
     used = {entry.text("pageref") for entry in entries}
     return next(
         (page for name, page in reversed(pages.items()) if name in used or len(pages) == 1), None
@@ -182,21 +182,21 @@ def _of_page(entries: list[Fields], page: Fields | None, notes: Notes) -> Iterat
 
 
 def _without_workers(entries: list[Fields], notes: Notes) -> Iterator[Fields]:
-    """Leave out what a service worker answered from the network: that request is there as well."""
-    asked = {url_of(entry) for entry in entries if not is_workers(entry)}
+    """Leave out what a service worker answered, if its own request to the network is there."""
+    network_urls = {url_of(entry) for entry in entries if not is_workers(entry)}
     for entry in entries:
-        if is_workers(entry) and url_of(entry) in asked:
+        if is_workers(entry) and url_of(entry) in network_urls:
             notes.add("Requests left out, answered by a service worker", url_of(entry))
         else:
             yield entry
 
 
 def _zero(started: datetime | None, moments: list[datetime | None]) -> datetime | None:
-    """Return from when times count: the page's start, or a first request a little earlier."""
-    known = [moment for moment in moments if moment is not None]
+    """Return time zero: the page's start, or its first request if that is a little earlier."""
+    timed = [moment for moment in moments if moment is not None]
     if started is None:
-        return min(known, default=None)
-    return min(m for m in (started, *known) if (started - m).total_seconds() < _EARLIEST_S)
+        return min(timed, default=None)
+    return min(m for m in (started, *timed) if (started - m).total_seconds() < _EARLIEST_S)
 
 
 IMPORTER = Importer(

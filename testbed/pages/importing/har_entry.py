@@ -219,15 +219,15 @@ def _encode_text(text: str, content_type: str, size: int | None) -> bytes:
     half a surrogate pair becomes a question mark.
     """
     utf8 = text.encode("utf-8", "replace")
-    found = _CHARSET.search(content_type)
-    codec = _CODECS.get(found.group(1).lower()) if found else None
+    charset = _CHARSET.search(content_type)
+    codec = _CODECS.get(charset.group(1).lower()) if charset else None
     if codec is None or size is None or len(utf8) == size:
         return utf8
     try:
-        other = text.encode(codec)
+        encoded = text.encode(codec)
     except UnicodeEncodeError:
         return utf8
-    return other if len(other) == size else utf8
+    return encoded if len(encoded) == size else utf8
 
 
 def _find_initiator(entry: Fields, request_headers: Headers) -> tuple[str | None, str]:

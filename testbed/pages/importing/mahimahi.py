@@ -117,39 +117,39 @@ def parse_exchange(kind: Any, data: bytes) -> Claim | None:
     status = _STATUS.fullmatch(_text(record.response.first_line).strip())
     if request is None or status is None:
         return None
-    asked, headers = _headers(record.request), _headers(record.response)
+    request_headers, headers = _headers(record.request), _headers(record.response)
     served = plain_body(record.response.body, find_header(headers, "transfer-encoding"))
     return Claim(
-        url=_url(record, request.group(2), find_header(asked, "host")),
+        url=_url(record, request.group(2), find_header(request_headers, "host")),
         method=request.group(1),
         status=int(status.group(1)),
         protocol="http/1.1",
-        request_headers=asked,
+        request_headers=request_headers,
         request_body_size=len(record.request.body),
         headers=headers,
         headers_size=head_size(_text(record.response.first_line.strip()), headers),
         body=served,
         body_size=len(served),
         mime=media_type(find_header(headers, "content-type")),
-        initiator=find_header(asked, "referer") or None,
+        initiator=find_header(request_headers, "referer") or None,
     )
 
 
 def guess_root(claims: list[Claim]) -> str:
     """Return the document that most requests name as their Referer, and that has none itself."""
-    named = Counter(claim.initiator for claim in claims if claim.initiator)
-    free = [claim for claim in claims if claim.initiator is None] or claims
-    pages = [claim for claim in free if claim.mime == "text/html"] or free
+    referer_counts = Counter(claim.initiator for claim in claims if claim.initiator)
+    without_referer = [claim for claim in claims if claim.initiator is None] or claims
+    pages = [claim for claim in without_referer if claim.mime == "text/html"] or without_referer
     redirects = {
         value: claim.url
         for claim in claims
         for key, value in claim.headers
         if key.lower() == "location"
     }
-    url = max(pages, key=lambda claim: (named[claim.url], -len(claim.url))).url
-    seen: set[str] = set()
-    while url in redirects and url not in seen:
-        seen.add(url)
+    url = max(pages, key=lambda claim: (referer_counts[claim.url], -len(claim.url))).url
+    visited: set[str] = set()
+    while url in redirects and url not in visited:
+        visited.add(url)
         url = redirects[url]
     return url
 

@@ -16,28 +16,28 @@ class Notes:
     def add(self, what: str, example: str = "") -> None:
         """Count ``what``; ``example`` says where, and is kept if it is one of the first."""
         self._counts[what] = self._counts.get(what, 0) + 1
-        kept = self._examples.setdefault(what, [])
+        examples = self._examples.setdefault(what, [])
         shown = printable(example)
-        if shown and len(kept) < EXAMPLES and shown not in kept:
-            kept.append(shown)
+        if shown and len(examples) < EXAMPLES and shown not in examples:
+            examples.append(shown)
 
     def join(self, others: Notes) -> None:
         """Add what ``others`` has, as if it had been added here."""
         for what, count in others._counts.items():
             self._counts[what] = self._counts.get(what, 0) + count
-            kept = self._examples.setdefault(what, [])
-            kept += [shown for shown in others._examples[what] if shown not in kept]
-            del kept[EXAMPLES:]
+            examples = self._examples.setdefault(what, [])
+            examples += [shown for shown in others._examples[what] if shown not in examples]
+            del examples[EXAMPLES:]
 
     def sentences(self) -> tuple[str, ...]:
         """Return ``Requests left out, file: URLs: 3 (file:///a, file:///b, ...).`` and so on."""
-        found = []
+        sentences = []
         for what, count in self._counts.items():
             examples = self._examples[what]
             more = ", ..." if examples and count > len(examples) else ""
             shown = f" ({', '.join(examples)}{more})" if examples else ""
-            found.append(f"{what}: {count}{shown}.")
-        return tuple(found)
+            sentences.append(f"{what}: {count}{shown}.")
+        return tuple(sentences)
 
 
 def printable(text: str, longest: int = _LONGEST_NOTE) -> str:

@@ -67,9 +67,9 @@ def _how(exchange: PageExchange, claim: Claim, initiator: PageExchange) -> How:
 
 
 def settle_redirects(exchanges: Sequence[PageExchange], notes: Notes) -> list[PageExchange]:
-    """Return the exchanges with sound redirects, each target marked as led to by its redirect."""
-    known = {exchange.url for exchange in exchanges}
-    sound = [_aim(exchange, known, notes) for exchange in exchanges]
+    """Return the exchanges with sound redirects; a target's initiator is its redirect."""
+    urls = {exchange.url for exchange in exchanges}
+    sound = [_aim(exchange, urls, notes) for exchange in exchanges]
     last = {exchange.url: index for index, exchange in enumerate(sound)}
     targets = ((x.url, redirect_target(x.url, x.status, x.headers)) for x in sound)
     for _, url in tuple(redirect_circles(targets)):
@@ -78,19 +78,19 @@ def settle_redirects(exchanges: Sequence[PageExchange], notes: Notes) -> list[Pa
     return _join(sound)
 
 
-def _aim(exchange: PageExchange, known: set[str], notes: Notes) -> PageExchange:
+def _aim(exchange: PageExchange, urls: set[str], notes: Notes) -> PageExchange:
     """Return the redirect with a Location that names its target as the recording does."""
     if exchange.status not in REDIRECTS:
         return exchange
     target = redirect_target(exchange.url, exchange.status, exchange.headers)
     locations = [value for name, value in exchange.headers if name.lower() == "location"]
-    if target in known and len(locations) == 1:
+    if target in urls and len(locations) == 1:
         return exchange
     try:
         clean = clean_url(target or "")
     except UnusableError:
         clean = ""
-    if clean not in known:
+    if clean not in urls:
         notes.add(_NOWHERE, exchange.url)
         return _plain(exchange)
     headers = (*without(exchange.headers, "location"), ("Location", clean))

@@ -47,12 +47,12 @@ def read_recording(
             raise ConfigurationError(
                 [f"--page: a {importer.name} has no pages by name; give --url"]
             )
-        asked = {"page": page} if importer.has_pages else {}
+        options = {"page": page} if importer.has_pages else {}
     except OSError as error:
         raise ConfigurationError([f"{path}: cannot be read: {error.strerror}"]) from None
     try:
-        found = importer.read(path, url=url, **asked)
-        return found if isinstance(found, ImportedTable) else screen(found)
+        contents = importer.read(path, url=url, **options)
+        return contents if isinstance(contents, ImportedTable) else screen(contents)
     except OSError as error:
         raise ConfigurationError([f"{path}: cannot be read: {error.strerror}"]) from None
     except ConfigurationError as error:

@@ -42,7 +42,7 @@ class Kept:
 def keep(claims: Sequence[Claim], notes: Notes) -> list[Kept]:
     """Return the claims that can be replayed; what is left out or repaired is noted."""
     kept: list[Kept] = []
-    seen: set[tuple[str, str]] = set()
+    answered: set[tuple[str, str]] = set()
     schemes: dict[tuple[str, int], str] = {}
     for claim in claims:
         item = _keep(claim, notes)
@@ -50,17 +50,17 @@ def keep(claims: Sequence[Claim], notes: Notes) -> list[Kept]:
             continue
         key = (item.claim.method, item.url)
         scheme, host, port, _ = split_url(item.url)
-        if claim.status == NOT_MODIFIED and key in seen:
+        if claim.status == NOT_MODIFIED and key in answered:
             notes.add("Revalidations, answered 304 Not Modified again", item.url)
             kept.append(replace(item, claim=replace(item.claim, body=None), status=NOT_MODIFIED))
-        elif claim.from_cache and key in seen:
+        elif claim.from_cache and key in answered:
             notes.add("Requests left out, answered by the cache", item.url)
         elif schemes.setdefault((host, port), scheme) != scheme:
             notes.add("Requests left out, http and https on one port", item.url)
         else:
             if claim.from_cache:
                 notes.add("Responses from the cache, sent as from the network", item.url)
-            seen.add(key)
+            answered.add(key)
             kept.append(item)
     return kept
 
@@ -120,7 +120,7 @@ def time_ms(ms: float | None) -> float | None:
     return ms if ms is not None and 0 <= ms <= _LONGEST_MS else None
 
 
-def find_extent(kept: Sequence[Kept], reading: Reading) -> list[Kept]:
+def find_extent(requests: Sequence[Kept], reading: Reading) -> list[Kept]:
     """Return the requests of one load in the order of their starts, the page's own first.
 
     Requests without a time stay where they were, or are in the file's order.  A proxy records a
@@ -130,7 +130,7 @@ def find_extent(kept: Sequence[Kept], reading: Reading) -> list[Kept]:
         ConfigurationError: there is no request for the page, or none at all.
     """
     notes = reading.notes
-    if not kept:
+    if not requests:
         pages = ", ".join(printable(name) for name in reading.other_pages[:20])
         remedy = [f"other pages of the file have requests: give --page, one of {pages}"]
         raise ConfigurationError(
@@ -140,7 +140,7 @@ def find_extent(kept: Sequence[Kept], reading: Reading) -> list[Kept]:
                 *notes.sentences(),
             ]
         )
-    ordered = list(kept) if reading.is_ordered else _by_start(kept)
+    ordered = list(requests) if reading.is_ordered else _by_start(requests)
     index = _find_root(ordered, reading.url)
     root = ordered[index]
     start = root.claim.start_ms
@@ -151,43 +151,45 @@ def find_extent(kept: Sequence[Kept], reading: Reading) -> list[Kept]:
     if start is not None and reading.is_session:
         _note(notes, _EARLIER, [item for item in before if _is_before(item, start)])
         before = [item for item in before if not _is_before(item, start)]
-    found = [root, *before, *after]
+    load = [root, *before, *after]
     if reading.is_session and start is not None and time_ms(reading.load_ms) is None:
-        found = _until_pause([_shifted(item, start) for item in found], notes)
-    return found
+        load = _until_pause([_shifted(item, start) for item in load], notes)
+    return load
 
 
-def find_documents(kept: Sequence[Kept]) -> list[Kept]:
+def find_documents(requests: Sequence[Kept]) -> list[Kept]:
     """Return the requests that were answered by a document, those with GET first."""
-    documents = [item for item in kept if _is_document(item.claim)]
+    documents = [item for item in requests if _is_document(item.claim)]
     return sorted(documents, key=lambda item: item.claim.method != "GET")
 
 
-def _by_start(kept: Sequence[Kept]) -> list[Kept]:
+def _by_start(requests: Sequence[Kept]) -> list[Kept]:
     times, latest = [], 0.0
-    for item in kept:
+    for item in requests:
         latest = latest if item.claim.start_ms is None else item.claim.start_ms
         times.append(latest)
-    return [kept[index] for index in sorted(range(len(kept)), key=times.__getitem__)]
+    return [requests[index] for index in sorted(range(len(requests)), key=times.__getitem__)]
 
 
-def _find_root(kept: Sequence[Kept], url: str | None) -> int:
+def _find_root(requests: Sequence[Kept], url: str | None) -> int:
     if url is None:
         # Redirects come before the document that they lead to.
-        if kept[0].claim.method == "GET" and 300 < kept[0].status < 309:
+        if requests[0].claim.method == "GET" and 300 < requests[0].status < 309:
             return 0
-        gets = [item for item in kept if item.claim.method == "GET"]
-        return kept.index(next(iter([*find_documents(kept), *gets, *kept])))
+        gets = [item for item in requests if item.claim.method == "GET"]
+        return requests.index(next(iter([*find_documents(requests), *gets, *requests])))
     try:
-        asked = clean_url(url)
+        wanted_url = clean_url(url)
     except UnusableError as error:
         raise ConfigurationError([f"--url {printable(url)}: cannot be replayed: {error}"]) from None
-    found = [item for item in kept if item.url == asked]
-    found.sort(key=lambda item: item.claim.method != "GET")
-    if found:
-        return kept.index(found[0])
-    some = ", ".join(printable(item.url) for item in kept[:3])
-    raise ConfigurationError([f"--url {asked}: no request for it; the first ones are {some}"])
+    matches = [item for item in requests if item.url == wanted_url]
+    matches.sort(key=lambda item: item.claim.method != "GET")
+    if matches:
+        return requests.index(matches[0])
+    examples = ", ".join(printable(item.url) for item in requests[:3])
+    raise ConfigurationError(
+        [f"--url {wanted_url}: no request for it; the first ones are {examples}"]
+    )
 
 
 def _is_document(claim: Claim) -> bool:
@@ -200,23 +202,25 @@ def _is_before(item: Kept, start: float) -> bool:
 
 
 def _shifted(item: Kept, start: float) -> Kept:
-    known = item.claim.start_ms
+    start_ms = item.claim.start_ms
     return (
-        item if known is None else replace(item, claim=replace(item.claim, start_ms=known - start))
+        item
+        if start_ms is None
+        else replace(item, claim=replace(item.claim, start_ms=start_ms - start))
     )
 
 
-def _until_pause(found: Sequence[Kept], notes: Notes) -> list[Kept]:
+def _until_pause(requests: Sequence[Kept], notes: Notes) -> list[Kept]:
     end = 0.0
-    for index, item in enumerate(found):
+    for index, item in enumerate(requests):
         start = item.claim.start_ms
         if start is None:
             continue
         if start > end + PAUSE_MS:
-            _note(notes, _LATER, found[index:])
-            return list(found[:index])
+            _note(notes, _LATER, requests[index:])
+            return list(requests[:index])
         end = max(end, start + (item.claim.dur_ms or 0.0))
-    return list(found)
+    return list(requests)
 
 
 def _note(notes: Notes, what: str, items: Sequence[Kept]) -> None:

@@ -104,29 +104,29 @@ def parse_facts(text: str, where: str, notes: Notes) -> list[dict[str, str]]:
         ConfigurationError: it has no rows, or not a row's cells.
     """
     try:
-        found = list(csv.DictReader(text.splitlines()))
+        rows = list(csv.DictReader(text.splitlines()))
     except csv.Error as error:
         raise ConfigurationError([f"{where}: no CSV: {error}"]) from None
     problems = [
         f"{where}:{line}: not as many cells as columns"
-        for line, row in enumerate(found, 2)
+        for line, row in enumerate(rows, 2)
         if None in row or None in row.values()
     ]
-    if problems or not found:
+    if problems or not rows:
         raise ConfigurationError(problems or [f"{where}: there are no rows"])
-    kept = []
-    for row in found:
+    load_rows = []
+    for row in rows:
         if row.get("kind", "") in _DROPPED:
             notes.add("Rows left out, not of the load itself", f"{row['id']}, {row['kind']}")
         else:
-            kept.append(row)
-    led = {row["parent"] for row in kept if row.get("parent_how") == "redirect"}
-    if any(_lacks_head(row) for row in kept):
+            load_rows.append(row)
+    redirected = {row["parent"] for row in load_rows if row.get("parent_how") == "redirect"}
+    if any(_lacks_head(row) for row in load_rows):
         notes.add(f"Lists that count no heads, {HEADER_BYTES} bytes added to each transfer")
-        for row in kept:
+        for row in load_rows:
             if row["transfer_bytes"].isdecimal():
                 row["transfer_bytes"] = str(int(row["transfer_bytes"][:15]) + HEADER_BYTES)
-    return [_row(row, index == 0, led, notes) for index, row in enumerate(kept)]
+    return [_row(row, index == 0, redirected, notes) for index, row in enumerate(load_rows)]
 
 
 def _lacks_head(cells: Mapping[str, str]) -> bool:
@@ -136,26 +136,28 @@ def _lacks_head(cells: Mapping[str, str]) -> bool:
     return short or (transfer == cells["body_bytes"] != "")
 
 
-def _row(cells: Mapping[str, str], first: bool, led: set[str], notes: Notes) -> dict[str, str]:
-    status = _status(cells.get("status", ""), cells["id"] in led, cells["id"], notes)
+def _row(
+    cells: Mapping[str, str], is_first: bool, redirected: set[str], notes: Notes
+) -> dict[str, str]:
+    status = _status(cells.get("status", ""), cells["id"] in redirected, cells["id"], notes)
     transfer = cells["transfer_bytes"]
     if status == 204 and transfer.isdecimal() and int(transfer[:15]) > HEADER_BYTES:
         notes.add("Bodies left out of responses that have none", cells["id"])
         transfer = str(HEADER_BYTES)
-    found = cells.get("parent_how") or cells.get("initiator_type") or "time-inferred"
-    how = _HOW.get(found, found)
+    discovery = cells.get("parent_how") or cells.get("initiator_type") or "time-inferred"
+    how = _HOW.get(discovery, discovery)
     if how not in HOW:
         notes.add("Kinds of discovery that are not known, taken as inferred", how)
         how = "time-inferred"
     return {
         "id": cells["id"],
-        "parent": "" if first else cells["parent"],
+        "parent": "" if is_first else cells["parent"],
         "host": _LOCAL.get(cells["url_host"], cells["url_host"]).lower(),
         "mime": cells["mime"].replace("(none)", "").partition(";")[0].strip().lower(),
         "status": str(status),
         "transfer_bytes": transfer,
         "body_bytes": cells["body_bytes"],
-        "how": "root" if first else how,
+        "how": "root" if is_first else how,
         "gap_ms": cells.get("gap_after_parent_end_ms") or "",
         "start_ms": cells.get("start_ms") or "",
         "dur_ms": cells.get("dur_ms") or "",

@@ -47,13 +47,13 @@ def clean_url(raw: str) -> str:
     if len(raw) > RAW_URL_BYTES:
         raise UnusableError(f"URLs of more than {RAW_URL_BYTES} characters")
     text = re.sub("[\t\r\n]", "", whole_text(raw)).strip("".join(map(chr, range(33))))
-    found = _SCHEME.match(text)
-    if found is None:
+    scheme_match = _SCHEME.match(text)
+    if scheme_match is None:
         raise UnusableError("no absolute URL")
-    scheme = found.group(1).lower()
+    scheme = scheme_match.group(1).lower()
     if scheme not in DEFAULT_PORTS:
         raise UnusableError(f"{scheme}: URLs" if scheme in _NAMED else "an unknown kind of URL")
-    text = text[found.end() :].partition("#")[0].lstrip("/\\")
+    text = text[scheme_match.end() :].partition("#")[0].lstrip("/\\")
     end = min((text.find(mark) for mark in "/\\?" if mark in text), default=len(text))
     host, port = split_authority(text[:end].rpartition("@")[2], scheme)
     path, mark, query = text[end:].partition("?")

@@ -46,14 +46,14 @@ def screen(reading: Reading) -> Recording:
     """
     notes = reading.notes
     usable = keep(reading.claims, notes)
-    kept = find_extent(usable, reading)
-    _check_size(kept)
-    document = _document(kept)
-    with_bodies = document.claim.body is not None and any(item.claim.body for item in kept)
+    requests = find_extent(usable, reading)
+    _check_size(requests)
+    document = _document(requests)
+    with_bodies = document.claim.body is not None and any(item.claim.body for item in requests)
     if not with_bodies:
-        kept = _as_table(kept, document, usable, notes)
-    exchanges = _exchanges(kept, notes, with_bodies=with_bodies)
-    exchanges = lead(exchanges, [item.claim for item in kept])
+        requests = _as_table(requests, document, usable, notes)
+    exchanges = _exchanges(requests, notes, with_bodies=with_bodies)
+    exchanges = lead(exchanges, [item.claim for item in requests])
     exchanges = settle_redirects(exchanges, notes)
     load_ms = time_ms(reading.load_ms)
     _note_repeats(exchanges, notes)
@@ -66,7 +66,7 @@ def screen(reading: Reading) -> Recording:
             replace(exchanges[0], how="root", initiator=None),
             *(
                 _after(exchange, item.claim, load_ms)
-                for exchange, item in zip(exchanges[1:], kept[1:], strict=True)
+                for exchange, item in zip(exchanges[1:], requests[1:], strict=True)
             ),
         ),
         pinned=reading.pinned,
@@ -80,11 +80,13 @@ def is_whole(recording: Recording) -> bool:
     return all(exchange.body is not None for exchange in recording.exchanges)
 
 
-def _check_size(kept: Sequence[Kept]) -> None:
-    hosts = {urlsplit(item.url).hostname for item in kept}
+def _check_size(requests: Sequence[Kept]) -> None:
+    hosts = {urlsplit(item.url).hostname for item in requests}
     problems = []
-    if len(kept) > ENTRIES:
-        problems.append(f"{len(kept)} requests, at most {ENTRIES} are taken; import fewer pages")
+    if len(requests) > ENTRIES:
+        problems.append(
+            f"{len(requests)} requests, at most {ENTRIES} are taken; import fewer pages"
+        )
     if len(hosts) > HOSTS:
         problems.append(
             f"{len(hosts)} hosts, the lab has addresses for {HOSTS}; import fewer pages"
@@ -93,19 +95,19 @@ def _check_size(kept: Sequence[Kept]) -> None:
         raise ConfigurationError(problems)
 
 
-def _document(kept: Sequence[Kept]) -> Kept:
+def _document(requests: Sequence[Kept]) -> Kept:
     """Return what the page's first URL leads to."""
-    known = {item.url: item for item in reversed(kept)}
-    item, seen = kept[0], set[str]()
-    while item.url not in seen:
-        seen.add(item.url)
+    by_url = {item.url: item for item in reversed(requests)}
+    item, visited = requests[0], set[str]()
+    while item.url not in visited:
+        visited.add(item.url)
         target = redirect_target(item.url, item.status, item.claim.headers)
-        item = known.get(target or "", item)
+        item = by_url.get(target or "", item)
     return item
 
 
 def _as_table(
-    kept: Sequence[Kept], document: Kept, usable: Sequence[Kept], notes: Notes
+    requests: Sequence[Kept], document: Kept, usable: Sequence[Kept], notes: Notes
 ) -> list[Kept]:
     """Return the requests of a page that is numbers only, whose document has to be one.
 
@@ -114,14 +116,14 @@ def _as_table(
     Raises:
         ConfigurationError: it is none.
     """
-    notes.add(_TABLE_NOTES[any(item.claim.body for item in kept)])
+    notes.add(_TABLE_NOTES[any(item.claim.body for item in requests)])
     mime = _mime(document.claim)
     if mime in DOCUMENT_TYPES and document.status != 204:
-        return list(kept)
+        return list(requests)
     if not mime and document.status == 200:
         notes.add("Documents of no known type, taken as text/html", document.url)
-        whole = replace(document, claim=replace(document.claim, mime="text/html"))
-        return [whole if item is document else item for item in kept]
+        typed = replace(document, claim=replace(document.claim, mime="text/html"))
+        return [typed if item is document else item for item in requests]
     others = [item.url for item in find_documents(usable) if _mime(item.claim) in DOCUMENT_TYPES]
     remedy = (
         f"begin with a document: --url {printable(others[0], 200)}"
@@ -142,18 +144,18 @@ def _mime(claim: Claim) -> str:
     return mime if _MIME.fullmatch(mime) else ""
 
 
-def _exchanges(kept: Sequence[Kept], notes: Notes, *, with_bodies: bool) -> list[PageExchange]:
+def _exchanges(requests: Sequence[Kept], notes: Notes, *, with_bodies: bool) -> list[PageExchange]:
     """Return what the lab serves for each claim; threads, since compressors need no lock."""
     budget, effort = new_budget(), Effort()
-    own_notes = [Notes() for _ in kept]
-    # Given out beforehand: which thread comes first must not decide what a body becomes.
-    efforts = [effort.take(_coded_bytes(item.claim)) for item in kept]
+    own_notes = [Notes() for _ in requests]
+    # Shared out beforehand, so that a body does not depend on the order of the threads.
+    efforts = [effort.take(_coded_bytes(item.claim)) for item in requests]
 
     def make(item: Kept, own: Notes, effort: int) -> PageExchange:
         return _exchange(item, budget, own, effort, with_bodies=with_bodies)
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        exchanges = list(pool.map(make, kept, own_notes, efforts))
+        exchanges = list(pool.map(make, requests, own_notes, efforts))
     for own in own_notes:
         notes.join(own)
     return exchanges
@@ -210,12 +212,12 @@ def _after(exchange: PageExchange, claim: Claim, load_ms: float | None) -> PageE
 
 
 def _note_repeats(exchanges: Sequence[PageExchange], notes: Notes) -> None:
-    seen: set[tuple[str, str, int]] = set()
+    requests: set[tuple[str, str, int]] = set()
     for exchange in exchanges:
         key = (exchange.method, exchange.url, exchange.request_body_size)
-        if key in seen:
+        if key in requests:
             notes.add("Requests for the same URL again, kept", exchange.url)
-        seen.add(key)
+        requests.add(key)
 
 
 def _title(title: str, url: str) -> str:

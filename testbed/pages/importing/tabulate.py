@@ -64,7 +64,7 @@ def write_table(
             ``replace`` is not given.
         StorageError: it cannot be written; what was there before is intact.
     """
-    made = tabulate(recording)
+    tabulation = tabulate(recording)
     host = urlsplit(recording.url).hostname or ""
     facts = PageFacts(
         title=host,
@@ -73,10 +73,10 @@ def write_table(
         source=_cut_paths(recording.source),
         licence=licence,
         bodies=BODIES_TABLE,
-        deviations=(*map(_cut_paths, recording.notes), *made.notes),
+        deviations=(*map(_cut_paths, recording.notes), *tabulation.notes),
     )
-    write_rows(folder, facts, made.rows, replace=replace)
-    return made
+    write_rows(folder, facts, tabulation.rows, replace=replace)
+    return tabulation
 
 
 def write_rows(
@@ -99,23 +99,23 @@ def tabulate(recording: Recording) -> Tabulation:
     Raises:
         ConfigurationError: what led to what goes too deep for a table.
     """
-    kept = _in_order(recording.exchanges)
-    lineage = find_lineage(kept)
-    rows = [_row(kept, index, lineage) for index in range(len(kept))]
+    loaded = _in_order(recording.exchanges)
+    lineage = find_lineage(loaded)
+    rows = [_row(loaded, index, lineage) for index in range(len(loaded))]
     check_depth(rows)
     rows, raised = _raise_protocols(rows)
     relief = relieve_document(rows)
     rows = relief.rows
     again = sum(x.status == NOT_MODIFIED for x in recording.exchanges)
-    late = len(recording.exchanges) - len(kept) - again
-    statuses = sum(x.status != row.status for x, row in zip(kept, rows, strict=True))
+    late = len(recording.exchanges) - len(loaded) - again
+    statuses = sum(x.status != row.status for x, row in zip(loaded, rows, strict=True))
     counted = {
         "Requests after the load event, left out": late,
         "Revalidations, for which a table has no status, left out": again,
-        "Requests with another method, made GET": sum(x.method != "GET" for x in kept),
+        "Requests with another method, made GET": sum(x.method != "GET" for x in loaded),
         "Statuses replaced by the nearest that a table holds": statuses,
-        f"Heads of unknown size, taken for {HEADER_BYTES} bytes": _unknown_heads(kept),
-        f"Bytes added to heads, which have at least {MIN_HEADER_BYTES}": _added_bytes(kept, rows),
+        f"Heads of unknown size, taken for {HEADER_BYTES} bytes": _unknown_heads(loaded),
+        f"Bytes added to heads, which have at least {MIN_HEADER_BYTES}": _added_bytes(loaded, rows),
         "Requests over http, raised to https like their host or page": raised,
         "Requests made by a script, because the document is too small to name them": relief.moved,
         "Bytes added to the document, which is too small for what it names": relief.added_bytes,
@@ -186,13 +186,15 @@ def _raise_protocols(rows: Sequence[ResourceRow]) -> tuple[list[ResourceRow], in
     """Give each host one protocol, no http below an https document; count the changed rows."""
     spoken = _strongest(rows)
     while True:
-        found = [replace(row, protocol=spoken[row.host]) for row in rows]
-        by_id = {row.id: row for row in found}
-        mixed = {row.host for row in found if row.scheme == "http" and secure_document(row, by_id)}
+        raised_rows = [replace(row, protocol=spoken[row.host]) for row in rows]
+        by_id = {row.id: row for row in raised_rows}
+        mixed = {
+            row.host for row in raised_rows if row.scheme == "http" and secure_document(row, by_id)
+        }
         if not mixed:
             break
         spoken |= dict.fromkeys(mixed, "https")
-    raised = sum(a.scheme != b.scheme for a, b in zip(rows, found, strict=True))
+    raised = sum(a.scheme != b.scheme for a, b in zip(rows, raised_rows, strict=True))
     # Over h2 no head has a size of its own.
     return [
         replace(
@@ -200,7 +202,7 @@ def _raise_protocols(rows: Sequence[ResourceRow]) -> tuple[list[ResourceRow], in
         )
         if row.protocol == "h2" and row.head_bytes is not None
         else row
-        for row in found
+        for row in raised_rows
     ], raised
 
 
@@ -247,12 +249,12 @@ def find_lineage(exchanges: Sequence[PageExchange]) -> Lineage:
 
     What a redirect led to besides its target belongs to the object at the end of the chain.
     """
-    found = find_parents(tuple(exchanges))
-    targets = _find_targets(exchanges, found.parents)
+    parentage = find_parents(tuple(exchanges))
+    targets = _find_targets(exchanges, parentage.parents)
     redirects = {target: source for source, target in targets.items()}
     document = _chain_end(0, targets)
     parents: list[int | None] = []
-    for index, parent in enumerate(found.parents):
+    for index, parent in enumerate(parentage.parents):
         if index in redirects:
             parents.append(redirects[index])
         elif parent is None:
@@ -260,7 +262,7 @@ def find_lineage(exchanges: Sequence[PageExchange]) -> Lineage:
         else:
             end = _chain_end(parent, targets, before=index)
             parents.append(end)
-    return Lineage(tuple(parents), redirects, document, found.notes)
+    return Lineage(tuple(parents), redirects, document, parentage.notes)
 
 
 def _find_targets(
@@ -268,17 +270,17 @@ def _find_targets(
 ) -> dict[int, int]:
     """Return for each redirect that led somewhere its target."""
     targets: dict[int, int] = {}
-    taken: set[int] = set()
+    targeted: set[int] = set()
     for index, exchange in enumerate(exchanges):
         if exchange.status not in REDIRECTS:
             continue
         url = redirect_target(exchange.url, exchange.status, exchange.headers)
         for later in range(index + 1, len(exchanges)):
-            other = exchanges[later]
-            is_next = other.how == "redirect" and parents[later] == index
-            if later not in taken and (is_next or other.url == url):
+            candidate = exchanges[later]
+            is_next = candidate.how == "redirect" and parents[later] == index
+            if later not in targeted and (is_next or candidate.url == url):
                 targets[index] = later
-                taken.add(later)
+                targeted.add(later)
                 break
     return targets
 

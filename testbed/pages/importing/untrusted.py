@@ -120,8 +120,8 @@ def parse_json(data: bytes, notes: Notes) -> Any:
         notes.add("Numbers that no file should have, taken as not recorded", value)
 
     def number(value: str) -> float | None:
-        found = float(value)
-        return found if abs(found) < float("inf") else odd(value)
+        parsed = float(value)
+        return parsed if abs(parsed) < float("inf") else odd(value)
 
     def whole(value: str) -> int | None:
         return int(value) if len(value) <= _LONGEST_NUMBER else odd(value)
@@ -202,10 +202,10 @@ class Fields:
         value = self._members.get(name)
         if value is not None and not isinstance(value, list):
             self._odd(name)
-        found = value if isinstance(value, list) else []
+        items = value if isinstance(value, list) else []
         return [
             Fields(item, f"{self.where}.{name}[{index}]", self._notes)
-            for index, item in enumerate(found)
+            for index, item in enumerate(items)
         ]
 
     def names(self) -> tuple[str, ...]:
@@ -262,7 +262,7 @@ def _parse_moment(value: object) -> datetime | None:
         return datetime.fromisoformat(text)
     except ValueError:
         pass
-    if found := _SCRIPT_DATE.match(text):
-        month, day, year, time, zone = found.groups()
+    if date_match := _SCRIPT_DATE.match(text):
+        month, day, year, time, zone = date_match.groups()
         return parsedate_to_datetime(f"{day} {month} {year} {time} {zone or '+0000'}")
     return parsedate_to_datetime(text)

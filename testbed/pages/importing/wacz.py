@@ -82,44 +82,44 @@ def _read_pages(archive: zipfile.ZipFile, budget: Budget, notes: Notes) -> list[
     return pages
 
 
-def _choose(pages: list[_Page], url: str | None, asked: str | None) -> _Page | None:
-    if asked is not None:
+def _choose(pages: list[_Page], url: str | None, page_id: str | None) -> _Page | None:
+    if page_id is not None:
         for page in pages:
-            if page.id == asked:
+            if page.id == page_id:
                 return page
-        known = ", ".join(printable(page.id) for page in pages[:_SHOWN]) or "not listed"
-        raise ConfigurationError([f"no page {asked!r}; the pages are {known}"])
+        page_ids = ", ".join(printable(page.id) for page in pages[:_SHOWN]) or "not listed"
+        raise ConfigurationError([f"no page {page_id!r}; the pages are {page_ids}"])
     if url is not None:
         return next((page for page in pages if page.url == url), None)
     return pages[0] if pages else None
 
 
 def _of_page(responses: list[WarcResponse], start: str, notes: Notes) -> list[WarcResponse]:
-    """Return what ``start`` and the redirects and documents behind it asked for."""
-    wanted = {_clean(start)}
-    found: set[int] = set()
+    """Return the responses that ``start`` led to by its redirects, and by Referer."""
+    urls = {_clean(start)}
+    selected: set[int] = set()
     while True:
         more = {
             index
             for index, response in enumerate(responses)
-            if index not in found
+            if index not in selected
             and (
-                _clean(response.claim.url) in wanted
-                or (response.claim.initiator and _clean(response.claim.initiator) in wanted)
+                _clean(response.claim.url) in urls
+                or (response.claim.initiator and _clean(response.claim.initiator) in urls)
             )
         }
         if not more:
             break
-        found |= more
+        selected |= more
         for index in more:
             claim = responses[index].claim
-            wanted |= {_clean(claim.url)} | {
+            urls |= {_clean(claim.url)} | {
                 _clean(value) for name, value in claim.headers if name.lower() == "location"
             }
     for index, response in enumerate(responses):
-        if index not in found:
+        if index not in selected:
             notes.add("Records left out, of other pages by their Referer", response.claim.url)
-    return [response for index, response in enumerate(responses) if index in found]
+    return [response for index, response in enumerate(responses) if index in selected]
 
 
 def _clean(url: str) -> str:

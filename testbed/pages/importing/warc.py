@@ -86,7 +86,7 @@ def read_records(file: BinaryIO, notes: Notes, budget: Budget) -> Iterator[WarcR
         BrokenWarcError: it is no WARC, or not to its end.
         ConfigurationError: it is larger than what is taken in.
     """
-    found: list[tuple[WarcResponse, str, str]] = []
+    responses: list[tuple[WarcResponse, str, str]] = []
     requests: dict[str, tuple[str, Headers]] = {}
     count = 0
     try:
@@ -107,7 +107,7 @@ def read_records(file: BinaryIO, notes: Notes, budget: Budget) -> Iterator[WarcR
                     response = _response(record, body, notes)
                     if response is not None:
                         ids = _field(record, "WARC-Record-ID"), _field(record, "WARC-Concurrent-To")
-                        found.append((response, *ids))
+                        responses.append((response, *ids))
             # warcio takes a record that is cut in its head for the end; a record ends in blanks.
             if count and lines.last.strip():
                 raise EOFError("the file ends too early, so fetch it again")
@@ -117,9 +117,13 @@ def read_records(file: BinaryIO, notes: Notes, budget: Budget) -> Iterator[WarcR
         raise BrokenWarcError(f"record {count + 1}: {reason}") from None
     if not count:
         raise BrokenWarcError("there is no record")
-    for response, own, other in found:
-        asked = requests.get(own) or requests.get(other) or requests.get(response.claim.url)
-        yield _with_request(response, asked)
+    for response, record_id, concurrent_id in responses:
+        request_head = (
+            requests.get(record_id)
+            or requests.get(concurrent_id)
+            or requests.get(response.claim.url)
+        )
+        yield _with_request(response, request_head)
 
 
 def make_reading(
@@ -146,13 +150,13 @@ def make_reading(
     bodies = {r.digest: r.claim for r in responses if r.digest and r.claim.body is not None}
     claims = [_revisited(response, bodies) for response in responses]
     moments = [response.moment for response in responses]
-    known = [moment for moment in moments if moment is not None]
-    first = min(known, default=None)
+    dated = [moment for moment in moments if moment is not None]
+    first = min(dated, default=None)
     # Dates of whole seconds tell an order, not a time.
-    fine = len(known) == len(moments) and any(moment.microsecond for moment in known)
+    fine = len(dated) == len(moments) and any(moment.microsecond for moment in dated)
     order = list(range(len(claims)))
-    if len(known) == len(moments):
-        order.sort(key=known.__getitem__)
+    if len(dated) == len(moments):
+        order.sort(key=dated.__getitem__)
     placed = []
     for index in order:
         moment = moments[index]
@@ -184,7 +188,7 @@ def _response(record: Any, body: bytes, notes: Notes) -> WarcResponse | None:
     revisit = record.rec_type == "revisit"
     served = None if revisit else plain_body(body, find_header(headers, "transfer-encoding"))
     length = whole_number(find_header(headers, "content-length"))
-    kept = None if served is None else len(served)
+    served_size = None if served is None else len(served)
     line = "" if head is None else f"{head.protocol} {head.statusline}"
     claim = Claim(
         url=url,
@@ -193,7 +197,7 @@ def _response(record: Any, body: bytes, notes: Notes) -> WarcResponse | None:
         headers=headers,
         headers_size=None if is_h2 or head is None else head_size(line, headers),
         body=served,
-        body_size=kept if length is None else length,
+        body_size=served_size if length is None else length,
         mime=media_type(find_header(headers, "content-type")),
     )
     digest = _field(record, "WARC-Payload-Digest")

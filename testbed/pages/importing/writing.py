@@ -46,33 +46,33 @@ class Written:
     notes: tuple[str, ...]
 
 
-def write_page(folder: Path, found: Recording | ImportedTable, manner: Manner) -> Written:
-    """Write ``found`` to ``folder``, which appears whole or not at all.
+def write_page(folder: Path, contents: Recording | ImportedTable, manner: Manner) -> Written:
+    """Write ``contents`` to ``folder``, which appears whole or not at all.
 
     Raises:
         ConfigurationError: no page can be made of it; or the folder is there, and is not to be
             replaced.
         StorageError: it cannot be written.
     """
-    if isinstance(found, ImportedTable):
+    if isinstance(contents, ImportedTable):
         facts = PageFacts(
-            title=manner.title or found.title,
-            url=found.url,
-            recorded=found.recorded,
-            source=found.source,
+            title=manner.title or contents.title,
+            url=contents.url,
+            recorded=contents.recorded,
+            source=contents.source,
             licence=manner.licence or LICENCE_TABLE,
             bodies=BODIES_TABLE,
-            deviations=found.notes,
+            deviations=contents.notes,
         )
-        write_rows(folder, facts, found.rows, replace=manner.replace)
-        return _count_rows(found.rows, found.notes)
-    recording = found if manner.keep_secrets else redact(found)
+        write_rows(folder, facts, contents.rows, replace=manner.replace)
+        return _count_rows(contents.rows, contents.notes)
+    recording = contents if manner.keep_secrets else redact(contents)
     if manner.title is not None:
         recording = dataclasses.replace(recording, title=manner.title)
     if manner.anonymize or not is_whole(recording):
         licence = manner.licence or LICENCE_TABLE
-        made = write_table(folder, recording, licence=licence, replace=manner.replace)
-        return _count_rows(made.rows, (*recording.notes, *made.notes))
+        tabulation = write_table(folder, recording, licence=licence, replace=manner.replace)
+        return _count_rows(tabulation.rows, (*recording.notes, *tabulation.notes))
     licence = manner.licence or LICENCE_RECORDED
     notes = write_archive(folder, recording, licence=licence, replace=manner.replace)
     return Written(

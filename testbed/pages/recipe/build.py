@@ -53,26 +53,28 @@ def build_recipe(folder: Path, cache: Path, tell: Tell) -> Path:
         TestbedError: recording failed.
     """
     recipe = read_recipe(folder)
-    made = _place(recipe, recipe.version, recipe.checksum, cache)
-    if not _is_whole(made, tell):
+    recorded_page = _place(recipe, recipe.version, recipe.checksum, cache)
+    if not _is_whole(recorded_page, tell):
         set_up_recording()  # npm, which fetches packages, comes with it
         installed = install(recipe, cache, tell)
-        made = _place(recipe, installed.version, installed.checksum, cache)
-        if not _is_whole(made, tell):
+        recorded_page = _place(recipe, installed.version, installed.checksum, cache)
+        if not _is_whole(recorded_page, tell):
             recording = make_canonical(capture_recipe(recipe, installed, tell))
-            write_archive(made, recording, licence=recipe.licence, bodies=BODIES, replace=True)
-            write_checksums(made.parent)
-    return build_page(made, cache / "pages")
+            write_archive(
+                recorded_page, recording, licence=recipe.licence, bodies=BODIES, replace=True
+            )
+            write_checksums(recorded_page.parent)
+    return build_page(recorded_page, cache / "pages")
 
 
-def _is_whole(made: Path, tell: Tell) -> bool:
+def _is_whole(recorded_page: Path, tell: Tell) -> bool:
     """Return whether the recording is there; one that is damaged is removed."""
-    if not made.is_dir():
+    if not recorded_page.is_dir():
         return False
-    damaged = damaged_files(made.parent)
+    damaged = damaged_files(recorded_page.parent)
     if damaged:
-        tell(f"{made.name}: {damaged[0]} of its recording is damaged; recording it again")
-        shutil.rmtree(made.parent)
+        tell(f"{recorded_page.name}: {damaged[0]} of its recording is damaged; recording it again")
+        shutil.rmtree(recorded_page.parent)
     return not damaged
 
 
@@ -94,8 +96,8 @@ def capture_recipe(recipe: Recipe, installed: Installed, tell: Tell) -> Recordin
             what the site does not have.
         TestbedError: serving or recording failed.
     """
-    made = split(recipe, read_package(recipe, installed))
-    site = make_site(recipe, made, _source(recipe, installed))
+    parts = split(recipe, read_package(recipe, installed))
+    site = make_site(recipe, parts, _source(recipe, installed))
     with scratch_folder("recipe") as scratch:
         scratch.chmod(0o755)  # or the browser could not have a user of its own
         write_archive(scratch / recipe.name, site, licence=recipe.licence)
@@ -103,13 +105,13 @@ def capture_recipe(recipe: Recipe, installed: Installed, tell: Tell) -> Recordin
         tell(f"recording {recipe.name} from loopback")
         recording, replay = capture(built, scratch, tell)
     problems = [
-        f"{recipe.name}: a script asked for {asked}, which the site does not have; add the file to "
+        f"{recipe.name}: a script asked for {url}, which the site does not have; add the file to "
         "recipe.also, or change the script by recipe.edits"
-        for asked in (*replay.missed, *(item.asked for item in replay.inexact))
+        for url in (*replay.missed, *(item.asked for item in replay.inexact))
     ]
     if problems:
         raise ConfigurationError(problems)
-    notes = (*recipe.deviations, *made.notes)
+    notes = (*recipe.deviations, *parts.notes)
     return replace(
         recording, title=recipe.title, recorded=recipe.recorded, source=site.source, notes=notes
     )
@@ -171,17 +173,19 @@ def _bare(exchange: PageExchange) -> PageExchange:
 
 def _ordered(recording: Recording) -> list[PageExchange]:
     root, *others = recording.exchanges
-    known = {exchange.url for exchange in recording.exchanges}
-    led: defaultdict[str, list[PageExchange]] = defaultdict(list)
+    urls = {exchange.url for exchange in recording.exchanges}
+    children_by_url: defaultdict[str, list[PageExchange]] = defaultdict(list)
     for exchange in others:
         parent = exchange.initiator
-        led[parent if parent in known and parent != exchange.url else root.url].append(exchange)
+        children_by_url[parent if parent in urls and parent != exchange.url else root.url].append(
+            exchange
+        )
     ordered: list[PageExchange] = []
     waiting = deque([root])
     while waiting:
         exchange = waiting.popleft()
         ordered.append(exchange)
-        children = led.pop(exchange.url, [])
+        children = children_by_url.pop(exchange.url, [])
         places = find_mentions(exchange) if children else {}
         last = len(places)
         children.sort(key=lambda child: (places.get(child.url, last), child.url, child.method))
@@ -196,11 +200,11 @@ def find_mentions(exchange: PageExchange) -> dict[str, int]:
         return {}
     encoding = next((v for n, v in exchange.headers if n.lower() == "content-encoding"), "")
     text = decode(exchange.body, encoding, _DECODED_LIMIT).decode(LOSSLESS)
-    found: dict[str, int] = {}
+    positions: dict[str, int] = {}
 
     def note(url: str) -> str:
-        found.setdefault(urldefrag(urljoin(exchange.url, url)).url, len(found))
+        positions.setdefault(urldefrag(urljoin(exchange.url, url)).url, len(positions))
         return url
 
     change(text, note)
-    return found
+    return positions

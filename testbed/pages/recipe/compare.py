@@ -42,8 +42,8 @@ class ReplayComparison:
     @property
     def exact_pct(self) -> float:
         """Requests that were answered with their own recording, in percent of all."""
-        asked = self.replay.exact + len(self.replay.inexact) + len(self.replay.missed)
-        return 100.0 * self.replay.exact / asked if asked else 0.0
+        request_count = self.replay.exact + len(self.replay.inexact) + len(self.replay.missed)
+        return 100.0 * self.replay.exact / request_count if request_count else 0.0
 
     @property
     def bytes_error_pct(self) -> float:
@@ -122,7 +122,9 @@ def _counted(recording: Recording) -> Counter[str]:
 
 
 def _transferred(recording: Recording) -> int:
-    return sum((each.headers_size or 0) + each.body_size for each in recording.exchanges)
+    return sum(
+        (exchange.headers_size or 0) + exchange.body_size for exchange in recording.exchanges
+    )
 
 
 def _orders(recording: Recording) -> dict[str, list[str]]:
@@ -131,8 +133,8 @@ def _orders(recording: Recording) -> dict[str, list[str]]:
     When a request is sent is another matter: connections and priorities decide that, and it
     differs from load to load.
     """
-    led: defaultdict[str, list[str]] = defaultdict(list)
-    for exchange in sorted(recording.exchanges, key=lambda each: each.start_ms or 0.0):
+    children_by_url: defaultdict[str, list[str]] = defaultdict(list)
+    for exchange in sorted(recording.exchanges, key=lambda item: item.start_ms or 0.0):
         if exchange.initiator is not None and not exchange.mime.startswith(_BY_LAYOUT):
-            led[exchange.initiator].append(_name(exchange))
-    return dict(led)
+            children_by_url[exchange.initiator].append(_name(exchange))
+    return dict(children_by_url)

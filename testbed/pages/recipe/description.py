@@ -227,8 +227,8 @@ def _sentence(shape: type[BaseModel], error: ErrorDetails) -> str:
     key = "recipe" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
     if error["type"] == "extra_forbidden":
         model = _model_at(shape, loc[:-1])
-        name, known = str(loc[-1]), tuple(model.model_fields)
-        return f"{key}: no such key{did_you_mean(name, known)}; allowed: {', '.join(known)}"
+        name, keys = str(loc[-1]), tuple(model.model_fields)
+        return f"{key}: no such key{did_you_mean(name, keys)}; allowed: {', '.join(keys)}"
     if error["type"] == _WRONG:
         return f"{key}: {error['msg']}"
     allowed = _described(_model_at(shape, loc[:-1]), str(loc[-1])) if loc else ""

@@ -42,9 +42,9 @@ class Installed:
 def find_installed(recipe: Recipe, cache: Path) -> Installed | None:
     """Return the pinned package of the cache; else the newer one that a run settled on.
 
-    Only ``when_gone = "newest"`` ever leaves another one than the pinned there.
+    Only ``when_gone = "newest"`` ever stores another version than the pinned one.
     """
-    found = []
+    newer_packages = []
     for archive in sorted(_shelf(recipe, cache).glob("[!.]*/*")):
         version = archive.parent.name
         checksum = _checksum(recipe, archive)
@@ -52,8 +52,8 @@ def find_installed(recipe: Recipe, cache: Path) -> Installed | None:
             if checksum == recipe.checksum:
                 return Installed(archive, version, checksum)
         elif recipe.when_gone == "newest":
-            found.append(Installed(archive, version, checksum))
-    return found[0] if found else None
+            newer_packages.append(Installed(archive, version, checksum))
+    return newer_packages[0] if newer_packages else None
 
 
 def install(recipe: Recipe, cache: Path, tell: Tell) -> Installed:
@@ -63,9 +63,9 @@ def install(recipe: Recipe, cache: Path, tell: Tell) -> Installed:
         MissingError: it is not to be had; the message has the remedy.
         CommandError: a registry's client failed.
     """
-    found = find_installed(recipe, cache)
-    if found is not None:
-        return found
+    cached = find_installed(recipe, cache)
+    if cached is not None:
+        return cached
     shelf = _shelf(recipe, cache)
     shelf.mkdir(parents=True, exist_ok=True)
     tell(f"fetching {recipe.package} {recipe.version} from {recipe.registry}")
@@ -117,23 +117,24 @@ def _fetch_npm(recipe: Recipe, scratch: Path) -> Path:
     Raises:
         MissingError: npm is missing, cannot get it, or what came is not what is pinned.
     """
-    wanted = f"{recipe.package}@{recipe.version}"
+    pinned = f"{recipe.package}@{recipe.version}"
     try:
         proc.run(
             ["npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", str(scratch),
-             wanted],
+             pinned],
             timeout_s=_NPM_S, cwd=scratch,
         )  # fmt: skip
     except proc.CommandError as error:
         raise MissingError(
-            f"npm cannot fetch {wanted}: {error}; is the registry reachable? "
-            f"`npm view {wanted} dist.integrity` must answer"
+            f"npm cannot fetch {pinned}: {error}; is the registry reachable? "
+            f"`npm view {pinned} dist.integrity` must answer"
         ) from None
     (tarball,) = scratch.glob("*.tgz")
-    came = npm_integrity(tarball)
-    if came != recipe.checksum:
+    checksum = npm_integrity(tarball)
+    if checksum != recipe.checksum:
         raise MissingError(
-            f"{wanted}: the registry gave {came}, the recipe pins {recipe.checksum}; it is not used"
+            f"{pinned}: the registry gave {checksum}, the recipe pins {recipe.checksum}; "
+            "it is not used"
         )
     return tarball
 
@@ -155,10 +156,10 @@ def _fetch_debian(recipe: Recipe, scratch: Path) -> tuple[Path, str]:
     apt = private_apt(recipe.suite or "", scratch)
     version = choose_version(recipe, apt.offered(recipe.package))
     package = apt.download(recipe.package, version)
-    came = _checksum(recipe, package)
-    if version == recipe.version and came != recipe.checksum:
+    checksum = _checksum(recipe, package)
+    if version == recipe.version and checksum != recipe.checksum:
         raise MissingError(
-            f"{recipe.package} {version} has {came}, the recipe pins {recipe.checksum}; "
+            f"{recipe.package} {version} has {checksum}, the recipe pins {recipe.checksum}; "
             "it is not used"
         )
     return package, version
@@ -208,19 +209,19 @@ def read_files(tar: Path | IO[bytes], root: str, limit: int = MAX_BYTES) -> dict
     Raises:
         ConfigurationError: no archive, no such folder, or more than ``limit`` bytes of files.
     """
-    found = _Found(_inside(root) + "/", limit)
+    collected = _Found(_inside(root) + "/", limit)
     try:
         opened = {"name": tar} if isinstance(tar, Path) else {"fileobj": tar}
         with tarfile.open(mode="r:*", **opened) as archive:
             for member in archive:
-                found.take(archive, member)
+                collected.take(archive, member)
     except (tarfile.TarError, OSError, EOFError) as error:
         raise ConfigurationError([f"{tar}: not a readable tar archive: {error}"]) from None
-    if found.size > limit:
+    if collected.size > limit:
         raise ConfigurationError(
             [f"{tar}: more than {limit} bytes of files below {root!r}; choose a smaller `root`"]
         )
-    files = found.result()
+    files = collected.result()
     if not files:
         raise ConfigurationError([f"{tar}: has no files below {root!r}; correct recipe.root"])
     return files

@@ -58,7 +58,7 @@ LOSSLESS = "latin-1"
 
 def change_css(text: str, change: Change) -> str:
     """Return ``text`` with every URL that it loads as ``change`` says."""
-    made: list[str] = []
+    pieces: list[str] = []
     rule = ""
     for token in _CSS_TOKEN.finditer(text):
         kind, raw = token.lastgroup, token.group()
@@ -70,8 +70,8 @@ def change_css(text: str, change: Change) -> str:
             token["url"] is not None or (kind == "string" and rule == "@import")
         ):
             raw = _changed(token, change, imported=rule == "@import")
-        made.append(raw)
-    return "".join(made)
+        pieces.append(raw)
+    return "".join(pieces)
 
 
 def _changed(token: re.Match[str], change: Change, *, imported: bool) -> str:
@@ -107,15 +107,15 @@ def change_html(text: str, change: Change) -> str:
     Raises:
         ValueError: the document has a ``<base>``, which would change what every URL means.
     """
-    found = _Finder(text)
-    made: list[str] = []
+    finder = _Finder(text)
+    pieces: list[str] = []
     at = 0
-    for start, end, what in found.spans:
-        made.append(text[at:start])
+    for start, end, what in finder.spans:
+        pieces.append(text[at:start])
         raw = text[start:end]
-        made.append(change_css(raw, change) if what == "style" else _tag(what, raw, change))
+        pieces.append(change_css(raw, change) if what == "style" else _tag(what, raw, change))
         at = end
-    return "".join(made) + text[at:]
+    return "".join(pieces) + text[at:]
 
 
 class _Finder(HTMLParser):
@@ -159,13 +159,13 @@ def _tag(what: str, raw: str, change: Change) -> str:
     attributes = list(_ATTRIBUTE.finditer(raw, head))
     values = {match[1].lower(): _value(match) for match in reversed(attributes)}
     loading = () if tag == "link" and _is_followed(values.get("rel", "")) else _LOADING.get(tag, ())
-    made, at = [raw[:head]], head
+    pieces, at = [raw[:head]], head
     for match in attributes:
         name = match[1].lower()
-        made.append(raw[at : match.start()])
-        made.append(_attribute(match, name, loading, change))
+        pieces.append(raw[at : match.start()])
+        pieces.append(_attribute(match, name, loading, change))
         at = match.end()
-    return "".join(made) + raw[at:]
+    return "".join(pieces) + raw[at:]
 
 
 def _is_followed(rel: str) -> bool:

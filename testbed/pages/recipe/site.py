@@ -180,10 +180,10 @@ def _edited(recipe: Recipe, package: Mapping[str, bytes]) -> Mapping[str, bytes]
     if recipe.index not in edited:
         problems.append(f"recipe.index: the package has no file {recipe.index!r}")
     for edit in recipe.edits:
-        found = edited.get(edit.file, b"").count(edit.old.encode())
-        if found != 1:
+        occurrences = edited.get(edit.file, b"").count(edit.old.encode())
+        if occurrences != 1:
             problems.append(
-                f"recipe.edits: {edit.file} holds {edit.old!r} {found} times, expected once"
+                f"recipe.edits: {edit.file} holds {edit.old!r} {occurrences} times, expected once"
             )
             continue
         edited[edit.file] = edited[edit.file].replace(edit.old.encode(), edit.new.encode())

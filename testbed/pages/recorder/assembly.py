@@ -15,7 +15,13 @@ from testbed.pages.importing.bodies import make_body
 from testbed.pages.importing.notes import Notes
 from testbed.pages.importing.sanitiser import clean_headers
 from testbed.pages.limits import CONTENT_BYTES
-from testbed.pages.recorder.devtools import Asked, RequestPairing, ScriptBody, Seen, pair
+from testbed.pages.recorder.devtools import (
+    BrowserReport,
+    PageRequest,
+    RequestPairing,
+    ScriptBody,
+    pair,
+)
 from testbed.pages.recorder.netlog import NetLog
 from testbed.pages.recorder.order import RecordError, RecordOrder
 from testbed.pages.recorder.shortfall import (
@@ -32,13 +38,13 @@ REFUSED = (
 )
 # What browsers take a text for that does not say (WHATWG Encoding).
 _FALLBACKS = ("utf-8", "windows-1252")
-_Answered = tuple[NetTransfer, Asked | None]
+_Answered = tuple[NetTransfer, PageRequest | None]
 _Cause = tuple[How, str | None]
 """How a request came about, and the URL of the recorded exchange that led to it, if known."""
 
 
 def assemble(
-    order: RecordOrder, seen: Seen, log: NetLog, refused: Sequence[str], today: date
+    order: RecordOrder, report: BrowserReport, log: NetLog, refused: Sequence[str], today: date
 ) -> Recording:
     """Return the recording; notes say what it lacks, and which ends were ``refused``.
 
@@ -46,46 +52,46 @@ def assemble(
         RecordError: no request got a response.
     """
     notes, changes = Shortfalls(), Notes()
-    pairing = pair(log.transfers, seen.asked)
+    pairing = pair(log.transfers, report.requests)
     answered = list(_answered(pairing))
     if not answered:
         raise RecordError(f"{order.url}: no request got a response")
-    note_load(notes, seen, log)
+    note_load(notes, report, log)
     notes.add_all(REFUSED, refused)
     note_answer(notes, [transfer for transfer, _ in answered])
     note_missing(notes, pairing, {id(transfer) for transfer, _ in answered})
     exchanges = tuple(
         replace(exchange, headers=clean_headers(exchange.headers, exchange.url, changes))
-        for exchange in _exchanges(answered, seen, notes)
+        for exchange in _exchanges(answered, report, notes)
     )
     return Recording(
-        title=seen.title or order.url,
+        title=report.title or order.url,
         url=exchanges[0].url,
         recorded=today,
-        source=_source(order, seen),
+        source=_source(order, report),
         exchanges=exchanges,
         pinned=order.pinned,
-        load_ms=(seen.load_s - seen.start_s) * 1000 if seen.plt_ms is None else seen.plt_ms,
+        load_ms=(report.load_s - report.start_s) * 1000 if report.plt_ms is None else report.plt_ms,
         notes=(*notes.sentences(), *changes.sentences()),
     )
 
 
 def _answered(pairing: RequestPairing) -> Iterator[_Answered]:
-    """Yield what the network answered, as sent; a 304 only behind the response that it is about."""
+    """Yield the network's responses in the order sent; a 304 only after a full response."""
     sent = [(t, a) for t, a in pairing.pairs if t.position is not None and t.status is not None]
-    whole: set[tuple[str, str]] = set()
-    for transfer, asked in sorted(sent, key=lambda one: one[0].position or 0):
+    complete: set[tuple[str, str]] = set()
+    for transfer, request in sorted(sent, key=lambda answer: answer[0].position or 0):
         key = (transfer.method, transfer.url)
         if transfer.status != NOT_MODIFIED:
-            whole.add(key)
-        elif key not in whole:
+            complete.add(key)
+        elif key not in complete:
             continue
-        yield transfer, asked
+        yield transfer, request
 
 
-def _source(order: RecordOrder, seen: Seen) -> str:
+def _source(order: RecordOrder, report: BrowserReport) -> str:
     """Return how the recording was made."""
-    parts = [f"Recorded with {seen.browser.replace('/', ' ')}"]
+    parts = [f"Recorded with {report.browser.replace('/', ' ')}"]
     if order.viewport:
         parts.append("a viewport of {}x{}".format(*order.viewport))
     if order.user_agent:
@@ -98,31 +104,34 @@ def _source(order: RecordOrder, seen: Seen) -> str:
 
 
 def _exchanges(
-    answered: Sequence[_Answered], seen: Seen, notes: Shortfalls
+    answered: Sequence[_Answered], report: BrowserReport, notes: Shortfalls
 ) -> tuple[PageExchange, ...]:
     urls = {transfer.url for transfer, _ in answered}
     sheets = {t.url for t, a in answered if a and a.type == "Stylesheet"}
-    causes = _Causes(seen, urls, sheets)
-    made = []
-    for index, (transfer, asked) in enumerate(answered):
-        note_body(notes, transfer, asked)
-        exchange = _exchange(transfer, asked, seen, _check(notes, transfer, asked))
+    causes = _Causes(report, urls, sheets)
+    exchanges = []
+    for index, (transfer, request) in enumerate(answered):
+        note_body(notes, transfer, request)
+        exchange = _exchange(transfer, request, report, _check(notes, transfer, request))
         if exchange.body is None:
             exchange = _with_body(exchange, transfer.header("content-encoding"))
         if index == 0:
             exchange = replace(exchange, how="root")
         else:
-            how, initiator = causes.of(transfer, asked)
+            how, initiator = causes.of(transfer, request)
             exchange = replace(exchange, how=how, initiator=initiator)
-        made.append(exchange)
-    return tuple(made)
+        exchanges.append(exchange)
+    return tuple(exchanges)
 
 
 def _exchange(
-    transfer: NetTransfer, asked: Asked | None, seen: Seen, decoded_size: int | None
+    transfer: NetTransfer,
+    request: PageRequest | None,
+    report: BrowserReport,
+    decoded_size: int | None,
 ) -> PageExchange:
-    start_s = asked.sent_s if asked else transfer.start_s
-    ended_s = (asked.ended_s if asked else None) or transfer.ended_s
+    start_s = request.sent_s if request else transfer.start_s
+    ended_s = (request.ended_s if request else None) or transfer.ended_s
     return PageExchange(
         url=transfer.url,
         status=transfer.status or 0,
@@ -136,9 +145,9 @@ def _exchange(
         body_size=(transfer.declared_bytes or 0) if transfer.unread else transfer.received_bytes,
         decoded_size=decoded_size,
         mime=transfer.header("content-type").partition(";")[0].strip().lower(),
-        start_ms=(start_s - seen.start_s) * 1000,
+        start_ms=(start_s - report.start_s) * 1000,
         dur_ms=None if ended_s is None else max(ended_s - start_s, 0.0) * 1000,
-        after_load=start_s > seen.load_s,
+        after_load=start_s > report.load_s,
     )
 
 
@@ -154,8 +163,8 @@ def _with_body(exchange: PageExchange, encoding: str) -> PageExchange:
     )
 
 
-def _check(notes: Shortfalls, transfer: NetTransfer, asked: Asked | None) -> int | None:
-    """Return bytes of the decoded body, after a look at whether both accounts agree about it."""
+def _check(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | None) -> int | None:
+    """Return the size of the decoded body; note where browser and network log disagree on it."""
     if transfer.unread:
         return None
     if transfer.status == NOT_MODIFIED:
@@ -168,9 +177,15 @@ def _check(notes: Shortfalls, transfer: NetTransfer, asked: Asked | None) -> int
         if not transfer.cut:
             notes.add(f"body does not decode ({error})", transfer.url)
         return transfer.decoded_size
-    seen = None if transfer.cut or transfer.method == "HEAD" or asked is None else asked.body
+    shown_body = (
+        None if transfer.cut or transfer.method == "HEAD" or request is None else request.body
+    )
     # The browser empties what turned out to be no picture.
-    if seen and seen.size and not _agrees(data, transfer.header("content-type"), seen):
+    if (
+        shown_body
+        and shown_body.size
+        and not _agrees(data, transfer.header("content-type"), shown_body)
+    ):
         notes.add(
             "body differs between the browser's network log, which is kept, and its DevTools "
             "protocol",
@@ -183,38 +198,44 @@ class _Causes:
     """What led to each request of one load.
 
     Args:
-        seen: the load.
+        report: the load.
         urls: URLs of all recorded exchanges.
         sheets: those of them that are style sheets.
     """
 
-    def __init__(self, seen: Seen, urls: Collection[str], sheets: Collection[str]) -> None:
-        self._seen, self._urls, self._sheets = seen, urls, sheets
-        self._by_id: dict[str, Asked] = {one.id: one for one in reversed(seen.asked)}
+    def __init__(
+        self, report: BrowserReport, urls: Collection[str], sheets: Collection[str]
+    ) -> None:
+        self._report, self._urls, self._sheets = report, urls, sheets
+        self._by_id: dict[str, PageRequest] = {
+            request.id: request for request in reversed(report.requests)
+        }
         # Before a redirect of the browser's own (HSTS) there is nothing on the wire.
         self._documents = {
-            one.frame: one.url for one in seen.asked if one.type == "Document" and one.frame
+            request.frame: request.url
+            for request in report.requests
+            if request.type == "Document" and request.frame
         }
 
-    def of(self, transfer: NetTransfer, asked: Asked | None) -> _Cause:
+    def of(self, transfer: NetTransfer, request: PageRequest | None) -> _Cause:
         """Return why this request was made."""
-        if asked is None:  # a worker's, or the browser's own: the page that it names is all we know
-            named = [v for key, v in transfer.request_headers if key.lower() == "referer"]
-            return ("other", self._known(*named))
-        if asked.redirected_from in self._urls:
-            return ("redirect", asked.redirected_from)
-        if asked.preflight_of and asked.preflight_of in self._by_id:
-            return self._of(self._by_id[asked.preflight_of])
-        return self._of(asked)
+        if request is None:  # a worker or the browser itself sent it: only Referer says for whom
+            referers = [v for key, v in transfer.request_headers if key.lower() == "referer"]
+            return ("other", self._known(*referers))
+        if request.redirected_from in self._urls:
+            return ("redirect", request.redirected_from)
+        if request.preflight_of and request.preflight_of in self._by_id:
+            return self._of(self._by_id[request.preflight_of])
+        return self._of(request)
 
-    def _of(self, asked: Asked) -> _Cause:
-        if asked.type == "Document" and asked.frame not in (None, self._seen.main_frame):
-            parent = self._seen.frames.get(asked.frame or "", "")
-            return ("frame", self._known(asked.initiator, self._documents.get(parent)))
-        initiator = self._known(asked.initiator, asked.document)
-        if asked.kind == "script":
+    def _of(self, request: PageRequest) -> _Cause:
+        if request.type == "Document" and request.frame not in (None, self._report.main_frame):
+            parent = self._report.frames.get(request.frame or "", "")
+            return ("frame", self._known(request.initiator, self._documents.get(parent)))
+        initiator = self._known(request.initiator, request.document)
+        if request.kind == "script":
             return ("script", initiator)
-        if asked.kind == "parser":
+        if request.kind == "parser":
             return ("css" if initiator in self._sheets else "parser", initiator)
         return ("other", initiator)
 
@@ -222,12 +243,12 @@ class _Causes:
         return next((url for url in urls if url is not None and url in self._urls), None)
 
 
-def _agrees(data: bytes, content_type: str, seen: ScriptBody) -> bool:
-    """Return whether ``data``, decoded, is what the browser showed as ``seen``."""
-    if not seen.text:
-        return hashlib.sha256(data).hexdigest() == seen.sha256
+def _agrees(data: bytes, content_type: str, shown_body: ScriptBody) -> bool:
+    """Return whether ``data``, decoded, is what the browser showed as ``shown_body``."""
+    if not shown_body.text:
+        return hashlib.sha256(data).hexdigest() == shown_body.sha256
     return any(
-        hashlib.sha256(text).hexdigest() == seen.sha256 for text in _texts(data, content_type)
+        hashlib.sha256(text).hexdigest() == shown_body.sha256 for text in _texts(data, content_type)
     )
 
 

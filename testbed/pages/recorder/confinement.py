@@ -103,11 +103,14 @@ def find_reach(order: RecordOrder) -> Reach:
     ends = [end for rule in order.resolver_rules for end in _ends_of_rule(rule, port)]
     problems = []
     for text in order.allowed:
-        named, wanted = parse_end(text)
-        found = _resolve(named)
-        if not found:
+        host_name, allowed_port = parse_end(text)
+        addresses = _resolve(host_name)
+        if not addresses:
             problems.append(f"--allow-private {text}: no such host")
-        ends += [_end(address, ANY_PORT if wanted is None else wanted) for address in found]
+        ends += [
+            _end(address, ANY_PORT if allowed_port is None else allowed_port)
+            for address in addresses
+        ]
     if problems:
         raise ConfigurationError(problems)
     ruled = any(_is_for(rule, host, port) for rule in order.resolver_rules)
@@ -130,13 +133,13 @@ def read_refused(log: Path) -> tuple[str, ...]:
 
 
 def _ends_of_rule(rule: str, port: int) -> Iterator[str]:
-    """Yield where a rule leads to: its caller named it.  Without a port, only that of the page."""
+    """Yield the ends that a resolver rule leads to, at its port or else at the page's."""
     words = rule.split()
     if len(words) != 3 or words[0].upper() != "MAP" or words[2][0] in "~^":
         return
-    host, wanted = parse_end(words[2])
+    host, rule_port = parse_end(words[2])
     for address in _resolve(host):
-        yield _end(address, port if wanted is None else wanted)
+        yield _end(address, port if rule_port is None else rule_port)
 
 
 def _is_for(rule: str, host: str, port: int) -> bool:
@@ -157,10 +160,10 @@ def _is_fixed(host: str) -> bool:
 def _resolve(host: str) -> list[Address]:
     """Return the addresses of ``host``, those of IPv4 first; none if there is no such host."""
     try:
-        found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
+        answers = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
     except OSError:
         return []
-    texts = dict.fromkeys(str(one[4][0]).partition("%")[0] for one in found)
+    texts = dict.fromkeys(str(answer[4][0]).partition("%")[0] for answer in answers)
     return sorted(map(ipaddress.ip_address, texts), key=lambda address: address.version)
 
 

@@ -27,7 +27,7 @@ class ScriptBody:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PageRequest:
     """One request that a page, a frame or a worker made.
 
     Times are the browser's monotonic clock: when it was asked for, when the network stack took
@@ -56,8 +56,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One load; ``frames`` maps each frame to its parent.
+class BrowserReport:
+    """The browser driver's report of one load; ``frames`` maps each frame to its parent.
 
     ``plt_ms`` is the page's own PLT, ``None`` when it did not answer after its load event;
     ``dialogs`` has the kind of each dialog that it opened and the driver accepted.
@@ -71,24 +71,26 @@ class Seen:
     plt_ms: float | None
     scrolled: bool | None
     quiet: bool
-    asked: tuple[Asked, ...]
+    requests: tuple[PageRequest, ...]
     frames: dict[str, str]
     sockets: tuple[str, ...]
     targets: tuple[tuple[str, str], ...]
     dialogs: tuple[str, ...]
 
 
-def parse_seen(value: dict[str, Any]) -> Seen:
+def parse_report(value: dict[str, Any]) -> BrowserReport:
     """Return the driver's result.
 
     Raises:
         RecordError: the driver and this module do not belong together.
     """
     try:
-        asked = tuple(_parse_asked(item) for item in value.pop("requests"))
+        requests = tuple(_parse_request(item) for item in value.pop("requests"))
         targets = tuple((item["type"], item["url"]) for item in value.pop("targets"))
         sockets, dialogs = tuple(value.pop("sockets")), tuple(value.pop("dialogs"))
-        return Seen(**value, asked=asked, targets=targets, sockets=sockets, dialogs=dialogs)
+        return BrowserReport(
+            **value, requests=requests, targets=targets, sockets=sockets, dialogs=dialogs
+        )
     except (KeyError, TypeError) as error:
         raise RecordError(
             f"the browser driver's result is another ({error}): it was built from other sources; "
@@ -96,7 +98,7 @@ def parse_seen(value: dict[str, Any]) -> Seen:
         ) from None
 
 
-def _parse_asked(item: dict[str, Any]) -> Asked:
+def _parse_request(item: dict[str, Any]) -> PageRequest:
     initiator = item.pop("initiator")
     changed = {
         "url": plain_url(item["url"]),
@@ -108,7 +110,7 @@ def _parse_asked(item: dict[str, Any]) -> Asked:
         "preflight_of": initiator["preflight_of"],
         "body": ScriptBody(**item["body"]) if item["body"] else None,
     }
-    return Asked(**(item | changed))
+    return PageRequest(**(item | changed))
 
 
 def _plain(url: str | None) -> str | None:
@@ -119,38 +121,38 @@ def _plain(url: str | None) -> str | None:
 class RequestPairing:
     """``pairs`` in the order of ``transfers``; ``alone`` are requests that reached no network."""
 
-    pairs: tuple[tuple[NetTransfer, Asked | None], ...]
-    alone: tuple[Asked, ...]
+    pairs: tuple[tuple[NetTransfer, PageRequest | None], ...]
+    alone: tuple[PageRequest, ...]
 
 
-def pair(transfers: Sequence[NetTransfer], asked: Sequence[Asked]) -> RequestPairing:
+def pair(transfers: Sequence[NetTransfer], requests: Sequence[PageRequest]) -> RequestPairing:
     """Pair by method and URL, and among equal ones by the time at which the network took them.
 
     A request without a response has no such time; it gets what is left, in order.
     """
-    found: dict[int, Asked] = {}
-    rest: dict[tuple[str, str], list[int]] = defaultdict(list)
+    paired: dict[int, PageRequest] = {}
+    unpaired: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, transfer in enumerate(transfers):
-        rest[transfer.method, transfer.url].append(place)
+        unpaired[transfer.method, transfer.url].append(place)
     late, alone = [], []
-    for one in asked:
-        if one.source in ("memory cache", "service worker"):
-            alone.append(one)
-        elif one.started_s is None:
-            late.append(one)
+    for request in requests:
+        if request.source in ("memory cache", "service worker"):
+            alone.append(request)
+        elif request.started_s is None:
+            late.append(request)
         else:
-            index = _nearest(transfers, rest[one.method, one.url], one.started_s)
+            index = _nearest(transfers, unpaired[request.method, request.url], request.started_s)
             if index is None:
-                late.append(one)
+                late.append(request)
             else:
-                found[index] = one
-    for one in late:
-        index = _first(transfers, rest[one.method, one.url], one.sent_s)
+                paired[index] = request
+    for request in late:
+        index = _first(transfers, unpaired[request.method, request.url], request.sent_s)
         if index is None:
-            alone.append(one)
+            alone.append(request)
         else:
-            found[index] = one
-    pairs = tuple((transfer, found.get(index)) for index, transfer in enumerate(transfers))
+            paired[index] = request
+    pairs = tuple((transfer, paired.get(index)) for index, transfer in enumerate(transfers))
     return RequestPairing(pairs, tuple(alone))
 
 

@@ -22,10 +22,10 @@ def parse_end(text: str) -> tuple[str, int | None]:
     Raises:
         ValueError: it is none of these.
     """
-    found = _END.fullmatch(text)
-    if found is None or int(found[2] or 0) > LAST_PORT:
+    end = _END.fullmatch(text)
+    if end is None or int(end[2] or 0) > LAST_PORT:
         raise ValueError(f"{text!r} is no host and no host with a port; write it like nas.home:80")
-    return found[1].strip("[]"), None if found[2] is None else int(found[2])
+    return end[1].strip("[]"), None if end[2] is None else int(end[2])
 
 
 class RecordError(TestbedError):
@@ -63,21 +63,21 @@ class RecordOrder:
     @property
     def problems(self) -> tuple[str, ...]:
         """One sentence for each thing that cannot be."""
-        found = []
+        problems = []
         try:
             split_url(self.url)
             if not _URL.fullmatch(self.url):
                 raise ValueError(f"{self.url!r}: write all but printable ASCII in %XX")
         except ValueError as error:
             hint = "" if "://" in self.url else f"; write http://{self.url} or https://{self.url}"
-            found.append(f"cannot record {error}{hint}")
+            problems.append(f"cannot record {error}{hint}")
         if not 0 < self.wait_s < self.timeout_s:
-            found.append(
+            problems.append(
                 f"a wait of {self.wait_s:g} s must be more than 0 and less than the time-out of "
                 f"{self.timeout_s:g} s"
             )
         if self.viewport and not all(LEAST_PIXELS <= n <= MOST_PIXELS for n in self.viewport):
-            found.append(
+            problems.append(
                 "the viewport {}x{} must have {} to {} pixels each way".format(
                     *self.viewport, LEAST_PIXELS, MOST_PIXELS
                 )
@@ -85,8 +85,8 @@ class RecordOrder:
         if self.user_agent is not None and not (
             self.user_agent.isascii() and self.user_agent.isprintable()
         ):
-            found.append("the user agent must be printable ASCII")
-        found += [
+            problems.append("the user agent must be printable ASCII")
+        problems += [
             f"the resolver rule {rule!r} must be one rule, without a comma"
             for rule in self.resolver_rules
             if "," in rule or not rule.isprintable()
@@ -95,9 +95,9 @@ class RecordOrder:
             try:
                 parse_end(text)
             except ValueError as error:
-                found.append(f"--allow-private {error}")
+                problems.append(f"--allow-private {error}")
         if self.authority is not None and not os.access(self.authority, os.R_OK):
-            found.append(
+            problems.append(
                 f"{self.authority}: cannot be read; it should hold a key's SHA-256 in base64"
             )
-        return tuple(found)
+        return tuple(problems)

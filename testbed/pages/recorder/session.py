@@ -27,7 +27,7 @@ from testbed.pages.exchange import Recording
 from testbed.pages.recorder import confinement
 from testbed.pages.recorder.assembly import assemble
 from testbed.pages.recorder.confinement import Account, choose_account, choose_scratch
-from testbed.pages.recorder.devtools import parse_seen
+from testbed.pages.recorder.devtools import parse_report
 from testbed.pages.recorder.netlog import read_netlog
 from testbed.pages.recorder.order import RecordError, RecordOrder
 from testbed.setup.recording import set_up_recording
@@ -103,12 +103,12 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
         account.own(folder)
         _drive((*account.prefix, str(node), str(folder / "record.cjs")), order, folder, tell)
         tell("reading the browser's network log")
-        seen = parse_seen(json.loads((folder / "seen.json").read_bytes()))
+        report = parse_report(json.loads((folder / "report.json").read_bytes()))
         log = read_netlog(folder / "net.json", mark)
         refused = confinement.read_refused(folder / GUARD_LOG)
     finally:
         _remove(folder)
-    return assemble(order, seen, log, refused, datetime.now(UTC).date())
+    return assemble(order, report, log, refused, datetime.now(UTC).date())
 
 
 def _remove(folder: Path) -> None:
@@ -122,23 +122,23 @@ def _remove(folder: Path) -> None:
 
 def recording_arguments(order: RecordOrder, rules: Sequence[str], netlog: Path) -> list[str]:
     """Return the arguments that replays do not have; ``rules`` are for the browser's resolver."""
-    given = [f"--log-net-log={netlog}", "--net-log-capture-mode=Everything"]
+    arguments = [f"--log-net-log={netlog}", "--net-log-capture-mode=Everything"]
     # A page's own datagrams would tell addresses of this machine (WebRTC).
-    given.append("--force-webrtc-ip-handling-policy=disable_non_proxied_udp")
+    arguments.append("--force-webrtc-ip-handling-policy=disable_non_proxied_udp")
     if rules:
-        given.append(f"--host-resolver-rules={','.join(rules)}")
+        arguments.append(f"--host-resolver-rules={','.join(rules)}")
     if order.viewport:
-        given.append("--window-size={},{}".format(*order.viewport))
+        arguments.append("--window-size={},{}".format(*order.viewport))
     if order.user_agent is not None:
-        given.append(f"--user-agent={order.user_agent}")
-    return given
+        arguments.append(f"--user-agent={order.user_agent}")
+    return arguments
 
 
 def _find_node() -> Path:
-    found = shutil.which("node")
-    if found is None:
+    node = shutil.which("node")
+    if node is None:
         raise MissingError("no node on PATH, which recording takes: install nodejs (18 or later)")
-    return Path(found)
+    return Path(node)
 
 
 def _read_authority(order: RecordOrder) -> str | None:
@@ -183,7 +183,7 @@ def _write_order(
         "pinned": PINNED.read_text("utf-8") if order.pinned else None,
         "netlog": str(folder / "net.json"),
         "mark": mark,
-        "result": str(folder / "seen.json"),
+        "result": str(folder / "report.json"),
     }
     (folder / "order.json").write_text(json.dumps(value), "utf-8")
 
@@ -228,8 +228,8 @@ def _drive(argv: tuple[str, ...], order: RecordOrder, folder: Path, tell: Tell) 
             f"{order.url}: no load event in {order.timeout_s:g} s; give it more with --timeout"
         )
     if status == NOT_LOADED:
-        said = json.loads((folder / "seen.json").read_bytes())["failed"]
-        raise RecordError(f"{order.url}: {describe_failure(said)}")
+        failure = json.loads((folder / "report.json").read_bytes())["failed"]
+        raise RecordError(f"{order.url}: {describe_failure(failure)}")
     if status != 0:
         end = f"ended with status {status}" if ended else "did not end"
         raise RecordError(f"{order.url}: the browser's driver {end}: {read_tail(log)}")
@@ -272,9 +272,9 @@ def _follow(
     return False
 
 
-def describe_failure(said: str) -> str:
-    """Describe the browser's words ``said``, such as ``net::ERR_FAILED at http://x.test/``."""
-    reason = said.partition(" at ")[0]
+def describe_failure(failure: str) -> str:
+    """Describe the browser's words ``failure``, such as ``net::ERR_FAILED at http://x.test/``."""
+    reason = failure.partition(" at ")[0]
     name = reason.removeprefix("net::")
     remedy = _DISTRUSTED if name.startswith("ERR_CERT_") else _REMEDIES.get(name)
     return f"the browser could not load it: {reason}" + (f" ({remedy})" if remedy else "")

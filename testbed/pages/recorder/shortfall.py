@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from testbed.archive.head import NOT_MODIFIED
-from testbed.pages.recorder.devtools import Asked, RequestPairing, Seen
+from testbed.pages.recorder.devtools import BrowserReport, PageRequest, RequestPairing
 from testbed.pages.recorder.netlog import NetLog
 from testbed.pages.recorder.sockets import NetTransfer
 
@@ -58,30 +58,30 @@ def _bare(url: str) -> str:
     return f"{path}?..." if mark else path
 
 
-def note_load(notes: Shortfalls, seen: Seen, log: NetLog) -> None:
+def note_load(notes: Shortfalls, report: BrowserReport, log: NetLog) -> None:
     """Note what is true of the whole load."""
     if log.cut:
         notes.say("The browser's network log has no end: the browser ended early.")
-    if not seen.quiet:
+    if not report.quiet:
         notes.say("The page was not quiet when the time was up.")
-    if seen.plt_ms is None:
+    if report.plt_ms is None:
         notes.say("The page did not answer after its load event: its title is not known.")
-    if seen.scrolled is False:
+    if report.scrolled is False:
         notes.say("The end of the page was not reached by scrolling.")
-    if seen.dialogs:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(seen.dialogs).items())
+    if report.dialogs:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(report.dialogs).items())
         notes.say(f"Dialogs of the page were accepted: {kinds}.")
-    later = [one for one in seen.asked if _is_page(one, seen)][1:]
+    later = [request for request in report.requests if _is_page(request, report)][1:]
     went_on = "page that this one went on to, whose requests are kept as its own"
-    notes.add_all(went_on, (one.url for one in later))
-    notes.add_all("WebSocket, which a replay refuses: what it carries is no HTTP", seen.sockets)
-    workers = [url for kind, url in seen.targets if kind == "service_worker"]
+    notes.add_all(went_on, (request.url for request in later))
+    notes.add_all("WebSocket, which a replay refuses: what it carries is no HTTP", report.sockets)
+    workers = [url for kind, url in report.targets if kind == "service_worker"]
     notes.add_all("service worker, whose requests are kept as the page's own", workers)
 
 
-def _is_page(one: Asked, seen: Seen) -> bool:
-    main = one.type == "Document" and one.frame == seen.main_frame
-    return main and one.redirected_from is None
+def _is_page(request: PageRequest, report: BrowserReport) -> bool:
+    main = request.type == "Document" and request.frame == report.main_frame
+    return main and request.redirected_from is None
 
 
 def note_answer(notes: Shortfalls, transfers: Sequence[NetTransfer]) -> None:
@@ -91,55 +91,55 @@ def note_answer(notes: Shortfalls, transfers: Sequence[NetTransfer]) -> None:
         notes.add(f"page itself was answered with status {page.status}", page.url)
 
 
-def note_missing(notes: Shortfalls, pairing: RequestPairing, kept: Collection[int]) -> None:
-    """Note the requests that have no response from the network; ``kept`` are ids of transfers."""
-    for transfer, asked in pairing.pairs:
+def note_missing(notes: Shortfalls, pairing: RequestPairing, kept_ids: Collection[int]) -> None:
+    """Note the requests without a response from the network; ``kept_ids`` are of transfers."""
+    for transfer, request in pairing.pairs:
         if transfer.position is None:
-            if asked:
-                _note_unsent(notes, asked)
+            if request:
+                _note_unsent(notes, request)
         elif transfer.status is None:
-            _note_unanswered(notes, transfer, asked)
-        elif transfer.status == NOT_MODIFIED and id(transfer) not in kept:
+            _note_unanswered(notes, transfer, request)
+        elif transfer.status == NOT_MODIFIED and id(transfer) not in kept_ids:
             notes.add("answered 304 Not Modified to one who had the body, left out", transfer.url)
-    for asked in pairing.alone:
-        _note_unsent(notes, asked)
+    for request in pairing.alone:
+        _note_unsent(notes, request)
 
 
-def note_body(notes: Shortfalls, transfer: NetTransfer, asked: Asked | None) -> None:
+def note_body(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | None) -> None:
     """Note what is special about a response that is kept."""
     if transfer.header("content-type").startswith("text/event-stream"):
         notes.add("event stream, kept until the end of the recording", transfer.url)
     elif transfer.cut:
-        why = "cancelled by the page" if asked and asked.cancelled else "ended"
+        why = "cancelled by the page" if request and request.cancelled else "ended"
         notes.add(f"{why} before the body was complete, what had arrived is kept", transfer.url)
     elif transfer.body is None or transfer.unread:
         notes.add(
             "body of which only the size was seen, replaced by another of that size", transfer.url
         )
-    if asked is None:
+    if request is None:
         notes.add(
             "seen in the browser's network log only, so that what led to it is a guess",
             transfer.url,
         )
 
 
-def _note_unanswered(notes: Shortfalls, transfer: NetTransfer, asked: Asked | None) -> None:
-    """Return a request that was sent; when the browser ends it cancels what is left."""
-    if asked and asked.cancelled:
+def _note_unanswered(notes: Shortfalls, transfer: NetTransfer, request: PageRequest | None) -> None:
+    """Note a request without a response; the browser cancels the open ones when it ends."""
+    if request and request.cancelled:
         notes.add("cancelled by the page before a response", transfer.url)
-    elif asked and asked.error:
-        notes.add(f"no response ({asked.error})", transfer.url)
+    elif request and request.error:
+        notes.add(f"no response ({request.error})", transfer.url)
     elif transfer.error and not transfer.cancelled:
         notes.add(f"no response (net error {transfer.error})", transfer.url)
     else:
         notes.add(f"no response ({_WAITING})", transfer.url)
 
 
-def _note_unsent(notes: Shortfalls, asked: Asked) -> None:
-    """Return a request that the network never saw."""
-    if asked.source != "network":
-        notes.add(f"answered by the browser's {asked.source}, not by the network", asked.url)
-    elif asked.status:
-        notes.add("answered by the browser itself, not by the network", asked.url)
+def _note_unsent(notes: Shortfalls, request: PageRequest) -> None:
+    """Note a request that was never sent to the network."""
+    if request.source != "network":
+        notes.add(f"answered by the browser's {request.source}, not by the network", request.url)
+    elif request.status:
+        notes.add("answered by the browser itself, not by the network", request.url)
     else:
-        notes.add(f"no response ({asked.error or _WAITING})", asked.url)
+        notes.add(f"no response ({request.error or _WAITING})", request.url)

@@ -148,7 +148,7 @@ def _follow_hashes(exchange: PageExchange, tally: _Tally) -> PageExchange:
 
 def _hashes(old: bytes, new: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield Base64 hashes, old and new, of a changed body and of scripts and styles within it."""
-    spans = [slice(None), *(slice(*found.span(1)) for found in _INLINE.finditer(old))]
+    spans = [slice(None), *(slice(*inline.span(1)) for inline in _INLINE.finditer(old))]
     for span in spans:
         if old[span] != new[span]:
             for name in ("sha256", "sha384", "sha512"):
@@ -162,14 +162,14 @@ def _is_text(mime: str) -> bool:
 
 
 def _clean_headers(headers: Headers, scrubber: Scrubber, tally: _Tally) -> Headers:
-    kept = []
+    cleaned = []
     for name, value in headers:
         if is_secret_header(name):
             tally.headers[name.lower()] = tally.headers.get(name.lower(), 0) + 1
         else:
             fixed = name.lower() in STRUCTURAL_HEADERS
-            kept.append((name, value if fixed else scrubber.replace_text(value)))
-    return tuple(kept)
+            cleaned.append((name, value if fixed else scrubber.replace_text(value)))
+    return tuple(cleaned)
 
 
 def _change_body(

@@ -169,12 +169,12 @@ def is_address(value: str) -> bool:
 
 def find_personal(text: str) -> Iterator[tuple[Verdict, str]]:
     """Yield numbers in a value or path that mean a person or a place, and of what kind."""
-    found: list[tuple[Verdict, str]] = [
+    candidates: list[tuple[Verdict, str]] = [
         *(("card number", number) for number in _CARD.findall(text) if _is_card(number)),
         *(("phone number", number) for number in _PHONE.findall(text)),
         *(("coordinates", pair) for pair in _PAIR.findall(text) if _is_place(pair)),
     ]
-    yield from ((kind, number) for kind, number in found if not _REDACTED.fullmatch(number))
+    yield from ((kind, number) for kind, number in candidates if not _REDACTED.fullmatch(number))
 
 
 def path_tokens(path: str) -> Iterator[str]:

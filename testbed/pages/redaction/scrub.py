@@ -77,8 +77,8 @@ class Scrubber:
     def learn_url(self, text: str) -> None:
         """Take the secrets of a URL, or of a header that holds URLs, into the list."""
         raw = text.encode("utf-8", "surrogateescape")
-        if found := _USER.match(raw):
-            self._add(b"", unquote_to_bytes(found[1]), "user information", bare=False)
+        if user_match := _USER.match(raw):
+            self._add(b"", unquote_to_bytes(user_match[1]), "user information", bare=False)
         self._learn(raw, _MAX_NESTING)
 
     def learn_value(self, value: str) -> None:
@@ -128,8 +128,8 @@ class Scrubber:
                 self._learn(value, nesting - 1)
 
     def _learn_personal(self, text: str) -> None:
-        for kind, found in find_personal(text):
-            self._add(b"", found.encode(), kind, bare=True)
+        for kind, number in find_personal(text):
+            self._add(b"", number.encode(), kind, bare=True)
 
     def _add(self, name: bytes, value: bytes, kind: str, *, bare: bool) -> None:
         if not _WORD.search(value):
@@ -150,11 +150,11 @@ class _Index:
     """Finds all secrets in one pass, by a run of letters and digits that each has."""
 
     def __init__(self, secrets: Iterable[Secret], hosts: list[bytes]) -> None:
-        known = list(secrets)
-        _Placeholders(hosts).give(known)
-        shared = Counter(run for secret in known for run in set(_WORD.findall(secret.value)))
+        all_secrets = list(secrets)
+        _Placeholders(hosts).give(all_secrets)
+        shared = Counter(run for secret in all_secrets for run in set(_WORD.findall(secret.value)))
         self._by_anchor: defaultdict[bytes, list[_Finder]] = defaultdict(list)
-        for secret in known:
+        for secret in all_secrets:
             if secret.placeholder != secret.value:
                 anchor = min(
                     _WORD.finditer(secret.value), key=lambda run: (shared[run[0]], -len(run[0]))
@@ -169,11 +169,11 @@ class _Index:
         edits = sorted(self._edits(data), key=lambda edit: (edit[0] - edit[1], edit[0]))
         if not edits:
             return data
-        out, done = bytearray(data), bytearray(len(data))
+        out, replaced = bytearray(data), bytearray(len(data))
         for start, end, text in edits:
-            if not any(done[start:end]):
+            if not any(replaced[start:end]):
                 out[start:end] = text
-                done[start:end] = b"\1" * (end - start)
+                replaced[start:end] = b"\1" * (end - start)
         return bytes(out)
 
     def _edits(self, data: bytes) -> Iterator[tuple[int, int, bytes]]:
@@ -219,10 +219,10 @@ class _Finder:
         """Return the placeholder, written as the value is: escapes of punctuation stay."""
         if written == self._secret.value:
             return self._secret.placeholder
-        found = self._each.fullmatch(written)
-        assert found is not None, "the same pattern has just matched"  # noqa: S101
+        forms = self._each.fullmatch(written)
+        assert forms is not None, "the same pattern has just matched"  # noqa: S101
         out = []
-        for form, byte in zip(found.groups(), self._secret.placeholder, strict=True):
+        for form, byte in zip(forms.groups(), self._secret.placeholder, strict=True):
             char = bytes((byte,))
             if not _ALNUM.fullmatch(char):
                 out.append(form)
@@ -269,9 +269,9 @@ class _Placeholders:
     def _make(self, value: bytes) -> bytes:
         # A number stays one, and none begins with 0, which JSON and JavaScript refuse.
         fill, digits = (b"x", _DIGITS) if _LETTER.search(value) else (b"1", b"1234567890")
-        kept = {at for span in self._kept(value) for at in range(*span)}
+        fixed_places = {at for span in self._kept(value) for at in range(*span)}
         words = (at for run in _WORD.finditer(value) for at in range(*run.span()))
-        places = [at for at in words if at not in kept]
+        places = [at for at in words if at not in fixed_places]
         out = bytearray(value)
         for at in places:
             out[at] = fill[0]
@@ -284,7 +284,7 @@ class _Placeholders:
 
     def _kept(self, value: bytes) -> Iterator[tuple[int, int]]:
         """Yield where schemes and hosts are in a value: they stay."""
-        yield from (found.span() for found in _SCHEMES.finditer(value))
+        yield from (scheme.span() for scheme in _SCHEMES.finditer(value))
         lower = value.lower()
         for host in self._hosts:
             at = lower.find(host)

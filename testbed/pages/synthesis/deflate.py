@@ -40,10 +40,10 @@ class Piece:
 
 def _run_codes(run: int) -> list[int]:
     """Return lengths of the matches that make a run; none is shorter than 3."""
-    whole, rest = divmod(run, _MAX_RUN)
+    full_matches, rest = divmod(run, _MAX_RUN)
     if rest and rest < 3:  # a match cannot be 1 or 2 long: share with the last whole one
-        return [_MAX_RUN] * (whole - 1) + [_MAX_RUN - 3, rest + 3]
-    return [_MAX_RUN] * whole + ([rest] if rest else [])
+        return [_MAX_RUN] * (full_matches - 1) + [_MAX_RUN - 3, rest + 3]
+    return [_MAX_RUN] * full_matches + ([rest] if rest else [])
 
 
 def _match(length: int) -> tuple[int, int]:
@@ -61,10 +61,12 @@ _MATCHES = {length: _match(length) for length in range(3, _MAX_RUN + 1)}
 
 def run_bits(run: int) -> int:
     """Return the bits that a run costs."""
-    whole, _ = divmod(run, _MAX_RUN)
-    whole = max(0, whole - 1)  # the tail may share with one whole match
-    tail = run - whole * _MAX_RUN
-    return whole * _MATCHES[_MAX_RUN][1] + sum(_MATCHES[code][1] for code in _run_codes(tail))
+    full_matches, _ = divmod(run, _MAX_RUN)
+    full_matches = max(0, full_matches - 1)  # the tail may share with one whole match
+    tail = run - full_matches * _MAX_RUN
+    return full_matches * _MATCHES[_MAX_RUN][1] + sum(
+        _MATCHES[code][1] for code in _run_codes(tail)
+    )
 
 
 def gzip_size(literals: int, runs: Sequence[int]) -> int:
@@ -98,10 +100,10 @@ def _deflate(pieces: Sequence[Piece]) -> bytes:
         pending |= bits << width
         width += count
         if width >= _FLUSH_BITS:
-            whole = width // 8
-            out += (pending & ((1 << 8 * whole) - 1)).to_bytes(whole, "little")
-            pending >>= 8 * whole
-            width -= 8 * whole
+            full_bytes = width // 8
+            out += (pending & ((1 << 8 * full_bytes) - 1)).to_bytes(full_bytes, "little")
+            pending >>= 8 * full_bytes
+            width -= 8 * full_bytes
     width += 7  # end of block: seven zero bits
     return bytes(out) + pending.to_bytes((width + 7) // 8, "little")
 

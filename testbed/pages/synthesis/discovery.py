@@ -168,11 +168,11 @@ class Discovery:
             return RowReference(row, parent.id, None, self.document_of(parent))
         head = self._chain_head(parent)
         while head.parent is not None:
-            found = self.find(head)
-            if _own_role(self.by_id[found.carrier]) != "style":
-                return RowReference(row, found.carrier, head.id, found.document)
+            reference = self.find(head)
+            if _own_role(self.by_id[reference.carrier]) != "style":
+                return RowReference(row, reference.carrier, head.id, reference.document)
             # What a style rule asks for fires no event; its style sheet does.
-            head = self._chain_head(self.by_id[found.carrier])
+            head = self._chain_head(self.by_id[reference.carrier])
         return RowReference(row, self.root.id, None, self.root.id)
 
     def _can_carry(self, parent: ResourceRow, row: ResourceRow) -> bool:

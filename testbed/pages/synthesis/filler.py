@@ -120,14 +120,14 @@ def _shares(template: Template, decoded: int) -> list[int]:
     weights = [part.weight for part in template if isinstance(part, Fill)]
     if free < 0:
         raise TooSmallError(f"{fixed} bytes of fixed text, {decoded} recorded")
-    whole = sum(weights)
-    shares, given, reached = [], 0, 0.0
+    total_weight = sum(weights)
+    shares, allotted, reached = [], 0, 0.0
     for weight in weights[:-1]:
         reached += weight
-        end = int(free * (reached / whole)) if whole else 0
-        shares.append(end - given)
-        given = end
-    return [*shares, free - given]
+        end = int(free * (reached / total_weight)) if total_weight else 0
+        shares.append(end - allotted)
+        allotted = end
+    return [*shares, free - allotted]
 
 
 def _pieces(

@@ -141,10 +141,10 @@ def make_font(size: int, fill: bytes) -> bytes:
     at = _HEAD_BYTES + _DIRECTORY_BYTES * len(tables)
     directory = content = b""
     for name, data in tables:
-        whole = _padded(data)
-        directory += name + pack(">4I", at, len(data), len(data), _checksum(whole))
-        content += whole
-        at += len(whole)
+        padded = _padded(data)
+        directory += name + pack(">4I", at, len(data), len(data), _checksum(padded))
+        content += padded
+        at += len(padded)
     private = size - at
     if private < 0:
         raise ValueError(f"a font has at least {at} bytes, not {size}")

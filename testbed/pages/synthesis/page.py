@@ -15,33 +15,33 @@ _HOW: dict[Role, How] = {"document": "parser", "style": "css", "script": "script
 
 def place_exchanges(page: Synthesis) -> Iterator[PlacedExchange]:
     """Yield the exchange of each row, with its place in the page."""
-    found = page.discovery
+    discovery = page.discovery
     for response in page.responses:
         row = response.row
         yield PlacedExchange(
             exchange=_exchange(page, response),
             id=row.id,
-            parent=None if row.parent is None else found.url(found.by_id[row.parent]),
-            carrier=found.carrier_url(row),
+            parent=None if row.parent is None else discovery.url(discovery.by_id[row.parent]),
+            carrier=discovery.carrier_url(row),
             gap_ms=row.gap_ms,
-            depth=found.depth(row),
+            depth=discovery.depth(row),
             transfer_bytes=row.transfer_bytes,
             more={"_recorded_how": row.how, "_recorded_host": row.host},
         )
 
 
 def _exchange(page: Synthesis, response: SynthesisedResponse) -> PageExchange:
-    row, body, found = response.row, response.body, page.discovery
-    target = found.redirect_target(row)
+    row, body, discovery = response.row, response.body, page.discovery
+    target = discovery.redirect_target(row)
     headers = (
         ("Content-Type", row.mime),
         ("Content-Encoding", "gzip" if body.gzipped else ""),
-        ("Location", "" if target is None else found.url(target)),
+        ("Location", "" if target is None else discovery.url(target)),
         # JSON is fetched in CORS mode, which needs leave.
-        ("Access-Control-Allow-Origin", "*" if found.role(row) == "data" else ""),
+        ("Access-Control-Allow-Origin", "*" if discovery.role(row) == "data" else ""),
     )
     return PageExchange(
-        url=found.url(row),
+        url=discovery.url(row),
         status=row.status,
         protocol="h2" if row.protocol == "h2" else "http/1.1",
         headers=tuple((name, value) for name, value in headers if value),
@@ -57,15 +57,15 @@ def _exchange(page: Synthesis, response: SynthesisedResponse) -> PageExchange:
 
 
 def _how(page: Synthesis, row: ResourceRow) -> How:
-    found = page.discovery
+    discovery = page.discovery
     if row.how == "root":
         return "root"
     if row.how == "redirect":
         return "redirect"
-    reference = found.find(row)
-    carrier = found.role(found.by_id[reference.carrier])
+    reference = discovery.find(row)
+    carrier = discovery.role(discovery.by_id[reference.carrier])
     if reference.after is not None:
         return "script"
-    if found.role(row) == "document" == carrier:
+    if discovery.role(row) == "document" == carrier:
         return "frame"
     return _HOW[carrier]

@@ -97,14 +97,14 @@ def apply_management(
 
 
 @contextmanager
-def _written(namespace: Namespace, wanted: Mapping[str, str]) -> Iterator[None]:
-    """Sysctls with other values, for as long as the block takes."""
+def _written(namespace: Namespace, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set sysctls for the time of the block, and restore them after it."""
     try:
-        before = {name: namespace.read_sysctl(name) for name in wanted}
+        before = {name: namespace.read_sysctl(name) for name in settings}
     except OSError as error:
         raise MissingError(f"this kernel lacks a sysctl that is needed: {error}") from error
     try:
-        _write(namespace, wanted)
+        _write(namespace, settings)
         yield
     finally:
         _write(namespace, before)
@@ -116,6 +116,6 @@ def _write(namespace: Namespace, values: Mapping[str, str]) -> None:
     except OSError as error:
         raise LabError(str(error)) from error
     for name, value in values.items():
-        found = namespace.read_sysctl(name)
-        if found != value:
-            raise LabError(f"{name} is {found!r} in {namespace.name}, asked was {value!r}")
+        current = namespace.read_sysctl(name)
+        if current != value:
+            raise LabError(f"{name} is {current!r} in {namespace.name}, asked was {value!r}")

@@ -103,22 +103,24 @@ def create_map(kind: int, name: str, value_bytes: int) -> int:
     Raises:
         OSError: the kernel refuses it: no privilege, or no BPF.
     """
-    made = _library().bpf_map_create(kind, name.encode(), 4, value_bytes, 1, None)
-    return _check(made, f"BPF map {name}")
+    descriptor = _library().bpf_map_create(kind, name.encode(), 4, value_bytes, 1, None)
+    return _check(descriptor, f"BPF map {name}")
 
 
 def write_map(descriptor: int, value: bytes) -> None:
     """Write the one entry of a map."""
     key = ctypes.c_uint32(0)
-    done = _library().bpf_map_update_elem(descriptor, ctypes.byref(key), value, ctypes.c_uint64(0))
-    _check(done, "BPF map, writing")
+    status = _library().bpf_map_update_elem(
+        descriptor, ctypes.byref(key), value, ctypes.c_uint64(0)
+    )
+    _check(status, "BPF map, writing")
 
 
 def read_map(descriptor: int, value_bytes: int) -> bytes:
     """Read the one entry of a map, ``value_bytes`` long (of all processors)."""
     key, value = ctypes.c_uint32(0), ctypes.create_string_buffer(value_bytes)
-    done = _library().bpf_map_lookup_elem(descriptor, ctypes.byref(key), value)
-    _check(done, "BPF map, reading")
+    status = _library().bpf_map_lookup_elem(descriptor, ctypes.byref(key), value)
+    _check(status, "BPF map, reading")
     return value.raw
 
 
@@ -156,8 +158,8 @@ def attach(device: int, program: int) -> None:
     _check(_library().bpf_tc_hook_create(ctypes.byref(hook)), f"clsact on device {device}")
     entry.program = program
     try:
-        made = _library().bpf_tc_attach(ctypes.byref(hook), ctypes.byref(entry))
-        _check(made, f"BPF program on device {device}")
+        status = _library().bpf_tc_attach(ctypes.byref(hook), ctypes.byref(entry))
+        _check(status, f"BPF program on device {device}")
     except OSError:
         detach(device)
         raise
@@ -208,10 +210,10 @@ def _offset_of(btf: ctypes.c_void_p, path: str) -> int:
     kind = _library().btf__find_by_name_kind(btf, first.encode(), _STRUCT)
     bits = 0
     for field in fields:
-        found = _find_member(btf, kind, field.encode()) if kind > 0 else None
-        if found is None:
+        member = _find_member(btf, kind, field.encode()) if kind > 0 else None
+        if member is None:
             raise MissingError(f"this kernel has no {path}: the BPF program does not fit it")
-        kind, position = found
+        kind, position = member
         bits += position
     return bits // 8
 

@@ -88,9 +88,9 @@ def build_program(cache: Path) -> Path:
     if not target.is_file():
         cache.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=cache) as folder:
-            made = Path(folder) / target.name
-            proc.run((*argv, "-c", str(SOURCE), "-o", str(made)), timeout_s=_COMPILE_S)
-            made.rename(target)
+            compiled = Path(folder) / target.name
+            proc.run((*argv, "-c", str(SOURCE), "-o", str(compiled)), timeout_s=_COMPILE_S)
+            compiled.rename(target)
     return target
 
 
@@ -115,9 +115,9 @@ def read_object(path: Path) -> ObjectFile:
             continue
         symbols = headers[header[6]]
         texts = content(headers[symbols[6]])
-        found = list(_SYMBOL.iter_unpack(content(symbols)))
+        symbol_entries = list(_SYMBOL.iter_unpack(content(symbols)))
         for offset, kind, symbol in _RELOCATION.iter_unpack(content(header)):
-            name = _text(texts, found[symbol][0])
+            name = _text(texts, symbol_entries[symbol][0])
             if kind != _LOAD_CONSTANT:
                 raise ValueError(f"{path}: {name}: relocation of kind {kind}, a call or a variable")
             places.append((offset, name))

@@ -16,6 +16,7 @@ from tests.analysis.sample import (
     with_milestones,
     write_results,
 )
+from tests.measured import load_of
 
 SWEEP = conditions(("amazon", "wsj"), (20.0, 100.0))
 
@@ -36,8 +37,7 @@ def night(
     records = []
     for place, condition in enumerate(SWEEP):
         base = record(condition)
-        assert base.load is not None
-        loaded = record(condition, plt_ms=base.load.plt_ms * factor)
+        loaded = record(condition, plt_ms=load_of(base).plt_ms * factor)
         loaded = _on(with_milestones(loaded) if seen else loaded, environment, version)
         records.append(replace(loaded, outcome="unproven") if place == failed else loaded)
     asked = experiment(

@@ -11,7 +11,7 @@ from analysis.history.database import open_history
 from analysis.history.runs import KeptRun, keep_run, name_of, read_runs
 from analysis.history.trend import TrendLane, read_lanes
 from analysis.records.cells import flatten
-from analysis.records.metric import METRICS
+from analysis.records.kind import find_metric
 from analysis.verdicts.baseline import draft_baseline
 from testbed.base.errors import ConfigurationError
 from testbed.model import Condition
@@ -130,7 +130,7 @@ def test_what_a_visitor_sees_is_kept_beside_the_load_time(tmp_path: Path, histor
     keep_run(history, night(tmp_path / "one", 1, seen=True), None)
     keep_run(history, night(tmp_path / "two", 2, 1.2, failed=0, seen=True), tmp_path / "one")
     with open_history(history) as connection:
-        (by_paint,) = read_lanes(connection, 100, METRICS["fcp_ms"])
+        (by_paint,) = read_lanes(connection, 100, find_metric("fcp_ms"))
         (by_load,) = read_lanes(connection, 100)
     first, second = (line.points for line in (by_paint.lines[0], by_paint.lines[1]))
     assert first[0] is not None and first[0].median_ms is not None and first[0].n == 1
@@ -140,7 +140,7 @@ def test_what_a_visitor_sees_is_kept_beside_the_load_time(tmp_path: Path, histor
     again = night(tmp_path / "two", 2, 1.2, seen=True)
     assert "brought up to date" in keep_run(history, again, tmp_path / "one")
     with open_history(history) as connection:
-        (by_paint,) = read_lanes(connection, 100, METRICS["fcp_ms"])
+        (by_paint,) = read_lanes(connection, 100, find_metric("fcp_ms"))
     assert all(point and point.n == 1 for line in by_paint.lines for point in line.points)
 
 

@@ -10,7 +10,7 @@ import pytest
 from analysis.history.database import open_history
 from analysis.history.page import write_trend
 from analysis.history.runs import keep_run
-from analysis.records.metric import METRICS
+from analysis.records.kind import find_metric
 from testbed.base.errors import ConfigurationError
 from tests.analysis.history.nights import night, with_part
 
@@ -39,13 +39,13 @@ def test_the_page_by_another_metric_has_the_lanes_that_know_it(tmp_path: Path) -
     keep_run(history, night(tmp_path / "one", 1, seen=True), None)
     keep_run(history, night(tmp_path / "two", 2, 1.2, seen=True), tmp_path / "one")
     keep_run(history, night(tmp_path / "six", 3, version="6.1"), None)
-    said = write_trend(history, page, metric=METRICS["fcp_ms"])
+    said = write_trend(history, page, metric=find_metric("fcp_ms"))
     assert said == f"{page}: 2 runs, 8 cells, 1 lane"
     text = page.read_text()
     assert "<h1>First contentful paints over time</h1>" in text
     assert "Against the baseline, by load time" in text
     assert 'class="dot different"' not in text
-    write_trend(history, page, metric=METRICS["cls"])
+    write_trend(history, page, metric=find_metric("cls"))
     assert "<strong>0.0016</strong>" in page.read_text()
 
 
@@ -55,7 +55,7 @@ def test_a_metric_that_no_run_has_makes_no_page(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigurationError, match=r"first contentful paint \(fcp_ms\): only browsers"
     ):
-        write_trend(history, tmp_path / "out.html", metric=METRICS["fcp_ms"])
+        write_trend(history, tmp_path / "out.html", metric=find_metric("fcp_ms"))
     assert not (tmp_path / "out.html").exists()
 
 

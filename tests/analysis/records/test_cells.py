@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from analysis.records.cells import Cell, cells_of, describe_absence, further_metrics
-from analysis.records.metric import METRICS, PLT, Metric
+from analysis.records.kind import find_metric
+from analysis.records.metric import PLT, Metric
 from analysis.records.results import gather_results
 from testbed.model import Record
 from tests.analysis.sample import broken, conditions, experiment, record, with_milestones
 
 OFF, ON = conditions(["amazon"], [100.0])
-FCP, LCP = METRICS["fcp_ms"], METRICS["lcp_ms"]
+FCP, LCP = find_metric("fcp_ms"), find_metric("lcp_ms")
 
 
 def cells(*records: Record, metric: Metric = PLT) -> tuple[Cell, ...]:

@@ -32,6 +32,7 @@ from tests.analysis.sample import (
     write_results,
     write_tls_sample,
 )
+from tests.measured import load_of
 
 OFF, ON = conditions(["amazon"], [100.0])
 
@@ -57,9 +58,8 @@ def test_counts_of_a_load(good: Record) -> None:
 
 def test_what_nothing_was_asked_instead_of_was_not_made(good: Record) -> None:
     one = answered_inexactly(good)
-    assert one.load is not None
-    load = replace(one.load, missing=(*one.load.missing, "http://x/1"), pinned=True)
-    assert count_record(replace(one, load=load)) == ReplayCoverage(61, 1, 0, 1, 1, pinned=1)
+    load = replace(load_of(one), missing=(*load_of(one).missing, "http://x/1"), pinned=True)
+    assert count_record(replace(one, measured=load)) == ReplayCoverage(61, 1, 0, 1, 1, pinned=1)
 
 
 def test_all_loads_together(good: Record) -> None:
@@ -177,7 +177,7 @@ def test_a_report_without_either_is_as_it_was(sample: Path) -> None:
 def test_pinned_loads_are_told(tmp_path: Path) -> None:
     cells = tuple(replace(c, randomness="pinned") for c in (OFF, ON))
     records = [record(c) for c in cells]
-    records = [replace(r, load=replace(r.load, pinned=True)) for r in records if r.load]
+    records = [replace(r, measured=replace(load_of(r), pinned=True)) for r in records if r.measured]
     write_reports(write_results(tmp_path, records, experiment(1, conditions=cells)))
     source = (tmp_path / "report.html").read_text()
     assert "In 2 loads scripts had pinned clocks and random numbers." in source

@@ -8,8 +8,9 @@ import pytest
 
 from analysis.records.results import check_identity, judge, read_results, settle_attempts
 from testbed.base.errors import ConfigurationError
-from testbed.model import Record
+from testbed.model import Condition, PageLoad, Record
 from tests.analysis.sample import broken, conditions, missed, record, write_sample
+from tests.measured import load_of
 
 
 @pytest.fixture
@@ -45,7 +46,6 @@ def test_without_an_ok_attempt_the_last_counts(good: Record) -> None:
 def elsewhere(what: str, value: str) -> Record:
     """A second seed's record, one part of whose identity is ``value``."""
     other = record(conditions()[1], seed=1)
-    assert other.load is not None
     trial = other.trial
     if what == "kernel":
         trial = replace(trial, kernel=value)
@@ -54,7 +54,7 @@ def elsewhere(what: str, value: str) -> Record:
     elif what == "environment id":
         return replace(other, environment=value)
     else:
-        return replace(other, load=replace(other.load, client_version=value))
+        return replace(other, measured=replace(load_of(other), client_version=value))
     return replace(other, trial=trial, trial_id=trial.id)
 
 
@@ -96,21 +96,23 @@ def test_identity_of_one_environment(good: Record) -> None:
 
 
 def test_ok_needs_its_proof(good: Record) -> None:
-    assert good.proof is not None and good.load is not None and good.lab is not None
+    assert (
+        good.proof is not None and good.measured_as(PageLoad) is not None and good.lab is not None
+    )
     bad_lab = replace(good.lab, knob_errors=("mtu is 9000",))
     assert judge(good) == ("ok", None)
     assert judge(replace(good, proof=None))[0] == "unproven"
     assert judge(replace(good, proof=replace(good.proof, problems=("no",)))) == ("unproven", "no")
     assert judge(replace(good, lab=bad_lab)) == ("lab_mismatch", "mtu is 9000")
-    assert judge(replace(good, load=None))[0] == "failed"
+    assert judge(replace(good, measured=None))[0] == "failed"
     assert judge(replace(good, replay=None))[0] == "failed"
-    assert judge(replace(good, load=replace(good.load, plt_ms=math.nan)))[0] == "failed"
+    assert judge(replace(good, measured=replace(load_of(good), plt_ms=math.nan)))[0] == "failed"
 
 
 def test_misses_count_only_where_they_are_allowed(good: Record) -> None:
     lacking = replace(missed(good, "GET http://x/"), outcome="ok", reason=None)
     assert judge(lacking) == ("failed", "the record is ok but the page lacks GET http://x/")
-    condition = replace(good.trial.page_load, allow_misses=True)
+    condition = replace(good.trial.condition_as(Condition), allow_misses=True)
     assert judge(replace(lacking, trial=replace(good.trial, condition=condition)))[0] == "ok"
 
 

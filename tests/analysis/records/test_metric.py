@@ -6,40 +6,46 @@ from dataclasses import fields, replace
 
 import pytest
 
-from analysis.records.metric import (
-    COMMANDS,
-    METRICS,
-    METRICS_OF,
-    MILESTONES,
-    PLT,
-    PROMISES,
-    SERVED,
+from analysis.kinds.page_load.records import MILESTONES
+from analysis.records.kind import (
+    all_metrics,
+    default_beside,
     find_metric,
+    is_default,
     metric_for,
+    records_of,
 )
+from analysis.records.metric import PLT
 from testbed.base.errors import ConfigurationError
-from testbed.model import PageLoad, ServedLoad
+from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.model import PageLoad
 from tests.analysis.sample import conditions, record, with_milestones
+from tests.measured import load_of
 
 
 def test_each_number_of_a_load_is_a_metric_in_its_order() -> None:
     numbers = [each.name for each in fields(PageLoad) if each.type in ("float", "float | None")]
-    assert [metric.name for metric in METRICS_OF["page_load"]] == numbers
-    assert METRICS_OF["page_load"] == (PLT, *MILESTONES)
+    assert [metric.name for metric in records_of("page_load").metrics] == numbers
+    assert records_of("page_load").metrics == (PLT, *MILESTONES)
 
 
 def test_metrics_of_a_load_on_a_server_are_fields_of_it() -> None:
-    assert {metric.name for metric in SERVED} <= {each.name for each in fields(ServedLoad)}
-    assert list(METRICS.values()) == [PLT, *MILESTONES, *SERVED, *PROMISES, *COMMANDS]
+    served = records_of("server_load").metrics
+    assert {metric.name for metric in served} <= {each.name for each in fields(ServedLoad)}
+
+
+def test_names_of_metrics_are_of_one_kind_only() -> None:
+    names = [metric.name for metric in all_metrics()]
+    assert len(set(names)) == len(names) == 15
 
 
 def test_each_kind_has_its_own_default() -> None:
-    replies, fcp = METRICS["replies_per_s"], METRICS["fcp_ms"]
+    replies, fcp = find_metric("replies_per_s"), find_metric("fcp_ms")
     assert metric_for("page_load", PLT) == PLT
     assert metric_for("server_load", PLT) == replies
-    assert (replies.is_default, replies.unit, replies.more) == (True, "1/s", True)
-    assert METRICS["failed_pct"].default == replies
-    assert (fcp.is_default, fcp.default) == (False, PLT)
+    assert (is_default(replies), replies.unit, replies.more) == (True, "1/s", True)
+    assert default_beside(find_metric("failed_pct")) == replies
+    assert (is_default(fcp), default_beside(fcp)) == (False, PLT)
     with pytest.raises(ConfigurationError, match="kind server_load are not measured by it"):
         metric_for("server_load", fcp)
     with pytest.raises(ConfigurationError, match="kind page_load are not measured by it"):
@@ -47,7 +53,7 @@ def test_each_kind_has_its_own_default() -> None:
 
 
 def test_units_are_the_ends_of_names_and_columns_have_them() -> None:
-    fcp, cls = METRICS["fcp_ms"], METRICS["cls"]
+    fcp, cls = find_metric("fcp_ms"), find_metric("cls")
     assert (fcp.unit, cls.unit) == ("ms", "")
     assert (fcp.column("off"), cls.column("off")) == ("fcp_off_ms", "cls_off")
     assert fcp.column("improvement", unit="pct") == "fcp_improvement_pct"
@@ -59,24 +65,22 @@ def test_words_fit_where_a_page_is_named_and_where_it_is_not() -> None:
     assert (PLT.label, PLT.word, PLT.words, PLT.thing) == (
         "page load time", "load time", "load times", "page load",
     )  # fmt: skip
-    ttfb = METRICS["ttfb_ms"]
+    ttfb = find_metric("ttfb_ms")
     assert (ttfb.word, ttfb.words, ttfb.thing) == (
         "time to first byte", "times to first byte", "time to first byte",
     )  # fmt: skip
 
 
 def test_what_a_load_does_not_have_is_no_number() -> None:
-    load = record(conditions()[0], plt_ms=1000.0).load
-    assert load is not None
-    assert [metric.of(load) for metric in METRICS_OF["page_load"]] == [1000.0, *[None] * 5]
+    load = load_of(record(conditions()[0], plt_ms=1000.0))
+    assert [metric.of(load) for metric in records_of("page_load").metrics] == [1000.0, *[None] * 5]
     assert PLT.of(replace(load, plt_ms=float("nan"))) is None
-    seen = with_milestones(record(conditions()[0]), cls=0.0).load
-    assert seen is not None
-    assert METRICS["cls"].of(seen) == 0.0
+    seen = load_of(with_milestones(record(conditions()[0]), cls=0.0))
+    assert find_metric("cls").of(seen) == 0.0
 
 
 def test_a_metric_is_found_by_its_name() -> None:
-    assert find_metric("fcp_ms") is METRICS["fcp_ms"]
+    assert find_metric("fcp_ms") is MILESTONES[2]
 
 
 @pytest.mark.parametrize(
@@ -91,4 +95,4 @@ def test_an_unknown_name_is_refused_with_all_that_there_are() -> None:
     with pytest.raises(ConfigurationError) as refused:
         find_metric("speed")
     assert "did you mean" not in str(refused.value)
-    assert all(f"{m.name} ({m.label})" in str(refused.value) for m in METRICS.values())
+    assert all(f"{m.name} ({m.label})" in str(refused.value) for m in all_metrics())

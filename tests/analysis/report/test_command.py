@@ -10,21 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from analysis.records.frame import COMMAND_COLUMNS, trial_frame
+from analysis.records.frame import trial_columns, trial_frame
+from analysis.records.kind import records_of
 from analysis.records.results import judge, read_results
 from analysis.report.document import write_reports
 from analysis.report.terminal import render_table
-from testbed.model import (
-    Executed,
-    Experiment,
-    LabCommand,
-    LabReading,
-    LinkSpec,
-    Measurement,
-    Proof,
-    Record,
-    Trial,
-)
+from testbed.kinds.command.measurement import Executed
+from testbed.kinds.command.spec import LabCommand
+from testbed.model import Experiment, LabReading, LinkSpec, Measurement, Proof, Record, Trial
 from tests.analysis.sample import ENVIRONMENT, write_results
 
 COMMANDS = tuple(
@@ -42,7 +35,7 @@ def executed_record(spec: LabCommand, exit_status: int = 0) -> Record:
         outcome="ok",
         environment=ENVIRONMENT.id,
         lab=LabReading((Measurement("rtt", "ms", 2.001, 2.0, 0.1),), {}),
-        executed=Executed(exit_status, 5 * spec.link.rtt_ms, 10, 0),
+        measured=Executed(exit_status, 5 * spec.link.rtt_ms, 10, 0),
         proof=Proof(1, 1, 0, 0, 0, 0, 0, {}, {}),
         artefacts={"client.pcap": "0" * 64, "command.out": "1" * 64},
     )
@@ -86,10 +79,10 @@ def test_the_report_says_what_it_is_and_shows_text_as_text(folder: Path) -> None
 
 def test_a_frame_has_a_row_for_each(folder: Path) -> None:
     frame = trial_frame(read_results(folder))
-    assert tuple(frame.columns) == COMMAND_COLUMNS
+    assert tuple(frame.columns) == trial_columns(records_of("command"))
     assert sorted(frame["duration_ms"]) == [100.0, 500.0]
 
 
 def test_a_record_without_its_end_is_not_ok() -> None:
-    record = replace(executed_record(COMMANDS[0]), executed=None)
+    record = replace(executed_record(COMMANDS[0]), measured=None)
     assert judge(record) == ("failed", "the record is ok but holds no end of its command")

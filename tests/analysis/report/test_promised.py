@@ -11,14 +11,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from analysis.kinds.scenario.page import render_promises_page
 from analysis.kinds.scenario.table import read_promises
+from analysis.kinds.scenario.tables import COLUMNS
 from analysis.records.cells import cells_of
-from analysis.records.frame import SCENARIO_COLUMNS, trial_frame
+from analysis.records.frame import trial_columns, trial_frame
+from analysis.records.kind import records_of
 from analysis.records.results import read_results
 from analysis.report.document import write_reports
-from analysis.report.promised import render_promises_page
 from analysis.report.terminal import render_table
-from analysis.tables import rows
 from analysis.tables.rows import table_rows
 from analysis.tables.table import make_table
 from tests.analysis.promised import write_promises
@@ -85,7 +86,7 @@ def test_the_table_as_csv(folder: Path) -> None:
 
 def test_every_column_is_described(folder: Path) -> None:
     table = make_table(cells_of(read_results(folder)), None)
-    assert list(table_rows(table)[0]) == ["scenario", *rows.SCENARIO_COLUMNS]
+    assert list(table_rows(table)[0]) == ["scenario", *COLUMNS]
 
 
 def test_the_summary_has_verdicts_and_no_moment(folder: Path) -> None:
@@ -100,7 +101,7 @@ def test_the_summary_has_verdicts_and_no_moment(folder: Path) -> None:
 
 def test_the_frame_has_a_row_for_each(folder: Path) -> None:
     frame = trial_frame(read_results(folder))
-    assert tuple(frame.columns) == SCENARIO_COLUMNS
+    assert tuple(frame.columns) == trial_columns(records_of("scenario"))
     found = {row["scenario"]: row for row in frame.to_dict("records")}
     broken = [found["broken"][name] for name in ("verdict", "failed_checks", "packets", "lost")]
     assert broken == ["broken", 2, 3, 0]

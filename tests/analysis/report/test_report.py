@@ -34,6 +34,7 @@ from tests.analysis.sample import (
     write_results,
     write_sample,
 )
+from tests.measured import load_of
 
 FILES = ("table.csv", "summary.json", "report.html")
 
@@ -121,7 +122,9 @@ def test_summary_holds_exact_values_proofs_and_captures(summary: dict[str, Any])
     )
     expected = [record(conditions(["amazon"], [100.0], [True])[0], s) for s in range(5)]
     assert [t["seed"] for t in cell["trials"]] == [0, 1, 2, 3, 4]
-    assert [t["plt_ms"] for t in cell["trials"]] == [r.load.plt_ms for r in expected if r.load]
+    assert [t["plt_ms"] for t in cell["trials"]] == [
+        load_of(r).plt_ms for r in expected if r.measured
+    ]
     assert [t["captures_sha256"] for t in cell["trials"]] == [r.artefacts for r in expected]
     proof = cell["trials"][0]["proof"]
     assert proof["proven"] and proof["syns_with_payload"] == proof["connections"] == 20
@@ -200,14 +203,13 @@ def hostile(url: str, folder: Path, reason: str) -> Page:
     """A report whose every foreign text is hostile."""
     cells = conditions(["amazon"], [20.0])
     good = record(cells[0], 0, 1000.0)
-    assert good.load is not None
     rest = requests("amazon", 3, 1000.0, random.Random(0))  # noqa: S311 - any numbers will do
-    load = replace(good.load, requests=(replace(rest[0], url=url), *rest[1:]))
+    load = replace(load_of(good), requests=(replace(rest[0], url=url), *rest[1:]))
     swap = Substitution(f"GET {url}", f"GET {reason}")
     good = replace(
-        good, load=replace(load, client_version=reason), replay=Replay(1, inexact=(swap,))
+        good, measured=replace(load, client_version=reason), replay=Replay(1, inexact=(swap,))
     )
-    bad = replace(record(cells[1], 0, 900.0), outcome="failed", reason=reason, load=None)
+    bad = replace(record(cells[1], 0, 900.0), outcome="failed", reason=reason, measured=None)
     environment = replace(ENVIRONMENT, facts={"note": reason, reason: "x"})
     asked = experiment(1, conditions=cells, title=reason, name=reason)
     write_reports(write_results(folder, [good, bad], asked, environment))

@@ -11,15 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import plot
+from analysis.kinds.page_load.conditions import INTERVALS, REQUESTS
+from analysis.kinds.page_load.figures import FIGURES, TIME_LINES
 from analysis.records.cells import cells_of
 from analysis.records.results import read_results
-from analysis.report import sections
-from analysis.report.sections import KINDS, FigureSection, conditions, make_sections, scales
+from analysis.report.sections import drawings, scales
+from analysis.report.sections.drawings import FigureSection, make_sections
 from analysis.report.sections.sweep import Panel, SweepRow, rows_of, spread_over
 from analysis.tables.table import ResultTable, make_table
 from testbed.model import Condition, Dns, LinkSpec, Protocol, Record, TcpSpec
 from tests.analysis.sample import conditions as conditions_of
 from tests.analysis.sample import experiment, record, write_results
+from tests.measured import load_of
 
 PROTOCOLS: tuple[Protocol, ...] = ("h1", "h2")
 DNS: tuple[Dns, ...] = ("hosts", "resolver")
@@ -47,14 +50,17 @@ def table_of(folder: Path, asked: Sequence[Condition], seeds: int = 1, few: int 
 
 
 def cut(one: Record, few: int) -> Record:
-    assert one.load is not None
-    return replace(one, load=replace(one.load, requests=one.load.requests[:few])) if few else one
+    return (
+        replace(one, measured=replace(load_of(one), requests=load_of(one).requests[:few]))
+        if few
+        else one
+    )
 
 
 def plans(table: ResultTable) -> dict[str, tuple[Panel, ...]]:
     """What would be drawn, by kind: drawing takes a while."""
     rows = rows_of(table)
-    found = {kind.anchor: kind.plan(rows) for kind in KINDS["page_load"]}
+    found = {kind.anchor: kind.plan(rows) for kind in FIGURES}
     return {anchor: panels for anchor, panels in found.items() if panels}
 
 
@@ -65,7 +71,7 @@ def section_of(table: ResultTable, anchor: str) -> FigureSection:
 
 def titles(table: ResultTable) -> list[str]:
     rows = rows_of(table)
-    return [kind.title(rows) for kind in KINDS["page_load"] if kind.plan(rows)]
+    return [kind.title(rows) for kind in FIGURES if kind.plan(rows)]
 
 
 def test_two_swept_numbers_make_maps_by_page(tmp_path: Path) -> None:
@@ -115,7 +121,7 @@ def test_too_many_lines_become_more_figures(tmp_path: Path) -> None:
     asked = [replace(c, protocol=p, dns=dns) for c in some for p in PROTOCOLS for dns in DNS]
     rows = rows_of(table_of(tmp_path, asked, few=1))
     assert scales.line_axis(rows) == "rtt_ms"
-    assert len(scales.TIME_LINES.plan(rows)) == 2  # 16 lines: one figure for each window
+    assert len(TIME_LINES.plan(rows)) == 2  # 16 lines: one figure for each window
 
 
 def test_what_a_map_shows_is_not_drawn_as_lines(tmp_path: Path) -> None:
@@ -153,7 +159,7 @@ def test_latencies_of_each_condition_by_arm(tmp_path: Path) -> None:
 
 def test_without_arms_lines_are_of_the_longest_axis_that_fits(tmp_path: Path) -> None:
     asked = sweep(rtts=(20.0, 100.0, 200.0), windows=range(1, 9))
-    panels = conditions.REQUESTS.plan(rows_of(table_of(tmp_path, asked)))
+    panels = REQUESTS.plan(rows_of(table_of(tmp_path, asked)))
     assert len(panels) == 8  # one for each window, with a line for each RTT
 
 
@@ -167,7 +173,7 @@ def test_an_unproven_load_is_in_no_figure(tmp_path: Path) -> None:
 def test_of_many_figures_some_are_drawn_and_the_report_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sections, "MAX_DRAWINGS", 2)
+    monkeypatch.setattr(drawings, "MAX_DRAWINGS", 2)
     table = table_of(tmp_path, conditions_of(["amazon", "wsj"], [20.0, 100.0]))
     section = section_of(table, "latencies")
     assert len(section.drawings) == 2
@@ -176,7 +182,7 @@ def test_of_many_figures_some_are_drawn_and_the_report_says_so(
 
 def test_many_rows_of_intervals_are_thinned(tmp_path: Path) -> None:
     asked = sweep(rtts=map(float, range(1, 41)))
-    (panel,) = conditions.INTERVALS.plan(rows_of(table_of(tmp_path, asked, seeds=2, few=1)))
+    (panel,) = INTERVALS.plan(rows_of(table_of(tmp_path, asked, seeds=2, few=1)))
     assert panel.caption.startswith("24 of 40 rows")
 
 

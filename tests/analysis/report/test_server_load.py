@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from analysis.records.cells import cells_of
-from analysis.records.frame import SERVED_COLUMNS, trial_frame
-from analysis.records.metric import SERVED, find_metric
+from analysis.records.frame import trial_columns, trial_frame
+from analysis.records.kind import find_metric, records_of
 from analysis.records.results import judge, read_results
 from analysis.report.document import write_reports
 from analysis.report.terminal import render_table
@@ -73,7 +73,7 @@ def test_the_summary_has_every_count(folder: Path) -> None:
 
 def test_the_report_draws_each_metric_and_speaks_of_no_page(folder: Path) -> None:
     page = (folder / "report.html").read_text()
-    for metric in SERVED[:-1]:  # in virtual time no processor is busy
+    for metric in records_of("server_load").metrics[:-1]:  # in virtual time no processor is busy
         assert f'<section id="{metric.name.replace("_", "-")}-lines">' in page
     assert "<svg" in page
     assert "In virtual time computing takes no time" in page
@@ -127,7 +127,7 @@ def test_a_smaller_throughput_is_a_difference_and_a_larger_one_may_be_allowed(
 
 def test_a_frame_has_a_row_for_each_trial(folder: Path) -> None:
     frame = trial_frame(read_results(folder))
-    assert list(frame.columns) == list(SERVED_COLUMNS)
+    assert list(frame.columns) == list(trial_columns(records_of("server_load")))
     assert list(frame.loc[frame["mechanism"] == "abort", "replies_per_s"].sort_values()) == [
         600.0, 800.0, 1000.0, 1000.0, 1000.0,
     ]  # fmt: skip
@@ -145,6 +145,6 @@ def test_seeds_make_intervals(tmp_path: Path) -> None:
 def test_a_record_without_its_measurement_does_not_count() -> None:
     good = served_record(loads()[0])
     assert judge(good) == ("ok", None)
-    assert judge(replace(good, served=None)) == (
+    assert judge(replace(good, measured=None)) == (
         "failed", "the record is ok but holds no counts of connections",
     )  # fmt: skip

@@ -19,6 +19,7 @@ from analysis.report.verdict import findings
 from analysis.tables.table import ResultTable, make_table
 from testbed.model import Condition, Experiment, LinkSpec, Record
 from tests.analysis.sample import broken, conditions, experiment, record, write_results
+from tests.measured import load_of
 
 OFF, ON = conditions(["amazon"], [100.0])
 
@@ -36,11 +37,10 @@ def loads(condition: Condition, plts: list[float]) -> list[Record]:
 def copies(condition: Condition, n: int) -> list[Record]:
     """Loads as virtual time gives them where seeds decide nothing: system calls apart."""
     first = record(condition, 0, 2000.0)
-    assert first.load is not None
     made = []
     for seed in range(n):
-        load = replace(first.load, plt_ms=2000.0 + 0.000256 * (seed % 3))
-        made.append(replace(record(condition, seed, 2000.0), load=load))
+        load = replace(load_of(first), plt_ms=2000.0 + 0.000256 * (seed % 3))
+        made.append(replace(record(condition, seed, 2000.0), measured=load))
     return made
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.records.metric import METRICS
+from analysis.records.kind import find_metric
 from analysis.report.terminal import render_table
 from testbed.model import Condition, LinkSpec, TcpSpec
 from tests.analysis.sample import (
@@ -90,21 +90,21 @@ def test_the_table_by_another_metric_says_so_and_has_no_published_numbers(tmp_pa
         with_milestones(record(on), fcp_ms=400.0, cls=0.002),
     ]
     write_results(tmp_path, records, experiment(1, conditions=(off, on)))
-    text = render_table(tmp_path, 100, metric=METRICS["fcp_ms"])
+    text = render_table(tmp_path, 100, metric=find_metric("fcp_ms"))
     said, head, _, row = text.splitlines()[:4]
     assert said == "First contentful paint (fcp_ms), not page load time:"
     assert "paper" not in head
     assert row.split() == ["amazon", "100", "ms", "0.500", "0.400", "20.0", "proven"]
     assert "Fast Open made every measured first contentful paint sooner, by 20.0 %" in text
     assert "not page load time" not in render_table(tmp_path, 100)
-    shift = render_table(tmp_path, 100, metric=METRICS["cls"]).splitlines()
+    shift = render_table(tmp_path, 100, metric=find_metric("cls")).splitlines()
     assert shift[3].split() == ["amazon", "100", "ms", "0.0100", "0.0020", "proven"]
 
 
 def test_a_client_without_the_metric_is_named_below_a_table_of_dashes(tmp_path: Path) -> None:
     asked = (Condition("amazon", "graph", LinkSpec(20.0)),)
     write_results(tmp_path, [record(asked[0])], experiment(1, conditions=asked, reference=None))
-    text = render_table(tmp_path, 100, metric=METRICS["lcp_ms"])
+    text = render_table(tmp_path, 100, metric=find_metric("lcp_ms"))
     assert text.splitlines()[1].split()[2:5] == ["largest", "paint", "ms"]
     assert text.splitlines()[3].split()[3] == "\u2013"
     assert "Client graph gives no largest contentful paint (lcp_ms)." in text

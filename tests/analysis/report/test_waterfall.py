@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.kinds.page_load import waterfall
+from analysis.kinds.page_load.waterfall import Waterfalls, choose, gather_waterfalls
 from analysis.records import requests as har_files
 from analysis.records.cells import Cell, cells_of, flatten
 from analysis.records.requests import HarError, parse_har
 from analysis.records.results import judge, read_results
-from analysis.report import waterfall
-from analysis.report.waterfall import Waterfalls, choose, gather_waterfalls
 from analysis.tables.table import ResultTable, make_table
 from testbed.model import Record
 from tests.analysis.sample import broken, conditions, har, record
+from tests.measured import load_of
 
 OFF, ON = conditions(["amazon"], [100.0])
 JSON = st.recursive(
@@ -46,8 +47,7 @@ def store(folder: Path, one: Record, content: bytes) -> Cell:
 
 def test_times_are_tenths_of_milliseconds_since_the_start() -> None:
     one = record(OFF, 0, 1000.0)
-    assert one.load is not None
-    entry: dict[str, Any] = har(one.load)["log"]["entries"][0]
+    entry: dict[str, Any] = har(load_of(one))["log"]["entries"][0]
     entry["startedDateTime"] = "2026-01-01T01:00:00.0315004+01:00"
     entry["timings"] = {
         "blocked": 1.04, "dns": -1, "connect": 20, "send": 0.1, "wait": 100.26, "receive": 5,
@@ -66,8 +66,7 @@ def test_urls_are_kept_once(tmp_path: Path) -> None:
     cells = []
     for condition in (OFF, ON):
         one = record(condition)
-        assert one.load is not None
-        cells.append(store(tmp_path, one, json.dumps(har(one.load)).encode()))
+        cells.append(store(tmp_path, one, json.dumps(har(load_of(one))).encode()))
     found = gather_waterfalls(tmp_path, table_of(*cells))
     assert len(found.loads) == 2
     assert len(found.urls) == len(set(found.urls)) < sum(len(x["rows"]) for x in found.loads)
@@ -148,8 +147,7 @@ def test_the_reading_budget_holds(sample: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_another_file_than_the_recorded_is_refused(tmp_path: Path) -> None:
     one = record(OFF)
-    assert one.load is not None
-    cell = store(tmp_path, one, json.dumps(har(one.load)).encode())
+    cell = store(tmp_path, one, json.dumps(har(load_of(one))).encode())
     cell = replace(cell, records=(replace(one, artefacts={"load.har": "0" * 64}),))
     found = gather_waterfalls(tmp_path, table_of(cell))
     assert not found.loads

@@ -11,10 +11,11 @@ from analysis.published.reference import read_reference
 from analysis.records.results import read_results
 from analysis.reproductions import rebuild
 from analysis.reproductions.rebuilt import Rebuilt
-from testbed.model import ArrivalSpec, Experiment, LinkSpec, Record, ServerLoad, ServerSpec
-from testbed.model.served import Mechanism
+from testbed.kinds.server_load.spec import ArrivalSpec, Mechanism, ServerLoad, ServerSpec
+from testbed.model import Experiment, LinkSpec, Record
 from tests.analysis.sample import write_results
 from tests.analysis.served import served_record
+from tests.measured import served_of
 
 SATURATION = 1000
 PRICES = {"syn": 100_000, "segment": 50_000, "accept": 100_000, "request": 200_000,
@@ -44,12 +45,11 @@ def point(
 ) -> Record:  # fmt: skip
     """A proven load: replies a second, the mean response, and the share that failed."""
     record = served_record(load, seed)
-    assert record.served is not None
     measured: dict[str, Any] = {
         "replies_per_s": replies, "response_mean_ms": response_ms, "failed_pct": failed_pct,
         "prices_ns": PRICES, "started": load.arrivals.rate_per_s * 10,
     }  # fmt: skip
-    return replace(record, served=replace(record.served, **measured, **changes))
+    return replace(record, measured=replace(served_of(record), **measured, **changes))
 
 
 def rebuilt(

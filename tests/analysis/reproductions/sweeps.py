@@ -11,6 +11,7 @@ from analysis.records.results import Results, read_results
 from analysis.reproductions.rebuilt import Check, Rebuilt
 from testbed.model import Condition, LinkSpec, Record, RequestTiming, TcpSpec
 from tests.analysis.sample import experiment, record, write_results
+from tests.measured import load_of
 
 LINK = {spec.name for spec in fields(LinkSpec)}
 TCP = {spec.name for spec in fields(TcpSpec)}
@@ -36,9 +37,8 @@ def results_of(folder: Path, records: Iterable[Record], name: str = "a-sweep") -
 def fetch(one: Condition, plt_ms: float, transfer_bytes: int) -> Record:
     """The load of a page of one object."""
     good = record(one, 0, plt_ms)
-    assert good.load is not None
     only = RequestTiming(f"http://{one.page}.test/", 200, 0.0, plt_ms, transfer_bytes, "1")
-    return replace(good, load=replace(good.load, client="graph", requests=(only,)))
+    return replace(good, measured=replace(load_of(good), client="graph", requests=(only,)))
 
 
 def checks_at(rebuilt: Rebuilt, words: str) -> list[Check]:

@@ -24,6 +24,7 @@ from analysis.reproductions.fastopen_handshake import (
 from testbed.model import Record, RequestTiming
 from tests.analysis.reproductions.sweeps import check_at, checks_at, condition, results_of
 from tests.analysis.sample import record
+from tests.measured import load_of
 
 REFERENCE = read_reference("fastopen-handshake")
 
@@ -118,12 +119,11 @@ def test_figures_and_checks_from_har_files(tmp_path: Path) -> None:
 
 def waiting(good: Record) -> Record:
     """A record whose client says how long connections took to open."""
-    assert good.load is not None
     asked = (
         RequestTiming("http://a.test/", 200, 0.0, 400.0, 9, "1", connect_ms=100.0),
         RequestTiming("http://a.test/b", 200, 400.0, 500.0, 9, "1"),
     )
-    return replace(good, load=replace(good.load, requests=asked))
+    return replace(good, measured=replace(load_of(good), requests=asked))
 
 
 def test_a_missing_har_is_made_up_for_by_the_record(tmp_path: Path) -> None:

@@ -12,16 +12,8 @@ from analysis.published.reference import read_reference
 from analysis.records.results import read_results
 from analysis.reproductions import rebuild
 from analysis.reproductions.rebuilt import Rebuilt
-from testbed.model import (
-    ArrivalSpec,
-    Experiment,
-    LinkSpec,
-    Record,
-    ServerLoad,
-    ServerSpec,
-    TcpSpec,
-    Trial,
-)
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import Experiment, LinkSpec, Record, TcpSpec, Trial
 from tests.analysis.reproductions.sweeps import check_at
 from tests.analysis.sample import write_results
 from tests.analysis.served import served_record
@@ -44,7 +36,7 @@ def in_a_loop(fast_open: bool, per_s: float, seed: int = 0) -> Record:
 
 
 def rebuilt(folder: Path, name: str, records: Sequence[Record]) -> Rebuilt:
-    loads = tuple(dict.fromkeys(record.trial.server_load for record in records))
+    loads = tuple(dict.fromkeys(record.trial.condition_as(ServerLoad) for record in records))
     seeds = max(record.trial.repetition for record in records) + 1
     asked = Experiment(name, "", loads, seeds, kind="server_load")
     found = rebuild(read_results(write_results(folder, records, asked)), read_reference(name))

@@ -13,11 +13,12 @@ from analysis.report.document import find_reference
 from analysis.reproductions.lanes import draw_lanes, name_lanes
 from analysis.reproductions.rebuilt import Rebuilt
 from testbed.base.errors import ConfigurationError
-from testbed.model import Experiment, Record, ServerLoad, TcpSpec
-from testbed.model.served import Mechanism
+from testbed.kinds.server_load.spec import Mechanism, ServerLoad
+from testbed.model import Experiment, Record, TcpSpec
 from tests.analysis.reproductions.overloads import PRICES, load_at, point
 from tests.analysis.reproductions.test_fastopen_server import at_rate, in_a_loop
 from tests.analysis.sample import write_results, write_sample
+from tests.measured import served_of
 
 MULTIPLES = (0.7, 1.0, 1.5)
 NAME = "overload-establishment"
@@ -130,10 +131,13 @@ def test_without_a_saturation_they_meet_at_their_rates(tmp_path: Path) -> None:
 
 
 def test_what_the_kernels_do_not_share_is_named(tmp_path: Path) -> None:
-    prices = [replace(one, served=replace(one.served, prices_ns=PRICES))  # type: ignore[type-var]
+    prices = [replace(one, measured=replace(served_of(one), prices_ns=PRICES))
               for one in overload()]  # fmt: skip
     slower = [
-        replace(one, trial=replace(one.trial, condition=_with_rtt(one.trial.server_load, 20.0)))
+        replace(
+            one,
+            trial=replace(one.trial, condition=_with_rtt(one.trial.condition_as(ServerLoad), 20.0)),
+        )
         for one in overload()
     ]
     found = drawn(
@@ -190,7 +194,7 @@ def test_an_experiment_without_a_publication_has_a_figure_for_each_other_knob(
 ) -> None:
     records = [
         replace(one, trial=replace(one.trial, condition=replace(
-            one.trial.server_load, tcp=TcpSpec(tfo=tfo)
+            one.trial.condition_as(ServerLoad), tcp=TcpSpec(tfo=tfo)
         )))
         for tfo in (False, True)
         for one in overload()

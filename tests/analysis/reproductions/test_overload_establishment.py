@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from testbed.kinds.server_load.spec import Mechanism
 from testbed.model import Record
-from testbed.model.served import Mechanism
 from tests.analysis.reproductions.overloads import load_at, point, rebuilt
 from tests.analysis.reproductions.sweeps import check_at, checks_at
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from testbed.kinds.server_load.spec import Mechanism
 from testbed.model import Record
-from testbed.model.served import Mechanism
 from tests.analysis.reproductions.overloads import load_at, point, rebuilt
 from tests.analysis.reproductions.sweeps import check_at
 

@@ -14,6 +14,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.model import Cookies, LinkSpec, Record, TcpSpec
 from tests.acceptance.conftest import acceptance_cache, house
 from tests.acceptance.house import House, Ran, assert_ok
+from tests.measured import load_of
 
 __all__ = ["acceptance_cache", "house"]  # fixtures of this file, too
 
@@ -167,13 +168,12 @@ def make_page(pages: Path, name: str, size: int) -> str:
 def assert_predicted(ran: Ran, record: Record) -> None:
     """The model says what the kernel measured, to within 1 %."""
     assert_ok(record)
-    assert record.load is not None
-    (request,), (entry,) = record.load.requests, ran.har(record)
+    (request,), (entry,) = load_of(record).requests, ran.har(record)
     condition = record.trial.linked
     assert request.transfer_bytes is not None
     asked_bytes = entry["request"]["headersSize"]
     due_ms = predict_fetch_ms(condition.link, condition.tcp, asked_bytes, request.transfer_bytes)
-    assert record.load.plt_ms == pytest.approx(due_ms, rel=0.01)
+    assert load_of(record).plt_ms == pytest.approx(due_ms, rel=0.01)
 
 
 @pytest.mark.guest

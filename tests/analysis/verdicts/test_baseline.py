@@ -13,9 +13,10 @@ from analysis.records.cells import cells_of
 from analysis.records.results import read_results
 from analysis.verdicts.baseline import Draft, draft_baseline, trim_manifest, trim_record
 from testbed.base.errors import ConfigurationError
-from testbed.model import Experiment, Record, canonical
+from testbed.model import Experiment, PageLoad, Record, canonical
 from tests.analysis.promised import scenario_record
 from tests.analysis.sample import conditions, experiment, record, write_results
+from tests.measured import load_of
 
 SMALL = conditions(("amazon", "wsj"), (20.0, 100.0))
 
@@ -58,13 +59,12 @@ def test_a_record_loses_what_it_cost_and_in_real_time_its_requests() -> None:
     virtual = record(SMALL[0])
     kept = trim_record(virtual)
     assert (kept.cost, kept.artefacts) == (None, virtual.artefacts)
-    assert kept.load is not None and virtual.load is not None
-    assert kept.load.requests == virtual.load.requests
+    assert virtual.measured_as(PageLoad) is not None
+    assert load_of(kept).requests == load_of(virtual).requests
     real = replace(virtual, trial=replace(virtual.trial, kernel="host"), machine={"steal_pct": 1.0})
     trimmed = trim_record(real)
     assert (trimmed.machine, trimmed.artefacts) == ({}, {})
-    assert trimmed.load is not None
-    assert (trimmed.load.requests, trimmed.load.plt_ms) == ((), virtual.load.plt_ms)
+    assert (load_of(trimmed).requests, load_of(trimmed).plt_ms) == ((), load_of(virtual).plt_ms)
     assert len(canonical(asdict(trimmed))) < len(canonical(asdict(real))) / 3
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,10 @@ from analysis.records.cells import cells_of, key_of
 from analysis.records.results import read_results
 from analysis.verdicts.compare.comparison import Comparison
 from analysis.verdicts.compare.folders import compare_results
-from testbed.model import PageLoad, Record, canonical
+from testbed.model import PageLoad, Record
+from testbed.results.records import write_record
 from tests.analysis.sample import conditions, experiment, record, write_results
+from tests.measured import load_of
 
 pytestmark = pytest.mark.slow
 
@@ -117,16 +119,16 @@ def test_the_same_holds_for_invented_loads(tmp_path: Path) -> None:
 
 
 def _of(one: Record, plt_ms: float) -> Record:
-    assert isinstance(one.load, PageLoad)
-    return replace(one, load=replace(one.load, plt_ms=plt_ms, requests=()))
+    assert isinstance(load_of(one), PageLoad)
+    return replace(one, measured=replace(load_of(one), plt_ms=plt_ms, requests=()))
 
 
 def _longer(one: Record, factor: float) -> Record:
-    return _of(one, one.load.plt_ms * factor) if one.load and factor != 1.0 else one
+    return _of(one, load_of(one).plt_ms * factor) if one.measured and factor != 1.0 else one
 
 
 def _line(one: Record) -> str:
-    return canonical(asdict(one)) + "\n"
+    return write_record(one).decode()
 
 
 def _write(folder: Path, lines: Sequence[str], manifest: str) -> Path:

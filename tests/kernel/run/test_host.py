@@ -30,7 +30,7 @@ TRIAL = Trial(Condition("p", "graph"), 0, 0, "host", os.uname().release)
 RUNNER = """\
 import sys, threading
 from pathlib import Path
-from testbed.kernel import host
+from testbed.kernel.run import host
 from tests.kernel.run.test_host import TRIAL
 host.await_idle = lambda cancel: True
 bundle, page, out = map(Path, sys.argv[1:])
@@ -52,7 +52,7 @@ class Room:
         (self.bundle / "etc" / "fonts").mkdir(parents=True)
         self.page.mkdir()
         self.program = self.bundle / "testbed" / "way" / "host_entry.py"
-        self.program.parent.mkdir()
+        self.program.parent.mkdir(parents=True)
         shutil.copy(Path(__file__).with_name("hosted.py"), self.program)
         self.kernel = HostKernel("1", self.bundle, {"build": "b"})
 

@@ -13,12 +13,14 @@ from testbed.base.errors import MissingError
 from testbed.base.places import PAGES, ROOT, built_part
 from testbed.kernel.run import host
 from testbed.kernel.run.host import open_host
-from testbed.model import Condition, LabCommand, LinkSpec, Record, TcpSpec, Trial
+from testbed.kinds.command.spec import LabCommand
+from testbed.model import Condition, LinkSpec, Record, TcpSpec, Trial
 from testbed.pages.build import build_page
 from testbed.setup.own import list_own
 from testbed.way.judge import conclude
 from tests.kernel.host_state import read_host_state
 from tests.kernel.run.test_host_trial import require_proven
+from tests.measured import executed_of, load_of
 from tests.patience import make_patient_bundle
 
 pytestmark = [
@@ -52,7 +54,7 @@ def test_a_client_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     condition = Condition("wikipedia", "command", LINK, FAST_OPEN, command=command)
     record = run(tmp_path, condition, monkeypatch)
     require_proven(record)
-    assert record.load is not None and record.load.client_version == "1"
+    assert load_of(record).client_version == "1"
     assert read_host_state() == before
 
 
@@ -64,8 +66,8 @@ def test_a_command_and_its_other_end(tmp_path: Path, monkeypatch: pytest.MonkeyP
     )  # fmt: skip
     record = run(tmp_path, spec, monkeypatch)
     assert record.outcome in ("ok", "lab_mismatch"), record.reason  # whatever the machine did
-    assert record.executed is not None and record.executed.exit_status == 0
-    assert record.executed.output_bytes > 0 and record.executed.peer_status is None
+    assert executed_of(record).exit_status == 0
+    assert executed_of(record).output_bytes > 0 and executed_of(record).peer_status is None
     assert "command.out" in record.artefacts
     assert read_host_state() == before
-    assert replace(record, outcome="ok").measured is record.executed
+    assert replace(record, outcome="ok").measured is executed_of(record)

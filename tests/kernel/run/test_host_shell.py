@@ -13,6 +13,7 @@ import pytest
 from testbed.base import places, proc
 from testbed.results.store import read_records
 from tests.kernel.host_state import read_host_state
+from tests.measured import executed_of
 from tests.patience import PATIENT
 from tests.typist import Typist, typing
 
@@ -23,8 +24,8 @@ import sys
 from dataclasses import replace
 from firstflight.cli.services import program_services
 from firstflight.cli.main import main
-from testbed import prepare
-from testbed.kernel import host
+from testbed.way import prepare
+from testbed.kernel.run import host
 from testbed.base.places import built_part, cache
 from tests.patience import NEVER, make_patient_bundle
 prepare.make_bundle = make_patient_bundle
@@ -53,9 +54,9 @@ def test_typed_on_the_host_kernel(tmp_path: Path) -> None:
         session(typist, tmp_path / "window")
         status = typist.child.wait()
     disturbed, record = read_records(results)
-    assert (disturbed.outcome, disturbed.executed) == ("lab_mismatch", None)
+    assert (disturbed.outcome, disturbed.measured) == ("lab_mismatch", None)
     assert record.outcome in ("ok", "lab_mismatch"), record.reason  # whatever the machine did
-    assert record.executed is not None and record.executed.exit_status == 0
+    assert executed_of(record).exit_status == 0
     assert status in (0, 1)
     assert read_host_state() == before
 
@@ -121,7 +122,7 @@ import json, sys
 from mininet.net import Mininet
 from testbed.base.errors import TestbedError
 from firstflight.mininet import CalibratedLink, leave_limits_alone
-from testbed.lab import bridged
+from testbed.lab import bridged_link as bridged
 from testbed.lab.exactness import Exactness
 bridged.HOST = {patient}
 leave_limits_alone()

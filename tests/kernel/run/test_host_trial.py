@@ -16,7 +16,7 @@ from testbed.base.errors import MissingError
 from testbed.base.places import PAGES, ROOT, built_part
 from testbed.kernel.run import host
 from testbed.kernel.run.host import HostKernel, open_host
-from testbed.model import Condition, LinkSpec, Record, TcpSpec, Trial
+from testbed.model import Condition, LinkSpec, PageLoad, Record, TcpSpec, Trial
 from testbed.pages.build import build_page
 from testbed.way.judge import conclude
 from tests.kernel.host_state import await_that, read_host_state
@@ -25,7 +25,7 @@ from tests.patience import make_patient_bundle
 RUNNER = """\
 import sys, threading
 from pathlib import Path
-from testbed.kernel import host
+from testbed.kernel.run import host
 from tests.kernel.run.test_host_trial import trial
 host.await_idle = lambda cancel: True
 bundle, page, out = map(Path, sys.argv[1:])
@@ -82,7 +82,11 @@ def require_proven(record: Record) -> None:
     A machine that was busy in the middle of a load may have torn a flight apart.
     """
     assert record.outcome in ("ok", "lab_mismatch"), record.reason
-    assert record.lab is not None and record.proof is not None and record.load is not None
+    assert (
+        record.lab is not None
+        and record.proof is not None
+        and record.measured_as(PageLoad) is not None
+    )
     assert record.lab.problems == ()
     assert record.proof.problems == () or record.outcome == "lab_mismatch"
     assert record.proof.syn_data_acked > 0

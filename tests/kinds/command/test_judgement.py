@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from testbed.kinds.command import judgement
-from testbed.kinds.command.judgement import judge
-from testbed.kinds.observation import Observation
-from testbed.model import Executed, LabCommand, TcpSpec, Trial
+from testbed.kinds.command.judgement import CommandObservation, judge
+from testbed.kinds.command.measurement import Executed
+from testbed.kinds.command.spec import LabCommand
+from testbed.model import TcpSpec, Trial
 from tests.wire.test_both_ways import exchange
 
 TRIAL = Trial(LabCommand("p", "command", tcp=TcpSpec(tfo=True)), 0, 0, "virtual", "7.3")
-SEEN = Observation(
+SEEN = CommandObservation(
     executed=Executed(1, 5.0, 0, 0), counters={"client": {"TcpInSegs": 999}, "server": {}}
 )
 
@@ -27,7 +28,7 @@ def capture(folder: Path, **missing: str) -> None:
 
 def test_a_status_is_no_failure(tmp_path: Path) -> None:
     assert judge(TRIAL, SEEN, tmp_path).measured
-    assert not judge(TRIAL, Observation(), tmp_path).measured
+    assert not judge(TRIAL, CommandObservation(), tmp_path).measured
 
 
 def test_its_packets_are_not_judged_by_the_mechanism(tmp_path: Path) -> None:
@@ -52,4 +53,4 @@ def test_what_was_acknowledged_must_be_captured(
 def test_without_a_capture_there_is_no_proof(tmp_path: Path) -> None:
     assert judge(TRIAL, SEEN, tmp_path).proof is None
     capture(tmp_path)
-    assert judge(TRIAL, Observation(executed=SEEN.executed), tmp_path).proof is None
+    assert judge(TRIAL, CommandObservation(executed=SEEN.executed), tmp_path).proof is None

@@ -16,15 +16,16 @@ import pytest
 from testbed.archive.reading import Archive, Entry, split_url
 from testbed.base.errors import MissingError
 from testbed.client.interface import LoadOrder, LoadTimeoutError, Seat
+from testbed.kinds import page_lab
 from testbed.kinds import workspace as sites
 from testbed.kinds.page_load import performance
-from testbed.kinds.page_load.performance import SERVER_LOG_FILE
 from testbed.kinds.workspace import Site
 from testbed.lab.alignment import AGE_NS, Moments
 from testbed.lab.exactness import HOST
 from testbed.lab.link import backend
 from testbed.lab.tcp import NOTHING
 from testbed.model import (
+    SERVER_LOG_FILE,
     Condition,
     LabReading,
     PageLoad,
@@ -193,7 +194,9 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
         "read_answered": made.read_answered,
         "CLIENTS": {"graph": SimpleNamespace(load=made.ask)},
     }.items():
-        monkeypatch.setattr(performance, name, part)
+        for module in (page_lab, performance):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, part)
     monkeypatch.setattr(sites, "open_lab", made.open_lab)
     monkeypatch.setattr(backend, "choose_backend", lambda: "the backend")
     (tmp_path / "scratch").mkdir()
@@ -276,9 +279,9 @@ def test_the_start_is_spread_in_virtual_time_only(
 ) -> None:
     def choose(trial: Trial, launched_ns: int | None) -> Moments:
         assert launched_ns is None
-        return Moments(5, 6 + int(trial.page_load.start_spread_ms))
+        return Moments(5, 6 + int(trial.condition_as(Condition).start_spread_ms))
 
-    monkeypatch.setattr(performance, "choose_moments", choose)
+    monkeypatch.setattr(page_lab, "choose_moments", choose)
     stage.perform(replace(CONDITION, start_spread_ms=7.0))
     assert stage.orders[0].wait_until_ns == 13
     assert "at-ns=5" in stage.orders[0].prefix
@@ -287,10 +290,10 @@ def test_the_start_is_spread_in_virtual_time_only(
 def prepare(stage: Stage, monkeypatch: pytest.MonkeyPatch, client: object) -> Site:
     """The site of a trial of ``client`` that is not known yet; nothing is kept of it but that."""
     topology = SimpleNamespace(client=SimpleNamespace(name="client"))
-    monkeypatch.setattr(performance, "lay_topology", lambda _tag: nullcontext(topology))
-    monkeypatch.setattr(performance, "CLIENTS", {"c": client})
+    monkeypatch.setattr(page_lab, "lay_topology", lambda _tag: nullcontext(topology))
+    monkeypatch.setattr(page_lab, "CLIENTS", {"c": client})
     monkeypatch.setattr(time, "sleep", lambda _s: None)
-    with performance.prepared("c", site_of(stage.folder)) as site:
+    with page_lab.begun_early("c", site_of(stage.folder)) as site:
         laid: object = site.topology
         assert laid is topology
         return site
@@ -309,7 +312,7 @@ def test_a_client_is_started_before_the_trial_is_known_and_loads_then(
     seats: list[Seat] = []
 
     class Early:
-        name, programs = "c", ()
+        name, programs, tcp_alone = "c", (), False
 
         def load(self, _order: LoadOrder) -> PageLoad:
             pytest.fail("it has been started already")
@@ -324,7 +327,7 @@ def test_a_client_is_started_before_the_trial_is_known_and_loads_then(
     (seat,), early = seats, site.early
     assert early is not None
     assert f"at-ns={early.launched_ns}" in seat.prefix
-    order = performance.order_of(
+    order = page_lab.order_of(
         Trial(CONDITION, 0, 0, "virtual", "7.3"), site, ARCHIVE, "client", 1000
     )
     assert (order.scratch, order.out, order.user) == (seat.scratch, seat.out, seat.user)

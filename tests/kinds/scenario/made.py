@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from socket import inet_aton
 
-from testbed.model import Arrival, Call, Passage, Performance
-from testbed.scenario.words import ADDRESSES
+from testbed.kinds.scenario.measurement import Arrival, Call, Passage, Performance
+from testbed.kinds.scenario.words import ADDRESSES
 from testbed.wire.packets import Packet, read_frame
 from testbed.wire.segments import Option, make_segment
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.kinds.scenario.matching import match_calls, match_packets, see
-from testbed.scenario.script import parse_script
+from testbed.kinds.scenario.script import parse_script
 from testbed.wire.packets import ACK, FAST_OPEN, PSH, RST, SYN
 from tests.kinds.scenario.made import COOKIE, call, carried, packet
 

@@ -7,8 +7,8 @@ from socket import inet_aton
 import pytest
 
 from testbed.kinds.scenario.middlebox import Middlebox
-from testbed.scenario.script import parse_script
-from testbed.scenario.words import FARM_ADDRESS, NAT_ADDRESS
+from testbed.kinds.scenario.script import parse_script
+from testbed.kinds.scenario.words import FARM_ADDRESS, NAT_ADDRESS
 from testbed.wire.packets import ACK, FAST_OPEN, MSS, SYN, Packet, find_option, read_frame
 from testbed.wire.segments import with_ends
 from tests.kinds.scenario.made import COOKIE, packet

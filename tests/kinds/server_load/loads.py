@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from testbed.kinds.server_load.account import Ledger, ServerAccount
+from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.kinds.server_load.price_list import price_work
 from testbed.kinds.server_load.programs import gather_load
-from testbed.model import ArrivalSpec, LabReading, ServedLoad, ServerLoad, ServerSpec, Trial
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerLoad, ServerSpec
+from testbed.model import LabReading, Trial
 
 LOAD = ServerLoad(ServerSpec(), ArrivalSpec(rate_per_s=10, warm_up_s=1, duration_s=2))
 TRIAL = Trial(LOAD, 0, 7, "virtual", "7.3")

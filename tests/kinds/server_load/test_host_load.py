@@ -19,18 +19,11 @@ from testbed.base.errors import MissingError
 from testbed.base.places import built_part
 from testbed.kernel.run import host
 from testbed.kernel.run.host import HostKernel, open_host
-from testbed.model import (
-    ArrivalSpec,
-    LinkSpec,
-    Record,
-    ServerLoad,
-    ServerSpec,
-    TcpSpec,
-    Trial,
-)
-from testbed.model.served import Mechanism, Program
+from testbed.kinds.server_load.spec import ArrivalSpec, Mechanism, Program, ServerLoad, ServerSpec
+from testbed.model import LinkSpec, Record, TcpSpec, Trial
 from testbed.server.mechanisms.program import build_program
 from testbed.way.judge import conclude
+from tests.measured import served_of
 from tests.patience import make_patient_bundle
 
 RATE, SECONDS = 20, 2
@@ -72,7 +65,7 @@ def short_load(program: Program, fast_open: bool) -> Trial:
 
 def require_measured(record: Record, fast_open: bool) -> None:
     """All connections were answered, and everybody says so."""
-    found, proof = record.served, record.proof
+    found, proof = served_of(record), record.proof
     assert found is not None and proof is not None, record.reason
     assert [problem for problem in proof.problems if problem != LATE] == []
     assert found.answered == found.started == RATE * SECONDS
@@ -124,7 +117,7 @@ def test_what_an_overloaded_server_withholds_from_its_kernel_is_accounted_for(
     )
     trial = Trial(load, 0, 0, "host", os.uname().release)
     record = run_enclosed(kernel, trial, tmp_path / "out", monkeypatch)
-    found, proof, lab = record.served, record.proof, record.lab
+    found, proof, lab = served_of(record), record.proof, record.lab
     assert found is not None and proof is not None and lab is not None, record.reason
     told = [one for one in lab.changes if "its devices received" in one]
     told += [problem for problem in proof.problems if problem != LATE]

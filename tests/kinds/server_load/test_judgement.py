@@ -16,8 +16,8 @@ from testbed.kinds.server_load.judgement import (
     check_server,
     count_handshake_acks,
 )
-from testbed.model import ServedLoad, ServerSpec
-from testbed.model.served import Mechanism
+from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.kinds.server_load.spec import Mechanism, ServerSpec
 from tests.kinds.server_load.loads import COUNTERS, LOAD, TRAFFIC, served, server_counts
 from tests.wire.packets import ACK, Capture, Visit
 

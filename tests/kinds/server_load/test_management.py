@@ -10,8 +10,7 @@ import pytest
 
 from testbed.kinds.server_load import management
 from testbed.kinds.server_load.management import LINEAR, client_sysctls, queues_of
-from testbed.model import ArrivalSpec, ServerSpec
-from testbed.model.served import Mechanism
+from testbed.kinds.server_load.spec import ArrivalSpec, Mechanism, ServerSpec
 from testbed.server.mechanisms.mechanism import MECHANISMS, Queues
 
 

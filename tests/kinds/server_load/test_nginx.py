@@ -11,7 +11,8 @@ import pytest
 from testbed.base.errors import LabError
 from testbed.base.namespace import Namespace
 from testbed.kinds.server_load.nginx import configuration, serving_nginx
-from testbed.model import ServerSpec, TcpSpec
+from testbed.kinds.server_load.spec import ServerSpec
+from testbed.model import TcpSpec
 from tests.kinds.server_load.loads import LOAD
 from tests.native.load import LOOPBACK, free_port
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.kinds.server_load.price_list import price_work
-from testbed.model import ServerSpec
+from testbed.kinds.server_load.spec import ServerSpec
 
 
 def test_a_connection_costs_about_fifty_microseconds() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from testbed.kinds.server_load.account import ServerAccount
 from testbed.kinds.server_load.programs import gather_load, generator_argv, server_argv
-from testbed.model import ArrivalSpec, ServerSpec, TcpSpec
+from testbed.kinds.server_load.spec import ArrivalSpec, ServerSpec
+from testbed.model import TcpSpec
 from tests.kinds.server_load.loads import LOAD, PRICES, TRIAL, account, report, server_counts
 
 PROGRAM = Path("/bin/program")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from analysis.kinds.scenario.remarks import remarks_of
-from testbed.model import Call
-from testbed.scenario.script import parse_script
+from testbed.kinds.scenario.measurement import Call
+from testbed.kinds.scenario.script import parse_script
 from tests.analysis.promised import BEGAN_NS, WAY_NS, call
 
 SCRIPT = """

@@ -12,6 +12,7 @@ from analysis.kinds.scenario.terminal import render_markdown, render_promises
 from analysis.records.results import read_results
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.lanes import write_lanes
+from testbed.kinds.scenario.spec import Scenario
 from tests.analysis.promised import scenario_record, write_promises
 from tests.analysis.sample import write_records, write_sample
 
@@ -51,7 +52,7 @@ def test_broken_counts_most_and_no_answer_is_incomplete(tmp_path: Path) -> None:
     results = read_results(folder)
 
     def code(*names: str) -> int:
-        own = [r for r in results.records if r.trial.of_scenario.scenario in names]
+        own = [r for r in results.records if r.trial.condition_as(Scenario).scenario in names]
         conditions = [
             c for c in results.manifest["experiment"]["conditions"] if c["scenario"] in names
         ]

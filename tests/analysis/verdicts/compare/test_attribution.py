@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -112,6 +113,31 @@ def test_other_packets_are_tcp_s(tmp_path: Path, segments: Sequence[Sent], clien
         assert (found.verdict, found.other_packets) == (verdict, True)
         assert found.pct is not None
         assert found.pct.value == pytest.approx((new_ms - 1000.0) / 10.0)
+
+
+@pytest.mark.parametrize(
+    ("client", "said", "verdict"),
+    [
+        ("curl", (["curl"], ["curl"]), "slower"),
+        ("curl", (["curl"], []), "inconclusive"),  # both have to say so
+        ("curl", (None, None), "inconclusive"),  # results from before there was such a client
+        ("graph", (None, ["graph"]), "slower"),  # the base is older than what clients say
+        ("graph", ([], []), "inconclusive"),
+    ],
+)
+def test_results_say_which_client_is_tcp_alone(
+    tmp_path: Path, client: str, said: tuple[list[str] | None, list[str] | None], verdict: str
+) -> None:
+    condition = replace(OFF, client=client)
+    old = lane(tmp_path / "7.3", "7.3", {condition: [1000.0]}, LOAD)
+    new = lane(tmp_path / "mine", "mine", {condition: [1050.0]}, AGAIN)
+    for folder, names in zip((old, new), said, strict=True):
+        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest |= {} if names is None else {"tcp_alone": names}
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+    (cell,) = compare_results(old, new, CompareOptions(("kernel",))).cells
+    assert cell.attribution is not None
+    assert cell.attribution.verdict == verdict
 
 
 @pytest.mark.parametrize(

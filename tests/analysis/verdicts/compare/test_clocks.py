@@ -18,6 +18,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, Record, RequestTiming, TcpSpec
 from testbed.results.environment import Environment
 from tests.analysis.sample import ENVIRONMENT, experiment, record, write_results
+from tests.measured import load_of
 
 BASE_MS = 1000.0
 NOISE_MS = (-1.0, 0.5, 0.0, 1.0, -0.5, 0.3)
@@ -32,9 +33,8 @@ def virtual(condition: Condition, plt_ms: float = BASE_MS) -> list[Record]:
     found = []
     for seed in range(len(NOISE_MS)):
         one = record(condition, seed, plt_ms)
-        assert one.load is not None
-        load = replace(one.load, client=condition.client, browser={})
-        found.append(replace(one, load=load))
+        load = replace(load_of(one), client=condition.client, browser={})
+        found.append(replace(one, measured=load))
     return found
 
 
@@ -44,7 +44,7 @@ def host(
     """The same trials in real time, with a little noise, and with the browser's account."""
     found = []
     for one, noise in zip(virtual(condition), NOISE_MS, strict=True):
-        assert one.load is not None and one.lab is not None
+        assert one.lab is not None
         trial = replace(one.trial, kernel="host", kernel_version="6.18")
         account = {} if cpu_ms is None else {"load_cpu_s": cpu_ms / 500, "task_s": cpu_ms / 1e3}
         rtt, *rest = one.lab.measurements
@@ -55,7 +55,7 @@ def host(
                 trial=trial,
                 trial_id=trial.id,
                 environment=HOST.id,
-                load=replace(one.load, plt_ms=plt_ms + noise, browser=account),
+                measured=replace(load_of(one), plt_ms=plt_ms + noise, browser=account),
                 lab=replace(one.lab, measurements=(rtt, *rest)),
                 machine={"worst_lateness_ms": 0.4 + noise / 10, "mean_lateness_ms": 0.01},
                 artefacts={},
@@ -238,8 +238,7 @@ def test_every_number_is_in_the_document_and_on_the_page(tmp_path: Path) -> None
 
 def test_time_in_which_no_request_was_under_way() -> None:
     one = record(cells("graph")[0], 0, 100.0)
-    assert one.load is not None
     spans = ((0.0, 30.0), (10.0, 20.0), (25.0, 40.0), (60.0, 70.0), (95.0, 130.0))
     requests = tuple(RequestTiming("http://a.test/", 200, *span) for span in spans)
-    assert unwaited_ms(replace(one, load=replace(one.load, requests=requests))) == 45.0
-    assert unwaited_ms(replace(one, load=None)) is None
+    assert unwaited_ms(replace(one, measured=replace(load_of(one), requests=requests))) == 45.0
+    assert unwaited_ms(replace(one, measured=None)) is None

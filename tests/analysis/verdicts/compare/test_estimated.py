@@ -24,6 +24,7 @@ from tests.analysis.verdicts.compare.folder import (
     write_records_of,
     write_times,
 )
+from tests.measured import load_of
 
 Draw = Callable[[random.Random], float]
 SHAPES: dict[str, Draw] = {
@@ -55,8 +56,7 @@ def cell_of(times: Sequence[float]) -> Cell:
 
 def loaded(seed: int, plt_ms: float) -> Record:
     one = repetition(seed)
-    assert one.load is not None
-    return replace(one, load=replace(one.load, plt_ms=plt_ms))
+    return replace(one, measured=replace(load_of(one), plt_ms=plt_ms))
 
 
 @cache

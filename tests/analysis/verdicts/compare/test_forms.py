@@ -45,7 +45,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
         first = with_capture(tmp_path / name, made(FIRST, 0, plt_ms), conversation(segments))
         third = made(THIRD, 0, 500.0)
         if name == "base":
-            third = replace(third, outcome="failed", reason=HOSTILE, load=None, artefacts={})
+            third = replace(third, outcome="failed", reason=HOSTILE, measured=None, artefacts={})
         records = [first, made(SECOND, 0, 2000.0), third]
         sides.append(write_records_of(tmp_path / name, records, [SECOND, THIRD, FIRST]))
     return replace(compare_results(sides[0], sides[1]), base="results/base", new="results/<new>")

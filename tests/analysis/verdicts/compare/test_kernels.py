@@ -18,6 +18,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.model import Condition, LinkSpec, Record, TcpSpec
 from testbed.results.environment import Environment
 from tests.analysis.sample import ENVIRONMENT, experiment, record, write_results
+from tests.measured import load_of
 from tests.wire.conversation import Sent, write_capture
 from tests.wire.packets import ACK, SYN
 
@@ -44,11 +45,10 @@ def lane(
     for condition, values in times.items():
         for seed, plt_ms in enumerate(values):
             one = record(condition, seed, plt_ms or 1.0)
-            assert one.load is not None
             trial = replace(one.trial, kernel_version=version)
             one = replace(
                 one, trial=trial, trial_id=trial.id, environment=environment.id, artefacts={},
-                load=replace(one.load, client=condition.client),
+                measured=replace(load_of(one), client=condition.client),
             )  # fmt: skip
             if plt_ms is None:
                 one = replace(one, outcome="unproven", reason="no proof")

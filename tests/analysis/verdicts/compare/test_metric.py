@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from analysis.records.metric import METRICS, Metric
+from analysis.records.kind import find_metric
+from analysis.records.metric import Metric
 from analysis.verdicts.compare.comparison import CellFinding, CompareOptions, Comparison
 from analysis.verdicts.compare.documents import (
     describe_comparison,
@@ -23,8 +24,9 @@ from testbed.base.errors import ConfigurationError
 from testbed.model import Record
 from tests.analysis.sample import with_milestones
 from tests.analysis.verdicts.compare.folder import FIRST, SECOND, changed, made, write_records_of
+from tests.measured import load_of
 
-FCP, LCP, CLS = (METRICS[name] for name in ("fcp_ms", "lcp_ms", "cls"))
+FCP, LCP, CLS = (find_metric(name) for name in ("fcp_ms", "lcp_ms", "cls"))
 OTHER = changed(code__testbed="cd" * 32)
 BY_PAINT = CompareOptions(("code",), metric=FCP)
 
@@ -148,8 +150,7 @@ def test_computing_between_the_clocks_accounts_for_times_alone(
         tmp_path / "base", [seen(0, "virtual", **{metric.name: before})], [FIRST]
     )
     late = seen(0, "host", **{metric.name: after})
-    assert late.load is not None
-    late = replace(late, load=replace(late.load, browser={"task_s": 0.2}))
+    late = replace(late, measured=replace(load_of(late), browser={"task_s": 0.2}))
     new = write_records_of(tmp_path / "new", [late], [FIRST], "host")
     cell = only(compare_results(base, new, CompareOptions(metric=metric)))
     assert cell.word == word

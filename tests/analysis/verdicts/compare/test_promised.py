@@ -12,6 +12,7 @@ from analysis.records.results import read_results
 from analysis.verdicts.compare.comparison import CompareOptions, Comparison
 from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.sentences import render_text
+from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Record
 from testbed.wire.packets import ACK, SYN
 from tests.analysis.promised import HANDSHAKE, Sent, scenario_record, write_promises
@@ -51,7 +52,7 @@ def test_a_verdict_that_changed_is_found(
     new = tmp_path / "new"
 
     def change(record: Record) -> Record:
-        if record.trial.of_scenario.scenario != before:
+        if record.trial.condition_as(Scenario).scenario != before:
             return record
         return scenario_record(new, before, verdict, "line 3: lost")  # type: ignore[arg-type]
 
@@ -66,7 +67,7 @@ def other_packets(folder: Path, version: str = "7.3") -> Callable[[Record], Reco
     sent = (HANDSHAKE[0], Sent("server", 60, SYN | ACK, seq=900, ack=106), HANDSHAKE[2])
 
     def change(record: Record) -> Record:
-        if record.trial.of_scenario.scenario != "kept":
+        if record.trial.condition_as(Scenario).scenario != "kept":
             return record
         return scenario_record(folder, "kept", sent=sent, version=version)
 
@@ -101,7 +102,7 @@ def test_other_packets_of_another_kernel_are_named_and_no_difference(
 
 def test_the_first_packet_is_of_the_capture_that_differs(tmp_path: Path, base: Path) -> None:
     def change(record: Record) -> Record:
-        if record.trial.of_scenario.scenario != "kept":
+        if record.trial.condition_as(Scenario).scenario != "kept":
             return record
         return replace(record, artefacts={**record.artefacts, "server.pcap": "0" * 64})
 

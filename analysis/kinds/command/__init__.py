@@ -1,0 +1,1 @@
+"""Commands in the lab of a page load: how long each took, and how it ended."""

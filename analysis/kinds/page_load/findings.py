@@ -1,0 +1,100 @@
+"""Findings of page loads: what Fast Open changed, where, and how that is beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from analysis.records.cells import spread_of
+from analysis.records.coverage import describe
+from analysis.tables.table import Pair, ResultTable
+from analysis.words import count, number, signed
+
+
+def findings(table: ResultTable) -> list[str]:
+    """Return sentences on how requests were answered, and on pairs without and with Fast Open."""
+    said = _replayed(table)
+    if table.paired and table.metric.unit:  # of what is almost nothing a share says nothing
+        measured = [pair for pair in table.pairs if pair.improvement_pct is not None]
+        different = [pair for pair in measured if _shown(pair) is not False]
+        if different:
+            said += [_gain(table, measured, different)]
+            said += _growth(measured) if len(different) == len(measured) else []
+            said += _beside_paper(measured)
+        said += _alike(measured, different)
+    return said
+
+
+def _replayed(table: ResultTable) -> list[str]:
+    coverage = table.coverage
+    return [] if coverage.whole and not coverage.sockets else [f"Replay: {describe(coverage)}"]
+
+
+def _gain(table: ResultTable, measured: Sequence[Pair], different: Sequence[Pair]) -> str:
+    """Say how far ``different`` rows changed; of ``every`` page only where all ``measured`` did."""
+    ordered = sorted(different, key=_gain_of)
+    least, most = ordered[0], ordered[-1]
+    metric = table.metric
+    what = f"Fast Open changed the {metric.label} by"
+    if len(different) < len(measured):
+        rows = f"{len(different)} of {count(len(measured), 'row')}"
+        what = f"In {rows} Fast Open changed the {metric.label} by"
+    elif _gain_of(least) > 0:
+        what = f"Fast Open made every measured {metric.thing} {metric.better}, by"
+    elif _gain_of(most) <= 0:
+        what = f"Fast Open made no measured {metric.thing} {metric.better}; the change is"
+    if len(ordered) == 1:
+        return f"{what} {number(_gain_of(most), 1)} % ({table.name_row(most.axes)})."
+    return (
+        f"{what} {number(_gain_of(least), 1)} % ({table.name_row(least.axes)}) "
+        f"to {number(_gain_of(most), 1)} % ({table.name_row(most.axes)})."
+    )
+
+
+def _alike(measured: Sequence[Pair], different: Sequence[Pair]) -> list[str]:
+    """Say in how many rows the arms do not differ, as in an A/A run."""
+    alike = len(measured) - len(different)
+    if not alike:
+        return []
+    return [
+        f"No difference between the arms is shown in {alike} of {count(len(measured), 'row')}: "
+        f"the interval of the time saved holds zero there. By chance alone 1 row in 20 would show "
+        "one."
+    ]
+
+
+def _shown(pair: Pair) -> bool | None:
+    return pair.shift.shown if pair.shift else None
+
+
+def _growth(pairs: Sequence[Pair]) -> list[str]:
+    ladders: dict[str, list[tuple[float, float]]] = {}
+    for pair in pairs:
+        rest = repr({n: v for n, v in pair.axes.items() if n != "rtt_ms"})
+        ladders.setdefault(rest, []).append((float(pair.axes["rtt_ms"]), _gain_of(pair)))
+    climbs = [sorted(steps) for steps in ladders.values() if len(steps) > 1]
+    if not climbs:
+        return []
+    growing = sum(all(a[1] < b[1] for a, b in pairwise(steps)) for steps in climbs)
+    what = "page" if len(climbs) <= len({pair.axes["page"] for pair in pairs}) else "condition"
+    return [
+        "The improvement grows with every step of the round-trip time for "
+        f"{growing} of {count(len(climbs), what)}."
+    ]
+
+
+def _beside_paper(pairs: Sequence[Pair]) -> list[str]:
+    gaps = spread_of(
+        _gain_of(pair) - pair.paper.improvement_pct for pair in pairs if pair.paper is not None
+    )
+    if gaps is None:
+        return []
+    return [
+        f"Ours minus the paper's improvement: median {signed(gaps.median, 1)}, "
+        f"from {signed(gaps.low, 1)} to {signed(gaps.high, 1)} percentage points "
+        f"over {count(gaps.n, 'row')}."
+    ]
+
+
+def _gain_of(pair: Pair) -> float:
+    return pair.improvement_pct.median if pair.improvement_pct else 0.0

@@ -1,0 +1,96 @@
+"""Metrics and columns of page loads, and what a record of one must hold.
+
+The metrics are fields of ``testbed.model.PageLoad``: its load time and what a visitor sees.  Paints
+are rounded to 4 ms and the first byte to 0.1 ms by the browser (W3C Paint Timing, section 2.4; High
+Resolution Time 3, section 9.1), so that moments which are no further apart may be one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from analysis.records.kind import COUNTED, RecordKind, leaves_of
+from analysis.records.metric import PLT, Metric
+from testbed.model import Condition, PageLoad, Record
+
+PAINT_GRAIN_MS = 4.0
+MILESTONES = (
+    Metric(
+        "ttfb_ms",
+        "time to first byte",
+        "first byte",
+        0.1,
+        absent="the browser did not tell when the page began to arrive",
+        labels="times to first byte",
+    ),
+    Metric(
+        "fp_ms",
+        "first paint",
+        "first paint",
+        PAINT_GRAIN_MS,
+        absent="the page painted nothing",
+        places=0,
+    ),
+    Metric(
+        "fcp_ms",
+        "first contentful paint",
+        "contentful paint",
+        PAINT_GRAIN_MS,
+        absent="the page painted neither text nor a picture",
+        places=0,
+    ),
+    Metric(
+        "lcp_ms",
+        "largest contentful paint",
+        "largest paint",
+        PAINT_GRAIN_MS,
+        absent="the page painted neither text nor a picture that counts",
+        places=0,
+    ),
+    Metric(
+        "cls",
+        "layout shift",
+        "layout shift",
+        0.0,
+        absent="the page did not answer when it was asked",
+        places=4,
+        better="smaller",
+    ),
+)
+"""What a visitor sees; browsers alone give it."""
+
+
+def _lack(record: Record) -> str | None:
+    load = record.measured_as(PageLoad)
+    if load is None or not math.isfinite(load.plt_ms):
+        return "holds no page load time"
+    if record.replay is None:
+        return "holds no replay coverage"
+    if record.replay.missed and not record.trial.condition_as(Condition).allow_misses:
+        return f"the page lacks {record.replay.missed[0]}"
+    return None
+
+
+def _values(record: Record) -> dict[str, Any]:
+    load = record.measured_as(PageLoad)
+    return {"requests": len(load.requests)} if load is not None else {}
+
+
+def _client(record: Record) -> tuple[str, str] | None:
+    load = record.measured_as(PageLoad)
+    return (load.client, load.client_version) if load is not None else None
+
+
+DESCRIPTION = RecordKind(
+    metrics=(PLT, *MILESTONES),
+    holds="page load time",
+    knobs=tuple(leaves_of(asdict(Condition(page="", client="")))),
+    columns=(*COUNTED, "requests"),
+    values=_values,
+    lack=_lack,
+    client=_client,
+    paired=True,
+    offered=f"{PLT.name}, or, of a browser's, {{}}",
+)

@@ -1,0 +1,251 @@
+"""Tables of page loads: rows for conditions, or for pairs without and with Fast Open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, NotRequired, TypedDict
+
+from analysis.kinds.page_load.records import MILESTONES
+from analysis.records.cells import Cell, Spread, further_metrics
+from analysis.records.coverage import ReplayCoverage
+from analysis.records.metric import Metric
+from analysis.stats.estimates import Estimate, SampleStatistics
+from analysis.tables.kind import Columns, Row, TableKind, defaults_of
+from analysis.tables.rows import COUNTS, ENDS, median_of, shown_axes
+from analysis.tables.summary import spreads_of
+from analysis.tables.table import Pair, ResultTable
+from testbed.model import Condition, Record
+
+_COVERED = {
+    "requests_exact": "Requests answered with their own recording, over all trials.",
+    "requests_inexact": "Requests answered with the nearest recording.",
+    "requests_missed": "Requests that the page does not hold.",
+    "requests_not_made": "Recorded requests that were not made.",
+    **ENDS,
+}
+
+
+def _statistics(of: str, whose: str) -> dict[str, str]:
+    mean = f"{of}_mean"
+    return {
+        f"{of}_ci_low_ms": f"Lower end of the confidence interval of the median {whose}.",
+        f"{of}_ci_high_ms": "Its upper end.",
+        f"{mean}_ms": f"Mean load time {whose}.",
+        f"{mean}_ci_low_ms": "Lower end of the confidence interval of that mean.",
+        f"{mean}_ci_high_ms": "Its upper end.",
+        f"{of}_outliers": f"Load times {whose} outside Tukey's fences; they are kept.",
+    }
+
+
+CELL_COLUMNS: Columns = {
+    "plt_ms": "Median page load time of the proven trials.",
+    "plt_min_ms": "Least page load time.",
+    "plt_max_ms": "Greatest page load time.",
+    **_statistics("plt", "of the condition"),
+    "ci_level_pct": "Confidence that the intervals reach: 95, or less with few trials.",
+    **COUNTS,
+    **_COVERED,
+}
+"""What each column of a row for one condition holds, after those of its knobs."""
+PAIR_COLUMNS: Columns = {
+    "plt_off_ms": "Median page load time without Fast Open, over the seeds proven in both arms.",
+    "plt_on_ms": "Median page load time with Fast Open, over the same seeds.",
+    "improvement_pct": "Median over the seeds of each one's gain, of its time without Fast Open.",
+    "paper_plt_off_s": "Published load time without Fast Open; empty without a published row.",
+    "paper_plt_on_s": "Published load time with Fast Open.",
+    "paper_improvement_pct": "Published gain.",
+    "plt_off_min_ms": "Least load time without Fast Open.",
+    "plt_off_max_ms": "Greatest load time without Fast Open.",
+    "plt_on_min_ms": "Least load time with Fast Open.",
+    "plt_on_max_ms": "Greatest load time with Fast Open.",
+    "improvement_min_pct": "Least gain of a seed.",
+    "improvement_max_pct": "Greatest gain of a seed.",
+    **_statistics("plt_off", "without Fast Open"),
+    **_statistics("plt_on", "with Fast Open"),
+    "saved_ms": "Hodges-Lehmann estimate of the time that Fast Open saves.",
+    "saved_ci_low_ms": "Lower end of its confidence interval.",
+    "saved_ci_high_ms": "Upper end of its confidence interval.",
+    "saved_pct": "The same estimate of each seed's saving, of its time without Fast Open.",
+    "saved_ci_low_pct": "Lower end of its confidence interval.",
+    "saved_ci_high_pct": "Upper end of its confidence interval.",
+    "ci_level_pct": "Confidence that the intervals reach: 95, or less with few trials.",
+    "n": "Seeds that are proven in both arms: only these are compared.",
+    "planned_off": "Trials that were planned without Fast Open.",
+    "planned_on": "Trials that were planned with Fast Open.",
+    "proven_off": "Trials that are proven without Fast Open.",
+    "proven_on": "Trials that are proven with Fast Open.",
+    **_COVERED,
+}
+"""What each column of a row for both arms of a condition holds, after those of its knobs."""
+CELL_MILESTONES: Columns = {
+    metric.name: f"Median {metric.label} of the proven trials that have one."
+    for metric in MILESTONES
+}
+"""The last columns of such rows, each of which is there if a load has its metric."""
+
+
+def _paired(metric: Metric) -> dict[str, str]:
+    columns = {
+        metric.column("off"): f"Median {metric.label} without Fast Open, over the common seeds.",
+        metric.column("on"): f"Median {metric.label} with Fast Open, over the same seeds.",
+    }
+    if metric.unit:  # of what is almost nothing a share says nothing
+        meaning = "Median over the seeds of each one's gain, of its time without Fast Open."
+        columns[metric.column("improvement", unit="pct")] = meaning
+    return columns
+
+
+PAIR_MILESTONES: Columns = {
+    name: meaning for metric in MILESTONES for name, meaning in _paired(metric).items()
+}
+"""The same of rows for both arms."""
+
+
+def _rows(table: ResultTable) -> list[Row]:
+    seen = further_metrics(table.cells)
+    if table.paired:
+        return [_pair_row(pair, table.axes) | _pair_milestones(pair, seen) for pair in table.pairs]
+    return [_cell_row(cell, table.axes) | _cell_milestones(cell, seen) for cell in table.cells]
+
+
+def _pair_row(pair: Pair, axes: Sequence[str]) -> Row:
+    gain, paper = pair.improvement_pct, pair.paper
+    return {
+        **shown_axes(pair.axes, axes),
+        "plt_off_ms": pair.spread_off.median if pair.spread_off else None,
+        "plt_on_ms": pair.spread_on.median if pair.spread_on else None,
+        "improvement_pct": gain.median if gain else None,
+        "paper_plt_off_s": paper.plt_off_s if paper else None,
+        "paper_plt_on_s": paper.plt_on_s if paper else None,
+        "paper_improvement_pct": paper.improvement_pct if paper else None,
+        **_spread_columns("plt_off", "ms", pair.spread_off),
+        **_spread_columns("plt_on", "ms", pair.spread_on),
+        **_spread_columns("improvement", "pct", gain),
+        **{
+            name: value
+            for arm, sample in zip(("off", "on"), pair.samples, strict=True)
+            for name, value in _sample_columns(f"plt_{arm}", sample).items()
+        },
+        **_estimate_columns("saved", "ms", pair.shift.ms if pair.shift else None),
+        **_estimate_columns("saved", "pct", pair.shift.percent if pair.shift else None),
+        "ci_level_pct": _level(pair.shift.ms if pair.shift else None),
+        "n": len(pair.seeds),
+        "planned_off": pair.off.planned if pair.off else 0,
+        "planned_on": pair.on.planned if pair.on else 0,
+        "proven_off": len(pair.off.proven) if pair.off else 0,
+        "proven_on": len(pair.on.proven) if pair.on else 0,
+        **_coverage_columns(pair.coverage),
+        "status": pair.status,
+        "problems": " | ".join(pair.problems),
+    }
+
+
+def _cell_row(cell: Cell, axes: Sequence[str]) -> Row:
+    plt = cell.spread
+    return {
+        **shown_axes(cell.axes, axes),
+        "plt_ms": plt.median if plt else None,
+        **_spread_columns("plt", "ms", plt),
+        **_sample_columns("plt", cell.sample),
+        "ci_level_pct": _level(cell.sample.median if cell.sample else None),
+        "planned": cell.planned,
+        "proven": len(cell.proven),
+        **_coverage_columns(cell.coverage),
+        "status": cell.status,
+        "problems": " | ".join(cell.problems),
+    }
+
+
+def _pair_milestones(pair: Pair, seen: Sequence[Metric]) -> dict[str, float | None]:
+    values: dict[str, float | None] = {}
+    for metric in seen:
+        by_metric = pair.by(metric)
+        spreads = by_metric.spread_off, by_metric.spread_on, by_metric.improvement_pct
+        # Not every metric has a gain.
+        values |= zip(_paired(metric), map(median_of, spreads), strict=False)
+    return values
+
+
+def _cell_milestones(cell: Cell, seen: Sequence[Metric]) -> dict[str, float | None]:
+    return {metric.name: median_of(cell.by(metric).spread) for metric in seen}
+
+
+def _spread_columns(name: str, unit: str, spread: Spread | None) -> dict[str, float | None]:
+    return {
+        f"{name}_min_{unit}": spread.low if spread else None,
+        f"{name}_max_{unit}": spread.high if spread else None,
+    }
+
+
+def _sample_columns(name: str, sample: SampleStatistics | None) -> dict[str, float | None]:
+    """Return the median's interval (it has a column itself), and the mean with its interval."""
+    median = _estimate_columns(name, "ms", sample.median if sample else None)
+    median.pop(f"{name}_ms")
+    return {
+        **median,
+        **_estimate_columns(f"{name}_mean", "ms", sample.mean if sample else None),
+        f"{name}_outliers": sample.outliers if sample else None,
+    }
+
+
+def _estimate_columns(name: str, unit: str, estimate: Estimate | None) -> dict[str, float | None]:
+    interval = estimate.interval if estimate else None
+    return {
+        f"{name}_{unit}": estimate.value if estimate else None,
+        f"{name}_ci_low_{unit}": interval.low if interval else None,
+        f"{name}_ci_high_{unit}": interval.high if interval else None,
+    }
+
+
+def _level(estimate: Estimate | None) -> float | None:
+    return estimate.interval.level * 100.0 if estimate and estimate.interval else None
+
+
+def _coverage_columns(coverage: ReplayCoverage) -> dict[str, int]:
+    return {
+        "requests_exact": coverage.exact,
+        "requests_inexact": coverage.inexact,
+        "requests_missed": coverage.missed,
+        "requests_not_made": coverage.not_made,
+    }
+
+
+class _OfCell(TypedDict):
+    milestones: NotRequired[dict[str, Annotated[dict[str, Any], Spread]]]
+    """What a visitor sees in the proven trials, by the name of the metric; only where a browser
+    gave it."""
+
+
+class _OfTrial(TypedDict):
+    milestones: NotRequired[dict[str, float]]
+    """What a visitor sees, by the name of the metric; only where a browser gave it."""
+
+
+def _of_cell(cell: Cell) -> Row:
+    milestones = spreads_of(cell, further_metrics([cell]))
+    return {"milestones": milestones} if milestones else {}
+
+
+def _of_trial(record: Record) -> Row:
+    values = {metric.name: metric.of(record.measured) for metric in MILESTONES}
+    known = {name: value for name, value in values.items() if value is not None}
+    return {"milestones": known} if known else {}
+
+
+DESCRIPTION = TableKind(
+    axes=("page", "rtt_ms"),
+    trials="page loads",
+    columns={
+        "With Fast Open off and on: a row for each pair": {**PAIR_COLUMNS, **PAIR_MILESTONES},
+        "Otherwise: a row for each condition": {**CELL_COLUMNS, **CELL_MILESTONES},
+    },
+    rows=_rows,
+    unless_default=defaults_of(
+        Condition, "protocol", "tls_version", "randomness", "allow_misses", "server_think_ms"
+    ),
+    side_by_side=False,  # what a visitor sees has a table of its own
+    of_cell=_of_cell,
+    of_trial=_of_trial,
+    cell_fields=_OfCell,
+    trial_fields=_OfTrial,
+)

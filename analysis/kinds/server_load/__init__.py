@@ -1,0 +1,1 @@
+"""Loads on a server: throughput, response times and failures."""

@@ -1,0 +1,7 @@
+"""Verdicts on loads on a server."""
+
+from __future__ import annotations
+
+from analysis.verdicts.kind import VerdictKind
+
+DESCRIPTION = VerdictKind()

@@ -1,0 +1,100 @@
+"""Names of a publication, held against what there is here: its pages, and what trials measure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from analysis.published.reference import IMPROVEMENT, Reference
+from analysis.published.stated import KNOBS, Stated
+from analysis.records.kind import records_of
+from analysis.records.metric import Metric
+from testbed.base.errors import ConfigurationError
+from testbed.base.suggest import did_you_mean, stem
+from testbed.experiment.knobs import OF_KIND
+
+MS_PER_S = 1000.0
+
+
+def refuse_unknown(reference: Reference, names: Mapping[str, Collection[str]]) -> None:
+    """See that each page, client or scenario of the stated values is there.
+
+    Args:
+        reference: the publication; its ``variants`` say which page of ours stands for one of its.
+        names: the names that there are, by what they name; what is left out is not looked at.
+
+    Raises:
+        ConfigurationError: each name that nobody has, with its line.
+    """
+    problems = dict.fromkeys(_unknown(reference, names))
+    if problems:
+        raise ConfigurationError(list(problems))
+
+
+def _unknown(reference: Reference, names: Mapping[str, Collection[str]]) -> Iterator[str]:
+    for one in reference.stated:
+        for knob, value in one.axes.items():
+            what = KNOBS[knob].knob.listed
+            known = {*names.get(what, ()), *(reference.variants.values() if what == "page" else ())}
+            if what not in names or value in known:
+                continue
+            stands = (
+                f", or say in {reference.name}.toml which of ours stands for it "
+                f'(variants = {{ "ours" = "{value}" }})'
+            )
+            yield (
+                f"{_place(reference, one)}: {knob}: no {what} is named {value!r}"
+                f"{did_you_mean(str(value), known)}; correct the name, or add that {what}"
+                f"{stands if what == 'page' else ''}"
+            )
+
+
+def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
+    """Return the metric that each stated quantity is, for trials of ``kind``.
+
+    A quantity is a metric by its name, with its unit or without; ``improvement`` is none.
+
+    Raises:
+        ConfigurationError: each quantity that trials of this kind are not measured by, or that is
+            stated in another unit, and each knob that they do not have, with its line.
+    """
+    measured = records_of(kind)
+    known = {name: each for each in measured.metrics for name in (each.name, stem(each.name))}
+    problems: dict[str, str] = {}
+    for one in reference.stated:
+        metric, place = known.get(one.quantity), _place(reference, one)
+        for knob in sorted(one.axes.keys() - set(OF_KIND[kind])):
+            problems[knob] = (
+                f"{place}: {knob}: trials of the kind {kind} have no such knob; leave its column "
+                "out"
+            )
+        if one.quantity == IMPROVEMENT and measured.paired:
+            if one.unit != "%":
+                problems[one.quantity] = f"{place}: unit: {IMPROVEMENT} is in %, not {one.unit}"
+        elif metric is None:
+            names = ", ".join(dict.fromkeys(stem(each.name) for each in measured.metrics))
+            problems.setdefault(
+                one.quantity,
+                f"{place}: quantity: trials of the kind {kind} are not measured by "
+                f"{one.quantity!r}{did_you_mean(one.quantity, known)}; use one of {names}, or "
+                f"rebuild it in analysis/reproductions/{reference.name.replace('-', '_')}.py",
+            )
+        elif scale(metric, one) is None:
+            also = " or s" if metric.is_time else ""
+            problems[one.quantity] = (
+                f"{place}: unit: {one.quantity} is measured in {metric.unit or 'no unit'}, not in "
+                f"{one.unit}; state it in {metric.unit or '-'}{also}"
+            )
+    if problems:
+        raise ConfigurationError(list(problems.values()))
+    return {one.quantity: known[one.quantity] for one in reference.stated if one.quantity in known}
+
+
+def scale(metric: Metric, stated: Stated) -> float | None:
+    """Return what a value of ``metric`` is divided by to be in the stated unit, if it can be."""
+    if metric.is_time and stated.unit == "s":
+        return MS_PER_S
+    return 1.0 if stated.unit == (metric.unit or "-") else None
+
+
+def _place(reference: Reference, one: Stated) -> str:
+    return f"{reference.name}.csv:{one.line}"

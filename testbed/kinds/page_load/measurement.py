@@ -1,0 +1,17 @@
+"""Measurement of a page load: when two of them are the same."""
+
+from __future__ import annotations
+
+from testbed.model import RESOLUTION_MS, PageLoad
+
+
+def loads_differ(one: PageLoad, other: PageLoad) -> bool:
+    """Return whether one took another time than the other, in all or in a single request."""
+    times, others = _times_ms(one), _times_ms(other)
+    return len(times) != len(others) or any(
+        abs(a - b) > RESOLUTION_MS for a, b in zip(times, others, strict=True)
+    )
+
+
+def _times_ms(load: PageLoad) -> list[float]:
+    return [load.plt_ms, *(t for r in load.requests for t in (r.start_ms, r.end_ms))]

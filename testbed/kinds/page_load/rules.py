@@ -1,0 +1,21 @@
+"""Rules of files that ask for page loads: the command of the client that is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from testbed.kinds.command_words import check_commands
+from testbed.kinds.experiment_file import ExperimentFile
+from testbed.model.command import CLIENT, LOAD_PLACEHOLDERS
+
+
+def find_problems(file: ExperimentFile) -> Iterator[str]:
+    """Yield a sentence for each thing in ``file`` that no page load could do."""
+    if CLIENT not in file.all_of(("client",), None):
+        return
+    if not any(file.all_of(("command",), "")):
+        yield (
+            f'{file.place(("command",))}: the client "{CLIENT}" has none to run; '
+            'set command = "PROGRAM ..."'
+        )
+    yield from check_commands(file, "command", LOAD_PLACEHOLDERS)

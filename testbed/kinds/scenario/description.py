@@ -1,0 +1,27 @@
+"""Description of scenarios: what those ask who plan, run, judge and keep them."""
+
+from __future__ import annotations
+
+from testbed.kinds.kind import Kind
+from testbed.kinds.scenario.measurement import ScenarioResult
+from testbed.kinds.scenario.spec import Scenario
+from testbed.model import CAPTURE_FILE
+
+
+def _no_draw() -> str:
+    return "a scenario does not depend on its seed: ask for one repetition"
+
+
+KIND = Kind(
+    name="scenario",
+    spec=Scenario,
+    measured=ScenarioResult,
+    kept_as="scenario",
+    kept_words="How a scenario came out, and what happened; null of others.",
+    no_draw=_no_draw,
+    needed=("scenario",),
+    files=(CAPTURE_FILE,),
+    library="scenarios",
+    has_rules=True,
+    short=True,
+)

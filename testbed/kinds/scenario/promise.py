@@ -1,0 +1,139 @@
+"""Promise of the protocol as a file: its sentence and source, its script, a fault to break it.
+
+A scenario's file is TOML.  Standard library only: guests read it, too.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.base.suggest import did_you_mean
+from testbed.kinds.scenario.script import Script, ScriptError, parse_script
+
+_TEXTS = ("title", "source", "promise", "lesson", "steps", "fault")
+_CHANGED = ("since", "says", "steps")
+_DEFAULT_RTT_MS = 100.0
+_LONGEST_RTT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What kernels do where it is no longer what was promised: since when, in words, and how."""
+
+    since: str
+    says: str
+    script: Script
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A promise of the protocol.
+
+    ``source`` is where it is made, ``promise`` what is made, ``lesson`` what to learn from it.
+    ``fault`` is lines of a script that break it when they come first.
+    """
+
+    title: str
+    source: str
+    promise: str
+    lesson: str
+    script: Script
+    fault: str
+    rtt_ms: float = _DEFAULT_RTT_MS
+    changed: Change | None = None
+
+
+class PromiseError(ValueError):
+    """A file that is no scenario: ``problems`` has a sentence for each thing that is wrong."""
+
+    def __init__(self, problems: list[str]) -> None:
+        """Keep ``problems``."""
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+def read_promise(text: str) -> Promise:
+    """Return what the file with this ``text`` promises.
+
+    Raises:
+        PromiseError: with everything that is wrong in it.
+    """
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PromiseError([f"not TOML: {error}"]) from None
+    problems = [*_wrong_keys(found, (*_TEXTS, "rtt_ms", "changed"), "")]
+    problems += _missing_texts(found, _TEXTS, "")
+    rtt_ms = found.get("rtt_ms", _DEFAULT_RTT_MS)
+    if isinstance(rtt_ms, bool) or not isinstance(rtt_ms, int | float):
+        problems.append("rtt_ms: not a number of milliseconds")
+    elif not 0 < rtt_ms <= _LONGEST_RTT_MS:
+        problems.append(f"rtt_ms: {rtt_ms:g} is not above 0 and up to {_LONGEST_RTT_MS}")
+    change = found.get("changed")
+    if change is not None:
+        if isinstance(change, dict):
+            problems += _wrong_keys(change, _CHANGED, "changed.")
+            problems += _missing_texts(change, _CHANGED, "changed.")
+        else:
+            problems.append("changed: not a table; write it as [changed]")
+    if problems:
+        raise PromiseError(problems)
+    fault = _script("fault", found["fault"], problems)
+    script = _script("steps", found["steps"], problems)
+    other = None if change is None else _script("changed.steps", change["steps"], problems)
+    if fault is not None and (fault.expectations or not fault.actions):
+        problems.append("fault: takes lines that do something, and no packets")
+    if script is not None and other is not None:
+        problems += _other_actions(script, other)
+    if problems or script is None:
+        raise PromiseError(problems)
+    return Promise(
+        **{name: found[name].strip() for name in ("title", "source", "promise", "lesson", "fault")},
+        script=script,
+        rtt_ms=float(rtt_ms),
+        changed=_change(change, other),
+    )
+
+
+def _change(found: dict[str, str] | None, script: Script | None) -> Change | None:
+    if found is None or script is None:
+        return None
+    return Change(found["since"].strip(), found["says"].strip(), script)
+
+
+def _script(name: str, text: str, problems: list[str]) -> Script | None:
+    try:
+        return parse_script(text)
+    except ScriptError as error:
+        problems += [f"{name}, line {line}: {problem}" for line, problem in error.problems]
+        return None
+
+
+def _wrong_keys(found: dict[str, Any], known: tuple[str, ...], where: str) -> list[str]:
+    return [
+        f"{where}{name}: unknown key{did_you_mean(name, known)}; allowed: {', '.join(known)}"
+        for name in found
+        if name not in known
+    ]
+
+
+def _missing_texts(found: dict[str, Any], names: tuple[str, ...], where: str) -> list[str]:
+    return [
+        f"{where}{name}: missing, or no text"
+        for name in names
+        if not isinstance(found.get(name), str) or not found[name].strip()
+    ]
+
+
+def _other_actions(script: Script, other: Script) -> list[str]:
+    """Return a problem where a changed script does something else: only expectations may differ."""
+    ours, theirs = ([_done(one) for one in each.actions] for each in (script, other))
+    if ours == theirs:
+        return []
+    return ["changed.steps: does something else than steps; only what is expected may differ"]
+
+
+def _done(action: Any) -> tuple[Any, ...]:
+    return action.actor, action.verb, action.words, tuple(sorted(action.options.items()))

@@ -1,0 +1,43 @@
+"""Description of loads on a server: what those ask who plan, run, judge and keep them."""
+
+from __future__ import annotations
+
+from testbed.kinds.kind import Kind, describe_draws
+from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.kinds.server_load.spec import RelativeRate, ServerLoad
+from testbed.model import CAPTURE_FILE, HISTOGRAMS_FILE
+
+_ANOTHER = "another knob sets it; use "
+_OWN = "clients that generate load need one of their own; set it at the server alone"
+
+
+def _no_draw() -> str:
+    return f"{describe_draws(ServerLoad)} alone: set one of them, or ask for one repetition"
+
+
+KIND = Kind(
+    name="server_load",
+    spec=ServerLoad,
+    measured=ServedLoad,
+    kept_as="served",
+    kept_words="What became of the connections of a load on a server; null of others.",
+    no_draw=_no_draw,
+    relative=RelativeRate,
+    files=(CAPTURE_FILE, HISTOGRAMS_FILE),
+    has_rules=True,
+    manages_connections=True,
+    sysctls={
+        "client": {
+            "ip_local_port_range": _OWN,
+            "tcp_tw_reuse": _OWN,
+            "tcp_syn_retries": f"{_ANOTHER}arrivals.syn_retries",
+            "tcp_syn_linear_timeouts": f"{_ANOTHER}arrivals.syn_linear_timeouts",
+        },
+        "server": {
+            "tcp_abort_on_overflow": f"{_ANOTHER}server.mechanism",
+            "tcp_syncookies": f"{_ANOTHER}server.syncookies",
+            "tcp_max_syn_backlog": f"{_ANOTHER}server.syn_backlog",
+            "core.somaxconn": f"{_ANOTHER}server.listen_backlog",
+        },
+    },
+)

@@ -1,1 +1,0 @@
-"""Scenarios: a promise of the protocol as a file, its script, and the words that scripts have."""

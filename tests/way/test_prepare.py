@@ -1,0 +1,72 @@
+"""Which of our own code an environment id depends on."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from testbed.base import proc, sources
+from testbed.base.places import ROOT
+from testbed.base.sources import PACKAGE, digest_sources, imported_sources
+from testbed.way.prepare import judging_modules
+
+
+def judging_code() -> set[str]:
+    files = imported_sources(*judging_modules(), at_once=True)
+    return {str(file.relative_to(sources.PACKAGE)) for file in files}
+
+
+def test_judging_is_the_code_that_python_loads_for_it() -> None:
+    program = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "import testbed.way.judge\n"
+        "from testbed.kinds import KINDS\n"
+        "for kind in KINDS.values(): __import__(kind.judgement)\n"
+        "files = (m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'testbed')\n"
+        "print(*files, sep='\\n')\n"
+    )
+    printed = proc.run(("python", "-P", "-c", program)).stdout.split()
+    assert {str(Path(file).relative_to(PACKAGE)) for file in printed} == judging_code()
+
+
+def test_no_module_that_judges_imports_another_in_a_function() -> None:
+    """Such a module would decide outcomes, and not count."""
+    rooms = ("kinds", "wire", "model")
+    here = [name for name in judging_code() if name.startswith((*rooms, "way/judge"))]
+    lazy = [
+        f"{name}: {line.strip()}"
+        for name in here
+        for line in (PACKAGE / name).read_text().splitlines()
+        if line.startswith(" ") and line.strip().startswith(("from testbed", "import testbed"))
+    ]
+    assert lazy == []
+
+
+@pytest.mark.parametrize(
+    ("module", "counts"),
+    [
+        ("wire/proof.py", True),
+        ("kinds/page_load/judgement.py", True),
+        ("way/judge.py", True),
+        ("kinds/command/prompt.py", False),
+        ("kinds/page_load/performance.py", False),
+        ("way/launch.py", False),
+    ],
+)
+def test_a_change_of_code_changes_what_judges_or_not(
+    module: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def digest() -> str:
+        return digest_sources(imported_sources(*judging_modules(), at_once=True))
+
+    before = digest()
+    code = tmp_path / "testbed"
+    shutil.copytree(PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(sources, "PACKAGE", code)
+    assert digest() == before
+    with (code / module).open("a") as file:
+        file.write("# a comment\n")
+    assert (digest() != before) is counts
