@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
 import grimp
@@ -19,7 +18,7 @@ from tests.workers import read_durations
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("bench", "firstflight", "analysis", "testbed", "tests")
-LINTERS = "tests/test_lint.py"
+ALWAYS = ("tests/test_lint.py", "tests/test_repository.py")
 BUDGET_S = 40.0
 """Of all workers together: two have as much as that in the minute, beside the linters."""
 FILE_S = 0.5
@@ -82,41 +81,40 @@ def naming(root: Path, files: Iterable[str]) -> list[str]:
 
 
 def fitting(
-    files: Sequence[str], durations: Mapping[str, tuple[float, int]], budget_s: float
-) -> tuple[list[str], list[str]]:
-    """Return those of ``files`` that fit, in their order, and functions that do not.
+    ring: Sequence[str], durations: Mapping[str, tuple[float, int]], budget_s: float
+) -> tuple[list[str], list[str], float]:
+    """Return those files of ``ring`` that fit, functions that do not, and what is left.
 
-    Of a file that is too long its short functions are left.
+    The short functions of all files come before a long one of any.
     """
-    chosen, left_out = [], []
-    for file in files:
-        if budget_s < FILE_S:
-            left_out.append(file)
-            continue
-        chosen.append(file)
-        budget_s -= FILE_S
-        functions = {name: s for name, (s, _) in durations.items() if name.startswith(f"{file}::")}
-        for function, seconds in sorted(functions.items(), key=lambda item: item[1]):
-            if seconds <= budget_s:
-                budget_s -= seconds
-            else:
-                left_out.append(function)
-    return chosen, left_out
+    files = list(ring[: int(budget_s / FILE_S)])
+    budget_s -= FILE_S * len(files)
+    long = {name: s for name, (s, _) in durations.items() if name.partition("::")[0] in files}
+    left_out = []
+    for name in sorted(long, key=lambda name: (long[name], name)):
+        if long[name] <= budget_s:
+            budget_s -= long[name]
+        else:
+            left_out.append(name)
+    return files, left_out, budget_s
 
 
 def choose(root: Path, changed: Sequence[str], budget_s: float = BUDGET_S) -> list[str]:
-    """Return pytest's arguments for ``changed``; what is left out is said."""
+    """Return pytest's arguments for ``changed``; how much is left out is said."""
     graph = grimp.build_graph(*PACKAGES, cache_dir=str(root / ".import_linter_cache"))
     modules = [module_of(file) for file in changed if file.endswith(".py")]
     rings = [list(map(file_of, ring)) for ring in nearest(graph, modules)]
     rings.insert(1, naming(root, changed))
-    files = [file for file in dict.fromkeys(chain(*rings)) if file != LINTERS]
-    chosen, left_out = fitting(files, read_durations(root), budget_s)
-    if left_out:
-        print(f"{len(left_out)} that are longer or further are left for `make test`",
-              file=sys.stderr)  # fmt: skip
-    functions = (name for name in left_out if "::" in name)
-    return [LINTERS, *chosen, *(f"--deselect={name}" for name in functions)]
+    durations, chosen, left_out, count = read_durations(root), [*ALWAYS], list[str](), 0
+    for ring in rings:
+        new = [file for file in dict.fromkeys(ring) if file not in chosen]
+        files, long, budget_s = fitting(new, durations, budget_s)
+        chosen += files
+        left_out += long
+        count += len(new) - len(files) + len(long)
+    if count:
+        print(f"{count} files or functions are longer or further: `make test`", file=sys.stderr)
+    return [*chosen, *(f"--deselect={name}" for name in left_out)]
 
 
 if __name__ == "__main__":

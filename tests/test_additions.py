@@ -476,6 +476,56 @@ print(json.dumps({
         record.trial.kind for name in sys.argv[2:] for record in read_records(Path(name))
     ],
 }))
+
+"""
+
+VERB = '''\
+"""Verb of pages by their size: ``largest``."""
+
+from __future__ import annotations
+
+import click
+
+from firstflight.cli.services import Services, pass_services
+from testbed.base.errors import EXIT_OK
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Write the name as JSON.")
+@pass_services
+def largest(services: Services, /, as_json: bool) -> int:
+    """Name the last page of the catalogue."""
+    name = max(services.catalogue().pages)
+    click.echo(f'"{name}"' if as_json else name)
+    return EXIT_OK
+'''
+VERB_LINES: tuple[Change, ...] = (
+    (
+        "firstflight/cli/main.py",
+        '    "pack": ("pack", "python"),\n',
+        '    "largest": ("largest", "python"),\n    "pack": ("pack", "python"),\n',
+    ),
+    ("pyproject.toml", "| knobs | machine |", "| knobs | largest | machine |"),
+)
+VERB_ASK = """\
+import io, json
+from contextlib import redirect_stdout
+from firstflight.cli.main import main
+from firstflight.cli.services import program_services
+from firstflight.completion import complete
+from firstflight.manual import MANUAL
+from firstflight.usage import REFERENCE, answer, parse_reference
+sections = parse_reference(REFERENCE.read_text())
+text = io.StringIO()
+with redirect_stdout(text):
+    code = main(["largest", "--json"], program_services())
+print(json.dumps({"said": [code, text.getvalue().strip()],
+                  "completed": complete(["larg"], sections),
+                  "option": complete(["largest", "--j"], sections),
+                  "needs": answer(["largest"], sections).text,
+                  "help": answer(["largest", "--help"], sections).text,
+                  "wrong": answer(["largets"], sections).text,
+                  "manual": "largest" in MANUAL.read_text()}))
 """
 
 
@@ -705,3 +755,26 @@ def test_a_kind_of_trial_touches_its_folder_and_one_line(tree: Path, tmp_path: P
     assert "10 is not a whole number from 1 to 9" in str(found["wrong"])
     # What is committed of the others is read as before.
     assert found["committed"] and set(found["committed"]) == set(committed)  # type: ignore[call-overload]
+
+
+def test_a_verb_touches_its_module_and_two_lines(tree: Path) -> None:
+    (tree / "firstflight" / "cli" / "largest.py").write_text(VERB)
+    assert apply(tree, VERB_LINES[:1]) == {"firstflight/cli/main.py"}
+    layers = ("lint-imports", "--cache-dir", str(tree / "cache"))
+    refused = proc.run(layers, cwd=tree, timeout_s=120, check=False)
+    assert refused.returncode != 0
+    assert "firstflight.cli.largest" in refused.stdout  # and who adds it learns where it belongs
+    assert apply(tree, VERB_LINES[1:]) == {"pyproject.toml"}
+    assert proc.run(layers, cwd=tree, timeout_s=120, check=False).returncode == 0
+    make_reference(tree)
+    found = ask(tree, VERB_ASK)
+    last = max(path.name for path in (ROOT / "pages").iterdir() if path.is_dir())
+    assert found.pop("said") == [0, f'"{last}"']
+    assert "Name the last page of the catalogue." in str(found.pop("help"))
+    assert "(did you mean 'largest'?)" in str(found.pop("wrong"))
+    assert found == {
+        "completed": ["largest"],
+        "option": ["--json"],
+        "needs": "needs python",
+        "manual": True,
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-from tests.changed import BUDGET_S, LINTERS, ROOT, changed_files, choose, fitting, nearest
+from tests.changed import ALWAYS, BUDGET_S, FILE_S, ROOT, changed_files, choose, fitting, nearest
 from tests.kernel.small_tree import commit, git, make_repository
 
 
@@ -56,23 +55,19 @@ def test_nearest_first() -> None:
 
 def test_what_a_change_reaches_is_chosen_in_order() -> None:
     """In this tree, whose packages are those that can be imported."""
-    assert choose(ROOT, []) == [LINTERS]
-    linters, itself, *further = choose(ROOT, ["tests/base/test_units.py", "bootstrap/main.sh"])
-    assert (linters, itself) == (LINTERS, "tests/base/test_units.py")
+    assert choose(ROOT, []) == [*ALWAYS]
+    *first, itself = choose(ROOT, ["tests/base/test_units.py"])[:3]
+    assert (first, itself) == ([*ALWAYS], "tests/base/test_units.py")
+    further = choose(ROOT, ["bootstrap/main.sh"])
     assert "tests/test_bootstrap_parts.py" in further
-    chosen = choose(ROOT, ["tests/native/conftest.py"], budget_s=math.inf)
+    chosen = choose(ROOT, ["tests/native/conftest.py"], budget_s=10 * BUDGET_S)
     below = {str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "native").glob("test_*.py")}
     assert below <= set(chosen)
 
 
 def test_what_does_not_fit_is_left_out() -> None:
-    durations = {"a.py::test_long": (30.0, 1), "a.py::test_short": (2.0, 4), "b.py::test": (9.0, 1)}
-    assert fitting(["a.py", "b.py", "c.py"], durations, 12.5) == (
-        ["a.py", "b.py", "c.py"],
-        ["a.py::test_long"],
-    )
-    assert fitting(["a.py", "b.py", "c.py"], durations, 3.2) == (
-        ["a.py", "b.py"],
-        ["a.py::test_long", "b.py::test", "c.py"],
-    )
-    assert fitting(["c.py"], durations, BUDGET_S) == (["c.py"], [])
+    took = {"a.py::test_long": (30.0, 1), "a.py::test_short": (2.0, 4), "b.py::test": (9.0, 1)}
+    files = ["a.py", "b.py", "c.py"]
+    assert fitting(files, took, 3 * FILE_S + 11.5) == (files, ["a.py::test_long"], 0.5)
+    assert fitting(files, took, 2 * FILE_S + 0.1)[0] == files[:2]
+    assert fitting(["c.py"], took, BUDGET_S) == (["c.py"], [], BUDGET_S - FILE_S)

@@ -55,7 +55,8 @@ def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
 
     Raises:
         ConfigurationError: each quantity that trials of this kind are not measured by, or that is
-            stated in another unit, and each knob that they do not have, with its line.
+            stated in another unit, and each knob that they do not have, with its line; or claims,
+            which need a module.
     """
     measured = records_of(kind)
     known = {name: each for each in measured.metrics for name in (each.name, stem(each.name))}
@@ -84,6 +85,11 @@ def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
                 f"{place}: unit: {one.quantity} is measured in {metric.unit or 'no unit'}, not in "
                 f"{one.unit}; state it in {metric.unit or '-'}{also}"
             )
+    if reference.claims:
+        problems["claim"] = (
+            f"{reference.name}.toml: claim: claims are held to the tables of a module; add "
+            f"analysis/reproductions/{reference.name.replace('-', '_')}.py, or leave them out"
+        )
     if problems:
         raise ConfigurationError(list(problems.values()))
     return {one.quantity: known[one.quantity] for one in reference.stated if one.quantity in known}

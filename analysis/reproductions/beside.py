@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,13 +10,12 @@ import pandas as pd
 from analysis.published.names import find_metrics, scale
 from analysis.published.reference import PublishedClaim, Reference
 from analysis.published.stated import Stated
-from analysis.records.cells import cells_of
+from analysis.records.cells import Cell, cells_of
 from analysis.records.metric import Metric
 from analysis.records.results import Results
 from analysis.reproductions.agreement import check_claims
 from analysis.reproductions.rebuilt import Check, Rebuilt
 from analysis.reproductions.sweep import ends_of, published_for
-from analysis.stats.estimates import Estimate
 from analysis.tables.table import PAIR_AXIS, make_table
 from analysis.words import name_axes
 
@@ -31,48 +30,52 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     """
     cells = cells_of(results)
     metrics = find_metrics(reference, cells[0].kind) if cells else {}
-    checks = [
-        check
-        for one in reference.stated
-        for check in _beside(one, metrics.get(one.quantity), results, reference)
-    ]
+    frames: dict[tuple[str, str], pd.DataFrame] = {}
+    checks: list[Check] = []
+    for stated in reference.stated:
+        metric, key = metrics.get(stated.quantity), (stated.quantity, stated.unit)
+        if key not in frames:
+            rows = _improvements(cells) if metric is None else _medians(cells, metric, stated)
+            frames[key] = published_for(pd.DataFrame(rows), reference) if rows else pd.DataFrame()
+        name = stated.quantity if metric is None else metric.label
+        checks += _beside(stated, name, frames[key], reference)
     return Rebuilt(reference.title, checks=tuple(checks))
 
 
 def _beside(
-    one: Stated, metric: Metric | None, results: Results, reference: Reference
+    stated: Stated, name: str, frame: pd.DataFrame, reference: Reference
 ) -> Iterator[Check]:
-    rows = _improvements(results) if metric is None else _medians(results, metric, one)
-    name = one.quantity if metric is None else metric.label
-    says = ", ".join(filter(None, (name, name_axes(one.axes, one.axes))))
+    says = ", ".join(filter(None, (name, name_axes(stated.axes, stated.axes))))
     literal = says.replace("{", "{{").replace("}", "}}")
-    claim = PublishedClaim(says=literal, quantity=one.quantity, measured=OURS)
-    alone = reference.model_copy(update={"stated": (one,), "claims": [claim]})
-    frame = pd.DataFrame(rows)
-    yield from check_claims(alone, {"cells": published_for(frame, reference) if rows else frame})
+    claim = PublishedClaim(says=literal, quantity=stated.quantity, measured=OURS)
+    alone = reference.model_copy(update={"stated": (stated,), "claims": [claim]})
+    return check_claims(alone, {"cells": frame})
 
 
-def _medians(results: Results, metric: Metric, one: Stated) -> list[dict[str, Any]]:
+def _medians(cells: Sequence[Cell], metric: Metric, stated: Stated) -> list[dict[str, Any]]:
     """Return a row for each cell: its knobs, and the metric's median in the stated unit."""
-    divisor = scale(metric, one) or 1.0
-    found = [(cell.axes, cell.by(metric).sample) for cell in cells_of(results)]
-    return [_row(axes, sample.median if sample else None, divisor) for axes, sample in found]
+    divisor = scale(metric, stated) or 1.0
+    rows = []
+    for cell in cells:
+        sample = cell.by(metric).sample
+        median = sample.median if sample else None
+        low, high = ends_of(median)
+        rows.append({
+            **cell.axes,
+            OURS: None if median is None else median.value / divisor,
+            f"{OURS}_low": low / divisor,
+            f"{OURS}_high": high / divisor,
+        })  # fmt: skip
+    return rows
 
 
-def _improvements(results: Results) -> list[dict[str, Any]]:
+def _improvements(cells: Sequence[Cell]) -> list[dict[str, Any]]:
     """Return a row for each pair of cells without and with Fast Open: what it saves, in percent."""
-    pairs = make_table(cells_of(results), None).pairs
-    found = [(pair.axes, pair.improvement_pct) for pair in pairs]
     return [
-        dict(axes) | {PAIR_AXIS: True, OURS: spread.median if spread else None}
-        for axes, spread in found
+        {
+            **pair.axes,
+            PAIR_AXIS: True,
+            OURS: pair.improvement_pct.median if pair.improvement_pct else None,
+        }
+        for pair in make_table(cells, None).pairs
     ]
-
-
-def _row(axes: dict[str, Any], median: Estimate | None, divisor: float) -> dict[str, Any]:
-    low, high = ends_of(median)
-    return dict(axes) | {
-        OURS: None if median is None else median.value / divisor,
-        f"{OURS}_low": low / divisor,
-        f"{OURS}_high": high / divisor,
-    }

@@ -14,7 +14,7 @@ from testbed.base import places
 from testbed.base.errors import ConfigurationError, MissingError, StorageError
 from testbed.kernel import carrying as transfer
 from testbed.kernel.build.cache import KernelIdentity, build_folder, find_kernel
-from testbed.kernel.build.compiler import read_compiler
+from testbed.kernel.build.compiler import RECIPE, read_compiler
 from testbed.kernel.build.pack import KernelPack, read_pack, render_pack
 from testbed.kernel.build.pin import read_pin
 from testbed.kernel.carrying import KernelImport, export_kernel, import_kernel
@@ -143,7 +143,7 @@ def refused(file: Path, cache: Path) -> str:
             {"source_sha256": "c" * 64, "package_version": "7.3.5-1"},
             ("linux-source-7.3 7.3.5-1 (cccccccccccc) instead of linux-source-7.3 7.3.",),
         ),
-        ({"recipe": "0"}, ("build recipe 0 instead of 1",)),
+        ({"recipe": "0"}, (f"build recipe 0 instead of {RECIPE}",)),
         ({"version": "8.0"}, ("holds kernel 8.0, and this tree pins 7.3, 6.1",)),
     ],
 )

@@ -178,11 +178,12 @@ def _build(
     compiler = read_compiler()
     folder = build_folder(pin, compiler, cache)
     kept = objects_folder(pin, source, cache)
+    keep = keep or is_kept(kept)
+    recipe = recipe_of(pin, replace(source, whole=keep))
     with new_build(folder) as work:
-        objects = kept if keep or is_kept(kept) else work / OBJECTS
         build_in(
-            objects, recipe_of(pin, source), compiler=compiler, binary=work / BINARY_FILE,
-            log=work / LOG_FILE, jobs=jobs, progress=progress,
+            kept if keep else work / OBJECTS, recipe, compiler=compiler,
+            binary=work / BINARY_FILE, log=work / LOG_FILE, jobs=jobs, progress=progress,
         )  # fmt: skip
         identity = identify(pin, compiler, file_sha256(work / BINARY_FILE))
         write_identity(work, identity)
@@ -291,7 +292,8 @@ def build_lock(pin: Pin, cache: Path, progress: Progress) -> Iterator[None]:
     waiting = f"kernel {pin.version}: waiting for another run that builds it"
     with locked(folder / f".{pin.version}.lock", waiting, progress):
         for stale in folder.glob(f".{pin.version}-*"):
-            shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
+            progress(f"kernel {pin.version}: removing what a run that was killed has left")
+            shutil.rmtree(stale, ignore_errors=True)
         yield
 
 

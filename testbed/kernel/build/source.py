@@ -18,6 +18,10 @@ from testbed.base.errors import MissingError
 from testbed.kernel.build.pin import Pin, pins, upstream
 
 _UNPACK_S = 600.0
+# What a kernel for User-Mode Linux has no use for, in tar(1)'s patterns; seven of ten files.
+_FOREIGN = ("*/Documentation/*/*", "*/arch/[!ux]*/*.[chS]", "*.dts", "*.dtsi",
+            "*/drivers/[!bcnt]*/*.[ch]", "*/drivers/net/*/*.[ch]", "*/sound/*.[ch]",
+            "*/samples/*.[ch]", "*/tools/perf/*", "*/tools/testing/*")  # fmt: skip
 
 Progress = Callable[[str], None]
 
@@ -30,6 +34,8 @@ class DebianSource:
     sha256: str
     package: str
     package_version: str
+    whole: bool = True
+    """Whether files that only other machines need are unpacked, for patches may touch any."""
 
     @property
     def id(self) -> str:
@@ -41,8 +47,8 @@ class DebianSource:
         return f"{self.package} {self.package_version}"
 
     def unpack(self, tree: Path) -> None:
-        """Write all files into the empty folder ``tree``."""
-        unpack(self.tarball, tree)
+        """Write the files into the empty folder ``tree``."""
+        unpack(self.tarball, tree, without=() if self.whole else _FOREIGN)
 
     def changed_since(self, _before: str) -> None:
         """Say that any file may differ from those of another source."""
@@ -79,15 +85,22 @@ def fetch_source(
         return _keep(pin, version, _unpack_tarball(pin, package), cache)
 
 
-def unpack(tarball: Path, folder: Path, names: Collection[str] | None = None) -> None:
+def unpack(
+    tarball: Path,
+    folder: Path,
+    names: Collection[str] | None = None,
+    without: Collection[str] = (),
+) -> None:
     """Unpack a kernel's tarball, or those of the files ``names`` that it has, into ``folder``.
+
+    ``without`` are patterns of what is left out.
 
     Raises:
         CommandError: it cannot be unpacked.
     """
     # What takes long ends with this process, however that ends.
     argv = ["setpriv", "--pdeathsig", "TERM", "tar", "-xJf", str(tarball), "-C", str(folder),
-            "--strip-components=1"]  # fmt: skip
+            "--strip-components=1", *(f"--exclude={pattern}" for pattern in without)]  # fmt: skip
     if names is None:
         proc.run(argv, timeout_s=_UNPACK_S)
         return

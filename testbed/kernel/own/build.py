@@ -37,6 +37,8 @@ from testbed.kernel.build.objects import Source, build_in
 from testbed.kernel.build.source import Progress, fetch_source
 from testbed.kernel.own.definition import OwnKernel, own_kernels, read_own, recipe_for
 
+OWN = "own"
+"""The folder of builds of own kernels, beside those of the pinned ones."""
 _FRAGMENT_FILE = "kernel.config"
 
 
@@ -59,12 +61,12 @@ def config_sha256(own: OwnKernel) -> str:
 def build_place(own: OwnKernel, compiler: str, cache: Path) -> Path:
     """Return the folder where the build of ``own`` by ``compiler`` is, or will be."""
     by = hashlib.sha256(compiler.encode()).hexdigest()
-    return cache / "kernels" / "own" / f"{key_of(own)[:24]}-{by[:8]}"
+    return cache / "kernels" / OWN / f"{key_of(own)[:24]}-{by[:8]}"
 
 
 def imported_place(own: OwnKernel, cache: Path) -> Path:
     """Return the folder where a build of ``own`` that came in a pack is, or will be."""
-    return cache / "kernels" / "own" / f"{key_of(own)[:24]}-{IMPORTED}"
+    return cache / "kernels" / OWN / f"{key_of(own)[:24]}-{IMPORTED}"
 
 
 def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
@@ -78,7 +80,7 @@ def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
     if compiler is not None:
         places.insert(0, build_place(own, compiler, cache))
     else:
-        places += sorted((cache / "kernels" / "own").glob(f"{key_of(own)[:24]}-*/"))
+        places += sorted((cache / "kernels" / OWN).glob(f"{key_of(own)[:24]}-*/"))
     return next(filter(None, (_read_whole(own, folder) for folder in places)), None)
 
 
@@ -160,7 +162,7 @@ def remove_own(name: str, home: Path, cache: Path) -> None:
 
 def _remove_builds(own: OwnKernel, cache: Path) -> None:
     with suppress(StorageError), emptying_cache(cache):
-        for built in (cache / "kernels" / "own").glob(f"{key_of(own)[:24]}-*/"):
+        for built in (cache / "kernels" / OWN).glob(f"{key_of(own)[:24]}-*/"):
             shutil.rmtree(built, ignore_errors=True)
 
 

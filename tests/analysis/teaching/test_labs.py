@@ -23,6 +23,15 @@ from tests.analysis.teaching.misconceptions import BELIEFS
 
 LABS = sorted(SOURCE.glob("*/*.ipynb"))
 by_lab = pytest.mark.parametrize("path", LABS, ids=lambda path: path.stem)
+QUICK = "5-buffer"
+"""What is measured for it takes least."""
+of_a_lab = pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=() if path.stem == QUICK else pytest.mark.thorough)
+        for path in LABS
+    ],
+)
 POINTS, TO_EXPLAIN = 20, 8
 
 
@@ -166,7 +175,7 @@ def test_what_students_are_shown_of_an_answer_is_empty(path: Path) -> None:
 
 @pytest.mark.guest
 @pytest.mark.slow
-@by_lab
+@of_a_lab
 def test_its_solutions_pass_and_wrong_answers_do_not(
     path: Path, jupyter: Path, measured_once: Path, tmp_path: Path
 ) -> None:
@@ -226,7 +235,7 @@ def test_a_students_work_stays_and_what_was_removed_comes_back(handed_out: Path)
 
 @pytest.mark.guest
 @pytest.mark.slow
-@by_lab
+@of_a_lab
 def test_a_teacher_grades_with_the_tools_own_commands(
     path: Path, measured_once: Path, tmp_path: Path
 ) -> None:

@@ -6,6 +6,7 @@ Packages come from their registries once and stay in the user's cache, as they d
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +32,9 @@ RECIPES = [folder for folder in list_pages(places.PAGES) if read_kind(folder) ==
 # What headless Chromium asked for when the packages lay on one plain server; a Debian package
 # that has been replaced since may ask for something else.
 REQUESTS = {"agency": 37, "flag-icons": 261, "gentelella": 37, "swagger-ui": 6}
+
+# Other tests of this file load them in any case.
+QUICK = re.compile(r"(agency|flag-icons)(-h2)?$")
 
 Loads = tuple[Recording, Recording, Replay]
 
@@ -75,7 +79,14 @@ def archived(recording: Recording, folder: Path) -> Archive:
     return read_archive(folder)
 
 
-@pytest.mark.parametrize("folder", RECIPES, ids=names(RECIPES))
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(folder, marks=() if QUICK.match(folder.name) else pytest.mark.thorough)
+        for folder in RECIPES
+    ],
+    ids=names(RECIPES),
+)
 def test_the_replay_is_the_recording(folder: Path, loads: Callable[[str], Loads]) -> None:
     comparison = compare(folder.name, *loads(folder.name))
     assert comparison.same, comparison

@@ -18,6 +18,8 @@ PAGE = "wikipedia"
 
 
 @pytest.mark.guest
+@pytest.mark.slow
+@pytest.mark.thorough
 def test_an_older_kernel_sends_other_packets(house: House) -> None:
     shutil.copytree(PAGES / PAGE, house.pages / PAGE)
     folder = house.folder / "lanes"
