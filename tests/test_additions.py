@@ -16,7 +16,6 @@ from testbed.base.errors import EXIT_CONFIGURATION
 from testbed.model import PageLoad
 from testbed.results.store import read_records
 from tests.measured import load_of
-from tests.test_fifth_kind import IN_ANALYSIS
 
 ROOT = Path(__file__).parent.parent
 COPIED = ("analysis", "bench", "configs", "docs", "firstflight", "pages", "testbed")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 from testbed.base import proc
@@ -46,6 +49,14 @@ def test_mypy() -> None:
 
 def test_imports_follow_the_house() -> None:
     check(str(TOOLS / "lint-imports"))
+
+
+def test_no_module_needs_itself_by_way_of_others() -> None:
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    graph = grimp.build_graph(*packages["root_packages"], exclude_type_checking_imports=True)
+    needs = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert len(needs) > 400
+    TopologicalSorter(needs).prepare()  # its error names the circle
 
 
 def test_shellcheck() -> None:

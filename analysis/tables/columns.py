@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+from analysis.words import axis_value, axis_word
 
 GAP = "  "
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
@@ -36,6 +39,15 @@ class Column:
         width = max(self.width - by, self.least, len(self.heading))
         cut = [c if len(c) <= width else f"{c[: width - 1].rstrip()}{ELLIPSIS}" for c in self.cells]
         return replace(self, cells=cut)
+
+
+def axis_columns(names: Sequence[str], cells: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """Return a column for each of the axes ``names``, of cells by their values on them."""
+    return [
+        Column(axis_word(name), [axis_value(name, axes.get(name)) for axes in cells],
+               left=name == "page")
+        for name in names
+    ]  # fmt: skip
 
 
 def render_columns(columns: Sequence[Column], room: int) -> list[str]:

@@ -18,10 +18,9 @@ from analysis.tables.summary import captures_of
 from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
 from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.kind import verdicts_of
-from analysis.verdicts.compare.sentences import render_text
-from analysis.words import clean, count
+from analysis.verdicts.compare.sentences import label_cell, render_text
+from analysis.words import count
 from testbed.base.errors import ConfigurationError
-from testbed.experiment.label import label_axes
 from testbed.model import Record
 from testbed.results.manifest import MANIFEST_FILE
 from testbed.results.records import RECORDS_FILE, write_record
@@ -188,4 +187,4 @@ def _lost(cells: tuple[Cell, ...], old: tuple[Cell, ...], target: Path) -> Itera
 
 
 def _name(cell: Cell, names: Sequence[str]) -> str:
-    return clean(label_axes({n: cell.axes.get(n) for n in dict.fromkeys(("page", *names))}))
+    return label_cell(dict.fromkeys(("page", *names)), cell.axes)

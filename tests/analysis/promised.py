@@ -10,7 +10,6 @@ from pathlib import Path
 from socket import inet_aton
 from typing import Any
 
-from analysis.records.results import Results, read_results
 from testbed.kinds.scenario.measurement import (
     Arrival,
     Call,
@@ -190,8 +189,3 @@ def write_promises(folder: Path, version: str = "7.3", **changes: Any) -> Path:
         kind="scenario", kernel_version=version,
     )  # fmt: skip
     return write_results(folder, records, asked)
-
-
-def read_written(folder: Path) -> Results:
-    """The results of `write_promises`."""
-    return read_results(write_promises(folder))

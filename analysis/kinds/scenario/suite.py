@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analysis.formats.suites import Case, State, Suite, write_junit, write_ktap
 from analysis.kinds.scenario.promises import Finding, Lane, PromiseRow, PromiseTable
-from analysis.suites import Case, State, Suite, write_junit, write_ktap
 
 JUNIT_CLASS = "firstflight.scenario"
 _STATES: dict[str, State] = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterator
 
+from analysis.formats.markdown import escape, make_table
 from analysis.kinds.scenario.promises import SETTLED, PromiseRow, PromiseTable
 from analysis.tables.columns import Column, render_columns
 from analysis.words import clean, count
@@ -13,7 +13,6 @@ from analysis.words import clean, count
 MIN_WIDTH = 20
 MAX_SAID = 500
 LEAST_TITLE, LEAST_SOURCE = 44, 16
-_SPECIAL = re.compile(r"([\\`*_\[\]#|~$<>&])")
 
 
 def render_promises(table: PromiseTable, width: int) -> str:
@@ -54,25 +53,21 @@ def summaries(table: PromiseTable) -> list[str]:
 
 def render_markdown(table: PromiseTable) -> str:
     """Return the table as GitHub Flavored Markdown, with what is not kept below it."""
-    lanes = [escape(lane.name) for lane in table.lanes]
-    lines = [
-        f"### {escape(table.title)}",
-        "",
-        f"| Scenario | Promise | Source | {' | '.join(lanes)} |",
-        f"|:--|:--|:--|{':--|' * len(lanes)}",
-    ]
-    for row in table.rows:
-        words = (_marked(finding.words, finding.state) for finding in row.findings)
-        cells = (f"`{row.name}`", escape(row.promise.title), escape(row.promise.source), *words)
-        lines.append(f"| {' | '.join(cells)} |")
+    rows = (
+        (
+            f"`{row.name}`",
+            escape(row.promise.title),
+            escape(row.promise.source),
+            *(_marked(finding.words, finding.state) for finding in row.findings),
+        )
+        for row in table.rows
+    )
+    lanes = (escape(lane.name) for lane in table.lanes)
+    lines = [f"### {escape(table.title)}", ""]
+    lines += make_table(("Scenario", "Promise", "Source", *lanes), rows)
     lines += ["", *(f"- {escape(reason)}" for reason in _reasons(table))]
     lines += ["", *map(escape, summaries(table))]
     return "\n".join(lines) + "\n"
-
-
-def escape(text: str) -> str:
-    """Return ``text`` so that Markdown shows it as it is."""
-    return _SPECIAL.sub(r"\\\1", clean(text))
 
 
 def _marked(words: str, state: str) -> str:

@@ -1,21 +1,19 @@
 """A comparison as documents: JSON values, JUnit XML, a Markdown comment, and an HTML page.
 
-JUnit: the elements are those of the schema that Jenkins, GitLab and GitHub's reporters read
-(Jenkins' junit-10.xsd), a test case for each cell.  Different is a failure; inconclusive is
-skipped, since nothing failed and nothing was shown; the exit code distinguishes it from success.
-
-Markdown: GitHub Flavored; text from results is escaped, so that no name can become markup.
+JUnit: a test case for each cell.  Different is a failure; inconclusive is skipped, since nothing
+failed and nothing was shown; the exit code distinguishes it from success.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from analysis.formats.lines import plain
+from analysis.formats.markdown import escape, escape_html, make_table
+from analysis.formats.suites import Case, State, Suite, write_junit
 from analysis.verdicts.compare.comparison import CellFinding, Comparison, Side, Verdict
 from analysis.verdicts.compare.kernels import Kernels, Overview, Saving
 from analysis.verdicts.compare.schema import (
@@ -31,12 +29,11 @@ from analysis.verdicts.compare.sentences import (
     name_cell,
     notes_of,
     packet_lines,
-    plain,
     sentence,
     size_of,
     verdict_words,
 )
-from analysis.words import capitalised, clean, count, name_axes, xml_text
+from analysis.words import capitalised, count, name_axes
 from testbed.base.whole_file import write_whole
 from testbed.wire.difference import describe_difference
 
@@ -47,11 +44,15 @@ SIGNS: dict[Verdict, str] = {
     "inconclusive": ":grey_question:",
     "same": ":white_check_mark:",
 }
+STATES: dict[Verdict, State] = {
+    "different": "failed",
+    "inconclusive": "skipped",
+    "same": "passed",
+}
 BADGES: dict[Verdict, str] = {"different": "bad", "inconclusive": "warn", "same": "good"}
 MAX_CELLS = 50
 """A comment holds 65536 characters."""
 MAX_DETAILS = 10
-SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 
 
 def write_files(
@@ -108,28 +109,14 @@ def describe_comparison(comparison: Comparison) -> ComparisonDocument:
 
 def render_junit(comparison: Comparison) -> str:
     """Return the XML document; times are 0, since a comparison of cells takes none that matters."""
-    counts = comparison.counts
-    totals = {
-        "name": "firstflight compare",
-        "tests": str(len(comparison.cells)),
-        "failures": str(counts["different"]),
-        "errors": "0",
-        "time": "0",
-    }
-    suites = Element("testsuites", totals)
-    suite = SubElement(suites, "testsuite", totals | {"skipped": str(counts["inconclusive"])})
-    properties = SubElement(suite, "properties")
-    named = {
-        n: getattr(comparison, n) for n in ("base", "new", "kernel", "alpha", "min_effect_pct")
-    }
-    for name, value in {**named, "metric": comparison.metric.name}.items():
-        SubElement(properties, "property", {"name": name, "value": xml_text(str(value))})
-    for cell in comparison.cells:
-        _case(suite, comparison, cell)
-    notes = [*notes_of(comparison), headline(comparison)]
-    SubElement(suite, "system-out").text = xml_text("\n".join(notes))
-    indent(suites)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, encoding="unicode")}\n'
+    facts = ("base", "new", "kernel", "alpha", "min_effect_pct")
+    suite = Suite(
+        "firstflight compare",
+        [_case(comparison, cell) for cell in comparison.cells],
+        {n: str(getattr(comparison, n)) for n in facts} | {"metric": comparison.metric.name},
+        "\n".join([*notes_of(comparison), headline(comparison)]),
+    )
+    return write_junit(suite.name, JUNIT_CLASS, [suite], timed=False)
 
 
 def render_markdown(comparison: Comparison) -> str:
@@ -174,11 +161,6 @@ def render_page(comparison: Comparison) -> str:
             style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         )
     )
-
-
-def escape(text: str) -> str:
-    """Return ``text`` so that Markdown shows it as it is: no markup, no HTML, no mention."""
-    return SPECIAL.sub(r"\\\1", _html(text))
 
 
 def _kernels(comparison: Comparison, kernels: Kernels) -> KernelsDocument:
@@ -241,44 +223,37 @@ def _side(comparison: Comparison, side: Side | None) -> dict[str, Any] | None:
     }
 
 
-def _case(suite: Element, comparison: Comparison, cell: CellFinding) -> None:
-    name = xml_text(name_cell(comparison, cell))
-    case = SubElement(suite, "testcase", {"classname": JUNIT_CLASS, "name": name, "time": "0"})
-    text = xml_text(plain(sentence(comparison, cell)))
-    more = xml_text(plain("\n".join(packet_lines(cell))))
-    counted = comparison.counted(cell)
-    if counted == "different":
-        kind = cell.direction or "changed"
-        failure = SubElement(case, "failure", {"message": text, "type": kind})
-        failure.text = more or text
-    elif counted == "inconclusive":
-        SubElement(case, "skipped", {"message": text})
-    else:
-        SubElement(case, "system-out").text = text
+def _case(comparison: Comparison, cell: CellFinding) -> Case:
+    says = plain(sentence(comparison, cell))
+    return Case(
+        name_cell(comparison, cell),
+        STATES[comparison.counted(cell)],
+        says,
+        cell.direction or "changed",
+        tuple(plain(line) for line in packet_lines(cell)) or (says,),
+        says,
+    )
 
 
 def _table(comparison: Comparison, cells: Sequence[CellFinding]) -> list[str]:
-    if not cells:
-        return []
-    rows = [
-        "| " + " | ".join(
-            (
-                escape(name_cell(comparison, cell)),
-                *(median_of(comparison, side) for side in (cell.base, cell.new)),
-                escape(size_of(comparison, cell)) or "-",
-                f"{SIGNS[comparison.counted(cell)]} {escape(verdict_words(comparison, cell))}",
-            )
-        ) + " |"
-        for cell in cells
-    ]  # fmt: skip
     base, new = map(comparison.metric.with_unit, ("Base", "New"))
-    heads = [f"| Cell | {base} | {new} | Difference | Verdict |", "|:--|--:|--:|--:|:--|"]
-    return [*heads, *rows, ""]
+    rows = (
+        (
+            escape(name_cell(comparison, cell)),
+            *(median_of(comparison, side) for side in (cell.base, cell.new)),
+            escape(size_of(comparison, cell)) or "-",
+            f"{SIGNS[comparison.counted(cell)]} {escape(verdict_words(comparison, cell))}",
+        )
+        for cell in cells
+    )
+    numbers = (base, new, "Difference")
+    table = make_table(("Cell", *numbers, "Verdict"), rows, numbers)
+    return [*table, ""] if cells else []
 
 
 def _details(comparison: Comparison, cell: CellFinding) -> list[str]:
     lines = [
-        f"<details><summary>{_html(name_cell(comparison, cell))}</summary>",
+        f"<details><summary>{escape_html(name_cell(comparison, cell))}</summary>",
         "",
         escape(sentence(comparison, cell)),
         "",
@@ -287,13 +262,3 @@ def _details(comparison: Comparison, cell: CellFinding) -> list[str]:
     if packets:
         lines += ["```", *(line.replace("`", "'") for line in packets), "```", ""]
     return [*lines, "</details>", ""]
-
-
-def _html(text: str) -> str:
-    entities: dict[str, str | int | None] = {
-        "&": "&amp;",
-        "<": "&lt;",
-        ">": "&gt;",
-        "@": "@&ZeroWidthSpace;",
-    }
-    return clean(text).translate(str.maketrans(entities))

@@ -6,14 +6,14 @@ The terminal shows the worst cells first and the verdict last; sentences are pla
 from __future__ import annotations
 
 import statistics
-import textwrap
-from collections.abc import Callable, Sequence
-from typing import TypeVar, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, get_args
 
+from analysis.formats.lines import join_lines, wrap
 from analysis.records.kind import default_beside, is_default
 from analysis.records.results import Identity
 from analysis.stats.estimates import LEVEL, Interval
-from analysis.tables.columns import Column, render_columns
+from analysis.tables.columns import Column, axis_columns, render_columns
 from analysis.verdicts.compare.attribution import Attributed
 from analysis.verdicts.compare.clocks import REASONS
 from analysis.verdicts.compare.comparison import (
@@ -27,7 +27,7 @@ from analysis.verdicts.compare.comparison import (
 from analysis.verdicts.compare.estimated import DISTANCE, RANKS
 from analysis.verdicts.compare.kernels import Overview, Parting, Saving
 from analysis.verdicts.compare.kind import verdicts_of
-from analysis.words import axis_value, axis_word, capitalised, clean, count
+from analysis.words import capitalised, clean, count
 from testbed.experiment.label import label_axes
 from testbed.wire.difference import describe_difference
 
@@ -40,10 +40,6 @@ MAX_PACKETS = 3
 SHOWN_PARTS = 6
 VALUE_LENGTH = 40
 MISSING = "-"
-PLAIN = str.maketrans({
-    "\u2212": "-", "\u2013": "-", "\u2026": "...", "\u00b1": "+-",
-    "\u201c": '"', "\u201d": '"', "\u00a0": " ",
-})  # fmt: skip
 HEADINGS: dict[Verdict, str] = {
     "different": "DIFFERENT",
     "inconclusive": "INCONCLUSIVE",
@@ -73,13 +69,13 @@ def render_text(comparison: Comparison, width: int = WIDTH) -> str:
     lines.append("")
     shown = [cell for cell in cells if cell.verdict != "same" or cell.packets is not None]
     for place, cell in enumerate(shown[:MAX_SENTENCES]):
-        lines += _wrap(sentence(comparison, cell), room)
+        lines += wrap(sentence(comparison, cell), room)
         lines += _packets(cell, room) if place < MAX_PACKETS else []
     if len(shown) > MAX_SENTENCES:
         lines.append(f"... and {len(shown) - MAX_SENTENCES} more: see --json")
     notes = [*notes_of(comparison), headline(comparison)]
-    lines += [part for note in notes for part in _wrap(note, room)]
-    return "".join(f"{plain(line).rstrip()}\n" for line in lines)
+    lines += [part for note in notes for part in wrap(note, room)]
+    return join_lines(lines)
 
 
 def columns_of(comparison: Comparison, cells: Sequence[CellFinding]) -> list[Column]:
@@ -87,11 +83,7 @@ def columns_of(comparison: Comparison, cells: Sequence[CellFinding]) -> list[Col
     metric, signed = comparison.metric, _signed(comparison)
     effects = [cell.effect for cell in cells]
     changes = [cell.change for cell in cells]
-    columns = [
-        Column(axis_word(name), [axis_value(name, cell.axes.get(name)) for cell in cells],
-               left=name == "page")
-        for name in comparison.names
-    ]  # fmt: skip
+    columns = axis_columns(comparison.names, [cell.axes for cell in cells])
     columns += [
         Column(metric.with_unit("base"), [median_of(comparison, cell.base) for cell in cells], 2),
         Column(metric.with_unit("new"), [median_of(comparison, cell.new) for cell in cells], 2),
@@ -229,9 +221,14 @@ def name_kernel(identity: Identity) -> str:
     return clean(f"{identity.kernel or 'none'} {identity.kernel_version or ''}")
 
 
+def label_cell(names: Iterable[str], axes: Mapping[str, Any]) -> str:
+    """Return a cell by ``names`` of its axes, as ``page=wsj rtt_ms=20``."""
+    return clean(label_axes({name: axes.get(name) for name in names}))
+
+
 def name_cell(comparison: Comparison, cell: CellFinding) -> str:
-    """Return a cell by the axes that distinguish it, as ``page=wsj rtt_ms=20``."""
-    return clean(label_axes({name: cell.axes.get(name) for name in comparison.names}))
+    """Return a cell by the axes that distinguish it."""
+    return label_cell(comparison.names, cell.axes)
 
 
 def verdict_words(comparison: Comparison, cell: CellFinding) -> str:
@@ -341,11 +338,6 @@ def attributed(comparison: Comparison) -> list[str]:
     return [f"What the cells came to: {counts}.{also}"]
 
 
-def plain(text: str) -> str:
-    """Return ``text`` in ASCII: what has no plain counterpart becomes an escape."""
-    return text.translate(PLAIN).encode("ascii", "backslashreplace").decode()
-
-
 def _describe_client(comparison: Comparison, client: str, one: Overview) -> str:
     with_unit = comparison.metric.with_unit
     largest = comparison.cells[one.largest]
@@ -435,9 +427,5 @@ def _cut(value: str | None) -> str:
 def _packets(cell: CellFinding, room: int) -> list[str]:
     lines = packet_lines(cell)
     if cell.packets is None:
-        lines = [part for line in lines for part in _wrap(line, room - 2)]
+        lines = [part for line in lines for part in wrap(line, room - 2)]
     return [f"  {line}" for line in lines]
-
-
-def _wrap(note: str, room: int) -> list[str]:
-    return textwrap.wrap(plain(note), room, break_on_hyphens=False)

@@ -6,7 +6,7 @@ skipped.
 
 from __future__ import annotations
 
-from analysis.suites import Case, State, Suite, write_junit, write_ktap
+from analysis.formats.suites import Case, State, Suite, write_junit, write_ktap
 from analysis.verdicts.compare.comparison import CellFinding
 from analysis.verdicts.kernels.table import Attribution, FailRule, LaneVerdicts
 from analysis.verdicts.kernels.terminal import describe, evidence, name_row, summary

@@ -9,7 +9,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from analysis.tables.columns import GAP, Column, render_columns
+from analysis.formats.lines import join_lines
+from analysis.tables.columns import GAP, Column, axis_columns, render_columns
 from analysis.verdicts.compare.attribution import (
     CLOCK_READ_NS,
     HARMLESS_PCT,
@@ -17,10 +18,9 @@ from analysis.verdicts.compare.attribution import (
     LEAST_SEEDS,
 )
 from analysis.verdicts.compare.comparison import CellFinding
-from analysis.verdicts.compare.sentences import packet_lines, plain
+from analysis.verdicts.compare.sentences import label_cell, packet_lines
 from analysis.verdicts.kernels.table import Attribution, FailRule, LaneVerdicts
-from analysis.words import axis_value, axis_word, capitalised, clean, count
-from testbed.experiment.label import label_axes
+from analysis.words import capitalised, clean, count
 
 MAIL_WIDTH = 76
 """Columns of a line in a mail, as lists of the kernel have them."""
@@ -48,7 +48,7 @@ def render_text(attribution: Attribution, rule: FailRule, width: int = WIDTH) ->
             lines += textwrap.wrap(describe(attribution, lane, cell), width)
             lines += [f"  {line}" for line in evidence(cell)]
     lines += [part for one in summary(attribution, rule) for part in textwrap.wrap(one, width)]
-    return "".join(f"{plain(line).rstrip()}\n" for line in lines)
+    return join_lines(lines)
 
 
 def render_markdown(attribution: Attribution, rule: FailRule) -> str:
@@ -72,7 +72,7 @@ def render_markdown(attribution: Attribution, rule: FailRule) -> str:
                 )  # fmt: skip
             lines.append("")
     lines += textwrap.wrap(MEANINGS, MAIL_WIDTH)
-    return "".join(f"{plain(line).rstrip()}\n" for line in lines)
+    return join_lines(lines)
 
 
 def summary(attribution: Attribution, rule: FailRule) -> list[str]:
@@ -91,8 +91,8 @@ def describe_lane(lane: LaneVerdicts) -> str:
 
 
 def name_row(attribution: Attribution, cell: CellFinding) -> str:
-    """Return a cell by the axes that tell it apart, as ``page=wsj rtt_ms=20``."""
-    return clean(label_axes({name: cell.axes.get(name) for name in attribution.names}))
+    """Return a cell by the axes that tell it apart."""
+    return label_cell(attribution.names, cell.axes)
 
 
 def describe(attribution: Attribution, lane: LaneVerdicts, cell: CellFinding) -> str:
@@ -126,11 +126,7 @@ def evidence(cell: CellFinding) -> list[str]:
 def _table(attribution: Attribution, room: int) -> list[str]:
     """Return the table; kernels for which there is no room come in further ones below it."""
     rows, metric = attribution.rows, attribution.metric
-    left = [
-        Column(axis_word(name), [axis_value(name, row.axes.get(name)) for row in rows],
-               left=name == "page")
-        for name in attribution.names
-    ]  # fmt: skip
+    left = axis_columns(attribution.names, [row.axes for row in rows])
     base = metric.with_unit(attribution.base_name)
     values = [MISSING if r.base is None else f"{r.base:.{metric.places}f}" for r in rows]
     left.append(Column(base, values))

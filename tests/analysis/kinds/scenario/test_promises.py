@@ -111,7 +111,7 @@ def test_where_room_is_short_sources_go_first(tmp_path: Path) -> None:
 def test_markdown_holds_no_markup_of_a_title(lanes: Path) -> None:
     text = render_markdown(read_promises([lanes]))
     assert "| Scenario | Promise | Source | virtual 7.3 | virtual 6.1 |" in text
-    row = r"| `kept` | A promise \& a \<title\> | RFC 7413, section 3 | kept | **broken** |"
+    row = "| `kept` | A promise &amp; a &lt;title&gt; | RFC 7413, section 3 | kept | **broken** |"
     assert row in text
     assert "| *changed* | *changed* |" in text
     assert "- changed on virtual 7.3 and virtual 6.1: changed: since Linux 4.1:" in text
