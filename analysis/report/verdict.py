@@ -51,13 +51,15 @@ def _levels(table: ResultTable) -> list[str]:
     if not repeated:
         return []
     least = min(repeated)
-    said = f"Intervals hold the true value with {number(LEVEL * 100, 0)} %."
+    level = number(LEVEL * 100, 0)
+    said = f"Each interval contains the true median with {level} % probability."
     if least < LEAST_FOR_LEVEL:
         reached = number(level_of_range(least) * 100, 1)
         said = (
-            f"With {count(least, 'seed')} there are only ranges, which hold the true value with "
-            f"{reached} % and prove no difference; from {LEAST_FOR_LEVEL} seeds on there are "
-            f"intervals of {number(LEVEL * 100, 0)} %."
+            f"{count(least, 'seed')} {'is' if least == 1 else 'are'} too few for "
+            f"intervals of {level} %: a range of the loads contains the true median with "
+            f"{reached} % probability, and cannot prove a difference. From {LEAST_FOR_LEVEL} seeds "
+            "on there are intervals."
         )
     outliers = sum(cell.sample.outliers for cell in table.cells if cell.sample)
     if outliers:
@@ -72,5 +74,6 @@ def _draws(table: ResultTable) -> list[str]:
     if not any(condition.draws for condition in loaded):
         return []
     return [
-        f"A cell with one load is a draw and no estimate: -n {SEEDS} shows how far seeds spread."
+        f"A cell with one load shows one seed, and another seed may give another time: "
+        f"-n {SEEDS} shows the spread."
     ]

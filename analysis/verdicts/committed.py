@@ -60,19 +60,19 @@ def hold_against_committed(results: Results, baselines: Path = BASELINES) -> str
 
 def _another_environment(parts: Sequence[Part], same: int, loads: int, command: str) -> str:
     lines = [
-        f"{same} of {count(loads, 'load')} are the same to the bit as the committed results, which "
-        "are of another environment:"
+        f"{same} of {count(loads, 'load')} are the same to the bit as the committed results. The "
+        "environments differ in:"
     ]
     lines += [f"  {_name_part(part)}" for part in parts[:MAX_PARTS]]
     if len(parts) > MAX_PARTS:
         lines.append(f"  and {count(len(parts) - MAX_PARTS, 'more part')}")
-    return "\n".join([*lines, f"What moved: {command}"]) + "\n"
+    return "\n".join([*lines, f"To see what moved: {command}"]) + "\n"
 
 
 def _name_part(part: Part) -> str:
     there, here = _shown(part.base), _shown(part.new)
     if there == here:  # both are cut, and what differs comes later
-        return f"{clean(part.name)}: another"
+        return f"{clean(part.name)}: differs"
     return f"{clean(part.name)}: {there} there, {here} here"
 
 

@@ -104,7 +104,7 @@ def show(services: Services, /, name: str) -> int:
 
 @click.group()
 def history() -> None:
-    """Numbers of every night: add, list, page."""
+    """History of runs: add, list, page."""
 
 
 _history_option = click.option(

@@ -55,7 +55,7 @@ def scenario(
     junit: Path | None,
     style: str,
 ) -> int:
-    """Perform what TCP promises, and say whether it is kept; without a NAME, list the scenarios.
+    """Test promises of TCP packet by packet; without a NAME, list the scenarios.
 
     FILE is a scenario of your own (docs/scenarios.md).  Exit status 1: a promise is broken.
     """

@@ -82,7 +82,7 @@ def test_a_real_difference_is_shown_beside_rows_without_one(tmp_path: Path) -> N
 def test_few_repetitions_promise_less_and_say_so(tmp_path: Path) -> None:
     records = [*loads(OFF, times(1, 5)), *loads(ON, times(2, 5))]
     said = " ".join(findings(table_of(tmp_path, records, (OFF, ON))))
-    assert "With 5 seeds there are only ranges, which hold the true value with 93.8 %" in said
+    assert "5 seeds are too few for intervals of 95 %: a range of the loads contains" in said
     assert "No difference" not in said
 
 
@@ -183,7 +183,7 @@ def test_one_arm_that_varies_keeps_its_interval(tmp_path: Path) -> None:
     assert shift is not None and shift.ms.interval is not None
     said = " ".join(findings(table))
     assert "Nothing varies between seeds in 1 of 2 cells, so there is no interval: " in said
-    assert "Intervals hold the true value" in said
+    assert "Each interval contains the true median with 95 %" in said
     assert [name for name in list_unsettled(sampling((OFF, ON)), records) if " off" in name] == []
 
 
