@@ -29,7 +29,8 @@ LEVELS = {
 """What a loader has to have for a level, and which byte of it to change."""
 
 NEEDLESS = """\
-    import decimal, http.client, os, random, subprocess
+    import decimal, http.client, os, random, subprocess, time
+    from pathlib import Path
     os.environ["NEEDLESS"] = "a variable that nobody reads"
     os.urandom(10_000), random.random()
     subprocess.run(["/usr/bin/env", "true"], check=True)
@@ -82,9 +83,9 @@ def test_what_ran_before_the_lab_and_before_the_client_leaves_no_trace(
     plain: dict[str, dict[str, tuple[bytes, bytes]]],
     client: str,
 ) -> None:
-    plant("kinds/page_load/performance.py", PREPARATION, NEEDLESS + PREPARATION)
-    plant("kinds/page_load/performance.py", WIRES_LAID, WIRES_LAID + indent(NEEDLESS, "    "))
-    plant("kinds/page_load/performance.py", LAB, NEEDLESS + LAB)
+    plant("kinds/page_lab.py", PREPARATION, NEEDLESS + PREPARATION)
+    plant("kinds/page_lab.py", WIRES_LAID, WIRES_LAID + indent(NEEDLESS, "    "))
+    plant("kinds/page_lab.py", LAB, NEEDLESS + LAB)
     plant("kinds/page_load/performance.py", CAPTURE, NEEDLESS + CAPTURE)
     plant("lab/topology.py", OPENING, PROCESS + OPENING)
     assert load(house, client) == plain[client]

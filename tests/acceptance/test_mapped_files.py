@@ -18,6 +18,8 @@ KEPT = "server.log"  # written only if the server complains
 LOAD = "            load = client.load(order)\n"
 WATCHED = """\
             import threading
+            from pathlib import Path
+
             mapped, over = set(), threading.Event()
 
             def watch():
