@@ -28,7 +28,7 @@ def test_judging_is_the_code_that_python_loads_for_it() -> None:
         "files = (m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'testbed')\n"
         "print(*files, sep='\\n')\n"
     )
-    printed = proc.run(("python", "-P", "-c", program)).stdout.split()
+    printed = proc.run(("python", "-P", "-c", program)).stdout.splitlines()
     assert {str(Path(file).relative_to(PACKAGE)) for file in printed} == judging_code()
 
 
