@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
+import re
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import fields
@@ -28,7 +29,6 @@ from testbed.lab.bridged_link import open_wire
 from testbed.lab.link.backend import choose_backend
 from testbed.lab.link.protocol import LinkReport
 from testbed.model import LinkSpec, Measurement
-from testbed.model.asked import FIFO
 from testbed.model.knob import declared
 
 NATIVE_VARIABLE = "FIRSTFLIGHT_NATIVE"
@@ -147,13 +147,12 @@ def check_spec(spec: LinkSpec) -> None:
         ConfigurationError: with each of them.
     """
     problems = []
-    if spec.qdisc != FIFO:
-        problems.append(f"qdisc: this link has no other queue than {FIFO}: leave it out")
     for declaration in declared(LinkSpec):
         value, knob = getattr(spec, declaration.name), declaration.knob
         if declaration.type is str:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            if not isinstance(value, str) or not re.fullmatch(knob.pattern, value):
+                problems.append(f"{declaration.name}: {value!r} is not {knob.allowed}")
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
             problems.append(f"{declaration.name}: {value!r} is not a number")
         elif declaration.type is int and not isinstance(value, int):
             problems.append(f"{declaration.name}: {value!r} is not a whole number")

@@ -31,7 +31,6 @@ from testbed.setup.determinism import check_determinism
 from testbed.setup.own import check_programs, list_own, programs_named, read_own
 from testbed.setup.programs import programs_of, read_elsewhere, read_files, read_versions
 from testbed.way import judge
-from testbed.way.judge import conclude
 from testbed.way.run import RunSetup
 
 _log = log.logger(__name__)
@@ -103,7 +102,7 @@ def prepare(
     # Facts, and no part of the environment's id: what holds a guest does not change what it does.
     facts = {"confinement": kernel.confinement, "cpuid": read_cpuid()}
     facts = environment.facts | facts | read_elsewhere(programs)
-    setup = RunSetup(kernel, pages, conclude, fitting_jobs(kernel, jobs), (bundle.path,))
+    setup = RunSetup(kernel, pages, judge.conclude, fitting_jobs(kernel, jobs), (bundle.path,))
     return setup, replace(environment, facts=facts)
 
 
@@ -139,7 +138,7 @@ def prepare_determinism(boots: int, client: str, version: str, jobs: int) -> tup
         replace(setup.kernel, traced=True),
         plan_trials(experiment)[0],
         setup.pages[condition.page],
-        conclude,
+        judge.conclude,
         boots,
         jobs,
     )

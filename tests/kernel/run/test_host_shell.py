@@ -156,6 +156,7 @@ net.stop()
         ('{"bw": 10}', "bw: the link has no such knob; for TCLink's bw take down_kbit and up_kbit"),
         ('{"rtt": 100}', "rtt: the link has no such knob (knobs: rtt_ms, down_kbit"),
         ('{"seed": "x"}', "seed: 'x' is not a whole number from 0"),
+        ('{"qdisc": "pfifo;id"}', "qdisc: 'pfifo;id' is not "),
         ('{"rtt_ms": 40, "intfName1": "eth7"}', MEASURED),
     ],
 )
