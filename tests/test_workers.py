@@ -81,7 +81,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 @pytest.mark.parametrize(
     ("cores", "available", "workers"),
-    [(2, 22 * GB, 2), (2, 3 * GB, 1), (1, 22 * GB, 1), (64, 512 * GB, MOST), (2, GB, 1),
+    [(2, 22 * GB, 3), (2, 3 * GB, 1), (1, 22 * GB, 1), (64, 512 * GB, MOST), (2, GB, 1),
      (4, 3 * WORKER_BYTES, 3)],
 )  # fmt: skip
 def test_as_many_as_there_is_room_for(cores: int, available: int, workers: int) -> None:

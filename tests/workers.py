@@ -22,8 +22,10 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import NodeManager
 
-MOST = 4
+MOST = 6
 """Workers; the longest files, and what is collected by each of them, are the limit then."""
+PER_CORE = 1.5
+"""Workers; each of them waits for a third of its time, for links and limits in real time."""
 WORKER_BYTES = 2 << 30
 """Memory that is free for each: two guests of 1 GB at most, of which a browser's use half."""
 LONG = ("slow", "guest", "browser")
@@ -93,7 +95,7 @@ def read_available(meminfo: Path = MEMINFO) -> int:
 
 def fitting_workers(cores: int, available: int) -> int:
     """Return how many workers ``cores`` and ``available`` bytes are enough for; at least one."""
-    return max(1, min(MOST, cores, available // WORKER_BYTES))
+    return max(1, min(MOST, int(cores * PER_CORE), available // WORKER_BYTES))
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -12,7 +12,7 @@ import pytest
 
 from testbed.base import places
 from testbed.base.errors import EXIT_MISSING, EXIT_OK, EXIT_OUT_OF_TOLERANCE
-from testbed.kernel.build.cache import find_kernel
+from testbed.kernel.build.cache import OBJECTS, find_kernel
 from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
 from testbed.kernel.own.build import OWN, find_own
 from testbed.kernel.own.definition import own_kernels, read_own
@@ -64,6 +64,7 @@ def acceptance_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("cache")
     kernels = home / "firstflight" / "kernels"
     kernels.mkdir(parents=True)
+    (real / OBJECTS).mkdir(exist_ok=True)  # else the tree would be made anew by each suite
     for path in real.iterdir():
         if path.name != OWN:
             (kernels / path.name).symlink_to(path)
