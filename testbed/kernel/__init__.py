@@ -81,8 +81,8 @@ def ensure_build(version: str, cache: Path, progress: Progress) -> KernelBuild:
         return ensure_own_build(read_own(version, places.data()), cache, progress)
     pin = read_pin(version)
     # Another Debian revision is used only if it was built on purpose; its identity says so.
-    found = find_kernel(pin, cache, allow_revision=True)
-    return found or ensure_kernel(pin, cache, len(os.sched_getaffinity(0)), progress)
+    build = find_kernel(pin, cache, allow_revision=True)
+    return build or ensure_kernel(pin, cache, len(os.sched_getaffinity(0)), progress)
 
 
 def ensure_own_build(own: OwnKernel, cache: Path, progress: Progress) -> KernelBuild:

@@ -234,11 +234,11 @@ def _read_pin(file: Path, identity: KernelIdentity) -> Pin:
              "export the kernel in a tree of this version"]
         )  # fmt: skip
     pin = read_pin(identity.version)
-    found = differences(identity, pin)
-    if found:
+    mismatches = differences(identity, pin)
+    if mismatches:
         raise ConfigurationError(
-            [f"{file}: holds another kernel {pin.version} than this tree's: {'; '.join(found)}; "
-             "export the kernel in a tree of this version"]
+            [f"{file}: holds another kernel {pin.version} than this tree's: "
+             f"{'; '.join(mismatches)}; export the kernel in a tree of this version"]
         )  # fmt: skip
     return pin
 

@@ -86,13 +86,13 @@ def open_wire(
 def _measure(topology: Topology, spec: LinkSpec, link: Link) -> tuple[Measurement, ...]:
     for _ in range(TRIES):
         measurements = calibrate_bounded(topology, spec, link, HOST)
-        if all(one.within for one in measurements):
+        if all(measurement.within for measurement in measurements):
             return measurements
     wrong = "; ".join(
-        f"{one.name}: measured {one.measured:.6g} {one.unit}, asked {one.theory:.6g} {one.unit} "
-        f"(tolerance {one.bound})"
-        for one in measurements
-        if not one.within
+        f"{measurement.name}: measured {measurement.measured:.6g} {measurement.unit}, "
+        f"asked {measurement.theory:.6g} {measurement.unit} (tolerance {measurement.bound})"
+        for measurement in measurements
+        if not measurement.within
     )
     raise LabError(
         f"the link is not what was asked, {TRIES} times: {wrong}; is the machine busy, or the rate "

@@ -165,9 +165,9 @@ def _read_state(control: socket.socket, device: str) -> int:
         LabError: there is no such device.
     """
     for body in dump(control, GETLINK, _LINK.pack(0, 0, 0, 0, 0)):
-        found = attributes(body, _LINK.size)
-        if text_of(found[_NAME]) == device:
-            return number_of(found[_STATE])
+        attrs = attributes(body, _LINK.size)
+        if text_of(attrs[_NAME]) == device:
+            return number_of(attrs[_STATE])
     raise LabError(f"there is no device {device}")
 
 

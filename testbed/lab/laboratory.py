@@ -182,15 +182,15 @@ def open_lab(
             measurements = calibrate(topology, spec, exactness)
         link.complete()
         state = _read_state(topology, condition)
-        found = (
+        checks = (
             knobs.read_knobs(state, tcp, connection, own),
             link.read_knobs(),
             _read_path(topology),
         )
-        values = {name: value for some, _ in found for name, value in some.items()}
+        values = {name: value for part, _ in checks for name, value in part.items()}
         values |= {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
         errors = (
-            *(error for _, some in found for error in some),
+            *(error for _, problems in checks for error in problems),
             *judge_paths(state.table, spec.mtu_bytes, knobs.route_metrics(tcp, pinned)),
             *judge_disciplines(state.disciplines, link.wanted_disciplines()),
         )

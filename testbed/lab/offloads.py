@@ -53,9 +53,9 @@ def read_features(device: str) -> str:
     What a bit means differs from version to version; that none changes is what counts.
     """
     size = struct.calcsize(WORD)
-    asked = struct.pack("=II", GET_FEATURES, FEATURE_WORDS)
-    answer = _exchange(device, asked.ljust(len(asked) + FEATURE_WORDS * size, b"\0"))
-    words = [struct.unpack_from(WORD, answer, len(asked) + i * size) for i in range(FEATURE_WORDS)]
+    header = struct.pack("=II", GET_FEATURES, FEATURE_WORDS)
+    answer = _exchange(device, header.ljust(len(header) + FEATURE_WORDS * size, b"\0"))
+    words = [struct.unpack_from(WORD, answer, len(header) + i * size) for i in range(FEATURE_WORDS)]
     return "".join(f"{active:08x}" for _, _, active, _ in reversed(words)).lstrip("0")
 
 
@@ -64,9 +64,9 @@ def _ask(device: str, command: int, value: int) -> int:
     return int(struct.unpack("=II", _exchange(device, struct.pack("=II", command, value)))[1])
 
 
-def _exchange(device: str, asked: bytes) -> bytes:
+def _exchange(device: str, structure: bytes) -> bytes:
     """One structure of ethtool there and back."""
-    exchanged = ctypes.create_string_buffer(asked, len(asked))
+    exchanged = ctypes.create_string_buffer(structure, len(structure))
     request = struct.pack("@16sP", device.encode(), ctypes.addressof(exchanged))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         # struct ifreq has 40 bytes.

@@ -39,12 +39,12 @@ def read_devices(namespace: Namespace) -> dict[str, Device]:
 
 def parse_devices(text: str) -> dict[str, Device]:
     """The counters in the text of /proc/net/dev, by name."""
-    found = {}
+    devices = {}
     for line in text.splitlines()[2:]:
         name, _, numbers = line.partition(":")
         fields = [int(number) for number in numbers.split()]
-        found[name.strip()] = Device(fields[1], fields[9], fields[11])
-    return found
+        devices[name.strip()] = Device(fields[1], fields[9], fields[11])
+    return devices
 
 
 def count_strays(counters: dict[str, dict[str, Device]], made: Mapping[str, int] = NOTHING) -> int:

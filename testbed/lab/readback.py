@@ -41,8 +41,8 @@ class State:
     sysctls: Mapping[str, Mapping[str, str]]
 
 
-def read_state(topology: Topology, asked: Collection[str] = ()) -> State:
-    """Read all of it, without a process; ``asked`` are sysctls to read beside those of TCP.
+def read_state(topology: Topology, more_sysctls: Collection[str] = ()) -> State:
+    """Read all of it, without a process; ``more_sysctls`` are read beside those of TCP.
 
     Raises:
         OSError: the kernel does not tell.
@@ -54,7 +54,7 @@ def read_state(topology: Topology, asked: Collection[str] = ()) -> State:
         with topology.role(role).entered():
             lines = dict(_read_namespace(role, disciplines))
             if role in ENDS:
-                sysctls[role] = read_sysctls(asked)
+                sysctls[role] = read_sysctls(more_sysctls)
                 lines |= {n: v for n, v in sysctls[role].items() if n != FASTOPEN_KEY}
         table |= {f"{role}: {name}": value for name, value in lines.items()}
     return State(table, disciplines, sysctls)
@@ -72,9 +72,9 @@ def _read_namespace(role: str, disciplines: Disciplines) -> Iterator[tuple[str, 
             yield describe_route(body, devices)
         for body in rtnetlink.dump(control, rtnetlink.GETRULE, RULE_QUESTION):
             yield describe_rule(body)
-        for device, found in read_disciplines(control, devices).items():
-            disciplines[role, device] = found
-            yield f"discipline of {device}", found.text
+        for device, discipline in read_disciplines(control, devices).items():
+            disciplines[role, device] = discipline
+            yield f"discipline of {device}", discipline.text
     for device in devices.values():
         if device != LOOPBACK:
             yield f"offloads of {device}", read_features(device)
@@ -83,18 +83,18 @@ def _read_namespace(role: str, disciplines: Disciplines) -> Iterator[tuple[str, 
 def describe_device(body: bytes) -> tuple[int, list[tuple[str, str]]]:
     """Index of a device, and a line for each property that can move a packet."""
     _, _, index, flags, _ = _LINK.unpack_from(body)
-    found = attributes(body, _LINK.size)
-    name = text_of(found[_NAME])
-    largest = "/".join(str(number_of(found[kind])) for kind in
-                       (_GROUP_SEGMENTS, _GROUP_BYTES, _MERGED_BYTES) if kind in found)  # fmt: skip
-    told = f"{'up' if flags & _UP else 'down'}, queue {number_of(found[_QUEUE])}, merging {largest}"
-    if _CARRIER_CHANGES in found:
-        told += f", carrier changed {number_of(found[_CARRIER_CHANGES])} times"
-    if _MASTER in found:
-        told += f", in bridge {number_of(found[_MASTER])}"
-    if found.get(_XDP, _NO_PROGRAM) != _NO_PROGRAM:
-        told += f", program {found[_XDP].hex()}"
-    return index, [(f"MTU of {name}", str(number_of(found[_MTU]))), (f"device {name}", told)]
+    attrs = attributes(body, _LINK.size)
+    name = text_of(attrs[_NAME])
+    largest = "/".join(str(number_of(attrs[kind])) for kind in
+                       (_GROUP_SEGMENTS, _GROUP_BYTES, _MERGED_BYTES) if kind in attrs)  # fmt: skip
+    text = f"{'up' if flags & _UP else 'down'}, queue {number_of(attrs[_QUEUE])}, merging {largest}"
+    if _CARRIER_CHANGES in attrs:
+        text += f", carrier changed {number_of(attrs[_CARRIER_CHANGES])} times"
+    if _MASTER in attrs:
+        text += f", in bridge {number_of(attrs[_MASTER])}"
+    if attrs.get(_XDP, _NO_PROGRAM) != _NO_PROGRAM:
+        text += f", program {attrs[_XDP].hex()}"
+    return index, [(f"MTU of {name}", str(number_of(attrs[_MTU]))), (f"device {name}", text)]
 
 
 def is_of_features(body: bytes) -> bool:
@@ -140,16 +140,16 @@ def _routes_of(role: str, metrics: str | None) -> Iterator[tuple[str, str]]:
         yield f"route {where}", f"{text} {metrics}" if metrics else text
 
 
-def judge_disciplines(found: Disciplines, wanted: Disciplines) -> Iterator[str]:
+def judge_disciplines(disciplines: Disciplines, wanted: Disciplines) -> Iterator[str]:
     """A sentence for each discipline that is not as ``wanted``, or that nobody asked for."""
-    for place, asked in wanted.items():
-        there = found.get(place)
-        if there is None or not there.has(asked):
-            text = "none" if there is None else there.text
-            yield f"{place[0]}: discipline of {place[1]} is {text!r}, asked was {asked.text!r}"
-    for (role, device), there in found.items():
-        if (role, device) not in wanted and there.kind != NONE:
-            yield f"{role}: {device} has a discipline that nobody asked for: {there.text}"
+    for place, expected in wanted.items():
+        discipline = disciplines.get(place)
+        if discipline is None or not discipline.has(expected):
+            text = "none" if discipline is None else discipline.text
+            yield f"{place[0]}: discipline of {place[1]} is {text!r}, asked was {expected.text!r}"
+    for (role, device), discipline in disciplines.items():
+        if (role, device) not in wanted and discipline.kind != NONE:
+            yield f"{role}: {device} has a discipline that nobody asked for: {discipline.text}"
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:

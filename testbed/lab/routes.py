@@ -40,30 +40,30 @@ def describe_route(body: bytes, devices: Mapping[int, str]) -> tuple[str, str]:
     begins with ``own``.
     """
     _, length, _, tos, table, protocol, _, kind, flags = _HEADER.unpack_from(body)
-    found = attributes(body, _HEADER.size)
-    where = f"{socket.inet_ntoa(found[_DESTINATION])}/{length}" if length else "default"
-    table = number_of(found[_TABLE]) if _TABLE in found else table
+    attrs = attributes(body, _HEADER.size)
+    where = f"{socket.inet_ntoa(attrs[_DESTINATION])}/{length}" if length else "default"
+    table = number_of(attrs[_TABLE]) if _TABLE in attrs else table
     name = f"route {where}" + ("" if table == _MAIN else f" of table {table}")
     if kind == 3:  # the first and the last address of a network, as older kernels have it
         name = f"{name} (broadcast)"
-    told = [] if kind == 1 else [_TYPES.get(kind, f"type {kind}")]
-    if _GATEWAY in found:
-        told.append(f"via {socket.inet_ntoa(found[_GATEWAY])}")
-    if _DEVICE in found:
-        told.append(f"dev {devices.get(number_of(found[_DEVICE]), '?')}")
+    parts = [] if kind == 1 else [_TYPES.get(kind, f"type {kind}")]
+    if _GATEWAY in attrs:
+        parts.append(f"via {socket.inet_ntoa(attrs[_GATEWAY])}")
+    if _DEVICE in attrs:
+        parts.append(f"dev {devices.get(number_of(attrs[_DEVICE]), '?')}")
     if tos:
-        told.append(f"tos {tos}")
-    if _PRIORITY in found and number_of(found[_PRIORITY]):
-        told.append(f"metric {number_of(found[_PRIORITY])}")
+        parts.append(f"tos {tos}")
+    if _PRIORITY in attrs and number_of(attrs[_PRIORITY]):
+        parts.append(f"metric {number_of(attrs[_PRIORITY])}")
     if flags & _FLAGS_THAT_STEER:
-        told.append("onlink")
-    told += _describe_metrics(found.get(_METRICS, b""))
+        parts.append("onlink")
+    parts += _describe_metrics(attrs.get(_METRICS, b""))
     known = {_DESTINATION, _DEVICE, _GATEWAY, _PRIORITY, _SOURCE, _METRICS, _TABLE, _CACHE}
-    strange = {kind: value for kind, value in found.items() if kind not in known}
-    told += [f"attribute {kind} {value.hex()}" for kind, value in strange.items()]
-    steered = {_GATEWAY, _METRICS} & found.keys() or strange or tos
+    strange = {kind: value for kind, value in attrs.items() if kind not in known}
+    parts += [f"attribute {kind} {value.hex()}" for kind, value in strange.items()]
+    steered = {_GATEWAY, _METRICS} & attrs.keys() or strange or tos
     own = protocol == _OWN_PROTOCOL and table in (_LOCAL, _MAIN) and not steered
-    return name, " ".join(["own"] * own + told)
+    return name, " ".join(["own"] * own + parts)
 
 
 def _describe_metrics(nested: bytes) -> list[str]:
@@ -97,13 +97,13 @@ def describe_metrics(metrics: Mapping[str, int | str]) -> str:
 def describe_rule(body: bytes) -> tuple[str, str]:
     """Name and content of a rule: ``rule PRIORITY``, and the table that it leads to."""
     _, to_length, from_length, tos, table, _, _, action, flags = _HEADER.unpack_from(body)
-    found = attributes(body, _HEADER.size)
-    table = number_of(found[_TABLE]) if _TABLE in found else table
-    priority = number_of(found[_PRIORITY]) if _PRIORITY in found else 0
-    told = [f"table {table}"]
+    attrs = attributes(body, _HEADER.size)
+    table = number_of(attrs[_TABLE]) if _TABLE in attrs else table
+    priority = number_of(attrs[_PRIORITY]) if _PRIORITY in attrs else 0
+    parts = [f"table {table}"]
     # FRA_PROTOCOL (21) and the two "no prefix length" (13, 14) stand in every rule.
-    strange = {k: v for k, v in found.items() if k not in {_PRIORITY, _TABLE, 13, 14, 21}}
+    strange = {k: v for k, v in attrs.items() if k not in {_PRIORITY, _TABLE, 13, 14, 21}}
     if to_length or from_length or tos or action != 1 or flags & ~0x1:
-        told.append(f"selects {to_length} {from_length} {tos} {action} {flags}")
-    told += [f"attribute {kind} {value.hex()}" for kind, value in strange.items()]
-    return f"rule {priority}", " ".join(told)
+        parts.append(f"selects {to_length} {from_length} {tos} {action} {flags}")
+    parts += [f"attribute {kind} {value.hex()}" for kind, value in strange.items()]
+    return f"rule {priority}", " ".join(parts)

@@ -49,27 +49,27 @@ def dump(control: socket.socket, kind: int, body: bytes) -> list[bytes]:
     """
     for _ in range(_TRIES):
         control.send(_HEADER.pack(_HEADER.size + len(body), kind, _REQUEST | _DUMP, 0, 0) + body)
-        found = _read_answer(control)
-        if found is not None:
-            return found
+        bodies = _read_answer(control)
+        if bodies is not None:
+            return bodies
     raise OSError(errno.EAGAIN, "what was asked for changed while it was read")
 
 
 def _read_answer(control: socket.socket, *, of_one: bool = False) -> list[bytes] | None:
     """The bodies of an answer (an order has none), or ``None`` if it changed meanwhile."""
-    found: list[bytes] = []
+    bodies: list[bytes] = []
     whole = True
     while True:
         for kind, flags, body in _split(control.recv(_ROOM)):
             whole = whole and not flags & _INTERRUPTED
             if kind == _DONE:
-                return found if whole else None
+                return bodies if whole else None
             if kind == _ERROR:
                 number = -struct.unpack_from("=i", body)[0]
                 if of_one and number == 0:
-                    return found
+                    return bodies
                 raise OSError(number, os.strerror(number))
-            found.append(body)
+            bodies.append(body)
 
 
 def order(control: socket.socket, kind: int, body: bytes, flags: int = 0) -> None:
@@ -136,14 +136,14 @@ def _split(data: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 def attributes(data: bytes, start: int = 0) -> dict[int, bytes]:
     """The attributes of a message from ``start`` on, by type (struct rtattr)."""
-    found = {}
+    by_type = {}
     while start + _ATTRIBUTE.size <= len(data):
         length, kind = _ATTRIBUTE.unpack_from(data, start)
         if length < _ATTRIBUTE.size:
             break
-        found[kind & _TYPE_MASK] = data[start + _ATTRIBUTE.size : start + length]
+        by_type[kind & _TYPE_MASK] = data[start + _ATTRIBUTE.size : start + length]
         start += (length + 3) & ~3
-    return found
+    return by_type
 
 
 def text_of(value: bytes) -> str:

@@ -145,19 +145,19 @@ def read_machine_sysctls() -> dict[str, str]:
 
 def _read(names: list[str]) -> dict[str, str]:
     """Values with single spaces; what is not there, or cannot be read, is left out."""
-    found = {}
+    values = {}
     for name in names:
         try:
             file = os.open(f"/proc/sys/{name.replace('.', '/')}", os.O_RDONLY)
         except OSError:
             continue
         try:
-            found[name] = " ".join(os.read(file, 4096).decode().split())
+            values[name] = " ".join(os.read(file, 4096).decode().split())
         except OSError:
             continue
         finally:
             os.close(file)
-    return found
+    return values
 
 
 def pin_sysctls(namespace: Namespace, wanted: Mapping[str, str]) -> None:
@@ -170,26 +170,26 @@ def pin_sysctls(namespace: Namespace, wanted: Mapping[str, str]) -> None:
         OSError: the kernel has no such sysctl of ``wanted``, or refuses the value.
     """
     with namespace.entered():
-        found = read_sysctls()
+        current = read_sysctls()
     for name, value in DEFAULTS.items():
-        if name not in wanted and found.get(name, value) != value:
+        if name not in wanted and current.get(name, value) != value:
             with suppress(OSError):
                 namespace.write_sysctls({name: value})
-    namespace.write_sysctls({n: value for n, value in wanted.items() if found.get(n) != value})
+    namespace.write_sysctls({n: value for n, value in wanted.items() if current.get(n) != value})
 
 
-def set_sysctls(role: str, namespace: Namespace, asked: Mapping[str, str]) -> Iterator[str]:
+def set_sysctls(role: str, namespace: Namespace, wanted: Mapping[str, str]) -> Iterator[str]:
     """Set what a user asks of ``namespace``; yield a sentence for each that did not go.
 
     Only what is the namespace's own is set: the machine's stays as it was.  Whether the kernel
     keeps a value is found by reading it back.
     """
     kernel = f"this kernel ({os.uname().release})"
-    for name, value in asked.items():
+    for name, value in wanted.items():
         machine = _read([name])
         with namespace.entered():
-            there = name in _read([name])
-        if not there:
+            exists = name in _read([name])
+        if not exists:
             whose = (
                 f"has {name} for the whole machine alone"
                 if machine
@@ -219,19 +219,19 @@ def _write_back(values: Mapping[str, str]) -> None:
         Path(f"/proc/sys/{name.replace('.', '/')}").write_text(value)
 
 
-def judge_sysctls(found: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[str, ...]:
-    """A sentence for each sysctl of ``found`` that is not as ``wanted``, or not at its default."""
-    asked = {**DEFAULTS, **wanted}
+def judge_sysctls(sysctls: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[str, ...]:
+    """A sentence for each of ``sysctls`` that is not as ``wanted``, or not at its default."""
+    expected = {**DEFAULTS, **wanted}
     missing = (f"{name} is not there, asked was {value!r}"
-               for name, value in wanted.items() if name not in found)  # fmt: skip
-    wrong = (f"{name} is {value!r}, asked was {asked[name]!r}"
-             for name, value in found.items() if value != asked.get(name, value))  # fmt: skip
+               for name, value in wanted.items() if name not in sysctls)  # fmt: skip
+    wrong = (f"{name} is {value!r}, asked was {expected[name]!r}"
+             for name, value in sysctls.items() if value != expected.get(name, value))  # fmt: skip
     return (*missing, *wrong)
 
 
-def describe_sysctls(found: Mapping[str, str]) -> str:
-    """All of ``found`` in a line: a digest of names and values, and what no table here says."""
-    told = {name: value for name, value in found.items() if name != FASTOPEN_KEY}
-    own = " ".join(f"{name.removeprefix(TCP)}={told[name]}" for name in sorted(told)
+def describe_sysctls(sysctls: Mapping[str, str]) -> str:
+    """All of ``sysctls`` in a line: a digest of names and values, and what no table here says."""
+    without_key = {name: value for name, value in sysctls.items() if name != FASTOPEN_KEY}
+    own = " ".join(f"{name.removeprefix(TCP)}={without_key[name]}" for name in sorted(without_key)
                    if name in BY_VERSION)  # fmt: skip
-    return f"{digest(told)[:_DIGEST_LETTERS]} {own}".rstrip()
+    return f"{digest(without_key)[:_DIGEST_LETTERS]} {own}".rstrip()

@@ -159,11 +159,11 @@ def read_knobs(
     values: dict[str, str] = {}
     errors: list[str] = []
     for role in ENDS:
-        found = state.sysctls[role]
+        sysctls = state.sysctls[role]
         wanted = wanted_sysctls(spec) | own.get(role, {}) | asked_sysctls(spec, role)
-        values |= {f"{role}.{name}": found[name] for name in wanted if name in found}
-        values[f"{role}.sysctls"] = describe_sysctls(found)
-        errors += [f"{role}: {error}" for error in judge_sysctls(found, wanted)]
+        values |= {f"{role}.{name}": sysctls[name] for name in wanted if name in sysctls}
+        values[f"{role}.sysctls"] = describe_sysctls(sysctls)
+        errors += [f"{role}: {error}" for error in judge_sysctls(sysctls, wanted)]
         if of_end(spec.route, role):
             values[f"{role}.route"] = state.table.get(f"{role}: route default", "none")
     if connection is None:
@@ -188,9 +188,9 @@ def _read_metrics(state: State, role: str) -> dict[str, str]:
 def judge_connection(algorithms: tuple[str, str], spec: TcpSpec) -> Iterator[str]:
     """A sentence for each end, client and server, with another congestion control than asked."""
     for role, algorithm in zip(ENDS, algorithms, strict=True):
-        asked = algorithm_of(spec, role)
-        if algorithm != asked:
-            yield f"{role}: {congestion.SYSCTL} is {algorithm!r}, asked was {asked!r}"
+        wanted = algorithm_of(spec, role)
+        if algorithm != wanted:
+            yield f"{role}: {congestion.SYSCTL} is {algorithm!r}, asked was {wanted!r}"
 
 
 def judge_key(state: State, spec: TcpSpec) -> Iterator[str]:

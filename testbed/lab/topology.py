@@ -91,13 +91,13 @@ class Topology:
 
 def devices_of(role: str) -> dict[str, str]:
     """The devices of ``role``, each with the address at the other end of its wire."""
-    found = {}
+    peers = {}
     for wire in WIRES:
         if wire.left == role:
-            found[wire.left_device] = wire.right_address.partition("/")[0]
+            peers[wire.left_device] = wire.right_address.partition("/")[0]
         if wire.right == role:
-            found[wire.right_device] = wire.left_address.partition("/")[0]
-    return found
+            peers[wire.right_device] = wire.left_address.partition("/")[0]
+    return peers
 
 
 def origin_address(index: int) -> str:

@@ -93,22 +93,22 @@ def watch(topology: Topology) -> Iterator[Watch]:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     with ExitStack() as undo:
-        written = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if written < 0:
+        inotify = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if inotify < 0:
             raise _error("inotify")
-        undo.callback(os.close, written)
-        told: dict[str, socket.socket] = {}
+        undo.callback(os.close, inotify)
+        sockets: dict[str, socket.socket] = {}
         folders: dict[int, str] = {}
         for role in ROLES:
             with topology.role(role).entered():
-                told[role] = undo.enter_context(rtnetlink.open_changes())
+                sockets[role] = undo.enter_context(rtnetlink.open_changes())
                 for folder in _FOLDERS if role in ENDS else ():
                     path = f"/proc/sys/net/{folder}"
-                    found = libc.inotify_add_watch(written, path.encode(), _WRITTEN)
-                    if found < 0:
+                    descriptor = libc.inotify_add_watch(inotify, path.encode(), _WRITTEN)
+                    if descriptor < 0:
                         raise _error(path)
-                    folders[found] = f"{role}: net.{folder}"
-        yield Watch(told, written, folders)
+                    folders[descriptor] = f"{role}: net.{folder}"
+        yield Watch(sockets, inotify, folders)
 
 
 def _error(what: str) -> OSError:

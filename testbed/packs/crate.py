@@ -188,7 +188,7 @@ def _run(lane: PackedLane, contents: PackContents) -> Iterator[Entity]:
     prefix = f"{lane.folder}/" if lane.folder else ""
     mark = f"-{lane.folder}" if lane.folder else ""
     manifest, experiment = lane.manifest, lane.manifest.experiment
-    asked = {
+    plan = {
         "experiment": experiment.name,
         "kind": experiment.kind,
         "conditions": str(len(experiment.conditions)),
@@ -199,7 +199,7 @@ def _run(lane: PackedLane, contents: PackContents) -> Iterator[Entity]:
     parts |= {f"page.{name}": digest for name, digest in manifest.environment.pages.items()}
     parts |= {f"fact.{name}": value for name, value in manifest.environment.facts.items()}
     properties = [
-        *(_property(f"#asked{mark}/{quote(name)}", name, value) for name, value in asked.items()),
+        *(_property(f"#asked{mark}/{quote(name)}", name, value) for name, value in plan.items()),
         *(_property(f"#ran-in{mark}/{quote(name)}", name, value)
           for name, value in sorted(parts.items())),
     ]  # fmt: skip

@@ -35,7 +35,7 @@ def list_own(folder: Path) -> dict[str, Path]:
     Raises:
         ConfigurationError: it is too large, or holds what cannot be copied.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     size = 0
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
@@ -51,14 +51,14 @@ def list_own(folder: Path) -> dict[str, Path]:
             continue
         if not stat.S_ISREG(seen.st_mode) or not name.isprintable():
             raise ConfigurationError([f"{path}: not a file that can be given to trials; remove it"])
-        found[name] = path
+        files[name] = path
         size += seen.st_size
-        if len(found) > MOST_FILES or size > MOST_BYTES:
+        if len(files) > MOST_FILES or size > MOST_BYTES:
             raise ConfigurationError(
                 [f"{folder}: more than {MOST_FILES} files or {format_bytes(MOST_BYTES)}; name a "
                  "folder that holds what the command needs and nothing else"]
             )  # fmt: skip
-    return found
+    return files
 
 
 def programs_named(commands: Iterable[str]) -> tuple[Program, ...]:
@@ -69,7 +69,7 @@ def programs_named(commands: Iterable[str]) -> tuple[Program, ...]:
     Raises:
         MissingError: one is not there, or not in /usr; with the remedy.
     """
-    found: dict[str, Program] = {}
+    programs: dict[str, Program] = {}
     for command in commands:
         name = split_words(command)[0]
         if name.startswith(f"{{{FOLDER}}}/"):
@@ -82,8 +82,8 @@ def programs_named(commands: Iterable[str]) -> tuple[Program, ...]:
                 f"command {name!r}: trials find no such program ({PATH}); install its Debian "
                 f"package, or put it into a folder of yours and name that with command_folder"
             )
-        found[name] = program
-    return tuple(found.values())
+        programs[name] = program
+    return tuple(programs.values())
 
 
 def read_own(files: Mapping[str, Path]) -> dict[str, str]:

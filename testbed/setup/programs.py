@@ -57,11 +57,11 @@ BASE = (
 def find(program: Program) -> Path | None:
     """Return a program's file, without links; ``None``: it is not installed."""
     if program.places:
-        found = next((path for path in program.places if path.is_file()), None)
+        file = next((path for path in program.places if path.is_file()), None)
     else:
         on_path = shutil.which(program.name, path=PATH)
-        found = Path(on_path) if on_path else None
-    return found.resolve() if found else None
+        file = Path(on_path) if on_path else None
+    return file.resolve() if file else None
 
 
 def package_names(program: Program) -> tuple[str, ...]:
@@ -75,8 +75,8 @@ def files_of(program: Program) -> list[Path]:
     if file is None:
         return []
     patterns = (word.format(target=file.name, folder=file.parent) for word in program.opens)
-    found = (path for word in patterns for path in Path("/").glob(word.removeprefix("/")))
-    return [file, *sorted({path.resolve() for path in found if path.is_file()})]
+    opened = (path for word in patterns for path in Path("/").glob(word.removeprefix("/")))
+    return [file, *sorted({path.resolve() for path in opened if path.is_file()})]
 
 
 def programs_of(clients: Collection[str], browser: Path | None = None) -> tuple[Program, ...]:
@@ -84,10 +84,11 @@ def programs_of(clients: Collection[str], browser: Path | None = None) -> tuple[
 
     ``browser`` is another than the installed one.
     """
-    besides = [one for name in sorted(clients) for one in CLIENTS[name].programs]
+    besides = [program for name in sorted(clients) for program in CLIENTS[name].programs]
     if browser is not None:
         besides = [
-            replace(one, places=(browser,)) if one.places == KNOWN_PATHS else one for one in besides
+            replace(program, places=(browser,)) if program.places == KNOWN_PATHS else program
+            for program in besides
         ]
     return (*BASE, *besides)
 
@@ -118,7 +119,7 @@ def read_libraries(files: Iterable[Path]) -> tuple[set[Path], set[str]]:
     Raises:
         MissingError: the loader cannot load one of ``files``.
     """
-    found: set[Path] = set()
+    libraries: set[Path] = set()
     missing: set[str] = set()
     for path in sorted(files):
         with path.open("rb") as stream:
@@ -134,10 +135,10 @@ def read_libraries(files: Iterable[Path]) -> tuple[set[Path], set[str]]:
                 f"{path}: its shared libraries cannot be listed ({done.stderr.strip()}); "
                 "install its package again"
             )
-        libraries, absent = parse_list(done.stdout)
-        found |= {Path(library).resolve() for library in libraries}
+        listed, absent = parse_list(done.stdout)
+        libraries |= {Path(library).resolve() for library in listed}
         missing |= absent
-    return found, missing
+    return libraries, missing
 
 
 def _is_dynamic(path: Path) -> bool:
@@ -147,7 +148,7 @@ def _is_dynamic(path: Path) -> bool:
 
 def parse_list(text: str) -> tuple[set[str], set[str]]:
     """Return what the loader lists: paths of libraries, and names of those that were not found."""
-    found, missing = set(), set()
+    paths, missing = set(), set()
     for line in text.splitlines():
         name, _, rest = line.strip().partition(" => ")
         if rest == "not found":
@@ -155,8 +156,8 @@ def parse_list(text: str) -> tuple[set[str], set[str]]:
         else:
             path = (rest or name).rpartition(" (")[0]
             if path.startswith("/"):  # the kernel's own, linux-vdso.so.1, has none
-                found.add(path)
-    return found, missing
+                paths.add(path)
+    return paths, missing
 
 
 def read_owners(files: Collection[Path]) -> dict[Path, tuple[str, ...]]:
@@ -225,10 +226,12 @@ def read_version(program: Path | None, argument: str) -> str:
 
 def read_elsewhere(programs: Iterable[Program]) -> dict[str, str]:
     """Find programs on the caller's PATH that guests do not run, as facts of an environment."""
-    found = {program.name: shutil.which(program.name) for program in programs if not program.places}
-    guests = {name: shutil.which(name, path=PATH) for name in found}
+    callers = {
+        program.name: shutil.which(program.name) for program in programs if not program.places
+    }
+    guests = {name: shutil.which(name, path=PATH) for name in callers}
     return {
         f"elsewhere.{name}": f"{path}, which guests do not run ({guests[name] or ABSENT})"
-        for name, path in found.items()
+        for name, path in callers.items()
         if path and Path(path).resolve() != Path(guests[name] or "").resolve()
     }

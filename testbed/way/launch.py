@@ -53,7 +53,7 @@ def find_lanes(folder: Path) -> dict[Path, Manifest]:
         StorageError: one has no manifest that can be read.
     """
     folders = [folder / name for name in read_lanes(folder)] or [folder]
-    return {one: load_manifest(one) for one in folders}
+    return {lane: load_manifest(lane) for lane in folders}
 
 
 def open_lanes(

@@ -108,12 +108,12 @@ def find_kernel(pin: Pin, cache: Path, allow_revision: bool = False) -> KernelBu
 
 def differences(identity: KernelIdentity, pin: Pin, allow_revision: bool = False) -> list[str]:
     """Return one phrase for each input of a build, but the compiler, that is not the pin's."""
-    found = []
+    mismatches = []
     revision = allow_revision and upstream(identity.package_version) == upstream(
         pin.package_version
     )
     if identity.source_sha256 != pin.tarball_sha256 and not revision:
-        found.append(
+        mismatches.append(
             f"source {identity.package} {identity.package_version} ({identity.source_sha256[:12]}) "
             f"instead of {pin.package} {pin.package_version} ({pin.tarball_sha256[:12]})"
         )
@@ -126,8 +126,8 @@ def differences(identity: KernelIdentity, pin: Pin, allow_revision: bool = False
     for name in {**wanted, **had}:
         if had.get(name) != wanted.get(name):
             there, here = (texts.get(name, "none")[:12] for texts in (had, wanted))
-            found.append(f"{name} {there} instead of {here}")
-    return found
+            mismatches.append(f"{name} {there} instead of {here}")
+    return mismatches
 
 
 def ensure_kernel(
@@ -147,13 +147,13 @@ def ensure_kernel(
         MissingError: build packages, the source, or an asked option are not to be had.
         BuildError: the build failed.
     """
-    found = find_kernel(pin, cache, allow_revision)
-    if found is not None:
-        return found
+    build = find_kernel(pin, cache, allow_revision)
+    if build is not None:
+        return build
     with repeating(progress) as report, build_lock(pin, cache, report):
-        found = find_kernel(pin, cache, allow_revision)  # another run may have built it
-        if found is not None:
-            return found
+        build = find_kernel(pin, cache, allow_revision)  # another run may have built it
+        if build is not None:
+            return build
         if damaged := _damaged(pin, cache):
             report(f"kernel {pin.version}: {damaged} is damaged; building it again")
         check_machine()
@@ -307,16 +307,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--allow-kernel-revision", action="store_true")
     parser.add_argument("--find", action="store_true", help="build none")
     parser.add_argument("--keep-objects", action="store_true", help="for kernels of your own")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
         with raising():
-            for version in asked.versions:
-                pin, revision = read_pin(version), asked.allow_kernel_revision
-                if asked.find:
+            for version in options.versions:
+                pin, revision = read_pin(version), options.allow_kernel_revision
+                if options.find:
                     build = find_kernel(pin, cache(), revision)
                 else:
                     build = ensure_kernel(
-                        pin, cache(), asked.jobs, _print_error, revision, asked.keep_objects
+                        pin, cache(), options.jobs, _print_error, revision, options.keep_objects
                     )
                 if build is None:
                     _print_error(f"kernel {version} is not in the cache")

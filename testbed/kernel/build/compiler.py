@@ -109,11 +109,11 @@ def parse_config(text: str) -> dict[str, str]:
     return options
 
 
-def lost_options(asked: dict[str, str], got: dict[str, str]) -> list[str]:
+def lost_options(wanted: dict[str, str], got: dict[str, str]) -> list[str]:
     """Return one phrase for each asked option that the kernel's configuration does not hold."""
     return [
         f"{name}={value} (is {got.get(name, 'not there')})"
-        for name, value in asked.items()
+        for name, value in wanted.items()
         if got.get(name, "n") != value
     ]
 
@@ -130,8 +130,8 @@ def configure(tree: Path, fragment: Path, source: str) -> None:
     bring_compiler(tree)
     everything_else = [*_MAKE, f"KCONFIG_ALLCONFIG={fragment.resolve()}", "allnoconfig"]
     proc.run(everything_else, cwd=tree, env=_environment(), timeout_s=300.0)
-    asked = parse_config(fragment.read_text())
-    lost = lost_options(asked, parse_config((tree / ".config").read_text()))
+    wanted = parse_config(fragment.read_text())
+    lost = lost_options(wanted, parse_config((tree / ".config").read_text()))
     if lost:
         raise MissingError(
             f"{source}: asked options did not survive: {', '.join(lost)}; the fragment {fragment} "

@@ -170,11 +170,11 @@ def _hold(folder: Path, state: _State, recipe: KernelRecipe, progress: Progress)
         if changed:
             recipe.source.extract(changed, fresh)
         for name in touched | set(state.overlaid):
-            found = _original(folder, state, name, fresh if name in changed else None)
-            if found is not None:
-                _copy(found, originals / name)
+            original = _original(folder, state, name, fresh if name in changed else None)
+            if original is not None:
+                _copy(original, originals / name)
                 if name in touched:
-                    _copy(found, over / name)
+                    _copy(original, over / name)
         _apply(recipe, over)
         _write_state(folder, replace(state, at_rest=False))
         for name in sorted(changed - touched):
@@ -207,12 +207,12 @@ def _apply(recipe: KernelRecipe, over: Path) -> None:
 def _original(folder: Path, state: _State, name: str, fresh: Path | None) -> Path | None:
     """Return where a file of the source is as it was before any patch; ``None``: it has none."""
     if fresh is not None:
-        found = fresh / name
+        file = fresh / name
     elif name in state.overlaid:
-        found = folder / _ORIGINALS / name
+        file = folder / _ORIGINALS / name
     else:
-        found = folder / _SOURCE / name
-    return found if found.is_file() else None
+        file = folder / _SOURCE / name
+    return file if file.is_file() else None
 
 
 def _put(new: Path, place: Path) -> None:
@@ -224,13 +224,13 @@ def _put(new: Path, place: Path) -> None:
         _copy(new, place)
 
 
-def _is_same(one: Path, other: Path) -> bool:
-    if one.is_symlink() or other.is_symlink():
-        return one.is_symlink() and other.is_symlink() and one.readlink() == other.readlink()
-    if not other.is_file():
+def _is_same(new: Path, old: Path) -> bool:
+    if new.is_symlink() or old.is_symlink():
+        return new.is_symlink() and old.is_symlink() and new.readlink() == old.readlink()
+    if not old.is_file():
         return False
-    modes = [path.stat().st_mode & 0o111 for path in (one, other)]
-    return modes[0] == modes[1] and one.read_bytes() == other.read_bytes()
+    modes = [path.stat().st_mode & 0o111 for path in (new, old)]
+    return modes[0] == modes[1] and new.read_bytes() == old.read_bytes()
 
 
 def _copy(new: Path, place: Path) -> None:

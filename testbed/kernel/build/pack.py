@@ -135,8 +135,8 @@ def read_pack(file: Path) -> KernelPack:
 
 def oldest_glibc(files: Mapping[str, PackedFile]) -> str:
     """Return the oldest C library that all of ``files`` run with, by the symbols that they name."""
-    found = (match.groups() for file in files.values() for match in _GLIBC.finditer(file.data))
-    major, minor = max(((int(major), int(minor)) for major, minor in found), default=(2, 0))
+    versions = (match.groups() for file in files.values() for match in _GLIBC.finditer(file.data))
+    major, minor = max(((int(major), int(minor)) for major, minor in versions), default=(2, 0))
     return f"{major}.{minor}"
 
 

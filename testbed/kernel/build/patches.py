@@ -75,7 +75,7 @@ def read_series(files: Sequence[Path], first: int = 1) -> tuple[Patch, ...]:
         ConfigurationError: with a sentence for each file that cannot be read or has no patch.
     """
     problems: list[str] = []
-    found: list[tuple[str, str]] = []
+    patches: list[tuple[str, str]] = []
     for file in files:
         try:
             data = _read(file)
@@ -84,14 +84,14 @@ def read_series(files: Sequence[Path], first: int = 1) -> tuple[Patch, ...]:
                 raise ValueError("holds no patch: no file is changed in it, as by `diff -u`")
             for _, text in parts:
                 _check(text)
-            found += parts
+            patches += parts
         except ValueError as error:
             problems.append(f"{file}: {error}")
     if problems:
         raise ConfigurationError(problems)
     return tuple(
         Patch(f"{number:04d}-{_slug(subject)}.patch", subject, text)
-        for number, (subject, text) in enumerate(found, first)
+        for number, (subject, text) in enumerate(patches, first)
     )
 
 

@@ -51,8 +51,8 @@ class Pin:
 
 def pins(folder: Path = PINS) -> tuple[str, ...]:
     """Return the versions that are pinned, the default first."""
-    found = sorted(path.parent.name for path in folder.glob("*/pin.toml"))
-    return tuple(sorted(found, key=lambda version: version != DEFAULT_VERSION))
+    versions = sorted(path.parent.name for path in folder.glob("*/pin.toml"))
+    return tuple(sorted(versions, key=lambda version: version != DEFAULT_VERSION))
 
 
 def read_pin(version: str, folder: Path = PINS) -> Pin:

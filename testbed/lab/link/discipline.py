@@ -164,15 +164,15 @@ _WRITERS = {"tbf": _write_tbf, "netem": _write_netem}
 def parse_discipline(body: bytes, devices: Mapping[int, str]) -> tuple[str, Discipline]:
     """Name (``DEVICE``, or ``DEVICE PARENT`` of one inside another) and content of a discipline."""
     _, index, _, parent, _ = _HEADER.unpack_from(body)
-    found = attributes(body, _HEADER.size)
-    kind, options = text_of(found[_KIND]), found.get(_OPTIONS, b"")
+    attrs = attributes(body, _HEADER.size)
+    kind, options = text_of(attrs[_KIND]), attrs.get(_OPTIONS, b"")
     settings, extras, drawn = _READERS.get(kind, _read_other)(options)
-    if _STAB in found:
-        sizes = _SIZES.unpack_from(attributes(found[_STAB])[1])
+    if _STAB in attrs:
+        sizes = _SIZES.unpack_from(attributes(attrs[_STAB])[1])
         settings["overhead_bytes"] = float(sizes[3])
         if sizes[5] or sizes[4] != _ETHERNET:
             extras = f"{extras} mpu {sizes[5]} linklayer {sizes[4]}".strip()
-    stats = attributes(found.get(_STATS2, b""))
+    stats = attributes(attrs.get(_STATS2, b""))
     packets = struct.unpack_from("=QI", stats[_STATS_BASIC])[1] if _STATS_BASIC in stats else 0
     queue = struct.unpack_from("=III", stats.get(_STATS_QUEUE, bytes(12)))
     name = devices.get(index, "?") + ("" if parent == ROOT else f" {parent:x}")
@@ -187,11 +187,11 @@ def _read_other(options: bytes) -> Read:
 
 
 def _read_tbf(options: bytes) -> Read:
-    found = attributes(options)
-    parms = _TBF.unpack_from(found[_TBF_PARMS])
-    rate = float(number_of(found[_TBF_RATE64]) if _TBF_RATE64 in found else parms[5])
+    attrs = attributes(options)
+    parms = _TBF.unpack_from(attrs[_TBF_PARMS])
+    rate = float(number_of(attrs[_TBF_RATE64]) if _TBF_RATE64 in attrs else parms[5])
     limit, buffer_ticks, peak = parms[12], parms[13], parms[11]
-    strange = {k: v.hex() for k, v in found.items() if k not in (_TBF_PARMS, _TBF_RATE64)}
+    strange = {k: v.hex() for k, v in attrs.items() if k not in (_TBF_PARMS, _TBF_RATE64)}
     more = {"peak": peak, "overhead": parms[2], "mpu": parms[4],
             "linklayer": parms[1] if parms[1] != _ETHERNET else 0}  # fmt: skip
     extras = " ".join([f"{name} {value}" for name, value in more.items() if value]
@@ -205,18 +205,18 @@ def _read_tbf(options: bytes) -> Read:
 
 def _read_netem(options: bytes) -> Read:
     latency, limit, loss, gap, duplicate, jitter = _NETEM.unpack_from(options)
-    found = attributes(options, _NETEM.size)
-    rate, overhead = struct.unpack_from("=Ii", found.get(_NETEM_RATE, bytes(8)))
-    if _NETEM_RATE64 in found:
-        rate = number_of(found[_NETEM_RATE64])
-    delay_ns = number_of(found[_NETEM_DELAY64]) if _NETEM_DELAY64 in found else latency * TICK_NS
+    attrs = attributes(options, _NETEM.size)
+    rate, overhead = struct.unpack_from("=Ii", attrs.get(_NETEM_RATE, bytes(8)))
+    if _NETEM_RATE64 in attrs:
+        rate = number_of(attrs[_NETEM_RATE64])
+    delay_ns = number_of(attrs[_NETEM_DELAY64]) if _NETEM_DELAY64 in attrs else latency * TICK_NS
     known = {_NETEM_RATE, _NETEM_RATE64, _NETEM_DELAY64, _NETEM_SEED, _NETEM_PAD}
     more = {"gap": gap, "duplicate": duplicate, "jitter": jitter,
-            "cells": number_of(found.get(_NETEM_RATE, b"")[8:])}  # fmt: skip
+            "cells": number_of(attrs.get(_NETEM_RATE, b"")[8:])}  # fmt: skip
     extras = [f"{name} {value}" for name, value in more.items() if value]
     # What is not switched on stands there as zeros.
-    extras += [f"{k}={v.hex()}" for k, v in sorted(found.items()) if k not in known and any(v)]
-    drawn = found[_NETEM_SEED].hex() if _NETEM_SEED in found else ""
+    extras += [f"{k}={v.hex()}" for k, v in sorted(attrs.items()) if k not in known and any(v)]
+    drawn = attrs[_NETEM_SEED].hex() if _NETEM_SEED in attrs else ""
     return {
         "rate_bytes_s": float(rate),
         "delay_ns": float(delay_ns),

@@ -130,24 +130,25 @@ class NetemLink:
 
     def read_knobs(self) -> tuple[dict[str, str], tuple[str, ...]]:
         """The random loss of both directions in percent, and queues, as the kernel has them."""
-        found = self._read()
-        return {
-            f"{each.name}.loss_pct": f"{found[each.delay_device].settings.get('loss_pct', 0.0):.6g}"
+        disciplines = self._read()
+        losses = {
+            each.name: disciplines[each.delay_device].settings.get("loss_pct", 0.0)
             for each in directions(self.spec)
-        } | self.told, ()
+        }
+        return {f"{name}.loss_pct": f"{loss:.6g}" for name, loss in losses.items()} | self.told, ()
 
     def read_report(self) -> LinkReport:
         """Packets as the disciplines count them."""
-        found = self._read()
+        disciplines = self._read()
         down, up = (
             Traffic(
-                delivered=found[each.delay_device].packets,
-                dropped=found[each.buffer_device].dropped,
-                lost=found[each.delay_device].dropped,
+                delivered=disciplines[each.delay_device].packets,
+                dropped=disciplines[each.buffer_device].dropped,
+                lost=disciplines[each.delay_device].dropped,
             )
             for each in directions(self.spec)
         )
-        waiting = sum(discipline.queued for discipline in found.values())
+        waiting = sum(discipline.queued for discipline in disciplines.values())
         dropped = down.dropped + up.dropped
         return LinkReport(NETEM.name, down, up, dropped, waiting_packets=waiting)
 
@@ -156,13 +157,15 @@ class NetemLink:
 
         What is inside another is counted by that.
         """
-        found = {device: Discipline(NONE) for device in ("n0", "n1", "f0", "f1")}
+        disciplines = {device: Discipline(NONE) for device in ("n0", "n1", "f0", "f1")}
         for role in ("near", "far"):
             with self.topology.role(role).entered(), open_control() as control:
-                devices = {index: name for index, name in socket.if_nameindex() if name in found}
-                there = read_disciplines(control, devices)
-                found |= {name: there[name] for name in found.keys() & there.keys()}
-        return found
+                devices = {
+                    index: name for index, name in socket.if_nameindex() if name in disciplines
+                }
+                present = read_disciplines(control, devices)
+                disciplines |= {name: present[name] for name in disciplines.keys() & present.keys()}
+        return disciplines
 
 
 @dataclass(frozen=True, slots=True)

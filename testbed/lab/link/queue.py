@@ -48,9 +48,9 @@ def read_queue(namespace: Namespace, device: str) -> tuple[dict[str, Discipline]
     with namespace.entered():
         with open_control() as control:
             names = {socket.if_nametoindex(device): device}
-            found = read_disciplines(control, names)
+            disciplines = read_disciplines(control, names)
         done = proc.run(("tc", "-d", "qdisc", "show", "dev", device))
-    inside = {name: queue for name, queue in found.items() if name.startswith(f"{device} ")}
+    inside = {name: queue for name, queue in disciplines.items() if name.startswith(f"{device} ")}
     place = f" {HANDLE} parent {PARENT} "
     lines = (line.strip() for line in done.stdout.splitlines() if " parent " in line)
     return inside, "; ".join(line.removeprefix("qdisc ").replace(place, " ") for line in lines)
