@@ -38,5 +38,5 @@ CLIENTS: Mapping[str, Client] = _Registry()
 
 def tcp_alone(names: Iterable[str]) -> tuple[str, ...]:
     """Return those of the clients ``names`` that show TCP alone, each once and in order."""
-    asked = set(names)
-    return tuple(name for name in CLIENTS if name in asked and CLIENTS[name].tcp_alone)
+    wanted = set(names)
+    return tuple(name for name in CLIENTS if name in wanted and CLIENTS[name].tcp_alone)

@@ -153,10 +153,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         return parse_toml(text), find_lines(text)
     except tomllib.TOMLDecodeError as error:
         message = str(error)
-        found = _SYNTAX_PLACE.search(message)
+        place = _SYNTAX_PLACE.search(message)
         last = text.rstrip("\n").count("\n") + 1
-        line = found.group(1) if found and found.group(1) else last
-        problem = f"{path}:{line}: not TOML: {message[: found.start()] if found else message}"
+        line = place.group(1) if place and place.group(1) else last
+        problem = f"{path}:{line}: not TOML: {message[: place.start()] if place else message}"
         raise ConfigurationError([problem]) from None
 
 
@@ -233,9 +233,9 @@ def _fixed_and_swept(source: _Source, values: Mapping[str, Any]) -> Iterator[str
 def _kernel_versions(
     source: _Source, values: Mapping[str, Any], catalogue: Catalogue
 ) -> Iterator[str]:
-    asked = values.get("kernel", {})
-    several = "versions" in asked
-    if several and "version" in asked:
+    table = values.get("kernel", {})
+    several = "versions" in table
+    if several and "version" in table:
         yield (
             f"{source.where(('kernel', 'version'))}: kernel.version: there are kernel.versions "
             f"as well ({source.where(('kernel', 'versions'))}); keep one of the two"
@@ -351,12 +351,12 @@ def _condition(values: Mapping[str, Any], point: Mapping[str, Any], catalogue: C
 
 def _kernel(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, tuple[str, ...]]:
     """Return the kernel's name and its version, or versions, to run on."""
-    asked = values.get("kernel", {})
-    name = asked.get("name", "virtual")
-    if "versions" in asked:
-        return name, tuple(asked["versions"])
+    table = values.get("kernel", {})
+    name = table.get("name", "virtual")
+    if "versions" in table:
+        return name, tuple(table["versions"])
     versions = catalogue.kernels.get(name, ())
-    return name, (asked.get("version", versions[0] if versions else ""),)
+    return name, (table.get("version", versions[0] if versions else ""),)
 
 
 def _values_of(name: str, values: Mapping[str, Any]) -> list[Any]:

@@ -69,7 +69,9 @@ def unique(values: list[Any]) -> list[Any]:
 def _of(each: Declared) -> FileKnob:
     knob, optional = each.knob, NoneType in get_args(each.type)
     plain = (
-        next(one for one in get_args(each.type) if one is not NoneType) if optional else each.type
+        next(member for member in get_args(each.type) if member is not NoneType)
+        if optional
+        else each.type
     )
     if each.name in FAMILIES:
         check = AfterValidator(partial(check_values, each.name))
@@ -141,10 +143,12 @@ RELATIVE: dict[str, FileKnob] = {
 """Knobs of files and options that become others before there is a trial."""
 
 _WHOLE = {each.name: _of(each) for each in declared(Experiment)}
-KERNEL: dict[str, FileKnob] = {n: one for n, one in _WHOLE.items() if one.table == ("kernel",)}
+KERNEL: dict[str, FileKnob] = {
+    name: knob for name, knob in _WHOLE.items() if knob.table == ("kernel",)
+}
 """On which kernel the experiment runs; on both of two ``versions``, one after the other."""
 
-FIXED: dict[str, FileKnob] = {n: one for n, one in _WHOLE.items() if not one.table}
+FIXED: dict[str, FileKnob] = {name: knob for name, knob in _WHOLE.items() if not knob.table}
 """The knobs that hold for a whole experiment."""
 
 

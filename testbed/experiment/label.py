@@ -26,8 +26,14 @@ def axes_of(conditions: Sequence[Spec]) -> tuple[str, ...]:
         return ()
     names: list[str] = []
     for name in OF_KIND[kind_of(conditions[0])]:
-        asked: list[Any] = [knob_of(each, name) for each in conditions] if name in FAMILIES else []
-        names += sorted({f"{name}.{one}" for each in asked for one in each}) if asked else [name]
+        tables: list[Any] = (
+            [knob_of(condition, name) for condition in conditions] if name in FAMILIES else []
+        )
+        names += (
+            sorted({f"{name}.{setting}" for table in tables for setting in table})
+            if tables
+            else [name]
+        )
     return tuple(names)
 
 

@@ -66,17 +66,17 @@ def find_knob(key: str) -> tuple[KeyPath, FileKnob]:
         ConfigurationError: no knob has that name.
     """
     known = paths()
-    asked = tuple(key.split("."))
-    if asked[0] == "sweep":
-        asked = asked[1:]
+    words = tuple(key.split("."))
+    if words[0] == "sweep":
+        words = words[1:]
     for path, knob in known.items():
-        if asked in (path, path[-1:]):
+        if words in (path, path[-1:]):
             return path, knob
-    setting = find_path(asked)
+    setting = find_path(words)
     if setting is not None:
         return setting, SWEPT[setting[1]]
     names = [path[-1] for path in known]
-    hint = did_you_mean(asked[-1] if asked else key, names) or _hint_of_sysctl(key)
+    hint = did_you_mean(words[-1] if words else key, names) or _hint_of_sysctl(key)
     raise ConfigurationError([f"no knob is named {key!r}{hint}; knobs: {', '.join(names)}"])
 
 
@@ -223,6 +223,6 @@ def _parse(clauses: str, place: str, experiment: Experiment) -> tuple[list[_Want
 def _find_axis(dotted: str, named: Sequence[str]) -> str | None:
     """Return which axis ``dotted`` means, with its family before it or without, if a setting's."""
     path = find_path(tuple(dotted.split(".")))
-    asked = ".".join(path[1:]) if path else shorten(dotted)
+    axis = ".".join(path[1:]) if path else shorten(dotted)
     settings = (name for name in named if "." in name)
-    return next((name for name in settings if asked in (name, name.partition(".")[2])), None)
+    return next((name for name in settings if axis in (name, name.partition(".")[2])), None)

@@ -27,9 +27,9 @@ def check_experiment(experiment: Experiment, catalogue: Catalogue) -> list[str]:
     problems: dict[str, None] = dict.fromkeys(_whole(experiment, catalogue))
     for spec in experiment.conditions:
         problems |= dict.fromkeys(_values(spec, catalogue))
-    found = list(problems)
-    more = len(found) - _MAX_NAMED
-    return found if more <= 0 else [*found[:_MAX_NAMED], f"and {more} more like these"]
+    sentences = list(problems)
+    more = len(sentences) - _MAX_NAMED
+    return sentences if more <= 0 else [*sentences[:_MAX_NAMED], f"and {more} more like these"]
 
 
 def _whole(experiment: Experiment, catalogue: Catalogue) -> Iterator[str]:

@@ -56,8 +56,8 @@ def set_absolute_rates(values: Mapping[str, Any], where: Where) -> tuple[dict[st
     if problems or saturation is None:
         return dict(values), problems
     rates = [
-        multiply_rate(one, saturation)
-        for one in (multiples if isinstance(multiples, list) else [multiples])
+        multiply_rate(multiple, saturation)
+        for multiple in (multiples if isinstance(multiples, list) else [multiples])
     ]
     highest = int(SWEPT[RATE].declared.knob.high or 0)
     if min(rates) < 1 or max(rates) > highest or len(set(rates)) < len(rates):

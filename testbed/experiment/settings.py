@@ -59,9 +59,9 @@ class Setting:
         return self.path[0] == "sweep"
 
 
-def find_path(asked: KeyPath) -> KeyPath | None:
+def find_path(key: KeyPath) -> KeyPath | None:
     """Return the path in [tcp] of the setting that the words of a dotted key name, if they do."""
-    words = asked[1:] if asked[:1] == ("tcp",) else asked
+    words = key[1:] if key[:1] == ("tcp",) else key
     if len(words) < 2 or words[0] not in FAMILIES:
         return None
     return ("tcp", words[0], shorten(".".join(words[1:])))
@@ -120,7 +120,7 @@ def with_settings(
                 axes[axis] = whole["sweep"][axis]
             for setting in settings:
                 if setting.swept and setting.family == axis:
-                    axes[f"{axis}.{setting.name}"] = [normal(one) for one in setting.value]
+                    axes[f"{axis}.{setting.name}"] = [normal(value) for value in setting.value]
         whole["sweep"] = axes
     return whole
 
@@ -180,8 +180,10 @@ def _name_problem(family: str, name: str, kind: object) -> str | None:
     if bare in _ALWAYS:
         return f"another knob sets it; use {_ALWAYS[bare]}"
     known = find_kind(kind)
-    own = known.sysctls.items() if known is not None else ()
-    return next((why[bare] for one, why in own if end in ("", one) and bare in why), None)
+    sysctls = known.sysctls.items() if known is not None else ()
+    return next(
+        (why[bare] for set_end, why in sysctls if end in ("", set_end) and bare in why), None
+    )
 
 
 def _attribute_problem(end: str, bare: str) -> str | None:
@@ -211,8 +213,8 @@ def _value_problem(setting: Setting) -> str | None:
     for value in values:
         if not is_value(setting.family, bare, value):
             return f"{_shown(value)} is not {_allowed(setting.family, bare)}"
-    found = [normal(value) for value in values]
-    twice = [value for index, value in enumerate(found) if value in found[:index]]
+    normalized = [normal(value) for value in values]
+    twice = [value for index, value in enumerate(normalized) if value in normalized[:index]]
     return f"{twice[0]!r} is in the list twice" if twice else None
 
 

@@ -73,10 +73,10 @@ def _note(lines: dict[KeyPath, int], path: KeyPath, line: int) -> None:
 def _statement_end(text: str, at: int) -> int:
     """Return the end of the line on which the statement at ``at`` ends: a value may span lines."""
     depth = 0
-    for found in _TOKEN.finditer(text, at):
-        mark = found[0]
+    for token in _TOKEN.finditer(text, at):
+        mark = token[0]
         if mark == "\n" and not depth:
-            return found.start()
+            return token.start()
         depth += (mark in "[{") - (mark in "]}")
     return len(text)
 

@@ -57,5 +57,6 @@ def placeholders_of(words: tuple[str, ...]) -> tuple[str, ...]:
 def fill_words(words: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
     """Put ``values`` in place of their names in braces; other braces are left as they are."""
     return tuple(
-        _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), word) for word in words
+        _PLACEHOLDER.sub(lambda placeholder: values.get(placeholder[1], placeholder[0]), word)
+        for word in words
     )

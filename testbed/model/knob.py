@@ -96,17 +96,17 @@ class _Part:
 @cache  # to evaluate annotations takes longer than all that is done with them
 def _parts(spec: type) -> tuple[_Part, ...]:
     hints = get_type_hints(spec, include_extras=True)
-    found = []
+    parts = []
     for each in fields(spec):
         hint = hints[each.name]
         words = getattr(hint, "__metadata__", ())
-        found.append(_Part(
+        parts.append(_Part(
             each,
             hint.__origin__ if words else hint,
             hint if is_dataclass(hint) and isinstance(hint, type) else None,
             next((word for word in words if isinstance(word, Knob)), None),
         ))  # fmt: skip
-    return tuple(found)
+    return tuple(parts)
 
 
 def changed(spec: Any) -> Iterator[tuple[Declared, Any]]:
@@ -131,13 +131,13 @@ def draws(spec: Any) -> bool:
 
 def name_draws(spec: type) -> tuple[str, ...]:
     """Return the knobs of ``spec`` that draw, as people set them, and of which loads."""
-    found = []
+    names = []
     for each in declared(spec):
         if each.knob.draws:
             values = [value for value in get_args(each.type) if value != each.default]
             name = " or ".join(f'{each.name} = "{value}"' for value in values) or each.name
-            found.append(f"{name} (of {each.knob.draws_of})" if each.knob.draws_of else name)
-    return tuple(found)
+            names.append(f"{name} (of {each.knob.draws_of})" if each.knob.draws_of else name)
+    return tuple(names)
 
 
 def identity(spec: Any) -> dict[str, Any]:
@@ -145,17 +145,17 @@ def identity(spec: Any) -> dict[str, Any]:
 
     So a trial keeps the id that it had before a knob was invented, at any depth.
     """
-    found: dict[str, Any] = {}
+    plain: dict[str, Any] = {}
     kind: type = type(spec)
     for part in _parts(kind):
         name = part.field.name
         value = getattr(spec, name)
         later = part.knob is not None and part.knob.since > FIRST_SCHEMA
         if is_dataclass(value):  # whichever it is, where a field may hold one of several
-            found[name] = identity(value)
+            plain[name] = identity(value)
         elif not (later and value == part.field.default):
-            found[name] = value
-    return found
+            plain[name] = value
+    return plain
 
 
 def build(spec: type, values: Mapping[str, Any]) -> Any:

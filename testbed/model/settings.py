@@ -45,9 +45,9 @@ def split_end(name: str) -> tuple[str, str]:
     return (end, rest) if dot and end in ENDS else ("", name)
 
 
-def of_end(asked: Mapping[str, Value], end: str) -> dict[str, Value]:
-    """Return what ``end`` has of ``asked``: what is of both ends, and its own, without the end."""
-    split = ((*split_end(name), value) for name, value in asked.items())
+def of_end(settings: Mapping[str, Value], end: str) -> dict[str, Value]:
+    """Return which ``settings`` ``end`` has: what is of both ends, and its own, without the end."""
+    split = ((*split_end(name), value) for name, value in settings.items())
     return {name: value for whose, name, value in split if whose in ("", end)}
 
 

@@ -57,7 +57,7 @@ def write_har(
     entries = [entry.document for entry in builder.finished()]
     page = builder.page | {"title": page_url}
     page["pageTimings"] = page["pageTimings"] | {"onLoad": plt_ms}
-    untold = (one for one in requests if not one.status or one.protocol is None)
+    untold = (request for request in requests if not request.status or request.protocol is None)
     entries += [_untold(request, builder.started_s, start_s) for request in untold]
     entries.sort(key=lambda entry: str(entry["startedDateTime"]))
     text = json.dumps(har.log(CREATOR, page, [], (name, version)), ensure_ascii=False)
@@ -81,8 +81,8 @@ class _Entry:
     @property
     def response(self) -> Part | None:
         """The response, if there is one yet."""
-        found: Part | None = self.document.get("response")
-        return found
+        response_part: Part | None = self.document.get("response")
+        return response_part
 
 
 class _Builder:
@@ -136,7 +136,7 @@ class _Builder:
 
     def finished(self) -> list[_Entry]:
         """Return the entries that came from the network and have a response."""
-        return [one for one in self._entries if one.response is not None and not one.cached]
+        return [entry for entry in self._entries if entry.response is not None and not entry.cached]
 
     def _stamp(self, name: str, params: Part) -> None:
         if name == "domContentEventFired" and self._zero_s is not None:

@@ -169,11 +169,11 @@ def _peer(
 
 def _listeners(namespace: Namespace) -> set[str]:
     """Return the sockets of ``namespace`` that wait for others, as lines of /proc/net."""
-    found: set[str] = set()
+    sockets: set[str] = set()
     with namespace.entered():
         for name in ("tcp", "tcp6", "udp", "udp6"):
             table = Path("/proc/thread-self/net") / name
             lines = table.read_text().splitlines()[1:] if table.exists() else []
             rows = (line.split() for line in lines)
-            found |= {f"{name} {row[1]} {row[9]}" for row in rows if row[3] in LISTENING}
-    return found
+            sockets |= {f"{name} {row[1]} {row[9]}" for row in rows if row[3] in LISTENING}
+    return sockets

@@ -5,9 +5,9 @@ from __future__ import annotations
 from testbed.model import RESOLUTION_MS, PageLoad
 
 
-def loads_differ(one: PageLoad, other: PageLoad) -> bool:
-    """Return whether one took another time than the other, in all or in a single request."""
-    times, others = _times_ms(one), _times_ms(other)
+def loads_differ(load: PageLoad, other: PageLoad) -> bool:
+    """Return whether ``load`` took another time than ``other``, in all or in a single request."""
+    times, others = _times_ms(load), _times_ms(other)
     return len(times) != len(others) or any(
         abs(a - b) > RESOLUTION_MS for a, b in zip(times, others, strict=True)
     )

@@ -69,7 +69,7 @@ def _measure(
     replay = replace(replay, missed=(*replay.missed, *unreached(load.requests, served)))
     observation |= {"load": asdict(load), "replay": asdict(replay), "counters": counters}
     observation["machine"] = machine
-    observation["connections"] = [asdict(one) for one in list_connections(answered)]
+    observation["connections"] = [asdict(connection) for connection in list_connections(answered)]
     protocols = check_protocols(replay, _offers(listeners))
     observation["problems"] = (*protocols, *check_lengths(answered, load))
     reason = judge_coverage(load, replay, archive.entries, condition.allow_misses)
@@ -79,12 +79,14 @@ def _measure(
 
 def _with_coverage(load: PageLoad, archive: Archive, answered: Sequence[LoggedAnswer]) -> PageLoad:
     """Return the load of a client that names no request, held against what its server was asked."""
-    asked = [
-        RequestTiming(one.request.partition(" ")[2], one.status if one.complete else 0, 0.0, 0.0)
-        for one in answered
+    requests = [
+        RequestTiming(
+            answer.request.partition(" ")[2], answer.status if answer.complete else 0, 0.0, 0.0
+        )
+        for answer in answered
     ]
-    found = compare(archive, asked)
-    return replace(load, missing=found.missing, extra=found.extra, failed=found.failed)
+    coverage = compare(archive, requests)
+    return replace(load, missing=coverage.missing, extra=coverage.extra, failed=coverage.failed)
 
 
 def _load(

@@ -78,8 +78,8 @@ def _prove(
 def check_whole(performed: Performance, captures: Captures) -> Iterator[str]:
     """Yield a sentence for each capture that has other packets than went through the network."""
     for name, packets in captures.items():
-        carried = sum(one.sender == name for one in performed.passages) + sum(
-            arrival.host == name for one in performed.passages for arrival in one.arrivals
+        carried = sum(passage.sender == name for passage in performed.passages) + sum(
+            arrival.host == name for passage in performed.passages for arrival in passage.arrivals
         )
         if carried > len(packets):
             yield f"{name}.pcap has {len(packets)} packets, the network carried {carried}"

@@ -48,7 +48,10 @@ def see(performance: Performance, captures: Captures) -> tuple[Sight, ...]:
         Sight(
             passage.sender,
             captures[passage.sender][passage.number],
-            tuple((one.host, captures[one.host][one.number]) for one in passage.arrivals),
+            tuple(
+                (arrival.host, captures[arrival.host][arrival.number])
+                for arrival in passage.arrivals
+            ),
         )
         for passage in performance.passages
     )
@@ -172,14 +175,19 @@ class _Reader:
         return None
 
     def _has_cookie(self, wanted: str, packet: Packet, sender: str) -> bool:
-        found = find_option(packet, FAST_OPEN)
+        cookie = find_option(packet, FAST_OPEN)
         if wanted in ("none", "any", "request", "new"):
-            fits = {"none": found is None, "any": True, "request": found == b"", "new": bool(found)}
+            fits = {
+                "none": cookie is None,
+                "any": True,
+                "request": cookie == b"",
+                "new": bool(cookie),
+            }
             return fits[wanted]
         if wanted != "cached":
-            return found == bytes.fromhex(wanted)
+            return cookie == bytes.fromhex(wanted)
         known = self._granted.values() if sender == ATTACKER else (self._granted.get(sender),)
-        return bool(found) and found in known
+        return bool(cookie) and cookie in known
 
     def _remember(self, sight: Sight) -> None:
         self._note(sight)
@@ -208,8 +216,8 @@ def describe(packet: Packet) -> str:
 
 def describe_cookie(packet: Packet) -> str:
     """Return a packet's Fast Open option: ``none``, ``request``, or its cookie in hexadecimal."""
-    found = find_option(packet, FAST_OPEN)
-    return "none" if found is None else found.hex() or "request"
+    cookie = find_option(packet, FAST_OPEN)
+    return "none" if cookie is None else cookie.hex() or "request"
 
 
 def _content(packet: Packet) -> tuple[object, ...]:

@@ -161,7 +161,7 @@ def _change(rule: Rule, data: bytes) -> bytes:
     """Return ``data`` without the rule's option, or with another value of it."""
     options: Iterable[tuple[int, bytes]] = options_of(data)
     if rule.verb == "strip":
-        return with_options(data, [one for one in options if one[0] != rule.kind])
+        return with_options(data, [option for option in options if option[0] != rule.kind])
     changed = [(kind, rule.value if kind == rule.kind else value) for kind, value in options]
     return with_options(data, changed)
 

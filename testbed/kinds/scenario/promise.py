@@ -61,17 +61,17 @@ def read_promise(text: str) -> Promise:
         PromiseError: with everything that is wrong in it.
     """
     try:
-        found = tomllib.loads(text)
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PromiseError([f"not TOML: {error}"]) from None
-    problems = [*_wrong_keys(found, (*_TEXTS, "rtt_ms", "changed"), "")]
-    problems += _missing_texts(found, _TEXTS, "")
-    rtt_ms = found.get("rtt_ms", _DEFAULT_RTT_MS)
+    problems = [*_wrong_keys(document, (*_TEXTS, "rtt_ms", "changed"), "")]
+    problems += _missing_texts(document, _TEXTS, "")
+    rtt_ms = document.get("rtt_ms", _DEFAULT_RTT_MS)
     if isinstance(rtt_ms, bool) or not isinstance(rtt_ms, int | float):
         problems.append("rtt_ms: not a number of milliseconds")
     elif not 0 < rtt_ms <= _LONGEST_RTT_MS:
         problems.append(f"rtt_ms: {rtt_ms:g} is not above 0 and up to {_LONGEST_RTT_MS}")
-    change = found.get("changed")
+    change = document.get("changed")
     if change is not None:
         if isinstance(change, dict):
             problems += _wrong_keys(change, _CHANGED, "changed.")
@@ -80,8 +80,8 @@ def read_promise(text: str) -> Promise:
             problems.append("changed: not a table; write it as [changed]")
     if problems:
         raise PromiseError(problems)
-    fault = _script("fault", found["fault"], problems)
-    script = _script("steps", found["steps"], problems)
+    fault = _script("fault", document["fault"], problems)
+    script = _script("steps", document["steps"], problems)
     other = None if change is None else _script("changed.steps", change["steps"], problems)
     if fault is not None and (fault.expectations or not fault.actions):
         problems.append("fault: takes lines that do something, and no packets")
@@ -90,17 +90,20 @@ def read_promise(text: str) -> Promise:
     if problems or script is None:
         raise PromiseError(problems)
     return Promise(
-        **{name: found[name].strip() for name in ("title", "source", "promise", "lesson", "fault")},
+        **{
+            name: document[name].strip()
+            for name in ("title", "source", "promise", "lesson", "fault")
+        },
         script=script,
         rtt_ms=float(rtt_ms),
         changed=_change(change, other),
     )
 
 
-def _change(found: dict[str, str] | None, script: Script | None) -> Change | None:
-    if found is None or script is None:
+def _change(table: dict[str, str] | None, script: Script | None) -> Change | None:
+    if table is None or script is None:
         return None
-    return Change(found["since"].strip(), found["says"].strip(), script)
+    return Change(table["since"].strip(), table["says"].strip(), script)
 
 
 def _script(name: str, text: str, problems: list[str]) -> Script | None:
@@ -111,25 +114,25 @@ def _script(name: str, text: str, problems: list[str]) -> Script | None:
         return None
 
 
-def _wrong_keys(found: dict[str, Any], known: tuple[str, ...], where: str) -> list[str]:
+def _wrong_keys(table: dict[str, Any], known: tuple[str, ...], where: str) -> list[str]:
     return [
         f"{where}{name}: unknown key{did_you_mean(name, known)}; allowed: {', '.join(known)}"
-        for name in found
+        for name in table
         if name not in known
     ]
 
 
-def _missing_texts(found: dict[str, Any], names: tuple[str, ...], where: str) -> list[str]:
+def _missing_texts(table: dict[str, Any], names: tuple[str, ...], where: str) -> list[str]:
     return [
         f"{where}{name}: missing, or no text"
         for name in names
-        if not isinstance(found.get(name), str) or not found[name].strip()
+        if not isinstance(table.get(name), str) or not table[name].strip()
     ]
 
 
 def _other_actions(script: Script, other: Script) -> list[str]:
     """Return a problem where a changed script does something else: only expectations may differ."""
-    ours, theirs = ([_done(one) for one in each.actions] for each in (script, other))
+    ours, theirs = ([_done(action) for action in steps.actions] for steps in (script, other))
     if ours == theirs:
         return []
     return ["changed.steps: does something else than steps; only what is expected may differ"]

@@ -120,7 +120,9 @@ class Script:
     @property
     def waits_s(self) -> float:
         """How long it waits at the least, in seconds."""
-        return sum(parse_time(one.words[0]) or 0.0 for one in self.actions if one.actor == WAIT)
+        return sum(
+            parse_time(action.words[0]) or 0.0 for action in self.actions if action.actor == WAIT
+        )
 
 
 class ScriptError(ValueError):
@@ -167,8 +169,8 @@ def parse_script(text: str) -> Script:
 
 def _split(line: str) -> list[str]:
     words = []
-    for found in _TOKEN.finditer(line):
-        word = found[0]
+    for token in _TOKEN.finditer(line):
+        word = token[0]
         if word == '"':
             raise _WrongLineError("a quotation mark has no partner")
         if not word.startswith("#"):

@@ -130,14 +130,14 @@ VERBS: dict[str, dict[str, Verb]] = {
 
 def parse_time(word: str) -> float | None:
     """Return seconds of ``250ms``, ``3s`` or ``10us``; ``None`` if it is no time."""
-    found = _TIME.fullmatch(word)
-    return float(found[1]) * _UNITS_S[found[2]] if found else None
+    match = _TIME.fullmatch(word)
+    return float(match[1]) * _UNITS_S[match[2]] if match else None
 
 
 def parse_size(word: str) -> int | None:
     """Return the number of ``1000B``; ``None`` if it is no size."""
-    found = _BYTES.fullmatch(word)
-    return int(found[1]) if found else None
+    match = _BYTES.fullmatch(word)
+    return int(match[1]) if match else None
 
 
 def parse_data(word: str) -> bytes | None:

@@ -106,9 +106,9 @@ def _measure_in_real_time(
             machine = describe_machine(began, read_sample()) | link_numbers(lab)
             observation["lab"] = asdict(read_again())
             observation["taken_later"] = _count_taken(lab, before)
-    found = gather_load(report, account, {}, busy_pct.result())
+    served_load = gather_load(report, account, {}, busy_pct.result())
     observation["machine"] = machine
-    observation["served"] = asdict(replace(found, management=applied.read_counters()))
+    observation["served"] = asdict(replace(served_load, management=applied.read_counters()))
 
 
 def _serve(

@@ -37,9 +37,9 @@ def _queues(file: ExperimentFile) -> Iterator[str]:
     least = min(file.all_of(("server", "syn_backlog"), spec.syn_backlog))
     most = max(file.all_of(("server", "listen_backlog"), spec.listen_backlog))
     if least < most:
-        asked = "listen_backlog" if file.at(("server", "listen_backlog")) else "syn_backlog"
+        knob = "listen_backlog" if file.at(("server", "listen_backlog")) else "syn_backlog"
         yield (
-            f"{file.place(('server', asked))}: a SYN backlog of {least} is shorter than a "
+            f"{file.place(('server', knob))}: a SYN backlog of {least} is shorter than a "
             f"listen backlog of {most}, and the kernel has one for both; set syn_backlog to "
             f"{most} or more"
         )
