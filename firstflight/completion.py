@@ -75,8 +75,8 @@ def _valid(
 def _names(root: Path, place: Places | None) -> list[str]:
     if place is None:
         return []
-    found = [path.name for path in (root / place.folder).glob(f"*{place.suffix}")]
-    return [name.removesuffix(place.suffix) for name in found if not name.startswith(("_", "."))]
+    names = [path.name for path in (root / place.folder).glob(f"*{place.suffix}")]
+    return [name.removesuffix(place.suffix) for name in names if not name.startswith(("_", "."))]
 
 
 if __name__ == "__main__":

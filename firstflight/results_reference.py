@@ -222,13 +222,13 @@ def describe(kind: type) -> tuple[Described, ...]:
     names = kind.__dataclass_fields__ if is_dataclass(kind) else kind.__annotations__
     types = hints | _DECIDED.get(kind, {})
     described = (Described(n, types[n], strings.get(n) or _knob_help(hints[n])) for n in names)
-    found = tuple(part for each in described for part in _parts(kind, each))
-    lacking = [f"{kind.__name__}.{each.name}" for each in found if not each.meaning]
+    parts = tuple(part for each in described for part in _parts(kind, each))
+    lacking = [f"{kind.__name__}.{each.name}" for each in parts if not each.meaning]
     if lacking:
         raise ValueError(
             f"write what it is in a string below the field, for docs/results.md: {lacking}"
         )
-    return found
+    return parts
 
 
 def _parts(kind: type, field: Described) -> Iterator[Described]:
@@ -257,7 +257,9 @@ def read_exit_codes() -> dict[str, str]:
 
 def documents_in(hint: Any) -> Iterator[type]:
     """Yield each class with fields of its own that a value of the type ``hint`` may hold."""
-    named = [one for one in getattr(hint, "__metadata__", ()) if is_document(one)]
+    named = [
+        annotation for annotation in getattr(hint, "__metadata__", ()) if is_document(annotation)
+    ]
     if is_document(hint):
         yield hint
     elif named:
@@ -277,7 +279,7 @@ def _strings_below(source: str) -> dict[str, str]:
     module = ast.parse(textwrap.dedent(source))
     first = module.body[0]
     body = first.body if isinstance(first, ast.ClassDef) else module.body
-    found: dict[str, str] = {}
+    strings: dict[str, str] = {}
     name = ""
     for statement in body:
         match statement:
@@ -286,15 +288,19 @@ def _strings_below(source: str) -> dict[str, str]:
             case ast.Assign(targets=[ast.Name(id=target)]):
                 name = target
             case ast.Expr(value=ast.Constant(value=str(text))) if name:
-                found[name] = " ".join(text.split())
+                strings[name] = " ".join(text.split())
                 name = ""
             case _:
                 name = ""
-    return found
+    return strings
 
 
 def _knob_help(hint: Any) -> str:
-    knobs = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Knob)]
+    knobs = [
+        annotation
+        for annotation in getattr(hint, "__metadata__", ())
+        if isinstance(annotation, Knob)
+    ]
     return f"{knobs[0].help} ([knob](knobs.md))" if knobs else ""
 
 

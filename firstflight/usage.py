@@ -60,15 +60,15 @@ class Answer(NamedTuple):
 
 def parse_reference(text: str) -> dict[str, VerbHelp]:
     """Return the help of each verb in the reference, as ``pages list``; ``""`` is the root."""
-    found = {}
+    sections = {}
     for part in text.split(f"\n## {PROGRAM}")[1:]:
         head, _, rest = part.partition("\n")
         before, _, fenced = rest.partition("\n```text\n")
         help_text = fenced.partition("\n```")[0]
         needs, *others = before.partition("Needs: ")[2].partition("\n")[0].split("; with ")
         needs_with = dict(other.split(": ") for other in others)
-        found[head.strip()] = VerbHelp(help_text, _parse_options(help_text), needs, needs_with)
-    return found
+        sections[head.strip()] = VerbHelp(help_text, _parse_options(help_text), needs, needs_with)
+    return sections
 
 
 def _parse_options(help_text: str) -> dict[str, bool]:
@@ -126,7 +126,7 @@ def _complete(verb: str, shells: Sequence[str]) -> Answer:
 def render_completion(root: Path = ROOT) -> str:
     """Return the script that bash reads, for the work tree in ``root``."""
     places = {"@RUN@": root / "run.sh", "@ANSWERS@": root / "firstflight" / "completion.py"}
-    return re.sub("@[A-Z]+@", lambda found: shlex.quote(str(places[found[0]])), _SCRIPT)
+    return re.sub("@[A-Z]+@", lambda match: shlex.quote(str(places[match[0]])), _SCRIPT)
 
 
 def _verbs(group: str, sections: Mapping[str, VerbHelp]) -> list[str]:
@@ -137,9 +137,9 @@ def _verbs(group: str, sections: Mapping[str, VerbHelp]) -> list[str]:
 def _wrong(verb: str, problem: str, word: str, valid: Iterable[str]) -> Answer:
     from testbed.base.suggest import did_you_mean  # who types well does not pay for it
 
-    asked = f"{PROGRAM} {verb}".strip()
+    command = f"{PROGRAM} {verb}".strip()
     return Answer(
-        f"error: {problem}{did_you_mean(word, valid)}; `{asked} --help` names all", EXIT_USAGE
+        f"error: {problem}{did_you_mean(word, valid)}; `{command} --help` names all", EXIT_USAGE
     )
 
 

@@ -55,7 +55,7 @@ def nearest(graph: grimp.ImportGraph, modules: Iterable[str]) -> Iterator[list[s
     seen: set[str] = set()
     while ring:
         seen |= ring
-        yield sorted(one for one in ring if is_test(file_of(one)))
+        yield sorted(module for module in ring if is_test(file_of(module)))
         ring = {importer for module in ring for importer in _importers(graph, module)} - seen
 
 

@@ -116,15 +116,15 @@ class _Search:
             folder = self.folder / kernel.name.removeprefix("bisect-")
             with self._kept(kernel) as version:
                 self._load(version, folder)
-            found = attribute(self.folder / "good", folder, metric=self.metric)
+            attribution = attribute(self.folder / "good", folder, metric=self.metric)
         except InterruptedTrial:
             raise
         except TestbedError as error:
             _log.warning("it cannot be judged: %s", error)
             return "skip"
-        for line in summary(found, self.rule):
+        for line in summary(attribution, self.rule):
             _log.info("%s", line)
-        return _JUDGEMENTS.get(found.exit_code(self.rule), "skip")
+        return _JUDGEMENTS.get(attribution.exit_code(self.rule), "skip")
 
     def _load(self, version: str, folder: Path) -> None:
         fixed = [Override("kernel.version", version, f"the kernel {version}")]
@@ -168,7 +168,7 @@ class _Search:
 )
 @pass_services
 def bisect_command(
-    services: Services, /, good: str, bad: str, output: Path | None, git: Path, **asked: Any
+    services: Services, /, good: str, bad: str, output: Path | None, git: Path, **chosen: Any
 ) -> int:
     """Find the commit in a git tree that changes the page load times of CELLS.
 
@@ -181,7 +181,7 @@ def bisect_command(
     repository = Git(oldest.repository, oldest.objects)
     steps = steps_of(repository, oldest.commit, newest.commit)
     folder = output or services.results / f"{services.now():%Y%m%dT%H%M%SZ}-bisect"
-    search = _search(services, folder, git, **asked)
+    search = _search(services, folder, git, **chosen)
     _log.info("%s: about %d commits to judge between %s and %s", folder, steps, good, bad)
     search.begin(search.define(oldest.commit))
     if search.judge(newest.commit) != "bad":
@@ -196,15 +196,15 @@ def bisect_command(
         _log.info("%s: %s", commit[:12], judgement)
         return judgement
 
-    found = bisect(repository, oldest.commit, newest.commit, judge)
-    for commit, judgement in found.judged:
+    bisection = bisect(repository, oldest.commit, newest.commit, judge)
+    for commit, judgement in bisection.judged:
         click.echo(f"{judgement:4}  {repository.describe(commit)}")
     click.echo(f"Results: {folder}")
-    if len(found.suspects) == 1:
-        click.echo(f"The first bad commit is {repository.describe(found.suspects[0])}")
+    if len(bisection.suspects) == 1:
+        click.echo(f"The first bad commit is {repository.describe(bisection.suspects[0])}")
         return EXIT_OK
     click.echo("The first bad commit is one of these, of which only the first could be judged:")
-    for commit in found.suspects:
+    for commit in bisection.suspects:
         click.echo(f"  {repository.describe(commit)}")
     return EXIT_INCONCLUSIVE
 
@@ -218,7 +218,7 @@ def bisect_command(
 )
 @_bisect_options
 @pass_services
-def bisect_step(services: Services, /, against: str, git: Path, **asked: Any) -> int:
+def bisect_step(services: Services, /, against: str, git: Path, **chosen: Any) -> int:
     """Judge the work tree as it is, for git bisect run.
 
     In the kernel's tree: git bisect run FIRSTFLIGHT/run.sh kernel bisect-step --against v7.2
@@ -227,7 +227,7 @@ def bisect_step(services: Services, /, against: str, git: Path, **asked: Any) ->
     Exit code: 0 good, 1 bad, 125 it cannot be judged, 128 and up: git bisect run has to stop.
     """
     with scratch_folder("kernel") as folder:
-        search = _search(services, folder, git, **asked)
+        search = _search(services, folder, git, **chosen)
         known = against in pins() or against in own_kernels(places.data())
         try:
             search.begin(against if known else search.define(against))

@@ -119,7 +119,7 @@ def try_command(
     first = _first(source, kernels[0], against, bool(patches or fragments))
     kept = [*([first] if first else []), *kernels]
     keep_kernels(services, kept, replaced=True)
-    lanes = [first.name if first else base or kernels[0].base, *(one.name for one in kernels)]
+    lanes = [first.name if first else base or kernels[0].base, *(kernel.name for kernel in kernels)]
     fixed = [Override("kernel.versions", json.dumps(lanes), "the kernels to compare")]
     choice = Choice(config=experiment, **chosen)
     planned = split(choice.load(services.catalogue(), fixed))
@@ -140,9 +140,9 @@ def try_command(
     if tallies[-1].interrupted:
         return worst_exit(codes)
     write_reports(services, folder, metric)
-    found, rule = attribute_lanes(folder, metric), FailRule(fail_on, least_pct)
-    show_verdicts(found, rule, style, as_json, junit, markdown)
-    return worst_exit([*codes, found.exit_code(rule)])
+    attribution, rule = attribute_lanes(folder, metric), FailRule(fail_on, least_pct)
+    show_verdicts(attribution, rule, style, as_json, junit, markdown)
+    return worst_exit([*codes, attribution.exit_code(rule)])
 
 
 def _first(

@@ -171,9 +171,9 @@ def _compare(packed: Path, lane: RunLane) -> int:
 
     Another machine may have other versions of programs: they are named, and load times decide.
     """
-    found = compare_results(packed, lane.folder, CompareOptions(across=EVERYTHING))
-    click.echo(render_text(found, read_width()).rstrip("\n"))
-    return found.exit_code
+    comparison = compare_results(packed, lane.folder, CompareOptions(across=EVERYTHING))
+    click.echo(render_text(comparison, read_width()).rstrip("\n"))
+    return comparison.exit_code
 
 
 def _refuse(folder: Path, lanes: dict[Path, Manifest], catalogue: Catalogue) -> None:

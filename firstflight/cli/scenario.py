@@ -78,7 +78,7 @@ def scenario(
         _log.error("interrupted; the records so far are in %s", folder)
         return worst_exit(codes)
     promises = services.reports.present_promises(
-        folder, [one.folder for one in lanes], style, junit
+        folder, [lane.folder for lane in lanes], style, junit
     )
     click.echo(promises.text)
     page = PROMISES_PAGE if len(lanes) > 1 else REPORT_FILE
@@ -140,15 +140,15 @@ def plan_lanes(
         allowed = ", ".join(sorted(catalogue.kernels))
         raise ConfigurationError([f"--kernel {kernel}: no such kernel{near}; allowed: {allowed}"])
     problems = [
-        f"--kernel-version {one}: {describe_no_version(kernel, one, known)}"
-        for one in versions
-        if one not in known
+        f"--kernel-version {version}: {describe_no_version(kernel, version, known)}"
+        for version in versions
+        if version not in known
     ]
     if problems:
         raise ConfigurationError(problems)
-    regular = tuple(one for one in known if one in catalogue.regular) or known
-    asked = tuple(dict.fromkeys(versions)) or (regular if everything else known[:1])
-    kernels = [(kernel, version) for version in asked]
+    regular = tuple(version for version in known if version in catalogue.regular) or known
+    chosen_versions = tuple(dict.fromkeys(versions)) or (regular if everything else known[:1])
+    kernels = [(kernel, version) for version in chosen_versions]
     if host and kernel != "host":
         kernels += [("host", version) for version in catalogue.kernels["host"][:1]]
     return tuple(

@@ -40,8 +40,8 @@ class Ran:
 
     def one(self, **knobs: Any) -> Record:
         """The only record whose condition has these knobs."""
-        (found,) = (r for r in self.records if knobs.items() <= knobs_of(r).items())
-        return found
+        (record,) = (r for r in self.records if knobs.items() <= knobs_of(r).items())
+        return record
 
     def har(self, record: Record) -> list[dict[str, Any]]:
         """The entries of the load's HAR."""
@@ -143,9 +143,9 @@ def assert_exact(record: Record, archive: Archive) -> None:
     load, replay = load_of(record), record.replay
     assert load is not None and replay is not None
     assert (replay.inexact, replay.missed) == ((), ())
-    asked = Counter(request.url for request in load.requests)
+    requested = Counter(request.url for request in load.requests)
     due = Counter(entry.url for entry in archive.entries if not entry.after_load)
     recorded = Counter(entry.url for entry in archive.entries)
-    assert due <= asked <= recorded
-    under_way = (recorded - due) - (asked - due)
-    assert asked.total() <= replay.exact <= (asked + under_way).total()
+    assert due <= requested <= recorded
+    under_way = (recorded - due) - (requested - due)
+    assert requested.total() <= replay.exact <= (requested + under_way).total()

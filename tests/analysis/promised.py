@@ -98,19 +98,21 @@ def perform(
     """Write the captures of ``sent`` and return what was performed, and the captures' digests."""
     files: dict[str, list[tuple[int, bytes]]] = {"client": [], "server": [], "attacker": []}
     events: list[tuple[int, int, bool, int]] = []
-    for place, one in enumerate(sent):
-        at_ns = BEGAN_NS + round(one.at_ms * 1e6)
+    for place, segment in enumerate(sent):
+        at_ns = BEGAN_NS + round(segment.at_ms * 1e6)
         events.append((at_ns, place, True, 0))
-        for copy, later_ms in enumerate(one.arrives):
+        for copy, later_ms in enumerate(segment.arrives):
             events.append((at_ns + WAY_NS + round(later_ms * 1e6), place, False, copy))
     passages: dict[int, Passage] = {}
     for at_ns, place, leaving, _ in sorted(events):
-        one = sent[place]
+        segment = sent[place]
         if leaving:
-            host, data = one.sender, one.packet(one.cookie)
+            host, data = segment.sender, segment.packet(segment.cookie)
         else:
-            host = one.receiver or ("client" if one.sender == "server" else "server")
-            data = one.packet(one.cookie if one.arriving is None else one.arriving or None)
+            host = segment.receiver or ("client" if segment.sender == "server" else "server")
+            data = segment.packet(
+                segment.cookie if segment.arriving is None else segment.arriving or None
+            )
         number = len(files[host])
         files[host].append((at_ns, bytes(12) + b"\x08\x00" + data))
         if leaving:
@@ -183,9 +185,9 @@ def write_promises(folder: Path, version: str = "7.3", **changes: Any) -> Path:
         scenario_record(folder, "stuck", outcome="timeout", reason="no end after 120 s",
                         version=version),
     ]  # fmt: skip
-    records = [replace(one, **changes) for one in records]
-    asked = Experiment(
-        "scenarios", "What is promised", tuple(one.trial.condition for one in records),
+    records = [replace(record, **changes) for record in records]
+    plan = Experiment(
+        "scenarios", "What is promised", tuple(record.trial.condition for record in records),
         kind="scenario", kernel_version=version,
     )  # fmt: skip
-    return write_results(folder, records, asked)
+    return write_results(folder, records, plan)

@@ -72,14 +72,14 @@ def conditions(
 
 def experiment(seeds: int = 1, **changes: Any) -> Experiment:
     """Table 1 with ``seeds`` repetitions."""
-    asked = Experiment(
+    table1 = Experiment(
         name="paper-table1",
         title="Table 1 of the TCP Fast Open paper",
         conditions=conditions(),
         repetitions=seeds,
         reference="fastopen-table1",
     )
-    return replace(asked, **changes)
+    return replace(table1, **changes)
 
 
 def record(condition: Condition, seed: int = 0, plt_ms: float | None = None) -> Record:
@@ -178,14 +178,15 @@ def answered_inexactly(good: Record, times: int = 1) -> Record:
     """``good`` with ``times`` requests that were answered by what resembles them."""
     assert good.replay is not None
     host = good.trial.condition_as(Condition).page
-    one = f"https://ads.{host}.test/pixel?slot="
+    pixel_url = f"https://ads.{host}.test/pixel?slot="
     swaps = tuple(
-        Substitution(f"GET {one}{i}&t=17{i:04d}", f"GET {one}{i}&t=99") for i in range(times)
+        Substitution(f"GET {pixel_url}{i}&t=17{i:04d}", f"GET {pixel_url}{i}&t=99")
+        for i in range(times)
     )
     load = replace(
         load_of(good),
-        missing=tuple(f"{one}{i}&t=99" for i in range(times)),
-        extra=tuple(f"{one}{i}&t=17{i:04d}" for i in range(times)),
+        missing=tuple(f"{pixel_url}{i}&t=99" for i in range(times)),
+        extra=tuple(f"{pixel_url}{i}&t=17{i:04d}" for i in range(times)),
     )
     replay = replace(good.replay, exact=good.replay.exact - times, inexact=swaps)
     return replace(good, measured=load, replay=replay)
@@ -263,26 +264,31 @@ def har(load: PageLoad) -> dict[str, Any]:
 def write_results(
     folder: Path,
     records: Iterable[Record],
-    asked: Experiment,
+    plan: Experiment,
     environment: Environment = ENVIRONMENT,
 ) -> Path:
     """Write records, HAR files and the manifest as a run does; returns ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for one in records:
-        if one.measured_as(PageLoad) is not None and "load.har" not in one.artefacts:
-            content = json.dumps(har(load_of(one))).encode()
-            place = folder / "trials" / one.trial_id / "load.har"
+    for trial_record in records:
+        if (
+            trial_record.measured_as(PageLoad) is not None
+            and "load.har" not in trial_record.artefacts
+        ):
+            content = json.dumps(har(load_of(trial_record))).encode()
+            place = folder / "trials" / trial_record.trial_id / "load.har"
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
             sha256 = hashlib.sha256(content).hexdigest()
-            one = replace(one, artefacts={**one.artefacts, "load.har": sha256})
-        written.append(one)
+            trial_record = replace(
+                trial_record, artefacts={**trial_record.artefacts, "load.har": sha256}
+            )
+        written.append(trial_record)
     write_records(folder, written)
-    trials = tuple(one.trial_id for one in written)
+    trials = tuple(trial_record.trial_id for trial_record in written)
     manifest = Manifest(
-        asked, environment, trials, "2026-11-20T23:59:00Z",
-        ("run", "configs/paper-table1.toml", "-n", str(asked.repetitions)),
+        plan, environment, trials, "2026-11-20T23:59:00Z",
+        ("run", "configs/paper-table1.toml", "-n", str(plan.repetitions)),
     )  # fmt: skip
     write_manifest(folder, manifest)
     return folder
@@ -296,28 +302,28 @@ def write_records(folder: Path, records: Iterable[Record]) -> None:
 
 def write_sample(folder: Path, seeds: int = 1) -> Path:
     """24 cells of which three did not go well and one did not run."""
-    asked = experiment(seeds)
-    records = [record(c, seed) for c in asked.conditions_as(Condition) for seed in range(seeds)]
+    plan = experiment(seeds)
+    records = [record(c, seed) for c in plan.conditions_as(Condition) for seed in range(seeds)]
     bad = {7 * seeds: "unproven", 12 * seeds: "timeout", 17 * seeds: "lab_mismatch"}
     records = [broken(r, bad[i]) if i in bad else r for i, r in enumerate(records)]
-    return write_results(folder, records[:-1], asked)
+    return write_results(folder, records[:-1], plan)
 
 
 def write_tls_sample(folder: Path) -> Path:
     """Both TLS versions, HTTP/2 asked for, misses allowed on one page; not all went exactly."""
-    asked = tuple(
+    cells = tuple(
         replace(c, protocol="h2", tls_version=version, allow_misses=c.page == "wsj")
         for version in ("1.3", "1.2")
         for c in conditions(("amazon", "wsj"), (20.0, 100.0))
     )
-    records = [over_tls(record(c)) for c in asked]
-    records[2:6] = [answered_inexactly(one, 3) for one in records[2:6]]
+    records = [over_tls(record(c)) for c in cells]
+    records[2:6] = [answered_inexactly(load, 3) for load in records[2:6]]
     for place in (1, 6):
         records[place] = missed(
             records[place], "GET https://static1.amazon.test/late.js?cb=1234567890123456789012345",
             "POST https://collect.amazon.test/v1/beacon", "(unreached) https://new.example.test/",
         )  # fmt: skip
-    return write_results(folder, records, experiment(1, conditions=asked, reference=None))
+    return write_results(folder, records, experiment(1, conditions=cells, reference=None))
 
 
 def _stamp(ms: float) -> str:

@@ -30,7 +30,7 @@ def served_record(load: ServerLoad, seed: int = 0, **changes: object) -> Record:
     started = rate * 10
     answered = min(started, round(replies * 10))
     trial = Trial(load, seed, seed, "virtual", "7.3")
-    found = ServedLoad(
+    measured = ServedLoad(
         seconds=10, started=started, answered=answered, refused=0, reset=0,
         timed_out=started - answered, broken=0, retries=0, established=answered,
         syn_retransmissions=0, replies_per_s=replies,
@@ -44,7 +44,7 @@ def served_record(load: ServerLoad, seed: int = 0, **changes: object) -> Record:
         outcome="ok",
         environment=ENVIRONMENT.id,
         lab=LabReading((Measurement("rtt", "ms", 2.001, 2.0, 0.1),), {}),
-        measured=replace(found, **changes),  # type: ignore[arg-type]
+        measured=replace(measured, **changes),  # type: ignore[arg-type]
         proof=Proof(started, started, 0, 0, 0, 0, 0, {}, {}),
         cost=Cost(2.0, 3.0, 30.0),
         artefacts={"client.pcap": "0" * 64},
@@ -53,6 +53,6 @@ def served_record(load: ServerLoad, seed: int = 0, **changes: object) -> Record:
 
 def write_served(folder: Path, seeds: int = 1, **changes: object) -> Path:
     """A run of the whole sweep."""
-    asked = Experiment("overload", "A server under load", loads(), seeds, kind="server_load")
+    plan = Experiment("overload", "A server under load", loads(), seeds, kind="server_load")
     records = [served_record(load, seed, **changes) for load in loads() for seed in range(seeds)]
-    return write_results(folder, records, asked)
+    return write_results(folder, records, plan)

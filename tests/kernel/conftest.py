@@ -24,11 +24,11 @@ def kernel_binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     A copy: other runs on this machine have guests of the same kernel, and tests look for theirs.
     """
     named = os.environ.get(KERNEL_VARIABLE)
-    found = None if named else find_kernel(read_pin("7.3"), cache())
-    if not named and found is None:
+    build = None if named else find_kernel(read_pin("7.3"), cache())
+    if not named and build is None:
         pytest.skip("the virtual kernel is not built; run `make kernel`")
     copy = tmp_path_factory.mktemp("kernel") / "linux"
-    shutil.copy(found.binary if found else str(named), copy)
+    shutil.copy(build.binary if build else str(named), copy)
     return copy
 
 

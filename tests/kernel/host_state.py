@@ -45,17 +45,17 @@ def read_holders(inode: int, kind: str = "net", until_s: float = math.inf) -> li
 
     Its number is then another's soon: ``until_s`` (CLOCK_BOOTTIME) leaves out what began later.
     """
-    found = []
+    holders = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
             began_ticks = int((path / "stat").read_text().rpartition(")")[2].split()[19])
             if began_ticks > until_s * TICKS_PER_S:
                 continue
             if (path / "ns" / kind).stat().st_ino == inode:
-                found.append(int(path.name))
+                holders.append(int(path.name))
         except OSError:  # ended meanwhile
             continue
-    return found
+    return holders
 
 
 def await_that(happens: Callable[[], bool]) -> None:
@@ -80,12 +80,12 @@ def _show(what: str) -> str:
 
 def _tree(folder: Path) -> list[str]:
     """Names two levels down: deeper, other programs come and go."""
-    found = []
+    paths = []
     for top, names, files in os.walk(folder):
-        found += [str(Path(top) / name) for name in (*names, *files)]
+        paths += [str(Path(top) / name) for name in (*names, *files)]
         if len(Path(top).relative_to(folder).parts) >= 1:
             names.clear()
-    return sorted(found)
+    return sorted(paths)
 
 
 def list_files(folder: Path) -> list[Path]:

@@ -75,7 +75,10 @@ def commit(folder: Path, subject: str) -> str:
 
 
 def git(folder: Path, *words: str) -> str:
-    who = {f"GIT_{one}_{what}": f"{what}@example.org" for one in ("AUTHOR", "COMMITTER")
-           for what in ("NAME", "EMAIL")}  # fmt: skip
-    env = {**os.environ, **who, "GIT_CONFIG_GLOBAL": os.devnull}
+    identities = {
+        f"GIT_{role}_{field}": f"{field}@example.org"
+        for role in ("AUTHOR", "COMMITTER")
+        for field in ("NAME", "EMAIL")
+    }
+    env = {**os.environ, **identities, "GIT_CONFIG_GLOBAL": os.devnull}
     return proc.run(["git", "-C", str(folder), *words], env=env).stdout

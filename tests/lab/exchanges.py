@@ -29,7 +29,7 @@ QUIET_S = 0.6
 def observe(exactness: Exactness, backend: LinkBackend, tag: str) -> dict[str, Any]:
     """Everything that the suite asserts, of a link as LINK says and of one with loss."""
     with open_lab(Condition("p", "c", LINK, TCP), 1, tag, exactness, backend, seed=1) as lab:
-        found = {
+        observed = {
             "problems": list(lab.reading.problems),
             "knobs": lab.reading.knobs,
             "rtt_ms": round_trip_ms(lab),
@@ -37,17 +37,20 @@ def observe(exactness: Exactness, backend: LinkBackend, tag: str) -> dict[str, A
             "fetch_ms": min(fetch_ms(lab, fast=False) for _ in range(3)),
             "fast_fetch_ms": min(fetch_ms(lab, fast=True) for _ in range(3)),
         }
-        found |= flood(lab)
+        observed |= flood(lab)
         report = lab.read_link()
-        found |= {"stray_packets": report.stray_packets, "dropped_packets": report.dropped_packets}
+        observed |= {
+            "stray_packets": report.stray_packets,
+            "dropped_packets": report.dropped_packets,
+        }
     lossy = LinkSpec(LINK.rtt_ms, LINK.down_kbit, LINK.up_kbit, 131072, loss_pct=LOSS_PCT)
     with open_lab(Condition("p", "c", lossy, TCP), 1, tag, exactness, backend, seed=1) as lab:
-        found["problems_with_loss"] = list(lab.reading.problems)
+        observed["problems_with_loss"] = list(lab.reading.problems)
         with open_ends(lab.topology) as ends:
             for _ in range(LOST_COUNT):
                 ends.server.send(SMALL)
-            found["arrived_of_lossy"] = count(ends.client)
-    return found
+            observed["arrived_of_lossy"] = count(ends.client)
+    return observed
 
 
 def count(end: socket.socket) -> int:

@@ -44,9 +44,9 @@ def copy_pages(folder: Path) -> Path:
 def rewrite(file: Path, change: Callable[[str, bytes], bytes | None]) -> None:
     """Write a pack anew with what ``change`` makes of each file by its name; ``None``: without."""
     with zipfile.ZipFile(file) as old:
-        found = [(info, old.read(info)) for info in old.infolist()]
+        members = [(info, old.read(info)) for info in old.infolist()]
     with zipfile.ZipFile(file, "w") as new:
-        for info, data in found:
+        for info, data in members:
             changed = change(info.filename, data)
             if changed is not None:
                 new.writestr(info, changed)

@@ -31,7 +31,7 @@ def fetch(_self: HttpRequester, url: str, **_how: object) -> SimpleNamespace:
 
 
 HttpRequester.get = fetch
-found = set()
+unmet = set()
 for profile in PROFILES:
     settings = ValidationSettings(
         rocrate_uri=sys.argv[1],
@@ -39,7 +39,7 @@ for profile in PROFILES:
         requirement_severity=Severity.RECOMMENDED,
         offline=True,
     )
-    found |= {
+    unmet |= {
         f"{issue.severity.name}: {issue.message}" for issue in validate(settings).get_issues()
     }
-print("\n".join(sorted(found)))
+print("\n".join(sorted(unmet)))

@@ -55,34 +55,34 @@ def conversation(segments: int = 3) -> list[Sent]:
 def another_boot(packets: list[Sent]) -> list[Sent]:
     """The same packets with what every boot chooses anew."""
     isn = {"client": 4_294_967_200, "server": 77}
-    return [replace(one, isn=isn, port=51999, at_ns=one.at_ns + 12345) for one in packets]
+    return [replace(packet, isn=isn, port=51999, at_ns=packet.at_ns + 12345) for packet in packets]
 
 
 def write_capture(
     path: Path, packets: Iterable[Sent], extra: tuple[tuple[int, bytes], ...] = ()
 ) -> str:
     """Write ``packets`` (and ``extra`` frames, which come first); return the file's SHA-256."""
-    frames = (*extra, *((one.at_ns, frame_of(one)) for one in packets))
+    frames = (*extra, *((packet.at_ns, frame_of(packet)) for packet in packets))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_frames(path, [(at_ns + 10**18, frame) for at_ns, frame in frames])
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def frame_of(one: Sent) -> bytes:
+def frame_of(sent: Sent) -> bytes:
     """The packet on the wire."""
-    other = "server" if one.sender == "client" else "client"
-    ports = {"client": one.port, "server": 80}
-    acked = one.flags & ACK
+    other = "server" if sent.sender == "client" else "client"
+    ports = {"client": sent.port, "server": 80}
+    acked = sent.flags & ACK
     segment = dpkt.tcp.TCP(
-        sport=ports[one.sender], dport=ports[other],
-        seq=(one.isn[one.sender] + one.seq) % 2**32,
-        ack=(one.isn[other] + one.ack) % 2**32 if acked else 0,
-        flags=one.flags, win=one.window, opts=one.options, data=one.data,
+        sport=ports[sent.sender], dport=ports[other],
+        seq=(sent.isn[sent.sender] + sent.seq) % 2**32,
+        ack=(sent.isn[other] + sent.ack) % 2**32 if acked else 0,
+        flags=sent.flags, win=sent.window, opts=sent.options, data=sent.data,
     )  # fmt: skip
-    segment.off = 5 + len(one.options) // 4
-    packet = dpkt.ip.IP(src=ADDRESSES[one.sender], dst=ADDRESSES[other], p=6, data=segment)
+    segment.off = 5 + len(sent.options) // 4
+    packet = dpkt.ip.IP(src=ADDRESSES[sent.sender], dst=ADDRESSES[other], p=6, data=segment)
     packet.len = len(packet)
-    return ethernet(one.sender, bytes(packet))
+    return ethernet(sent.sender, bytes(packet))
 
 
 def query(port: int, dns_id: int, name: bytes = b"www") -> bytes:

@@ -38,7 +38,7 @@ class CellChange(NamedTuple):
     pct: float
 
 
-def read_changes(asked: Sequence[str], knob: str) -> list[CellChange]:
+def read_changes(runs: Sequence[str], knob: str) -> list[CellChange]:
     """Return the changes of every cell of runs, each asked for as ``DIR`` or ``AXIS=DIR``.
 
     Cells without a number, such as broken ones, are left out.
@@ -46,23 +46,23 @@ def read_changes(asked: Sequence[str], knob: str) -> list[CellChange]:
     Raises:
         ConfigurationError: with a sentence for each run that cannot be read as asked.
     """
-    found: list[CellChange] = []
+    changes: list[CellChange] = []
     problems: list[str] = []
-    for one in asked:
-        axis, equals, folder = one.rpartition("=")
+    for run in runs:
+        axis, equals, folder = run.rpartition("=")
         if equals:
-            found += _of_axis(cells_of(read_results(Path(folder))), axis, knob)
+            changes += _of_axis(cells_of(read_results(Path(folder))), axis, knob)
             continue
         file = Path(folder) / NAME
         if file.is_file():
-            found += _of_kernels(json.loads(file.read_text("utf-8")), knob)
+            changes += _of_kernels(json.loads(file.read_text("utf-8")), knob)
         else:
             problems.append(
                 f"{folder}: no {NAME}; name a run on several kernels (kernel.versions), or AXIS=DIR"
             )
     if problems:
         raise ConfigurationError(problems)
-    return found
+    return changes
 
 
 def draw_changes(changes: Iterable[CellChange], title: str = "") -> Plot:
@@ -74,13 +74,13 @@ def draw_changes(changes: Iterable[CellChange], title: str = "") -> Plot:
     cells: dict[tuple[str, str], list[float]] = {}
     for change in changes:
         cells.setdefault((change.what, change.condition), []).append(change.pct)
-    whats = list(dict.fromkeys(what for what, _ in cells))
+    variants = list(dict.fromkeys(variant for variant, _ in cells))
     conditions = list(dict.fromkeys(condition for _, condition in cells))
     rows: list[Row] = [
-        {"change": what, "condition": condition, CHANGE: statistics.fmean(found),
-         "least": min(found), "greatest": max(found)}
-        for what in whats for condition in conditions
-        if (found := cells.get((what, condition)))
+        {"change": variant, "condition": condition, CHANGE: statistics.fmean(percents),
+         "least": min(percents), "greatest": max(percents)}
+        for variant in variants for condition in conditions
+        if (percents := cells.get((variant, condition)))
     ]  # fmt: skip
     if not rows:
         raise ConfigurationError(["no cell of these runs has a change: there is nothing to draw"])

@@ -40,21 +40,21 @@ def _suites(attribution: Attribution, rule: FailRule) -> list[Suite]:
 
 def _case(attribution: Attribution, lane: LaneVerdicts, cell: CellFinding, rule: FailRule) -> Case:
     says = describe(attribution, lane, cell)
-    found = cell.attribution.verdict if cell.attribution else "inconclusive"
-    words = cell.attribution.words if cell.attribution else found
+    verdict = cell.attribution.verdict if cell.attribution else "inconclusive"
+    words = cell.attribution.words if cell.attribution else verdict
     state: State = "passed"
     if rule.flags(cell):
         state = "failed"
-    elif found == "inconclusive":
+    elif verdict == "inconclusive":
         state = "skipped"
     shown = evidence(cell) if state == "failed" else []
     return Case(
         name_row(attribution, cell),
         state,
         says,
-        found,
+        verdict,
         tuple(shown or [says]),
         says,
         "SKIP inconclusive" if state == "skipped" else words,
-        (says, *shown) if found != "no effect" else (),
+        (says, *shown) if verdict != "no effect" else (),
     )

@@ -46,15 +46,15 @@ class FailRule:
 
     def flags(self, cell: CellFinding) -> bool:
         """Return whether ``cell`` fails."""
-        found = cell.attribution
-        if found is None or self.on == "none":
+        attribution = cell.attribution
+        if attribution is None or self.on == "none":
             return False
-        if found.verdict == "broken":
+        if attribution.verdict == "broken":
             return True
         if self.on == "any":
-            return found.other_packets is True or found.verdict in _MOVED
-        large = found.pct is None or abs(found.pct.value) >= self.least_pct
-        return found.verdict == "slower" and large
+            return attribution.other_packets is True or attribution.verdict in _MOVED
+        large = attribution.pct is None or abs(attribution.pct.value) >= self.least_pct
+        return attribution.verdict == "slower" and large
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,18 @@ class LaneVerdicts:
     @property
     def counts(self) -> dict[Attributed, int]:
         """How many cells came to what, the gravest first; without those that no cell came to."""
-        found = [cell.attribution.verdict for cell in self.cells if cell.attribution]
-        return {one: found.count(one) for one in get_args(Attributed) if one in found}
+        verdicts = [cell.attribution.verdict for cell in self.cells if cell.attribution]
+        return {
+            verdict: verdicts.count(verdict)
+            for verdict in get_args(Attributed)
+            if verdict in verdicts
+        }
 
     @property
     def changes_pct(self) -> tuple[float, ...]:
         """By how many percent the metric of each cell grew, where that is known."""
-        found = (cell.attribution.pct for cell in self.cells if cell.attribution)
-        return tuple(pct.value for pct in found if pct is not None)
+        changes = (cell.attribution.pct for cell in self.cells if cell.attribution)
+        return tuple(pct.value for pct in changes if pct is not None)
 
     @property
     def median_pct(self) -> float | None:
@@ -141,7 +145,7 @@ def attribute(base: Path, *new: Path, metric: Metric = PLT) -> Attribution:
         StorageError: a folder cannot be read.
     """
     options = CompareOptions(("kernel",), min_effect_pct=0.0, metric=metric, attribute=True)
-    return tabulate([compare_results(base, one, options) for one in new])
+    return tabulate([compare_results(base, folder, options) for folder in new])
 
 
 def attribute_lanes(folder: Path, metric: Metric = PLT) -> Attribution:
@@ -169,23 +173,27 @@ def tabulate(comparisons: Sequence[Comparison]) -> Attribution:
         ConfigurationError: one is not of two virtual kernels, or of scenarios.
     """
     problems = [
-        f"{one.new} and {one.base} are no loads on virtual kernels: only of these a difference is "
-        "surely the kernel's; use ./run.sh compare BASE NEW --across kernel, and for scenarios "
-        "./run.sh scenario all"
-        for one in comparisons
-        if one.kernel != VIRTUAL
-        or one.clocks_differ
-        or not all(cell.attribution for cell in one.cells)
+        f"{comparison.new} and {comparison.base} are no loads on virtual kernels: only of these a "
+        "difference is surely the kernel's; use ./run.sh compare BASE NEW --across kernel, and for "
+        "scenarios ./run.sh scenario all"
+        for comparison in comparisons
+        if comparison.kernel != VIRTUAL
+        or comparison.clocks_differ
+        or not all(cell.attribution for cell in comparison.cells)
     ]
     if problems or not comparisons:
         raise ConfigurationError(problems or ["there is nothing to compare the base with"])
     first = comparisons[0]
     lanes = tuple(map(LaneVerdicts, _names(comparisons), comparisons))
-    found = [{key_of(cell.axes): cell for cell in one.cells} for one in comparisons]
-    axes = {key_of(cell.axes): cell.axes for one in comparisons for cell in one.cells}
-    rows = tuple(_row(axes[key], [each.get(key) for each in found]) for key in axes)
-    named = dict.fromkeys(name for one in comparisons for name in one.names)
-    kernels = next((one.kernels for one in comparisons if one.kernels is not None), None)
+    lane_cells = [
+        {key_of(cell.axes): cell for cell in comparison.cells} for comparison in comparisons
+    ]
+    axes = {key_of(cell.axes): cell.axes for comparison in comparisons for cell in comparison.cells}
+    rows = tuple(_row(axes[key], [each.get(key) for each in lane_cells]) for key in axes)
+    named = dict.fromkeys(name for comparison in comparisons for name in comparison.names)
+    kernels = next(
+        (comparison.kernels for comparison in comparisons if comparison.kernels is not None), None
+    )
     base_name = kernels.base.kernel_version if kernels is not None else None
     return Attribution(
         clean(base_name or Path(first.base).name), first.base, lanes, rows, tuple(named),
@@ -200,13 +208,20 @@ def _row(axes: Axes, cells: Sequence[CellFinding | None]) -> Row:
 
 def _names(comparisons: Sequence[Comparison]) -> list[str]:
     """Name each new kernel by its version; where that does not tell it apart, by its folder."""
-    versions = [one.kernels.new.kernel_version if one.kernels else None for one in comparisons]
+    versions = [
+        comparison.kernels.new.kernel_version if comparison.kernels else None
+        for comparison in comparisons
+    ]
     return [
-        clean(version if version and versions.count(version) == 1 else Path(one.new).name)
-        for version, one in zip(versions, comparisons, strict=True)
+        clean(version if version and versions.count(version) == 1 else Path(comparison.new).name)
+        for version, comparison in zip(versions, comparisons, strict=True)
     ]
 
 
 def _size(cell: CellFinding) -> float:
-    found = cell.attribution
-    return abs(found.pct.value) if found is not None and found.pct is not None else 0.0
+    attribution = cell.attribution
+    return (
+        abs(attribution.pct.value)
+        if attribution is not None and attribution.pct is not None
+        else 0.0
+    )

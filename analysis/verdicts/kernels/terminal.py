@@ -47,7 +47,9 @@ def render_text(attribution: Attribution, rule: FailRule, width: int = WIDTH) ->
         for cell in _telling(lane)[:MAX_SHOWN]:
             lines += textwrap.wrap(describe(attribution, lane, cell), width)
             lines += [f"  {line}" for line in evidence(cell)]
-    lines += [part for one in summary(attribution, rule) for part in textwrap.wrap(one, width)]
+    lines += [
+        part for sentence in summary(attribution, rule) for part in textwrap.wrap(sentence, width)
+    ]
     return join_lines(lines)
 
 
@@ -55,11 +57,11 @@ def render_markdown(attribution: Attribution, rule: FailRule) -> str:
     """Return the same for a mail: lines of at most 76 characters, the summary first."""
     metric = attribution.metric
     names = ", ".join(lane.name for lane in attribution.lanes)
-    what = capitalised(metric.labels)
-    head = f"{what} on {names} against {attribution.base_name}, in virtual time:"
+    label = capitalised(metric.labels)
+    head = f"{label} on {names} against {attribution.base_name}, in virtual time:"
     lines = [*textwrap.wrap(head, MAIL_WIDTH), ""]
-    for one in summary(attribution, rule):
-        lines += textwrap.wrap(one, MAIL_WIDTH)
+    for sentence in summary(attribution, rule):
+        lines += textwrap.wrap(sentence, MAIL_WIDTH)
     room = MAIL_WIDTH - len(INDENT)
     lines += ["", *(f"{INDENT}{line}" for line in _table(attribution, room)), ""]
     for lane in attribution.lanes:
@@ -97,17 +99,17 @@ def name_row(attribution: Attribution, cell: CellFinding) -> str:
 
 def describe(attribution: Attribution, lane: LaneVerdicts, cell: CellFinding) -> str:
     """Return everything about a cell on a kernel but its packets and counters."""
-    found = cell.attribution
-    if found is None:
+    cell_attribution = cell.attribution
+    if cell_attribution is None:
         return ""
     size = ""
-    if found.pct is not None:
-        inside = found.pct.interval
+    if cell_attribution.pct is not None:
+        inside = cell_attribution.pct.interval
         level = f"{inside.level * 100:.0f} % interval" if inside else ""
-        size = f", {found.pct.value:+.3f} %"
+        size = f", {cell_attribution.pct.value:+.3f} %"
         size += f" ({level} {inside.low:+.2f}..{inside.high:+.2f} %)" if inside else ""
     name = f"{lane.name}: {name_row(attribution, cell)}"
-    return f"{name}: {found.verdict}{size}; {clean(found.reason)}."
+    return f"{name}: {cell_attribution.verdict}{size}; {clean(cell_attribution.reason)}."
 
 
 def evidence(cell: CellFinding) -> list[str]:
@@ -115,9 +117,12 @@ def evidence(cell: CellFinding) -> list[str]:
     lines = packet_lines(cell)
     if cell.change is not None and len({*cell.change.retransmits}) > 1:
         lines.append("Retransmitted: {} in base, {} in new.".format(*cell.change.retransmits))
-    found = cell.attribution.counters if cell.attribution is not None else ()
-    if found:
-        named = [f"{one.end} {clean(one.name)} {one.base} -> {one.new}" for one in found]
+    counters = cell.attribution.counters if cell.attribution is not None else ()
+    if counters:
+        named = [
+            f"{counter.end} {clean(counter.name)} {counter.base} -> {counter.new}"
+            for counter in counters
+        ]
         more = f" and {len(named) - MAX_COUNTERS} more" if len(named) > MAX_COUNTERS else ""
         lines.append(f"Counters: {', '.join(named[:MAX_COUNTERS])}{more}.")
     return lines
@@ -160,20 +165,28 @@ def _telling(lane: LaneVerdicts) -> Sequence[CellFinding]:
     ]  # fmt: skip
 
     def gravity(cell: CellFinding) -> tuple[int, float]:
-        found = cell.attribution
-        if found is None:
+        attribution = cell.attribution
+        if attribution is None:
             return len(order), 0.0
-        return order.index(found.verdict), -abs(found.pct.value) if found.pct else 0.0
+        return (
+            order.index(attribution.verdict),
+            -abs(attribution.pct.value) if attribution.pct else 0.0,
+        )
 
     return sorted(cells, key=gravity)
 
 
 def _of_lane(attribution: Attribution, lane: LaneVerdicts) -> str:
     text = f"{lane.name} against {attribution.base_name}: {describe_lane(lane)}"
-    found = lane.extreme.attribution if lane.extreme is not None else None
-    if lane.extreme is None or found is None or found.pct is None or not round(found.pct.value, 2):
+    extreme = lane.extreme.attribution if lane.extreme is not None else None
+    if (
+        lane.extreme is None
+        or extreme is None
+        or extreme.pct is None
+        or not round(extreme.pct.value, 2)
+    ):
         return f"{text}."
-    return f"{text}, most {found.pct.value:+.2f} % in {name_row(attribution, lane.extreme)}."
+    return f"{text}, most {extreme.pct.value:+.2f} % in {name_row(attribution, lane.extreme)}."
 
 
 def _failed(attribution: Attribution, rule: FailRule) -> str:

@@ -40,11 +40,11 @@ def night(
         loaded = record(condition, plt_ms=load_of(base).plt_ms * factor)
         loaded = _on(with_milestones(loaded) if seen else loaded, environment, version)
         records.append(replace(loaded, outcome="unproven") if place == failed else loaded)
-    asked = experiment(
+    plan = experiment(
         1, name="small", title="A <b>small</b> sweep", conditions=SWEEP, reference=None,
         kernel_version=version,
     )  # fmt: skip
-    write_results(folder, records, asked, environment)
+    write_results(folder, records, plan, environment)
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["created_utc"] = f"2026-11-{day:02d}T02:17:00+00:00"
     (folder / "manifest.json").write_text(json.dumps(manifest))
@@ -56,6 +56,6 @@ def with_part(name: str, value: str) -> Environment:
     return replace(ENVIRONMENT, parts={**ENVIRONMENT.parts, name: value})
 
 
-def _on(one: Record, environment: Environment, version: str) -> Record:
-    trial = replace(one.trial, kernel_version=version)
-    return replace(one, trial=trial, trial_id=trial.id, environment=environment.id)
+def _on(loaded: Record, environment: Environment, version: str) -> Record:
+    trial = replace(loaded.trial, kernel_version=version)
+    return replace(loaded, trial=trial, trial_id=trial.id, environment=environment.id)

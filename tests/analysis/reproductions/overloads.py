@@ -58,11 +58,13 @@ def rebuilt(
     """What the module of the publication ``name`` makes of exactly these records."""
     kept = tuple(records)
     planned = tuple(dict.fromkeys(record.trial.condition for record in kept))
-    asked = Experiment(
+    experiment = Experiment(
         name, "An overload", planned, reference=name, kind="server_load",
         saturation_per_s=saturation,
         repetitions=max((record.trial.repetition + 1 for record in kept), default=1),
     )  # fmt: skip
-    found = rebuild(read_results(write_results(folder, kept, asked)), read_reference(name))
-    assert found is not None
-    return found
+    publication = rebuild(
+        read_results(write_results(folder, kept, experiment)), read_reference(name)
+    )
+    assert publication is not None
+    return publication

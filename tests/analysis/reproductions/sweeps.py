@@ -28,16 +28,16 @@ def condition(page: str, rtt_ms: float, **knobs: Any) -> Condition:
 def results_of(folder: Path, records: Iterable[Record], name: str = "a-sweep") -> Results:
     """The results of an experiment that planned exactly these trials."""
     kept = tuple(records)
-    planned = tuple(dict.fromkeys(one.trial.condition for one in kept))
-    repetitions = max((one.trial.repetition + 1 for one in kept), default=1)
-    asked = experiment(repetitions, conditions=planned, name=name, reference=None)
-    return read_results(write_results(folder, kept, asked))
+    planned = tuple(dict.fromkeys(load.trial.condition for load in kept))
+    repetitions = max((load.trial.repetition + 1 for load in kept), default=1)
+    sweep = experiment(repetitions, conditions=planned, name=name, reference=None)
+    return read_results(write_results(folder, kept, sweep))
 
 
-def fetch(one: Condition, plt_ms: float, transfer_bytes: int) -> Record:
+def fetch(cell: Condition, plt_ms: float, transfer_bytes: int) -> Record:
     """The load of a page of one object."""
-    good = record(one, 0, plt_ms)
-    only = RequestTiming(f"http://{one.page}.test/", 200, 0.0, plt_ms, transfer_bytes, "1")
+    good = record(cell, 0, plt_ms)
+    only = RequestTiming(f"http://{cell.page}.test/", 200, 0.0, plt_ms, transfer_bytes, "1")
     return replace(good, measured=replace(load_of(good), client="graph", requests=(only,)))
 
 

@@ -50,18 +50,21 @@ libc = ctypes.CDLL(None, use_errno=True)
 def call(number: int, *arguments: int) -> str:
     """The name of the error that a call ends with; empty: it did not."""
     ctypes.set_errno(0)
-    if libc.syscall(ctypes.c_long(number), *(ctypes.c_long(one) for one in arguments)) != -1:
+    if (
+        libc.syscall(ctypes.c_long(number), *(ctypes.c_long(argument) for argument in arguments))
+        != -1
+    ):
         return ""
     return errno.errorcode[ctypes.get_errno()]
 
 
 def list_writable() -> list[str]:
     """Every path that may be written, links aside; read-only trees without devices are left out."""
-    found, waiting = [], ["/"]
+    writable, waiting = [], ["/"]
     while waiting:
         folder = waiting.pop()
         if os.access(folder, os.W_OK):
-            found.append(folder)
+            writable.append(folder)
         flags = os.statvfs(folder).f_flag
         if folder == "/usr" and flags & os.ST_RDONLY and flags & os.ST_NODEV:
             continue
@@ -76,10 +79,10 @@ def list_writable() -> list[str]:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
                 elif os.access(entry.path, os.W_OK):
-                    found.append(entry.path)
+                    writable.append(entry.path)
             except OSError:
                 continue
-    return sorted(found)
+    return sorted(writable)
 
 
 def list_calls() -> dict[str, str]:

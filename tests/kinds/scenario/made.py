@@ -38,12 +38,12 @@ def carried(*packets: tuple[str, str, Packet]) -> tuple[Performance, dict[str, l
     """What a network made of packets (sender, receiver or "" if lost, packet), and its captures."""
     captures: dict[str, list[Packet]] = {name: [] for name in ADDRESSES}
     passages = []
-    for sender, receiver, one in packets:
-        passage = Passage(sender, len(captures[sender]), one.at_ns)
-        captures[sender].append(one)
+    for sender, receiver, segment in packets:
+        passage = Passage(sender, len(captures[sender]), segment.at_ns)
+        captures[sender].append(segment)
         if receiver:
-            passage.arrivals.append(Arrival(receiver, len(captures[receiver]), one.at_ns))
-            captures[receiver].append(one)
+            passage.arrivals.append(Arrival(receiver, len(captures[receiver]), segment.at_ns))
+            captures[receiver].append(segment)
         passages.append(passage)
     return Performance((), tuple(passages)), captures
 

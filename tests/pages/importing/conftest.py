@@ -21,11 +21,11 @@ Import = Callable[..., Recording]
 def imported(tmp_path: Path) -> Import:
     """A function that imports a HAR and checks the written archive, if it is one."""
 
-    def run(document: Any, **asked: str) -> Recording:
+    def run(document: Any, **options: str) -> Recording:
         file = tmp_path / "load.har"
         data = document if isinstance(document, bytes) else json.dumps(document).encode()
         file.write_bytes(data)
-        recording = read_recording(file, **asked)
+        recording = read_recording(file, **options)
         assert isinstance(recording, Recording)
         written = write_page(tmp_path / "page", recording, Manner(keep_secrets=True, replace=True))
         if written.kind == "archive":

@@ -90,8 +90,8 @@ def check(data: bytes, chance: random.Random) -> str:
         source.write_bytes(data)
         manner = Manner(anonymize=chance.random() < 0.2, keep_secrets=chance.random() < 0.2)
         try:
-            found = read_recording(source, url=ROOT if chance.random() < 0.1 else None)
-            kind = write_page(pages / "page", found, manner).kind
+            recording = read_recording(source, url=ROOT if chance.random() < 0.1 else None)
+            kind = write_page(pages / "page", recording, manner).kind
         except TestbedError as error:
             assert str(error).strip(), "an error says what is wrong"
             assert list(pages.iterdir()) == [], "nothing is half-written"
@@ -107,10 +107,10 @@ def check(data: bytes, chance: random.Random) -> str:
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
     """Every place within a JSON value: what it is in, and its key there."""
-    found: list[tuple[Any, Any]] = []
+    places: list[tuple[Any, Any]] = []
     for key, inner in members(value):
-        found += [(value, key), *_places(inner)]
-    return found
+        places += [(value, key), *_places(inner)]
+    return places
 
 
 def members(value: Any) -> Iterable[tuple[Any, Any]]:

@@ -206,7 +206,7 @@ def burp(site: tuple[Sent, ...] = SITE, *, bodies: bool = True) -> Document:
     for entry in entries:
         del entry["startedDateTime"], entry["timings"], entry["time"], entry["cache"]
         headers = entry["response"]["headers"]
-        entry["response"]["headers"] = {one["name"]: one["value"] for one in headers}
+        entry["response"]["headers"] = {header["name"]: header["value"] for header in headers}
     return {"log": {"version": "1.1", "entries": entries}}
 
 

@@ -44,12 +44,12 @@ class Sent:
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        found = [("content-type", self.mime), ("cache-control", "max-age=60")]
+        headers = [("content-type", self.mime), ("cache-control", "max-age=60")]
         if self.coding:
-            found.append(("content-encoding", self.coding))
+            headers.append(("content-encoding", self.coding))
         if self.location:
-            found.append(("location", self.location))
-        return found
+            headers.append(("location", self.location))
+        return headers
 
     @property
     def head(self) -> str:

@@ -115,16 +115,16 @@ class Crafted:
 
     def read(self) -> dict[int, tuple[int, int]]:
         """What came meanwhile: the last segment's flags and sequence number, by port."""
-        found: dict[int, tuple[int, int]] = {}
+        last_segments: dict[int, tuple[int, int]] = {}
         self.socket.settimeout(QUIET_S)
         while True:
             try:
                 frame = self.socket.recv(2048)
             except TimeoutError:
-                return found
+                return last_segments
             if frame[30:34] == socket.inet_aton(RAW):
                 _, port, seq, _, _, flags = struct.unpack_from("!HHIIBB", frame, 34)
-                found[port] = flags, seq
+                last_segments[port] = flags, seq
 
 
 def checksum(data: bytes) -> bytes:
@@ -180,8 +180,8 @@ class Overload:
             texts = [
                 Path(f"/proc/thread-self/net/{name}").read_text() for name in ("snmp", "netstat")
             ]
-        found = parse_counters("".join(texts))
-        return {name: found[name] for name in WORDS}
+        counters = parse_counters("".join(texts))
+        return {name: counters[name] for name in WORDS}
 
     def overflow_by_syn(self, room: int) -> None:
         """The accept queue is full, and two more clients come."""
@@ -245,43 +245,45 @@ def conversations(packets: tuple[Packet, ...]) -> dict[str, list[str]]:
 
     Of a port that was used again it is the last time.
     """
-    found: dict[str, list[str]] = {}
+    by_port: dict[str, list[str]] = {}
     for packet in packets:
         if packet.protocol != "TCP":
             continue
         ours = packet.target_port == PORT
         flags = "".join(letter for bit, letter in LETTERS if packet.flags & ~PSH & bit)
-        said = f"{'client' if ours else 'server'} {flags}{'.' if packet.payload_bytes else ''}"
-        told = found.setdefault(str(packet.source_port if ours else packet.target_port), [])
-        if packet.opens and told[-1:] != [said]:
-            told.clear()
-        if told[-1:] != [said]:
-            told.append(said)
-    return found
+        segment = f"{'client' if ours else 'server'} {flags}{'.' if packet.payload_bytes else ''}"
+        segments = by_port.setdefault(str(packet.source_port if ours else packet.target_port), [])
+        if packet.opens and segments[-1:] != [segment]:
+            segments.clear()
+        if segments[-1:] != [segment]:
+            segments.append(segment)
+    return by_port
 
 
 def state_of(server: Namespace) -> dict[str, str]:
     """Sysctls and disciplines that the mechanisms may touch."""
-    found = {"qdisc": proc.run(("tc", "-n", server.name, "qdisc", "show", "dev", "s0")).stdout}
+    state = {"qdisc": proc.run(("tc", "-n", server.name, "qdisc", "show", "dev", "s0")).stdout}
     for name in UNDONE:
         try:
-            found[name] = server.read_sysctl(name)
+            state[name] = server.read_sysctl(name)
         except FileNotFoundError:
             continue
-    return found
+    return state
 
 
 def observe(
     tag: str, words: str, queues: dict[str, Any], folder: Path, object_file: Path | None = None
 ) -> dict[str, Any]:
     """Put the mechanisms ``words`` through all of it, and tell."""
-    asked, pcap = Queues(**queues), folder / f"{words.replace(' ', '-')}.pcap"
+    limits, pcap = Queues(**queues), folder / f"{words.replace(' ', '-')}.pcap"
     with wired(tag) as (client, server):
         before = state_of(server)
-        with apply_management(server, "s0", PORT, MECHANISMS[words], asked, object_file) as applied:
+        with apply_management(
+            server, "s0", PORT, MECHANISMS[words], limits, object_file
+        ) as applied:
             run = Overload(client, server, applied.backlog)
             with capture(client, "c0", pcap, folder / "tcpdump.log"):
-                run.overflow_by_syn(asked.accept + 1)
+                run.overflow_by_syn(limits.accept + 1)
                 run.overflow_by_ack()
                 run.end()
                 time.sleep(READ_S)  # the capture has to have read it all

@@ -28,7 +28,7 @@ def write_times(
     times: Times,
     kernel: str = "virtual",
     environment: Environment = ENVIRONMENT,
-    **asked: Any,
+    **changes: Any,
 ) -> Path:
     """A folder with one record for each load time; repetition and seed count from 0."""
     records = [
@@ -36,7 +36,7 @@ def write_times(
         for condition, values in times.items()
         for seed, plt_ms in enumerate(values)
     ]
-    return write_records_of(folder, records, times, kernel, environment, **asked)
+    return write_records_of(folder, records, times, kernel, environment, **changes)
 
 
 def write_records_of(
@@ -45,11 +45,11 @@ def write_records_of(
     conditions: Iterable[Condition],
     kernel: str = "virtual",
     environment: Environment = ENVIRONMENT,
-    **asked: Any,
+    **changes: Any,
 ) -> Path:
     """A folder with ``records`` of the planned ``conditions``."""
     plan = experiment(1, conditions=tuple(conditions), kernel=kernel, reference=None)
-    return write_results(folder, records, replace(plan, **asked), environment)
+    return write_results(folder, records, replace(plan, **changes), environment)
 
 
 def made(
@@ -70,7 +70,7 @@ def made(
     )
 
 
-def with_capture(folder: Path, one: Record, packets: list[Sent]) -> Record:
-    """``one`` with a capture file in ``folder`` that its record names."""
-    path = folder / "trials" / one.trial_id / "client.pcap"
-    return replace(one, artefacts={"client.pcap": write_capture(path, packets)})
+def with_capture(folder: Path, load: Record, packets: list[Sent]) -> Record:
+    """``load`` with a capture file in ``folder`` that its record names."""
+    path = folder / "trials" / load.trial_id / "client.pcap"
+    return replace(load, artefacts={"client.pcap": write_capture(path, packets)})
