@@ -112,11 +112,11 @@ def _mean_gain(results: Results) -> str:
 def _website(results: Results) -> list[str]:
     """Return a row for each RTT: the load time with neither, and what each mechanism saves."""
     arms = medians(with_savings(proven_loads(results)))
-    found = arms.pivot(index="rtt_ms", columns="mechanism", values=["plt_s", "improvement"])
-    saved = found["improvement"]
+    table = arms.pivot(index="rtt_ms", columns="mechanism", values=["plt_s", "improvement"])
+    saved = table["improvement"]
     return align([
-        Column("RTT", [axis_value("rtt_ms", rtt_ms) for rtt_ms in found.index]),
-        Column(NEITHER, [f"{value:.3f} s" for value in found["plt_s", NEITHER]]),
+        Column("RTT", [axis_value("rtt_ms", rtt_ms) for rtt_ms in table.index]),
+        Column(NEITHER, [f"{value:.3f} s" for value in table["plt_s", NEITHER]]),
         *(Column(name, [f"{number(value, 1)} %" for value in saved[name]]) for name in MECHANISMS),
     ])  # fmt: skip
 

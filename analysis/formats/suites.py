@@ -100,8 +100,8 @@ def _add_case(suite: Element, classname: str, case: Case, time: str) -> None:
     says = xml_text(case.says)
     if case.state in ("failed", "error"):
         tag = "failure" if case.state == "failed" else "error"
-        found = SubElement(element, tag, {"message": says, "type": case.kind})
-        found.text = xml_text("\n".join(case.evidence))
+        problem = SubElement(element, tag, {"message": says, "type": case.kind})
+        problem.text = xml_text("\n".join(case.evidence))
     elif case.state == "skipped":
         SubElement(element, "skipped", {"message": says})
     elif case.remark:

@@ -93,10 +93,10 @@ def rebuilt(results: Results) -> Rebuilt:
     Raises:
         ConfigurationError: it refers to none.
     """
-    found = rebuild(results, find_reference(results))
-    if found is None:
+    publication = rebuild(results, find_reference(results))
+    if publication is None:
         raise ConfigurationError([f"{results.folder} rebuilds no publication"])
-    return found
+    return publication
 
 
 def side_by_side(results: Results, *others: str | Path) -> Rebuilt:
@@ -112,13 +112,13 @@ def side_by_side(results: Results, *others: str | Path) -> Rebuilt:
     return draw_lanes(name_lanes(every), find_reference)
 
 
-def figure(found: Rebuilt, name: str) -> plot.Plot:
+def figure(publication: Rebuilt, name: str) -> plot.Plot:
     """Return the chart of the figure ``name``.
 
     Raises:
         ConfigurationError: there is none of that name; the message lists the names.
     """
-    charts = {one.name: one.chart for one in found.figures}
+    charts = {drawing.name: drawing.chart for drawing in publication.figures}
     if name not in charts:
         known = ", ".join(charts) or "none"
         raise ConfigurationError([f"no figure {name!r} was rebuilt; there are: {known}"])
@@ -130,12 +130,14 @@ def grid(table: Grid) -> Styler:
     return _styled(pd.DataFrame(table.rows, columns=list(table.columns)), table.title)
 
 
-def checks(found: Rebuilt) -> Styler:
+def checks(publication: Rebuilt) -> Styler:
     """Return what the publication states beside ours, and why they differ where they do."""
-    lane = ["lane"] if any(check.lane for check in found.checks) else []
+    lane = ["lane"] if any(check.lane for check in publication.checks) else []
     names = ["where", "what", "stated", *lane, "ours", "agreement", "why"]
-    rows = [[getattr(check, name) for name in names] for check in found.checks]
-    return _styled(pd.DataFrame(rows, columns=[name.capitalize() for name in names]), found.title)
+    rows = [[getattr(check, name) for name in names] for check in publication.checks]
+    return _styled(
+        pd.DataFrame(rows, columns=[name.capitalize() for name in names]), publication.title
+    )
 
 
 def differences(results: Results) -> Styler:
@@ -147,7 +149,7 @@ def differences(results: Results) -> Styler:
     reference = find_reference(results)
     if reference is None:
         raise ConfigurationError([f"{results.folder} refers to no publication"])
-    rows = [[one.what, one.why] for one in reference.differences]
+    rows = [[difference.what, difference.why] for difference in reference.differences]
     return _styled(pd.DataFrame(rows, columns=["Difference", "Why"]), reference.citation)
 
 
@@ -198,10 +200,10 @@ def gains(results: Results, *metrics: str) -> pd.DataFrame:
     for pair in table.pairs:
         row: dict[str, Any] = {name: pair.axes.get(name) for name in table.axes}
         for metric in wanted:
-            one = pair.by(metric)
-            row[metric.column("off")] = _median(one.spread_off)
-            row[metric.column("on")] = _median(one.spread_on)
-            row[metric.column("improvement", unit="pct")] = _median(one.improvement_pct)
+            metric_pair = pair.by(metric)
+            row[metric.column("off")] = _median(metric_pair.spread_off)
+            row[metric.column("on")] = _median(metric_pair.spread_on)
+            row[metric.column("improvement", unit="pct")] = _median(metric_pair.improvement_pct)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -233,15 +235,15 @@ def calibration(results: Results) -> pd.DataFrame:
     names = ("rtt_ms", "down_kbit", "up_kbit", "buffer_bytes")
     rows = [
         {
-            **{name: getattr(one.link, name) for name in names},
-            "property": one.name,
-            "unit": one.unit,
-            "theory": one.theory.median,
-            "measured": one.measured.median,
-            "worst_error_pct": one.worst_error_pct,
-            "tolerance_pct": one.tolerance_pct,
+            **{name: getattr(quantity.link, name) for name in names},
+            "property": quantity.name,
+            "unit": quantity.unit,
+            "theory": quantity.theory.median,
+            "measured": quantity.measured.median,
+            "worst_error_pct": quantity.worst_error_pct,
+            "tolerance_pct": quantity.tolerance_pct,
         }
-        for one in calibrations(results.records)
+        for quantity in calibrations(results.records)
     ]
     return pd.DataFrame(rows)
 

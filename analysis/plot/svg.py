@@ -111,7 +111,7 @@ def _said(spec: Spec) -> tuple[str, str]:
 def _drawing(spec: Spec) -> tuple[float, float, str]:
     """Return width and height in px, and all that is inside the ``<svg>`` element."""
     inside = spec.get("spec", spec)
-    layers = [_layer(one, spec["data"]["values"]) for one in inside["layer"]]
+    layers = [_layer(layer, spec["data"]["values"]) for layer in inside["layer"]]
     box = _box(layers, inside)
     panels = spec["facet"]["sort"] if "facet" in spec else [""]
     columns = min(spec.get("columns", 1), len(panels))
@@ -137,7 +137,7 @@ def _drawing(spec: Spec) -> tuple[float, float, str]:
 
 def _layer(spec: Spec, shared: Sequence[Row]) -> Layer:
     rows: Iterable[Row] = spec["data"]["values"] if "data" in spec else shared
-    tests = [one["filter"] for one in spec.get("transform", ())]
+    tests = [transform["filter"] for transform in spec.get("transform", ())]
     kept = tuple(row for row in rows if all(_holds(test, row) for test in tests))
     return Layer(spec["mark"]["type"], spec["mark"], spec["encoding"], kept)
 
@@ -157,21 +157,21 @@ def _box(layers: Sequence[Layer], inside: Spec) -> Box:
     """Return the plot that all panels share, with scales over the rows of all layers."""
     width = inside.get("width", PANEL_WIDTH)
     height = inside.get("height", PANEL_HEIGHT)
-    found: dict[str, Scale] = {}
+    scales: dict[str, Scale] = {}
     axes: dict[str, Spec] = {}
     for name, start, end in (("x", 0.0, width), ("y", height, 0.0)):
-        uses = [(one, one.encoding[name]) for one in layers if name in one.encoding]
+        uses = [(layer, layer.encoding[name]) for layer in layers if name in layer.encoding]
         first = next((c for _, c in uses if "scale" in c or "sort" in c), uses[0][1])
         axes[name] = {"axis": {}, **first}
         if first["type"] == "nominal":
             names = first.get("scale", {}).get("domain") or first["sort"]
-            found[name] = BandScale(tuple(names), 0.0, max(start, end))
+            scales[name] = BandScale(tuple(names), 0.0, max(start, end))
             continue
         ends = [(layer, layer.encoding.get(f"{name}2")) for layer, _ in uses]
         fields = [(layer, c["field"]) for layer, c in (*uses, *ends) if c]
         values = [row[f] for layer, f in fields for row in layer.rows if row.get(f) is not None]
-        found[name] = make_scale(first.get("scale") or {}, values, start, end)
-    return Box(found["x"], found["y"], width, height, axes)
+        scales[name] = make_scale(first.get("scale") or {}, values, start, end)
+    return Box(scales["x"], scales["y"], width, height, axes)
 
 
 def _labels(box: Box, name: str) -> list[tuple[float, str]]:
@@ -451,7 +451,7 @@ def _legends(layers: Sequence[Layer]) -> Iterator[tuple[str, list[tuple[str, str
             channel = layer.encoding.get(name, {})
             if "field" in channel and channel.get("scale"):
                 channels.setdefault(name, channel)
-    shapes = next((one.encoding["shape"] for one in layers if "shape" in one.encoding), None)
+    shapes = next((layer.encoding["shape"] for layer in layers if "shape" in layer.encoding), None)
     kinds = {layer.kind for layer in layers}
     for name, channel in channels.items():
         entries = []

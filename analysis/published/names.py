@@ -31,20 +31,23 @@ def refuse_unknown(reference: Reference, names: Mapping[str, Collection[str]]) -
 
 
 def _unknown(reference: Reference, names: Mapping[str, Collection[str]]) -> Iterator[str]:
-    for one in reference.stated:
-        for knob, value in one.axes.items():
-            what = KNOBS[knob].knob.listed
-            known = {*names.get(what, ()), *(reference.variants.values() if what == "page" else ())}
-            if what not in names or value in known:
+    for stated in reference.stated:
+        for knob, value in stated.axes.items():
+            listed = KNOBS[knob].knob.listed
+            known = {
+                *names.get(listed, ()),
+                *(reference.variants.values() if listed == "page" else ()),
+            }
+            if listed not in names or value in known:
                 continue
             stands = (
                 f", or say in {reference.name}.toml which of ours stands for it "
                 f'(variants = {{ "ours" = "{value}" }})'
             )
             yield (
-                f"{_place(reference, one)}: {knob}: no {what} is named {value!r}"
-                f"{did_you_mean(str(value), known)}; correct the name, or add that {what}"
-                f"{stands if what == 'page' else ''}"
+                f"{_place(reference, stated)}: {knob}: no {listed} is named {value!r}"
+                f"{did_you_mean(str(value), known)}; correct the name, or add that {listed}"
+                f"{stands if listed == 'page' else ''}"
             )
 
 
@@ -61,29 +64,31 @@ def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
     measured = records_of(kind)
     known = {name: each for each in measured.metrics for name in (each.name, stem(each.name))}
     problems: dict[str, str] = {}
-    for one in reference.stated:
-        metric, place = known.get(one.quantity), _place(reference, one)
-        for knob in sorted(one.axes.keys() - set(OF_KIND[kind])):
+    for stated in reference.stated:
+        metric, place = known.get(stated.quantity), _place(reference, stated)
+        for knob in sorted(stated.axes.keys() - set(OF_KIND[kind])):
             problems[knob] = (
                 f"{place}: {knob}: trials of the kind {kind} have no such knob; leave its column "
                 "out"
             )
-        if one.quantity == IMPROVEMENT and measured.paired:
-            if one.unit != "%":
-                problems[one.quantity] = f"{place}: unit: {IMPROVEMENT} is in %, not {one.unit}"
+        if stated.quantity == IMPROVEMENT and measured.paired:
+            if stated.unit != "%":
+                problems[stated.quantity] = (
+                    f"{place}: unit: {IMPROVEMENT} is in %, not {stated.unit}"
+                )
         elif metric is None:
             names = ", ".join(dict.fromkeys(stem(each.name) for each in measured.metrics))
             problems.setdefault(
-                one.quantity,
+                stated.quantity,
                 f"{place}: quantity: trials of the kind {kind} are not measured by "
-                f"{one.quantity!r}{did_you_mean(one.quantity, known)}; use one of {names}, or "
-                f"rebuild it in analysis/reproductions/{reference.name.replace('-', '_')}.py",
+                f"{stated.quantity!r}{did_you_mean(stated.quantity, known)}; use one of {names}, "
+                f"or rebuild it in analysis/reproductions/{reference.name.replace('-', '_')}.py",
             )
-        elif scale(metric, one) is None:
+        elif scale(metric, stated) is None:
             also = " or s" if metric.is_time else ""
-            problems[one.quantity] = (
-                f"{place}: unit: {one.quantity} is measured in {metric.unit or 'no unit'}, not in "
-                f"{one.unit}; state it in {metric.unit or '-'}{also}"
+            problems[stated.quantity] = (
+                f"{place}: unit: {stated.quantity} is measured in {metric.unit or 'no unit'}, not "
+                f"in {stated.unit}; state it in {metric.unit or '-'}{also}"
             )
     if reference.claims:
         problems["claim"] = (
@@ -92,7 +97,11 @@ def find_metrics(reference: Reference, kind: str) -> dict[str, Metric]:
         )
     if problems:
         raise ConfigurationError(list(problems.values()))
-    return {one.quantity: known[one.quantity] for one in reference.stated if one.quantity in known}
+    return {
+        stated.quantity: known[stated.quantity]
+        for stated in reference.stated
+        if stated.quantity in known
+    }
 
 
 def scale(metric: Metric, stated: Stated) -> float | None:
@@ -102,5 +111,5 @@ def scale(metric: Metric, stated: Stated) -> float | None:
     return 1.0 if stated.unit == (metric.unit or "-") else None
 
 
-def _place(reference: Reference, one: Stated) -> str:
-    return f"{reference.name}.csv:{one.line}"
+def _place(reference: Reference, stated: Stated) -> str:
+    return f"{reference.name}.csv:{stated.line}"

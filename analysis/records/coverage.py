@@ -84,7 +84,7 @@ def count_record(record: Record) -> ReplayCoverage:
     if replay is None:
         return ReplayCoverage()
     not_made = Counter(load.missing) if load is not None else Counter[str]()
-    not_made -= Counter(one.answered.partition(" ")[2] for one in replay.inexact)
+    not_made -= Counter(substitution.answered.partition(" ")[2] for substitution in replay.inexact)
     return ReplayCoverage(
         exact=replay.exact,
         inexact=len(replay.inexact),
@@ -106,8 +106,10 @@ def list_not_exact(records: Iterable[Record]) -> tuple[list[Listed], int]:
         loads.update(set(_not_exact(record)))
     ordered = sorted(loads.items(), key=lambda item: _order(*item))
     listed = [
-        Listed(clean(page), clean(asked), None if answered is None else clean(answered), found)
-        for (page, asked, answered), found in ordered
+        Listed(
+            clean(page), clean(request), None if answered is None else clean(answered), load_count
+        )
+        for (page, request, answered), load_count in ordered
     ]
     return listed[:MAX_LISTED], max(len(listed) - MAX_LISTED, 0)
 
@@ -139,7 +141,8 @@ def replay_facts(replay: Replay | None) -> dict[str, Any] | None:
     return {
         **asdict(replay),
         "inexact": [
-            asdict(one) for one in sorted(replay.inexact, key=lambda s: (s.asked, s.answered))
+            asdict(substitution)
+            for substitution in sorted(replay.inexact, key=lambda s: (s.asked, s.answered))
         ],
         "missed": sorted(replay.missed),
         "sockets": sorted(replay.sockets),
@@ -151,9 +154,11 @@ def _not_exact(record: Record) -> Iterator[tuple[str, str, str | None]]:
         return
     page = str(record.trial.page)
     yield from ((page, request, None) for request in record.replay.missed)
-    yield from ((page, one.asked, one.answered) for one in record.replay.inexact)
+    yield from (
+        (page, substitution.asked, substitution.answered) for substitution in record.replay.inexact
+    )
 
 
 def _order(key: tuple[str, str, str | None], loads: int) -> tuple[bool, int, str, str, str]:
-    page, asked, answered = key
-    return answered is not None, -loads, page, asked, answered or ""
+    page, request, answered = key
+    return answered is not None, -loads, page, request, answered or ""

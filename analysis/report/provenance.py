@@ -27,11 +27,11 @@ def manifest_sections(manifest: Mapping[str, Any]) -> list[Section]:
 
     Known parts come first and under their names, unknown ones after them under their own.
     """
-    found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-    _collect((), manifest, found)
+    rows: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    _collect((), manifest, rows)
     order = {path: place for place, path in enumerate(TITLES)}
-    paths = sorted(found, key=lambda path: (order.get(path, len(order)), path))
-    return [(TITLES.get(path, clean(": ".join(path))), found[path][:MAX_ROWS]) for path in paths]
+    paths = sorted(rows, key=lambda path: (order.get(path, len(order)), path))
+    return [(TITLES.get(path, clean(": ".join(path))), rows[path][:MAX_ROWS]) for path in paths]
 
 
 def command_of(manifest: Mapping[str, Any]) -> str | None:
@@ -43,14 +43,14 @@ def command_of(manifest: Mapping[str, Any]) -> str | None:
 
 
 def _collect(
-    path: tuple[str, ...], value: Mapping[str, Any], found: dict[tuple[str, ...], Any]
+    path: tuple[str, ...], value: Mapping[str, Any], rows: dict[tuple[str, ...], Any]
 ) -> None:
     for name in sorted(value, key=str):
         inner = value[name]
         if isinstance(inner, Mapping):
-            _collect((*path, str(name)), inner, found)
+            _collect((*path, str(name)), inner, rows)
         else:
-            found.setdefault(path, []).append((clean(str(name)), _text(inner)))
+            rows.setdefault(path, []).append((clean(str(name)), _text(inner)))
 
 
 def _text(value: object) -> str:

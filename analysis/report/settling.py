@@ -25,11 +25,11 @@ def list_unsettled(experiment: Experiment, records: Sequence[Record]) -> tuple[s
     Raises:
         ConfigurationError: the records must not be pooled.
     """
-    asked = experiment.until_ci_pct
-    if asked is None:
+    until_pct = experiment.until_ci_pct
+    if until_pct is None:
         return ()
     results = gather_results(Path(), records, {"experiment": asdict(experiment)})
-    return wide_intervals(make_table(cells_of(results), None), asked)
+    return wide_intervals(make_table(cells_of(results), None), until_pct)
 
 
 def wide_intervals(table: ResultTable, asked_pct: float) -> tuple[str, ...]:

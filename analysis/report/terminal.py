@@ -127,9 +127,9 @@ def _pair_columns(table: ResultTable) -> list[Column]:
         (
             Column(
                 f"{name}{unit}",
-                [number(one.median.value / per if one else None, places) for one in own],
+                [number(sample.median.value / per if sample else None, places) for sample in own],
             ),
-            _interval_column([one.median if one else None for one in own], places, 3, per),
+            _interval_column([sample.median if sample else None for sample in own], places, 3, per),
         )
         for name, own in zip(("off", "on"), zip(*samples, strict=True), strict=True)
     ]
@@ -138,7 +138,7 @@ def _pair_columns(table: ResultTable) -> list[Column]:
         _interval_column(gains, 1, 1),
     )
     groups = (*arms, gain) if metric.unit else arms  # of almost nothing a share says nothing
-    columns = [one for group in groups for one in group[: 1 + table.repeated]]
+    columns = [column for group in groups for column in group[: 1 + table.repeated]]
     if len({len(pair.seeds) for pair in pairs}) > 1:
         columns.append(Column("n", [str(len(pair.seeds)) for pair in pairs]))
     if any(p.paper for p in pairs):
@@ -176,11 +176,13 @@ def _interval_column(
     estimates: Sequence[Estimate | None], places: int, rank: int, per: float = 1.0
 ) -> Column:
     """Return the intervals of ``estimates``, divided by ``per``; of few values, their range."""
-    intervals = [one.interval if one else None for one in estimates]
-    levels = {one.level for one in intervals if one}
+    intervals = [estimate.interval if estimate else None for estimate in estimates]
+    levels = {interval.level for interval in intervals if interval}
     cells = [
-        f"{number(one.low / per, places)}..{number(one.high / per, places)}" if one else MISSING
-        for one in intervals
+        f"{number(interval.low / per, places)}..{number(interval.high / per, places)}"
+        if interval
+        else MISSING
+        for interval in intervals
     ]
     return Column("range" if levels and max(levels) < LEVEL else "interval", cells, rank)
 

@@ -65,7 +65,11 @@ def render_columns(columns: Sequence[Column], room: int) -> list[str]:
     rows = zip(*(column.cells for column in columns), strict=True)
     headings = [column.heading for column in columns]
     sentences = (", ".join(map(" ".join, zip(headings, row, strict=True))) for row in rows)
-    return [line for one in sentences for line in textwrap.wrap(one, room, break_on_hyphens=False)]
+    return [
+        line
+        for sentence in sentences
+        for line in textwrap.wrap(sentence, room, break_on_hyphens=False)
+    ]
 
 
 def align(columns: Sequence[Column]) -> list[str]:

@@ -32,10 +32,10 @@ def hold_against_committed(results: Results, baselines: Path = BASELINES) -> str
         ConfigurationError, StorageError: the committed results cannot be read.
     """
     name = str(experiment_of(results.manifest).get("name"))
-    found = [path for path in sorted(baselines.iterdir()) if path.name == name]
-    if not found or results.identity.kernel != VIRTUAL:
+    folders = [path for path in sorted(baselines.iterdir()) if path.name == name]
+    if not folders or results.identity.kernel != VIRTUAL:
         return ""
-    committed = read_results(found[0])
+    committed = read_results(folders[0])
     theirs = {record.trial_id: record for record in committed.records}
     pairs = [
         pair_records(theirs[record.trial_id], record)
@@ -44,7 +44,7 @@ def hold_against_committed(results: Results, baselines: Path = BASELINES) -> str
     ]
     if not pairs:
         return ""
-    where = found[0].relative_to(baselines.parent.parent)
+    where = folders[0].relative_to(baselines.parent.parent)
     same = sum(pair.same for pair in pairs)
     parts = differing_parts(committed, results)
     command = f"./run.sh compare {where} {clean(str(results.folder))}"

@@ -78,5 +78,5 @@ def _drawn(row: PromiseRow, lanes: Sequence[Lane]) -> Iterator[Drawn]:
             yield Drawn(lane.name, problem="; ".join(error.problems))
 
 
-def _alike(one: Finding, other: Finding) -> bool:
-    return one.state == other.state and one.evidence == other.evidence
+def _alike(finding: Finding, other: Finding) -> bool:
+    return finding.state == other.state and finding.evidence == other.evidence

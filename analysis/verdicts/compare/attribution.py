@@ -131,11 +131,11 @@ def attribute_cell(
         return CellAttribution("inconclusive", reason, 0, None, None, None)
     pairs = [(ours[block], theirs[block]) for block in shared]
     moved = [after[b] - before[b] for b in shared]
-    found = _judge(cells[0], pairs, moved, pct, read, alone)
-    if found.verdict in ("no effect", "phase only") and len(shared) < len(before):
-        reason = f"so far {found.verdict}, in {len(shared)} of {count(len(before), 'trial')}"
+    attribution = _judge(cells[0], pairs, moved, pct, read, alone)
+    if attribution.verdict in ("no effect", "phase only") and len(shared) < len(before):
+        reason = f"so far {attribution.verdict}, in {len(shared)} of {count(len(before), 'trial')}"
         return CellAttribution("inconclusive", reason, len(shared), pct, None, None)
-    return found
+    return attribution
 
 
 def _judge(
@@ -188,21 +188,21 @@ def _look(
     The client asks otherwise only if nothing but clock reads moved a packet before.
     """
     shifts: list[int] = []
-    asked = False
+    asks_otherwise = False
     for base, new in differing:
         if _same_capture(base, new):
             continue
         captures = read(base, new)
         if captures is None:
             return UNREAD, ()
-        found = shifts_between(*captures)
-        if found is None:
+        pair_shifts = shifts_between(*captures)
+        if pair_shifts is None:
             until = shifts_until_asked(*captures)
             if until is None or not all(map(_is_phase, until)):
                 return OTHER, ()
-            asked = True
-        shifts += found or ()
-    return (ASKED, ()) if asked else (SAME, tuple(shifts))
+            asks_otherwise = True
+        shifts += pair_shifts or ()
+    return (ASKED, ()) if asks_otherwise else (SAME, tuple(shifts))
 
 
 def counters_that_part(base: Record, new: Record) -> tuple[CounterChange, ...]:
@@ -210,7 +210,7 @@ def counters_that_part(base: Record, new: Record) -> tuple[CounterChange, ...]:
 
     They are totals of a load: none says when it grew.
     """
-    return tuple(sorted(_counters(base, new), key=lambda one: -abs(one.new - one.base)))
+    return tuple(sorted(_counters(base, new), key=lambda change: -abs(change.new - change.base)))
 
 
 def _counters(base: Record, new: Record) -> Iterator[CounterChange]:
@@ -222,9 +222,9 @@ def _counters(base: Record, new: Record) -> Iterator[CounterChange]:
     )
     for end, ours, theirs in ends:
         for name in ours.keys() | theirs.keys():
-            one, two = ours.get(name, 0), theirs.get(name, 0)
-            if one != two:
-                yield CounterChange(end, name, one, two)
+            base_count, new_count = ours.get(name, 0), theirs.get(name, 0)
+            if base_count != new_count:
+                yield CounterChange(end, name, base_count, new_count)
 
 
 def _by_block(cell: Cell) -> dict[Block, Record]:

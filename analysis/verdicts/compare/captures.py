@@ -22,10 +22,10 @@ def read_captures(
     folders: tuple[Path, Path], records: tuple[Record, Record], name: str = CAPTURE_FILE
 ) -> tuple[Pair | None, str | None]:
     """Return the captures ``name`` of one trial in both folders, or ``None`` and why not."""
-    found = [find_kept(*each, name) for each in zip(folders, records, strict=True)]
-    (base, _), (new, _) = found
+    kept_files = [find_kept(*each, name) for each in zip(folders, records, strict=True)]
+    (base, _), (new, _) = kept_files
     if base is None or new is None:
-        return None, "; ".join(problem for _, problem in found if problem)
+        return None, "; ".join(problem for _, problem in kept_files if problem)
     try:
         return (read_capture(base), read_capture(new)), None
     except (OSError, ValueError) as error:

@@ -60,12 +60,13 @@ def judge_by_tolerance(match: Match, tolerance_pct: float) -> CellFinding:
     if base is None or new is None:
         raise ValueError("a cell without numbers cannot be judged")
     ours, theirs = (
-        one.median.interval or Interval(one.median.value, one.median.value, 0.0)
-        for one in (base, new)
+        sample.median.interval or Interval(sample.median.value, sample.median.value, 0.0)
+        for sample in (base, new)
     )
     low, high = theirs.low - ours.high, theirs.high - ours.low
     level = min(
-        (one.level for one in (base.median.interval, new.median.interval) if one), default=None
+        (interval.level for interval in (base.median.interval, new.median.interval) if interval),
+        default=None,
     )
     likely, reference = new.median.value - base.median.value, base.median.value
     effect = Effect(

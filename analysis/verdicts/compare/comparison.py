@@ -272,8 +272,8 @@ class Comparison:
     @property
     def counts(self) -> dict[Verdict, int]:
         """How many cells count as what, the gravest first."""
-        found = [self.counted(cell) for cell in self.cells]
-        return {verdict: found.count(verdict) for verdict in EXIT_CODES}
+        verdicts = [self.counted(cell) for cell in self.cells]
+        return {verdict: verdicts.count(verdict) for verdict in EXIT_CODES}
 
     @property
     def verdict(self) -> Verdict:
@@ -295,8 +295,8 @@ class Comparison:
         for place, cell in enumerate(self.cells):
             if cell.change is not None:
                 changes.setdefault(str(cell.axes.get("client")), {})[place] = cell.change
-        found = {client: overview_of(those) for client, those in changes.items()}
-        return {client: one for client, one in found.items() if one is not None}
+        by_client = {client: overview_of(by_place) for client, by_place in changes.items()}
+        return {client: overview for client, overview in by_client.items() if overview is not None}
 
     @property
     def overview(self) -> Overview | None:
@@ -306,8 +306,8 @@ class Comparison:
     @property
     def words(self) -> dict[str, int]:
         """Between virtual and real time: how many cells have which of the tolerance's verdicts."""
-        found = [cell.word for cell in self.cells if cell.word is not None]
-        return {word: found.count(word) for word in dict.fromkeys(found)}
+        verdicts = [cell.word for cell in self.cells if cell.word is not None]
+        return {word: verdicts.count(word) for word in dict.fromkeys(verdicts)}
 
     @property
     def worst_first(self) -> tuple[CellFinding, ...]:

@@ -171,14 +171,15 @@ def _kernels(comparison: Comparison, kernels: Kernels) -> KernelsDocument:
         "words": comparison.words,
         "overview_pct": _overview(comparison, overview) if overview else None,
         "overview_pct_by_client": {
-            client: _overview(comparison, one) for client, one in comparison.overviews.items()
+            client: _overview(comparison, client_overview)
+            for client, client_overview in comparison.overviews.items()
         },
         "savings": [_saving(saving) for saving in kernels.savings],
     }
 
 
-def _overview(comparison: Comparison, one: Overview) -> dict[str, Any]:
-    return asdict(one) | {"largest": comparison.cells[one.largest].axes}
+def _overview(comparison: Comparison, overview: Overview) -> dict[str, Any]:
+    return asdict(overview) | {"largest": comparison.cells[overview.largest].axes}
 
 
 def _saving(saving: Saving) -> dict[str, Any]:

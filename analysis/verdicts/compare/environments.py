@@ -85,8 +85,8 @@ def differing_parts(base: Results, new: Results) -> tuple[Part, ...]:
 def _clients_of(results: Results) -> set[str]:
     """The clients that were asked for: their programs are in the environment."""
     experiment = results.manifest.get("experiment")
-    asked = experiment.get("conditions", ()) if isinstance(experiment, Mapping) else ()
-    return {str(condition.get("client")) for condition in asked}
+    conditions = experiment.get("conditions", ()) if isinstance(experiment, Mapping) else ()
+    return {str(condition.get("client")) for condition in conditions}
 
 
 def kernel_of(results: Results) -> str | None:
@@ -132,11 +132,11 @@ def _strangers(results: Results) -> list[str]:
     """Records that another environment made than the one that the manifest describes."""
     environment = results.manifest.get("environment")
     described = environment.get("id") if isinstance(environment, Mapping) else None
-    found = results.identity.environment
-    if described is None or found is None or described == found:
+    recorded = results.identity.environment
+    if described is None or recorded is None or described == recorded:
         return []
     return [
-        f"{results.folder}: its records come from environment {found}, its manifest describes "
+        f"{results.folder}: its records come from environment {recorded}, its manifest describes "
         f"{described}; a folder is compared only as it was measured"
     ]
 

@@ -80,18 +80,20 @@ def judge_by_chance(
 ) -> list[CellFinding]:
     """Judge all cells together, since the correction is over all of them; in their order."""
     drafts = [_test(match) for match in matches]
-    tests = [(i, name) for i, one in enumerate(drafts) if isinstance(one, _Tested)
-             for name in one.chances]  # fmt: skip
-    raw = [one.chances[name] for i, name in tests if isinstance(one := drafts[i], _Tested)]
+    tests = [(i, name) for i, draft in enumerate(drafts) if isinstance(draft, _Tested)
+             for name in draft.chances]  # fmt: skip
+    raw = [draft.chances[name] for i, name in tests if isinstance(draft := drafts[i], _Tested)]
     corrected = dict(zip(tests, correct(raw), strict=True))
     bounds = Bounds(alpha, min_effect_pct, len(tests))
     return [
-        one
-        if isinstance(one, CellFinding)
+        draft
+        if isinstance(draft, CellFinding)
         else _conclude(
-            one, {name: Chance(p, corrected[i, name]) for name, p in one.chances.items()}, bounds
+            draft,
+            {name: Chance(p, corrected[i, name]) for name, p in draft.chances.items()},
+            bounds,
         )
-        for i, one in enumerate(drafts)
+        for i, draft in enumerate(drafts)
     ]
 
 
@@ -121,21 +123,21 @@ def _counts(cell: Cell) -> tuple[int, int]:
     return outcomes.count(True), outcomes.count(False)
 
 
-def _conclude(one: _Tested, chances: dict[str, Chance], bounds: Bounds) -> CellFinding:
-    effect, metric = one.effect, one.metric
-    least_ms = max(one.both.base_ms * bounds.min_effect_pct / 100.0, metric.grain)
+def _conclude(tested: _Tested, chances: dict[str, Chance], bounds: Bounds) -> CellFinding:
+    effect, metric = tested.effect, tested.metric
+    least_ms = max(tested.both.base_ms * bounds.min_effect_pct / 100.0, metric.grain)
 
     def finding(
         verdict: Verdict, reason: str, direction: Direction | None = None, more: int | None = None
     ) -> CellFinding:
-        axes, sides = one.both.axes, one.both.sides
+        axes, sides = tested.both.axes, tested.both.sides
         return CellFinding(
             axes, verdict, reason, *sides, direction, effect, chances, more_runs=more
         )
 
     shown = [name for name, chance in chances.items() if chance.corrected <= bounds.alpha]
     if FAILURES in shown:
-        failed = describe_failures(one.both.cells[1].records)
+        failed = describe_failures(tested.both.cells[1].records)
         return finding("different", f"more loads fail in NEW: {failed}", "changed")
     times = [chances[name].corrected for name in shown]
     largest = max(effect.ms, effect.mean_ms, key=abs)
@@ -147,7 +149,7 @@ def _conclude(one: _Tested, chances: dict[str, Chance], bounds: Bounds) -> CellF
         stalled = f"some loads stall or no longer do (the mean moved by {moved})"
         seen = Effect(effect.mean_ms, None, 0.0)
         return finding("different", f"{stalled}, and {chance}", seen.direction)
-    n, m = one.n
+    n, m = tested.n
     if least_chance(n, m) * bounds.tests > bounds.alpha:
         more = max(1, runs_to_show(bounds.tests, bounds.alpha) - min(n, m))
         reason = f"{n} and {m} loads cannot show any difference among {bounds.tests} tests"
@@ -158,14 +160,14 @@ def _conclude(one: _Tested, chances: dict[str, Chance], bounds: Bounds) -> CellF
         return finding(
             "same", reason + "; the distributions differ, by less than that" * bool(times)
         )
-    more_runs, reason = _ask_for_more(one, least_ms, bounds)
+    more_runs, reason = _ask_for_more(tested, least_ms, bounds)
     return finding("inconclusive", reason, more=more_runs)
 
 
-def _ask_for_more(one: _Tested, least_ms: float, bounds: Bounds) -> tuple[int | None, str]:
+def _ask_for_more(tested: _Tested, least_ms: float, bounds: Bounds) -> tuple[int | None, str]:
     """How many more runs on each side the interval needs to decide, one way or the other."""
-    n, m = one.n
-    shift, interval = one.effect.ms, one.effect.interval_ms
+    n, m = tested.n
+    shift, interval = tested.effect.ms, tested.effect.interval_ms
     half = interval.half_width if interval else 0.0
     if abs(shift) < least_ms:
         needed = runs_to_narrow(n, m, half, least_ms - abs(shift))

@@ -174,8 +174,8 @@ def _attributed(cell: CellFinding, match: Match, base: Results, new: Results) ->
     if match.base is None or match.new is None:
         return cell
 
-    def read(one: Record, other: Record) -> Pair | None:
-        return read_captures((base.folder, new.folder), (one, other))[0]
+    def read(base_record: Record, new_record: Record) -> Pair | None:
+        return read_captures((base.folder, new.folder), (base_record, new_record))[0]
 
     alone = tcp_alone(base.manifest) & tcp_alone(new.manifest)
     return replace(cell, attribution=attribute_cell((match.base, match.new), read, alone))

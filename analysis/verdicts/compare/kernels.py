@@ -104,13 +104,15 @@ def change_of(
     if not blocks:
         return None
     later = {block: theirs[block] - ours[block] for block in blocks}
-    one, two = (record.proof.retransmits if record.proof else 0 for record in records)
+    base_resent, new_resent = (
+        record.proof.retransmits if record.proof else 0 for record in records
+    )
     return KernelChange(
         n=len(blocks),
         ms=estimate_paired_shift(later.values()),
         pct=estimate_paired_shift(later[block] / ours[block] * 100.0 for block in blocks),
         packets=(len(captures[0].packets), len(captures[1].packets)) if captures else None,
-        retransmits=(one, two),
+        retransmits=(base_resent, new_resent),
         parting=_parting(*captures, difference) if captures else None,
     )
 
@@ -156,6 +158,6 @@ def _parting(base: Capture, new: Capture, difference: PacketDifference | None) -
         return "request"
     if order is None:
         return "none"
-    found = [packet for packet in (order.base, order.new) if packet is not None]
-    bare = any(packet.flags == "." and not packet.length for packet in found)
+    packets = [packet for packet in (order.base, order.new) if packet is not None]
+    bare = any(packet.flags == "." and not packet.length for packet in packets)
     return "acknowledgement" if bare else "other"

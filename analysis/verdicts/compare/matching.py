@@ -114,18 +114,18 @@ def describe_failures(records: Iterable[Record]) -> str:
 def _by_key(
     cells: Sequence[Cell], without: Sequence[str], side: str
 ) -> tuple[dict[Key, Cell], list[str]]:
-    found: dict[Key, Cell] = {}
+    cells_by_key: dict[Key, Cell] = {}
     for cell in cells:
         key = key_of(cell.axes, without)
-        if key in found:
+        if key in cells_by_key:
             knobs = [name for name in without if len({c.axes.get(name) for c in cells}) > 1]
             values = "; ".join(f"{name} {values_of(cells, name)}" for name in knobs)
-            return found, [
+            return cells_by_key, [
                 f"--across {','.join(knobs)}: {side} holds several cells that differ in nothing "
                 f"else ({values}); run it with one value, with --only or --set"
             ]
-        found[key] = cell
-    return found, []
+        cells_by_key[key] = cell
+    return cells_by_key, []
 
 
 def _nothing_shared(base: Sequence[Cell], new: Sequence[Cell], without: Sequence[str]) -> list[str]:

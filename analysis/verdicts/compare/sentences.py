@@ -139,8 +139,8 @@ def headline(comparison: Comparison) -> str:
                 for cell in comparison.cells)  # fmt: skip
     if other:
         words["same"] += f" ({other} with other bits)"
-    found = ", ".join(words.values())
-    return f"{HEADINGS[comparison.verdict]}: {count(len(comparison.cells), 'cell')}, {found}."
+    tally = ", ".join(words.values())
+    return f"{HEADINGS[comparison.verdict]}: {count(len(comparison.cells), 'cell')}, {tally}."
 
 
 def notes_of(comparison: Comparison) -> list[str]:
@@ -324,10 +324,14 @@ def summary(comparison: Comparison) -> list[str]:
 
 def attributed(comparison: Comparison) -> list[str]:
     """Return how many cells of two virtual kernels came to what, and what else may be why."""
-    found = [cell.attribution.verdict for cell in comparison.cells if cell.attribution]
-    if not found:
+    verdicts = [cell.attribution.verdict for cell in comparison.cells if cell.attribution]
+    if not verdicts:
         return []
-    counts = ", ".join(f"{found.count(one)} {one}" for one in get_args(Attributed) if one in found)
+    counts = ", ".join(
+        f"{verdicts.count(verdict)} {verdict}"
+        for verdict in get_args(Attributed)
+        if verdict in verdicts
+    )
     others = [part.name for part in comparison.parts if not part.name.startswith("kernel.")]
     others += comparison.knobs
     also = (
@@ -338,28 +342,28 @@ def attributed(comparison: Comparison) -> list[str]:
     return [f"What the cells came to: {counts}.{also}"]
 
 
-def _describe_client(comparison: Comparison, client: str, one: Overview) -> str:
+def _describe_client(comparison: Comparison, client: str, overview: Overview) -> str:
     with_unit = comparison.metric.with_unit
-    largest = comparison.cells[one.largest]
+    largest = comparison.cells[overview.largest]
     moved = largest.change.ms.value if largest.change else None
     partings = [
-        words.format(count(one.partings[parting], "cell"))
+        words.format(count(overview.partings[parting], "cell"))
         for parting, words in PARTINGS.items()
-        if parting in one.partings
+        if parting in overview.partings
     ]
     apart = f" Where the loads part first: {', '.join(partings)}." if partings else ""
     return (
-        f"{clean(client)}: {_spread(one)}; most in {name_cell(comparison, largest)}: "
+        f"{clean(client)}: {_spread(overview)}; most in {name_cell(comparison, largest)}: "
         f"{with_unit(median_of(comparison, largest.base))} in BASE, "
         f"{with_unit(median_of(comparison, largest.new))} in NEW "
         f"({with_unit(_number(moved, _signed(comparison)))}).{apart}"
     )
 
 
-def _spread(one: Overview) -> str:
+def _spread(overview: Overview) -> str:
     return (
-        f"{one.median:+.2f} % in the median of {count(one.cells, 'cell')}, "
-        f"from {one.low:+.2f} to {one.high:+.2f} %"
+        f"{overview.median:+.2f} % in the median of {count(overview.cells, 'cell')}, "
+        f"from {overview.low:+.2f} to {overview.high:+.2f} %"
     )
 
 
