@@ -108,6 +108,19 @@ def debian_mirror() -> str:
     return mirror
 
 
+def debian_archives() -> dict[str, str]:
+    """Return the addresses of mirrors of ``debian`` and ``debian-security``, as far as known.
+
+    A mirror of the one whose address ends with its name is taken to have the other beside it.
+    """
+    try:
+        main = debian_mirror()
+    except MissingError:
+        return {}
+    beside = main.endswith("/debian")
+    return {"debian": main} | ({"debian-security": f"{main}-security"} if beside else {})
+
+
 def parse_indextargets(text: str) -> str | None:
     """Return the first address of Debian's main archive among lines of ``origin|label|address``.
 

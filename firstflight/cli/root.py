@@ -1,0 +1,96 @@
+"""Verbs of roots, the user lands of guests: ``root list``, ``assemble`` and ``update``."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC
+
+import click
+
+from analysis.tables.columns import Column
+from analysis.words import MISSING
+from firstflight.cli.listing import print_columns
+from firstflight.cli.services import Services, pass_services
+from testbed.base import log, places
+from testbed.base.errors import EXIT_OK
+from testbed.base.heartbeat import repeating
+from testbed.base.units import format_bytes
+from testbed.base.whole_file import write_whole
+from testbed.client import CLIENTS
+from testbed.root.cache import ensure_root, find_root
+from testbed.root.lock import Lock, describe_changes, format_lock, read_lock
+from testbed.root.release import read_index
+from testbed.root.spec import DEFAULT_ROOT, read_spec, root_names
+from testbed.setup.programs import package_names, programs_of
+
+_log = log.logger(__name__)
+_name = click.argument("name", default=DEFAULT_ROOT)
+
+
+@click.group()
+def root() -> None:
+    """Roots: the user lands that guests run, each of Debian packages that a lock names."""
+
+
+@root.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+@pass_services
+def list_roots(services: Services, /, as_json: bool) -> int:
+    """List the roots, and which are assembled in the cache."""
+    specs = [read_spec(name) for name in root_names()]
+    locks = [read_lock(spec.lock_file) for spec in specs]
+    digests = [getattr(find_root(spec, services.cache()), "digest", None) for spec in specs]
+    if as_json:
+        rows = [
+            {"root": spec.name, "title": spec.title, "taken": lock.taken,
+             "packages": len(lock.packages), "bytes": lock.size, "digest": digest}
+            for spec, lock, digest in zip(specs, locks, digests, strict=True)
+        ]  # fmt: skip
+        click.echo(json.dumps(rows, indent=2))
+        return EXIT_OK
+    print_columns(
+        [
+            Column("root", [spec.name for spec in specs], left=True),
+            Column("lock of", [lock.taken for lock in locks], left=True),
+            Column("packages", [str(len(lock.packages)) for lock in locks]),
+            Column("to download", [format_bytes(lock.size) for lock in locks]),
+            Column("assembled", [(digest or MISSING)[:16] for digest in digests], left=True),
+        ]
+    )
+    return EXIT_OK
+
+
+@root.command()
+@_name
+@pass_services
+def assemble(services: Services, /, name: str) -> int:
+    """Assemble a root in the cache, and print its folder and the digest of its files.
+
+    Each package is verified by the lock's SHA-256; no privilege, apt or dpkg is needed.
+    """
+    spec = read_spec(name)
+    with places.using_cache(services.cache()), repeating(_log.info) as progress:
+        assembled = ensure_root(spec, services.cache(), progress)
+    click.echo(f"{assembled.usr}\n{assembled.digest}")
+    return EXIT_OK
+
+
+@root.command()
+@_name
+@click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
+@pass_services
+def update(services: Services, /, name: str, dry_run: bool) -> int:
+    """Renew a root's lock: the newest packages that its suites offer, and what they need."""
+    spec = read_spec(name)
+    declared = [package for program in programs_of(tuple(CLIENTS))
+                for package in package_names(program)]  # fmt: skip
+    index = read_index(spec)
+    packages = index.closure([*spec.packages, *declared], frozenset(spec.without))
+    new = Lock(services.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ"), packages)
+    old = read_lock(spec.lock_file).packages if spec.lock_file.exists() else ()
+    changes = describe_changes(old, packages)
+    click.echo("\n".join(changes) or f"{name}: nothing newer is offered")
+    if changes and not dry_run:
+        write_whole(spec.lock_file, format_lock(new), "make it writable")
+        click.echo(f"{spec.lock_file} is written; ./run.sh root assemble {name} makes the root")
+    return EXIT_OK

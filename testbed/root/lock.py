@@ -1,0 +1,149 @@
+"""Lock of a root: each Debian package with its version, size and SHA-256, as a TOML file.
+
+Standard library only: a root is assembled before there is a Python environment.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.base.errors import ConfigurationError
+
+ARCHIVES = ("debian", "debian-security")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MOST_BYTES = 1 << 32
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.~:_-]*")
+_PATH = re.compile(r"pool/[A-Za-z0-9+._~:%-]+(?:/[A-Za-z0-9+._~:%-]+)*")
+_TAKEN = re.compile(r"\d{8}T\d{6}Z")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LockedPackage:
+    """One package, as an archive of Debian has it.
+
+    Attributes:
+        name: the package's.
+        version: the package's (deb-version(7)).
+        archive: ``debian`` or ``debian-security``.
+        path: below the archive's address.
+        size: in bytes.
+        sha256: of the file.
+    """
+
+    name: str
+    version: str
+    archive: str
+    path: str
+    size: int
+    sha256: str
+
+    def describe(self) -> str:
+        """Return name and version."""
+        return f"{self.name} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Packages of a root, by name, in the state that the archives had at ``taken`` (UTC)."""
+
+    taken: str
+    packages: tuple[LockedPackage, ...]
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are to download."""
+        return sum(package.size for package in self.packages)
+
+
+def read_lock(file: Path) -> Lock:
+    """Read the lock ``file``.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is no lock; all problems.
+    """
+    document = read_document(file, _list_problems)
+    return Lock(document["taken"], tuple(LockedPackage(**entry) for entry in document["package"]))
+
+
+def read_document(
+    file: Path, list_problems: Callable[[dict[str, Any]], Iterable[str]]
+) -> dict[str, Any]:
+    """Read a TOML file in which ``list_problems`` finds none.
+
+    Raises:
+        ConfigurationError: it cannot be read, or there are problems; all of them.
+    """
+    try:
+        document = tomllib.loads(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigurationError([f"{file}: {reason}"]) from None
+    if problems := [f"{file}: {problem}" for problem in list_problems(document)]:
+        raise ConfigurationError(problems)
+    return document
+
+
+def format_lock(lock: Lock) -> str:
+    """Return the text of a lock file; equal locks have equal texts."""
+    lines = [
+        "# Written by `./run.sh root update`.",
+        f'taken = "{lock.taken}"',
+        "package = [",
+    ]
+    for package in sorted(lock.packages):
+        values = {name: getattr(package, name) for name in _FIELDS}
+        pairs = (f"{k} = {v}" if isinstance(v, int) else f'{k} = "{v}"' for k, v in values.items())
+        lines.append("  {" + ", ".join(pairs) + "},")
+    return "\n".join([*lines, "]", ""])
+
+
+def describe_changes(old: Iterable[LockedPackage], new: Iterable[LockedPackage]) -> tuple[str, ...]:
+    """Return a line for each package that came, went or has another version or file."""
+    before = {package.name: package for package in old}
+    after = {package.name: package for package in new}
+    return tuple(
+        f"{name}: {before[name].version if name in before else 'absent'} -> "
+        f"{after[name].version if name in after else 'absent'}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    )
+
+
+def _list_problems(document: Mapping[str, Any]) -> Iterator[str]:
+    if unknown := document.keys() - {"taken", "package"}:
+        yield f"unknown: {', '.join(sorted(unknown))}"
+    if not _fits(_TAKEN, document.get("taken")):
+        yield f"taken is {document.get('taken')!r}, not a time such as 20261124T120000Z"
+    entries = document.get("package")
+    if not isinstance(entries, list) or not entries:
+        yield "it names no package"
+        return
+    names: set[str] = set()
+    for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, dict) or entry.keys() != set(_FIELDS):
+            yield f"package {number} has not just {', '.join(_FIELDS)}"
+            continue
+        wrong = [name for name, fits in _FIELDS.items() if not fits(entry[name])]
+        yield from (f"package {number}: {name} is {entry[name]!r}" for name in wrong)
+        if entry["name"] in names:
+            yield f"package {number}: {entry['name']} is there twice"
+        names.add(str(entry["name"]))
+
+
+def _fits(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+_FIELDS: dict[str, Callable[[object], bool]] = {
+    "name": lambda value: _fits(_WORD, value),
+    "version": lambda value: _fits(_WORD, value),
+    "archive": lambda value: value in ARCHIVES,
+    "path": lambda value: _fits(_PATH, value) and not {"..", "."} & set(str(value).split("/")),
+    "size": lambda value: type(value) is int and 0 < value < _MOST_BYTES,
+    "sha256": lambda value: _fits(_SHA256, value),
+}

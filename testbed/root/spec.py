@@ -1,0 +1,115 @@
+"""What is wanted of a root, and why: ``roots/NAME/root.toml``.
+
+Standard library only: a root is assembled before there is a Python environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.base.errors import ConfigurationError
+from testbed.base.places import ROOT
+from testbed.base.suggest import nearest
+from testbed.root.lock import ARCHIVES, read_document
+
+ROOTS = ROOT / "roots"
+DEFAULT_ROOT = "debian-13"
+SPEC_FILE, LOCK_FILE = "root.toml", "lock.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class RootSpec:
+    """What is wanted of a root.
+
+    Attributes:
+        folder: where its files are; its name is the root's.
+        title: for people.
+        suites: names of suites, by archive.
+        packages: why each is wanted beside those of the programs that trials run.
+        without: why each package is left out that others say they need.
+        left_out: patterns of paths that no guest reads, by why; ``*`` within a folder, ``**``
+            across.
+    """
+
+    folder: Path
+    title: str
+    suites: Mapping[str, tuple[str, ...]]
+    packages: Mapping[str, str]
+    without: Mapping[str, str]
+    left_out: Mapping[str, tuple[str, ...]]
+
+    @property
+    def name(self) -> str:
+        """The root's name."""
+        return self.folder.name
+
+    @property
+    def lock_file(self) -> Path:
+        """Where its lock is."""
+        return self.folder / LOCK_FILE
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """All patterns of what is left out."""
+        return tuple(pattern for patterns in self.left_out.values() for pattern in patterns)
+
+
+def root_names(roots: Path = ROOTS) -> tuple[str, ...]:
+    """Return the names of the roots that there are."""
+    return tuple(sorted(file.parent.name for file in roots.glob(f"*/{SPEC_FILE}")))
+
+
+def read_spec(name: str, roots: Path = ROOTS) -> RootSpec:
+    """Read what is wanted of the root ``name``.
+
+    Raises:
+        ConfigurationError: there is no such root, or its file says something else; all problems.
+    """
+    if name not in (names := root_names(roots)):
+        near = nearest(name, names)
+        hint = f"; did you mean {near}?" if near else ""
+        raise ConfigurationError([f"no root {name!r}; there are {', '.join(names)}{hint}"])
+    file = roots / name / SPEC_FILE
+    document = read_document(file, _list_problems)
+    return RootSpec(
+        file.parent,
+        document["title"],
+        {archive: tuple(names) for archive, names in document["suites"].items()},
+        document["packages"],
+        document["without"],
+        {reason: tuple(patterns) for reason, patterns in document["left_out"].items()},
+    )
+
+
+def _list_problems(document: Mapping[str, Any]) -> Iterator[str]:
+    wanted: dict[str, tuple[type, str]] = {
+        "title": (str, "a text"),
+        "suites": (dict, "a table: an archive's name, and a list of its suites"),
+        "packages": (dict, "a table: a package's name, and why it is wanted"),
+        "without": (dict, "a table: a package's name, and why no guest needs it"),
+        "left_out": (dict, "a table: a reason, and a list of patterns of paths"),
+    }
+    yield from (f"unknown: {key}" for key in sorted(document.keys() - wanted.keys()))
+    for key, (kind, words) in wanted.items():
+        if not isinstance(document.get(key), kind):
+            yield f"{key} must be {words}"
+            continue
+        if key in ("packages", "without"):
+            wrong = [name for name, why in document[key].items() if not isinstance(why, str)]
+        elif kind is dict:
+            wrong = [name for name, words in document[key].items() if not _is_texts(words)]
+        else:
+            wrong = []
+        yield from (f"{key}.{name} must be {words}" for name in wrong)
+        if key == "suites":
+            unknown = document[key].keys() - ARCHIVES
+            yield from (
+                f"suites.{name}: the archives are {', '.join(ARCHIVES)}" for name in unknown
+            )
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
