@@ -15,6 +15,7 @@ import pytest
 from testbed.base import sources
 from testbed.lab import exactness
 from testbed.lab.exactness import HOST, Exactness
+from testbed.root.cache import Root
 from testbed.setup import bundle as bundles
 from testbed.setup.bundle import Bundle, make_bundle
 
@@ -27,6 +28,8 @@ def make_patient_bundle(
     cache: Path,
     native: Path,
     own: Mapping[str, Path] | None = None,
+    root: Root | None = None,
+    *,
     exactness_wanted: Exactness = PATIENT,
 ) -> Bundle:
     """Make a bundle (see ``make_bundle``) whose lab is no more exact in real time than wanted."""
@@ -38,4 +41,4 @@ def make_patient_bundle(
         patient = Path(folder, exact.name)
         patient.write_text(f"{exact.read_text()}HOST = {exactness_wanted!r}\n")
         patch.setattr(bundles, "_contents", lambda native: {**contents, name: patient})
-        return make_bundle(cache, native, own)
+        return make_bundle(cache, native, own, root)

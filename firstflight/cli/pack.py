@@ -196,6 +196,7 @@ def _refuse(folder: Path, lanes: dict[Path, Manifest], catalogue: Catalogue) -> 
             catalogue.references,
             catalogue.kernels,
             catalogue.libraries,
+            roots=catalogue.roots,
         )
         problems += [
             f"{lane}: {problem}" for problem in check_experiment(manifest.experiment, names)

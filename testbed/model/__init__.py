@@ -37,6 +37,7 @@ from testbed.model.measured import (
 from testbed.model.planned import (
     DEFAULT_KIND,
     FIRST_LOOK,
+    MACHINE,
     MAX_REPETITIONS,
     Experiment,
     Linked,
@@ -65,6 +66,7 @@ __all__ = [
     "FIRST_LOOK",
     "HAR_FILE",
     "HISTOGRAMS_FILE",
+    "MACHINE",
     "MAX_REPETITIONS",
     "OBSERVATION_FILE",
     "RESOLUTION_MS",

@@ -10,7 +10,7 @@
  * The kernel is started in a stage directory; hostfs resolves /proc/self/cwd on the host, so the
  * kernel command line is the same whoever starts it and from wherever.  What the guest sees:
  *
- *   /usr           the host's, read-only (bin, sbin, lib, lib64 as the host links them)
+ *   /usr           the host's or a root's, read-only (bin, sbin, lib, lib64 as Debian links them)
  *   /etc           a small tmpfs of our own; no ld.so.cache, which is another on each machine:
  *                  the loader finds each library in the first folder that it looks into
  *   /ff/bundle     harness, native helpers, browser driver, read-only
@@ -150,7 +150,7 @@ static void make_root(void)
 	char path[64];
 
 	mount_new("tmpfs", NEW, 0, "mode=0755");
-	mount_host("/usr", NEW "/usr", MS_RDONLY);
+	mount_host(STAGE "usr", NEW "/usr", MS_RDONLY);
 	link_merged_usr();
 	make_etc();
 	make_dev();

@@ -6,9 +6,7 @@ run reaches no guest, and so that the folder's hash says which code made a resul
 
 from __future__ import annotations
 
-import compileall
 import hashlib
-import py_compile
 import shutil
 import sys
 from collections.abc import Mapping
@@ -20,7 +18,10 @@ from testbed.base import log, sources
 from testbed.base.checksums import damaged_files, file_sha256, write_checksums
 from testbed.base.errors import MissingError
 from testbed.client.command import OWN_FOLDER
+from testbed.kernel.run.jail import USR
 from testbed.kinds import KINDS
+from testbed.root.cache import Root
+from testbed.root.interpreter import compile_python
 
 _log = log.logger(__name__)
 # What runs in a guest or an enclosure; the bundle has what they import, and nothing else of ours,
@@ -51,7 +52,9 @@ class Bundle:
     digest: str
 
 
-def make_bundle(cache: Path, native: Path, own: Mapping[str, Path] | None = None) -> Bundle:
+def make_bundle(
+    cache: Path, native: Path, own: Mapping[str, Path] | None = None, root: Root | None = None
+) -> Bundle:
     """Assemble the bundle in ``cache/bundles``, or find the one that has the same content.
 
     One whose files are no longer those that were put there is assembled again.
@@ -59,6 +62,7 @@ def make_bundle(cache: Path, native: Path, own: Mapping[str, Path] | None = None
     Args:
         cache: the cache folder.
         native: folder with the compiled programs of ``testbed/native``.
+        root: whose Python the guests have; ``None``: this machine's.
         own: a user's files by their names, which come into a folder of their own.  They make it
             another bundle, of the same digest.
 
@@ -74,7 +78,8 @@ def make_bundle(cache: Path, native: Path, own: Mapping[str, Path] | None = None
         identity.update(f"{name}\0{file_sha256(path)}\n".encode())
     identity.update(FONTS_CONF.encode())
     digest = identity.hexdigest()
-    identity.update(sys.version.encode())  # compiled files are for one Python, and change no load
+    # Compiled files are for one Python, and change no load.
+    identity.update((sys.version if root is None else root.digest).encode())
     for name, path in sorted((own or {}).items()):
         identity.update(f"{name}\0{_mode(path)}\0{file_sha256(path)}\n".encode())
     folder = cache / "bundles" / identity.hexdigest()[:16]
@@ -85,7 +90,7 @@ def make_bundle(cache: Path, native: Path, own: Mapping[str, Path] | None = None
         folder.parent.mkdir(parents=True, exist_ok=True)
         building, aside = (Path(mkdtemp(prefix=name, dir=folder.parent)) for name in _BESIDE)
         try:
-            _fill(building, contents, own or {})
+            _fill(building, contents, own or {}, USR if root is None else root.usr)
             if damaged:
                 folder.rename(aside)  # onto an empty folder, which rename(2) allows
             building.rename(folder)
@@ -115,21 +120,15 @@ def _mode(path: Path) -> int:
     return 0o755 if path.stat().st_mode & 0o111 else 0o644
 
 
-def _fill(folder: Path, contents: Mapping[str, Path], own: Mapping[str, Path]) -> None:
+def _fill(folder: Path, contents: Mapping[str, Path], own: Mapping[str, Path], usr: Path) -> None:
     for name, path in contents.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / name)
     (folder / "native" / "mnt").mkdir()  # where init assembles the guest's root
     (folder / "etc" / "fonts").mkdir(parents=True)
     (folder / "etc" / "fonts" / "fonts.conf").write_text(FONTS_CONF)
-    # Compiled once here; "unchecked" spares each guest a look at the source's time stamp.
-    compileall.compile_dir(
-        str(folder),
-        quiet=2,
-        stripdir=str(folder),
-        prependdir="/ff/bundle",
-        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-    )
+    # Compiled once here, which spares each guest a look at the source's time stamp.
+    compile_python(usr, folder, folder, "/ff/bundle")
     for name, path in own.items():
         target = folder / OWN_FOLDER / name
         target.parent.mkdir(parents=True, exist_ok=True)

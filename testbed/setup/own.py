@@ -15,6 +15,7 @@ from testbed.base.errors import ConfigurationError, MissingError
 from testbed.base.units import format_bytes
 from testbed.client.program import Program
 from testbed.kernel.run.enclosure import PATH
+from testbed.kernel.run.jail import USR
 from testbed.model.command import FOLDER, split_words
 from testbed.setup.programs import (
     ABSENT,
@@ -26,7 +27,6 @@ from testbed.setup.programs import (
 
 MOST_FILES = 2000
 MOST_BYTES = 512 << 20
-USR = Path("/usr")
 
 
 def list_own(folder: Path) -> dict[str, Path]:
@@ -61,8 +61,8 @@ def list_own(folder: Path) -> dict[str, Path]:
     return files
 
 
-def programs_named(commands: Iterable[str]) -> tuple[Program, ...]:
-    """Return the machine's programs that ``commands`` begin with, each once; all are there.
+def programs_named(commands: Iterable[str], usr: Path = USR) -> tuple[Program, ...]:
+    """Return the programs of ``usr`` that ``commands`` begin with, each once; all are there.
 
     Those of the user's own folder are none of them.
 
@@ -76,11 +76,12 @@ def programs_named(commands: Iterable[str]) -> tuple[Program, ...]:
             continue
         places = (Path(name),) if "/" in name else ()
         program = Program(name, packages="", version="", places=places)
-        file = find(program)
-        if file is None or not file.is_relative_to(USR):
+        file = find(program, usr)
+        if file is None or not file.is_relative_to(usr):
+            remedy = "install its Debian package" if usr == USR else "choose a root that has it"
             raise MissingError(
-                f"command {name!r}: trials find no such program ({PATH}); install its Debian "
-                f"package, or put it into a folder of yours and name that with command_folder"
+                f"command {name!r}: trials find no such program ({PATH}); {remedy}, "
+                f"or put it into a folder of yours and name that with command_folder"
             )
         programs[name] = program
     return tuple(programs.values())
@@ -94,7 +95,7 @@ def read_own(files: Mapping[str, Path]) -> dict[str, str]:
     Raises:
         MissingError: the loader cannot load one of them.
     """
-    parts = {f"file.{{{FOLDER}}}/{name}": file_sha256(path) for name, path in files.items()}
+    parts = digest_own(files)
     loaded, missing = read_libraries(files.values())
     loaded -= {path.resolve() for path in files.values()}
     owners = read_owners(loaded)
@@ -102,6 +103,11 @@ def read_own(files: Mapping[str, Path]) -> dict[str, str]:
     parts |= {f"package.{name}": version for name, version in packages.items()}
     parts |= {f"file.{path}": file_sha256(path) for path in loaded if path not in owners}
     return parts | {f"file.{name}": ABSENT for name in missing}
+
+
+def digest_own(files: Mapping[str, Path]) -> dict[str, str]:
+    """Return a user's files as parts of an environment: the SHA-256 of each."""
+    return {f"file.{{{FOLDER}}}/{name}": file_sha256(path) for name, path in files.items()}
 
 
 def check_programs(commands: Iterable[str], files: Collection[str]) -> list[str]:

@@ -20,6 +20,7 @@ from testbed.client.chromium.browser import KNOWN_PATHS
 from testbed.client.interface import SAME_PROCESSOR
 from testbed.client.program import LIBRARIES, Program
 from testbed.kernel.run.enclosure import PATH
+from testbed.kernel.run.jail import USR
 from testbed.server.think import MODULE as ECHO_MODULE
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
@@ -54,14 +55,21 @@ BASE = (
 """What every trial runs; what a client runs besides, it declares itself."""
 
 
-def find(program: Program) -> Path | None:
-    """Return a program's file, without links; ``None``: it is not installed."""
+def find(program: Program, usr: Path = USR) -> Path | None:
+    """Return a program's file in a user land, without links; ``None``: it is not installed."""
     if program.places:
-        file = next((path for path in program.places if path.is_file()), None)
+        file = next((path for path in places_in(usr, program.places) if path.is_file()), None)
     else:
-        on_path = shutil.which(program.name, path=PATH)
+        on_path = shutil.which(program.name, path=PATH.replace("/usr", str(usr)))
         file = Path(on_path) if on_path else None
     return file.resolve() if file else None
+
+
+def places_in(usr: Path, places: Iterable[Path]) -> list[Path]:
+    """Return where in a user land the files ``places`` of a machine's are."""
+    return [
+        usr / place.relative_to(USR) if place.is_relative_to(USR) else place for place in places
+    ]
 
 
 def package_names(program: Program) -> tuple[str, ...]:

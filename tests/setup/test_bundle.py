@@ -12,6 +12,7 @@ import pytest
 
 from testbed.base import sources
 from testbed.base.errors import MissingError
+from testbed.root.cache import Root
 from testbed.setup import bundle as bundles
 from testbed.setup.bundle import Bundle, make_bundle
 
@@ -53,6 +54,15 @@ def test_what_is_in_it(parts: Parts) -> None:
     ).read_bytes()
     assert not (made.path / "testbed/results/store.py").exists()
     assert not (made.path / "testbed/wire/proof.py").exists()
+
+
+def test_each_root_has_one_with_the_same_code(parts: Parts) -> None:
+    own, *rooted = (
+        make_bundle(parts.cache, parts.native, root=root and Root("small", Path("/usr"), root))
+        for root in (None, "1" * 64, "2" * 64)
+    )
+    assert {made.digest for made in rooted} == {own.digest}
+    assert len({made.path for made in (own, *rooted)}) == 3
 
 
 def test_any_user_may_read_it(parts: Parts) -> None:

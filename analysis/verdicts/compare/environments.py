@@ -12,6 +12,7 @@ from testbed.base.suggest import did_you_mean
 
 ALL = "all"
 PAGES = "pages."
+ROOT = "root"
 SHOWN = 40
 """Characters of a value in a message; digests are longer."""
 
@@ -68,11 +69,12 @@ def differing_parts(base: Results, new: Results) -> tuple[Part, ...]:
     """Return every part that differs, by name.
 
     Of pages and clients only those that are in both: another sweep shows in its cells.  So do
-    programs, if the clients differ: each client brings those that it runs.
+    programs, if the clients differ: each client brings those that it runs.  A root stands for the
+    programs of its guests.
     """
     ours, theirs = parts_of(base), parts_of(new)
     swept = [PAGES, "version."]
-    if _clients_of(base) != _clients_of(new):
+    if _clients_of(base) != _clients_of(new) or (ROOT in ours) != (ROOT in theirs):
         swept += ["package.", "program.", "file."]
     return tuple(
         Part(name, ours.get(name), theirs.get(name))

@@ -27,6 +27,7 @@ from testbed.kernel.run.enclosure import CAPABILITIES, effective_capabilities
 from testbed.kernel.run.seccomp import filter_program
 
 STAGE = "/stage"
+USR = Path("/usr")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  only asked for its room; UML unlinks its file
 MEMORY_FILE_BYTES = 1 << 30
 # The guest's memory, and what its kernel writes beside it.
@@ -72,6 +73,7 @@ class Stage:
 class GuestFiles:
     """Files that a guest is given, as paths of the host; without a page its folder is empty.
 
+    ``usr`` is its user land: the machine's own, or that of an assembled root.
     ``inherited`` has open files for the kernel of a jailed guest: their descriptors, by the
     variables of its environment that tell them.
     """
@@ -80,6 +82,7 @@ class GuestFiles:
     bundle: Path
     page: Path | None
     out: Path
+    usr: Path = field(default=USR, kw_only=True)
     inherited: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
 
@@ -98,7 +101,7 @@ def jail_argv(contents: GuestFiles, filter_descriptor: int, user: int | None) ->
         *("--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
         *("--die-with-parent", "--new-session", "--as-pid-1"),
         *("--cap-drop", "ALL", *_kept_capabilities(user), "--clearenv"),
-        *("--hostname", "guest", "--ro-bind", "/usr", "/usr"),
+        *("--hostname", "guest", "--ro-bind", str(contents.usr), "/usr"),
         *(word for words in merged for word in words),
         *("--proc", "/proc", "--dev", "/dev"),
         *_room("/tmp", TMP_BYTES), *("--setenv", "TMPDIR", "/tmp"),  # noqa: S108  the jail's own
@@ -106,6 +109,7 @@ def jail_argv(contents: GuestFiles, filter_descriptor: int, user: int | None) ->
         *("--dir", STAGE, *_room(f"{STAGE}/uml", UML_BYTES)),
         *("--ro-bind", str(contents.kernel), f"{STAGE}/linux"),
         *("--ro-bind", str(contents.bundle), f"{STAGE}/bundle"),
+        *("--symlink", "/usr", f"{STAGE}/usr"),
         *_page(contents.page),
         *("--bind", str(contents.out), f"{STAGE}/out"),
         # Nothing in there has to write to these, whatever their owner.
@@ -220,6 +224,7 @@ def open_stage(contents: GuestFiles, jailed: bool, slot: int = 0) -> Iterator[St
         (stage / "uml").mkdir()
         for link, target in (
             ("bundle", contents.bundle),
+            ("usr", contents.usr),
             ("page", contents.page),
             ("out", contents.out),
         ):

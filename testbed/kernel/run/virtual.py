@@ -26,7 +26,7 @@ from testbed.base import proc
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.run.image import RESUME_VARIABLE, SAVE_VARIABLE, GuestImages
 from testbed.kernel.run.interface import RawResult
-from testbed.kernel.run.jail import MEMORY_FILE_BYTES, GuestFiles, Stage, open_stage
+from testbed.kernel.run.jail import MEMORY_FILE_BYTES, USR, GuestFiles, Stage, open_stage
 from testbed.kernel.run.memory import MEMORY_VARIABLE, GuestMemories
 from testbed.kernel.run.sandbox import confined, gather_result, run_trial
 from testbed.lab.sysctls import DEFAULTS
@@ -101,6 +101,7 @@ class VirtualKernel:
         bundle: harness, native helpers and browser driver for the guest.
         jailed: whether bubblewrap holds the guest.
         otherwise: what does where bubblewrap does not: ``container`` or ``none``.
+        usr: the user land of its guests.
         traced: whether the guest's system calls are written to ``TRACE_FILE``.
         memories: what its jailed guests are lent.
         images: what they go on from, by seed and client.
@@ -114,6 +115,7 @@ class VirtualKernel:
     jailed: bool
     otherwise: str = "none"
     traced: bool = False
+    usr: Path = USR
     name: str = "virtual"
     memories: GuestMemories = field(
         default_factory=partial(GuestMemories, MEMORY_FILE_BYTES), compare=False, repr=False
@@ -138,7 +140,9 @@ class VirtualKernel:
         (out / TRIAL_FILE).write_text(json.dumps(asdict(trial), sort_keys=True))
         started_s = time.monotonic()
         with self._lent(trial) as lent:
-            contents = GuestFiles(self.binary, self.bundle, page, out, inherited=lent.descriptors)
+            contents = GuestFiles(
+                self.binary, self.bundle, page, out, usr=self.usr, inherited=lent.descriptors
+            )
             with open_stage(contents, self.jailed, slot) as stage:
                 argv = self._boot_argv(stage, trial, slot)
                 start = partial(self._started, argv, stage)

@@ -29,7 +29,7 @@ from testbed.kernel.run import host
 from testbed.base.places import built_part, cache
 from tests.patience import NEVER, make_patient_bundle
 prepare.make_bundle = make_patient_bundle
-exact = [make_patient_bundle(cache(), built_part("native"), None, NEVER).path]
+exact = [make_patient_bundle(cache(), built_part("native"), exactness_wanted=NEVER).path]
 run = host.HostKernel.run
 host.HostKernel.run = lambda kernel, *trial: run(
     replace(kernel, bundle=exact.pop()) if exact else kernel, *trial

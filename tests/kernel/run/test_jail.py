@@ -136,7 +136,7 @@ def test_what_is_there(contents: GuestFiles) -> None:
         "tmp",
         "usr",
     ]
-    assert listed[1].split()[1:] == ["bundle", "linux", "out", "page", "uml"]
+    assert listed[1].split()[1:] == ["bundle", "linux", "out", "page", "uml", "usr"]
     assert listed[2].splitlines()[0] == "/tmp:"
     assert inside(contents, "cat bundle/file page/file out/file") == "bundle\npage\nout\n"
 
@@ -193,7 +193,7 @@ def test_it_ends_with_its_parent(
 
 def test_without_a_jail_the_stage_looks_the_same(contents: GuestFiles) -> None:
     listed = inside(contents, "ls -A; cat bundle/file page/file out/file", jailed=False)
-    folders = ["bundle", "out", "page", "uml"]
+    folders = ["bundle", "out", "page", "uml", "usr"]
     assert listed.split() == [*folders, "bundle", "page", "out"]
 
 

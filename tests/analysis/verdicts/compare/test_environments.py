@@ -69,6 +69,20 @@ def test_programs_that_only_another_client_runs_are_no_difference(
     assert "program.node is 'v18.20.4' in BASE and absent in NEW" in names
 
 
+def test_a_root_stands_for_the_programs_of_its_guests(tmp_path: Path, base: Path) -> None:
+    programs = ("package.", "program.", "file.")
+    parts = {n: value for n, value in ENVIRONMENT.parts.items() if not n.startswith(programs)}
+    assert parts != ENVIRONMENT.parts
+    roots = [Environment(parts | {"root": digest * 64}, ENVIRONMENT.pages) for digest in "12"]
+    first, second = (
+        write_times(tmp_path / root.parts["root"], TIMES, environment=root) for root in roots
+    )
+    for before in (base, first):
+        (problem,) = problems_of(before, second)
+        assert "--across root" in problem
+        assert compare_results(before, second, CompareOptions(("root",))).verdict == "same"
+
+
 def test_pages_that_both_have_must_be_the_same(tmp_path: Path, base: Path) -> None:
     pages = {**ENVIRONMENT.pages, "amazon": "99" * 32}
     pages.pop("wikipedia")
