@@ -58,8 +58,8 @@ def test_what_is_in_it(parts: Parts) -> None:
 
 def test_each_root_has_one_with_the_same_code(parts: Parts) -> None:
     own, *rooted = (
-        make_bundle(parts.cache, parts.native, root=root and Root("small", Path("/usr"), root))
-        for root in (None, "1" * 64, "2" * 64)
+        make_bundle(parts.cache, parts.native, root=root)
+        for root in (None, *(Root("small", Path("/usr"), digest * 64) for digest in "12"))
     )
     assert {made.digest for made in rooted} == {own.digest}
     assert len({made.path for made in (own, *rooted)}) == 3
