@@ -50,11 +50,12 @@ class PackageServer:
 
 @dataclass(slots=True)
 class _Pace:
-    """How much has come, of how much, since when."""
+    """How much has come, of how much, since when; ``stopped`` ends what still comes."""
 
     total: int
     started_s: float = field(default_factory=time.monotonic)
     done: int = 0
+    stopped: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, count: int) -> None:
@@ -128,6 +129,7 @@ def download(
                     told_s = time.monotonic()
                     progress(pace.describe())
         except BaseException:
+            pace.stopped = True
             workers.shutdown(wait=False, cancel_futures=True)
             raise
     if problems:
@@ -155,6 +157,8 @@ def _fetch_from(address: str, package: LockedPackage, folder: Path, pace: _Pace)
     partial = package_file(folder, package).with_suffix(".part")
     problem = "nothing came"
     for attempt in range(_ATTEMPTS):
+        if pace.stopped:
+            return problem  # what came so far is kept for the next time
         if attempt:
             time.sleep(_PAUSE_S * 2**attempt)
         try:
@@ -200,8 +204,8 @@ def _receive(address: str, size: int, partial: Path, pace: _Pace) -> None:
                 file.write(piece)
                 pace.add(len(piece))
                 have += len(piece)
-                if have > size:
-                    return
+                if have > size or pace.stopped:
+                    break
     if have < size:
         raise ConnectionError(f"cut off after {have} of {size} bytes")
 

@@ -16,7 +16,7 @@ from testbed.base.errors import MissingError
 from testbed.root.lock import LockedPackage
 
 ARCHITECTURES = ("amd64", "all")
-_PARTS = re.compile(r"(\d+)")
+_NUMBERS = re.compile(r"(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,39 +132,26 @@ class Index:
 
 def is_newer(version: str, other: str) -> bool:
     """Return whether ``version`` is newer than ``other`` (deb-version(7))."""
-    return _compare_versions(version, other) > 0
+    for part, other_part in zip(_parts(version), _parts(other), strict=True):
+        pieces = zip_longest(_NUMBERS.split(part), _NUMBERS.split(other_part), fillvalue="")
+        for place, (piece, other_piece) in enumerate(pieces):
+            rank = _rank_number if place % 2 else _rank_letters
+            if rank(piece) != rank(other_piece):
+                return rank(piece) > rank(other_piece)
+    return False
 
 
-def _compare_versions(one: str, other: str) -> int:
-    (epoch, rest), (other_epoch, other_rest) = _split_epoch(one), _split_epoch(other)
-    if epoch != other_epoch:
-        return epoch - other_epoch
+def _parts(version: str) -> tuple[str, str, str]:
+    """Return epoch, upstream version and revision; what is not there counts as 0."""
+    epoch, _, rest = version.partition(":") if ":" in version else ("0", "", version)
     upstream, _, revision = rest.rpartition("-") if "-" in rest else (rest, "", "0")
-    other_upstream, _, other_revision = (
-        other_rest.rpartition("-") if "-" in other_rest else (other_rest, "", "0")
-    )
-    return _compare_part(upstream, other_upstream) or _compare_part(revision, other_revision)
+    return epoch, upstream, revision
 
 
-def _split_epoch(version: str) -> tuple[int, str]:
-    epoch, colon, rest = version.partition(":")
-    return (int(epoch), rest) if colon else (0, version)
+def _rank_number(piece: str) -> list[tuple[int, str]]:
+    return [(int(piece or "0"), "")]
 
 
-def _compare_part(one: str, other: str) -> int:
-    """Compare letters and numbers in turn; ``~`` comes before the end, letters before signs."""
-    pieces = zip_longest(_PARTS.split(one), _PARTS.split(other), fillvalue="")
-    for place, (left, right) in enumerate(pieces):
-        if place % 2:
-            difference = int(left or "0") - int(right or "0")
-        else:
-            left_key, right_key = _letters(left), _letters(right)
-            difference = (left_key > right_key) - (left_key < right_key)
-        if difference:
-            return difference
-    return 0
-
-
-def _letters(text: str) -> list[tuple[int, str]]:
-    ranks = [(-1 if c == "~" else 1 if c.isalpha() else 2, c) for c in text]
-    return [*ranks, (0, "")]
+def _rank_letters(piece: str) -> list[tuple[int, str]]:
+    """``~`` comes before the end, letters before signs."""
+    return [*((-1 if c == "~" else 1 if c.isalpha() else 2, c) for c in piece), (0, "")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,30 @@ def test_an_archive_that_a_source_does_not_have_is_not_asked_for() -> None:
     assert source.address_of(ONE) == f"http://there/{ONE.path}"
     assert source.address_of(TWO) is None
     assert isinstance(TWO, LockedPackage)
+
+
+def test_an_interrupt_ends_it_and_what_came_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving() as mirror:
+        fill(mirror)
+        mirror.cut[f"/debian/{ONE.path}"] = [100_000] * 3
+        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
+        monkeypatch.setattr(module, "_PAUSE_S", 0.2)
+
+        deadline_s = time.monotonic() + 10
+
+        def interrupt(seconds: float) -> None:
+            if seconds > 0.1:
+                return  # a pause between attempts
+            if any(tmp_path.glob("*.part")) or time.monotonic() > deadline_s:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(module.time, "sleep", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fetch(tmp_path)
+        monkeypatch.undo()
+        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
+        mirror.cut.clear()
+        fetch(tmp_path)
+    assert there(tmp_path) == DATA
