@@ -148,7 +148,7 @@ def test_an_interrupt_ends_it_and_what_came_is_kept(
             if any(tmp_path.glob("*.part")) or time.monotonic() > deadline_s:
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr(module.time, "sleep", interrupt)
+        monkeypatch.setattr(time, "sleep", interrupt)
         with pytest.raises(KeyboardInterrupt):
             fetch(tmp_path)
         monkeypatch.undo()
