@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -131,28 +130,24 @@ def test_an_archive_that_a_source_does_not_have_is_not_asked_for() -> None:
     assert isinstance(TWO, LockedPackage)
 
 
-def test_an_interrupt_ends_it_and_what_came_is_kept(
+def test_what_came_before_an_interrupt_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "_PIECE_BYTES", 1000)
+    pace = module._Pace(ONE.size)
+
+    def stop(count: int) -> None:
+        pace.stopped = True
+
+    monkeypatch.setattr(module._Pace, "add", lambda _, count: stop(count))
     with serving() as mirror:
         fill(mirror)
-        mirror.cut[f"/debian/{ONE.path}"] = [100_000] * 3
-        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
-        monkeypatch.setattr(module, "_PAUSE_S", 0.2)
-
-        deadline_s = time.monotonic() + 10
-
-        def interrupt(seconds: float) -> None:
-            if seconds > 0.1:
-                return  # a pause between attempts
-            if any(tmp_path.glob("*.part")) or time.monotonic() > deadline_s:
-                raise KeyboardInterrupt
-
-        monkeypatch.setattr(time, "sleep", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            fetch(tmp_path)
-        monkeypatch.undo()
-        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
-        mirror.cut.clear()
-        fetch(tmp_path)
-    assert there(tmp_path) == DATA
+        address = f"{mirror.address}/debian/{ONE.path}"
+        assert "cut off" in str(module._fetch_from(address, ONE, tmp_path, pace))
+        (partial,) = tmp_path.iterdir()
+        assert 0 < partial.stat().st_size < ONE.size
+        pace.stopped = False
+        monkeypatch.setattr(module._Pace, "add", lambda _, count: None)
+        assert module._fetch_from(address, ONE, tmp_path, pace) is None
+    assert [asked is None for _, asked in mirror.asked] == [True, False]
+    assert there(tmp_path) == {"one": DATA["one"]}
