@@ -60,11 +60,10 @@ class Assembly:
         self, name: str, path: str, member: tarfile.TarInfo, archive: tarfile.TarFile
     ) -> None:
         target = self._folder / path
-        if member.isdir():
-            if not target.is_dir():
-                target.mkdir(parents=True)
-            return
         self._check_parents(name, target)
+        if member.isdir():
+            target.mkdir(parents=True, exist_ok=True)
+            return
         target.parent.mkdir(parents=True, exist_ok=True)
         if member.issym():
             target.symlink_to(member.linkname)
@@ -116,7 +115,7 @@ def _matcher(patterns: Collection[str]) -> Callable[[str], bool]:
     return lambda path: matches(path) is not None
 
 
-def describe_files(folder: Path) -> Iterator[str]:
+def _describe(folder: Path) -> Iterator[str]:
     """Yield a line for each file of a root, by path: kind, what it holds or leads to, path."""
     for path in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).parts):
         name = path.relative_to(folder).as_posix()
@@ -127,6 +126,6 @@ def describe_files(folder: Path) -> Iterator[str]:
             yield f"{'program' if mode & 0o111 else 'file'} {file_sha256(path)} {name}"
 
 
-def digest_files(lines: Iterator[str]) -> str:
-    """Return the digest that names a root of these files."""
-    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+def digest_files(folder: Path) -> str:
+    """Return the digest that names a root of the files in ``folder``."""
+    return hashlib.sha256("".join(f"{line}\n" for line in _describe(folder)).encode()).hexdigest()

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from testbed.base.errors import NO_ROOM, StorageError
 from testbed.base.locks import locked
-from testbed.root.assembly import Assembly, describe_files, digest_files
+from testbed.root.assembly import Assembly, digest_files
 from testbed.root.download import Progress, download, list_sources, package_file
 from testbed.root.interpreter import compile_library
 from testbed.root.lock import Lock, read_lock
 from testbed.root.spec import RootSpec
 
-FORMAT = 1
+FORMAT = 2
 """Raise it when a root of the same lock is to be assembled anew."""
 PACKAGES, ASSEMBLED = "packages", "assembled"
 _NOTE = "root.json"
@@ -54,7 +54,8 @@ def ensure_root(spec: RootSpec, cache: Path, progress: Progress) -> Root:
             if (root := _read(spec, place)) is not None:
                 return root
             shutil.rmtree(place, ignore_errors=True)
-            _remove_unfinished(place.parent)
+            for stale in place.parent.glob(".new-*"):
+                shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
             download(lock, roots / PACKAGES, list_sources(lock.taken), progress)
             _assemble(spec, lock, roots / PACKAGES, place, progress)
     except OSError as error:
@@ -90,7 +91,7 @@ def _read(spec: RootSpec, place: Path) -> Root | None:
     except (OSError, ValueError):
         return None
     if note["looks"] != _looks(place):
-        if digest_files(describe_files(place / "usr")) != note["digest"]:
+        if digest_files(place / "usr") != note["digest"]:
             return None
         _write_note(place, note["digest"])
     return Root(spec.name, place / "usr", note["digest"])
@@ -105,19 +106,13 @@ def _assemble(spec: RootSpec, lock: Lock, packages: Path, place: Path, progress:
         for package in lock.packages:
             assembly.add(package.name, package_file(packages, package))
         compile_library(scratch / "usr")
-        lines = list(describe_files(scratch / "usr"))
         for folder, _, _ in os.walk(scratch):
             Path(folder).chmod(0o755)
-        _write_note(scratch, digest_files(iter(lines)))
+        _write_note(scratch, digest_files(scratch / "usr"))
         scratch.rename(place)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
-
-
-def _remove_unfinished(folder: Path) -> None:
-    for stale in folder.glob(".new-*"):
-        shutil.rmtree(stale, ignore_errors=True)
 
 
 def _write_note(place: Path, digest: str) -> None:

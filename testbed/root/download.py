@@ -22,7 +22,7 @@ from testbed.base.checksums import file_sha256
 from testbed.base.debian import MIRROR_VARIABLE, debian_archives
 from testbed.base.errors import MissingError
 from testbed.base.units import format_bytes, format_duration
-from testbed.root.lock import Lock, LockedPackage
+from testbed.root.lock import ARCHIVES, Lock, LockedPackage
 
 SNAPSHOT_VARIABLE = "FIRSTFLIGHT_DEBIAN_ARCHIVE"
 """Address of an archive of old versions."""
@@ -75,8 +75,7 @@ def list_sources(taken: str) -> tuple[PackageServer, ...]:
     """Return the servers to ask in turn for packages of the state of ``taken``."""
     sources = [PackageServer("the mirror", mirrors)] if (mirrors := debian_archives()) else []
     if snapshots := os.environ.get(SNAPSHOT_VARIABLE, "").rstrip("/"):
-        archives = ("debian", "debian-security")
-        addresses = {name: f"{snapshots}/archive/{name}/{taken}" for name in archives}
+        addresses = {name: f"{snapshots}/archive/{name}/{taken}" for name in ARCHIVES}
         sources.append(PackageServer("the archive of old versions", addresses))
     return tuple(sources)
 

@@ -43,8 +43,9 @@ def compile_python(usr: Path, folder: Path, strip: Path, prepend: str) -> None:
         *("-S", "-m", "compileall", "-q", "-q", "--invalidation-mode", "unchecked-hash"),
         *("-s", str(strip), "-p", prepend, str(folder)),
     )
-    # The same bytes each time: sets are written in the order of their hashes.
-    environment = {"PYTHONHOME": str(usr), "PYTHONHASHSEED": "0"}
+    # The same bytes each time: sets are written in the order of their hashes, and what the compiler
+    # itself imports is not written by that import, with this folder's path and time in it.
+    environment = {"PYTHONHOME": str(usr), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     done = proc.run(argv, timeout_s=_COMPILE_S, check=False, env=environment)
     if done.returncode not in (0, 1):  # 1: some file of it is none of this Python's
         raise StorageError(f"cannot compile {folder}: {done.stderr.strip()[-500:]}")

@@ -12,7 +12,7 @@ from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import ROOT
-from testbed.base.suggest import nearest
+from testbed.base.suggest import did_you_mean
 from testbed.root.lock import ARCHIVES, read_document
 
 ROOTS = ROOT / "roots"
@@ -69,9 +69,8 @@ def read_spec(name: str, roots: Path = ROOTS) -> RootSpec:
         ConfigurationError: there is no such root, or its file says something else; all problems.
     """
     if name not in (names := root_names(roots)):
-        near = nearest(name, names)
-        hint = f"; did you mean {near}?" if near else ""
-        raise ConfigurationError([f"no root {name!r}; there are {', '.join(names)}{hint}"])
+        near = did_you_mean(name, names)
+        raise ConfigurationError([f"no root {name!r}{near}; there are {', '.join(names)}"])
     file = roots / name / SPEC_FILE
     document = read_document(file, _list_problems)
     return RootSpec(

@@ -99,6 +99,11 @@ def test_a_root_is_for_the_virtual_kernel(
     assert "run the programs of this machine" in capsys.readouterr().err
 
 
+def test_no_compiled_file_knows_where_or_when_it_was_made(root: Root) -> None:
+    heads = {file.read_bytes()[4:8] for file in root.usr.rglob("*.pyc")}
+    assert heads == {b"\1\0\0\0"}  # by the source's hash, never looked at (PEP 552)
+
+
 def test_the_list_says_which_are_assembled(house: House, root: Root) -> None:
     code, said = house.command("root", "list", "--json")
     assert code == EXIT_OK

@@ -160,6 +160,7 @@ def test_a_root_whose_times_alone_are_others_is_whole(trial: Trial, spec: RootSp
         ({"lib/x": "1", "usr/lib/x": "1"}, "bad and bad both have usr/lib/x"),
         ({"usr/../../out": "text"}, "has the path"),
         ({"usr/way": Path("/etc"), "usr/way/file": "text"}, "through the link usr/way"),
+        ({"usr/way": Path("/tmp"), "usr/way/no-folder": None}, "through the link usr/way"),
     ],
 )
 def test_what_does_not_fit_leaves_nothing_behind(
