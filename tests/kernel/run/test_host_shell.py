@@ -78,7 +78,7 @@ def read(prompts):
     while said.count(b"server:") < prompts:
         said += os.read(terminal, 4096)
 read(1)
-os.write(terminal, b"ip -brief address\\r")
+os.write(terminal, b"ip -color=never -brief address\\r")
 read(2)
 open({file!r}, "wb").write(sys.argv[2].encode() + said)
 os.read(terminal, 4096)  # until the session ends
