@@ -26,8 +26,8 @@ from testbed.kernel.build.compiler import RECIPE
 from testbed.kernel.build.objects import KernelRecipe, build_in, is_kept
 from testbed.kernel.build.patches import read_patch
 from testbed.kernel.build.pin import DEFAULT_VERSION, Pin, read_pin, upstream
-from testbed.kernel.build.source import DebianSource, Progress, fetch_source
-from testbed.kernel.build.toolchain import ensure_toolchain, read_name
+from testbed.kernel.build.source import DebianSource, fetch_source
+from testbed.kernel.build.toolchain import Progress, ensure_toolchain, read_name
 from testbed.model import digest
 
 IDENTITY_FILE = "build.json"
@@ -149,7 +149,8 @@ def ensure_kernel(
             return build
         if damaged := _damaged(pin, cache):
             report(f"kernel {pin.version}: {damaged} is damaged; building it again")
-        source = fetch_source(pin, cache, report, allow_revision)
+        toolchain = ensure_toolchain(cache, report)
+        source = fetch_source(pin, cache, toolchain, report, allow_revision)
         return _build(pin, source, cache, jobs, report, keep_objects)
 
 
@@ -167,17 +168,16 @@ def _build(
     pin: Pin, source: DebianSource, cache: Path, jobs: int, progress: Progress, keep: bool
 ) -> KernelBuild:
     pin = replace(pin, package_version=source.package_version, tarball_sha256=source.sha256)
-    toolchain = ensure_toolchain(cache, progress)
     folder = build_folder(pin, cache)
     kept = objects_folder(pin, source, cache)
     keep = keep or is_kept(kept)
     recipe = recipe_of(pin, replace(source, whole=keep))
     with new_build(folder) as work:
         build_in(
-            kept if keep else work / OBJECTS, recipe, toolchain=toolchain,
+            kept if keep else work / OBJECTS, recipe, toolchain=source.toolchain,
             binary=work / BINARY_FILE, log=work / LOG_FILE, jobs=jobs, progress=progress,
         )  # fmt: skip
-        identity = identify(pin, toolchain.name, file_sha256(work / BINARY_FILE))
+        identity = identify(pin, source.toolchain.name, file_sha256(work / BINARY_FILE))
         write_identity(work, identity)
         shutil.rmtree(work / OBJECTS, ignore_errors=True)
     progress(f"kernel {pin.version}: ready")

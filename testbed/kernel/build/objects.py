@@ -25,8 +25,7 @@ from testbed.base.scratch import scratch_folder
 from testbed.base.units import format_duration
 from testbed.kernel.build.compiler import CORE_S, RECIPE, BuildError, compile_tree, configure
 from testbed.kernel.build.patches import Patch, apply_patch
-from testbed.kernel.build.source import Progress
-from testbed.kernel.build.toolchain import Toolchain
+from testbed.kernel.build.toolchain import Progress, Toolchain
 
 _STATE = "state.json"
 _SOURCE = "source"

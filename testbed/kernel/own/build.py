@@ -32,8 +32,8 @@ from testbed.kernel.build.cache import (
 )
 from testbed.kernel.build.compiler import RECIPE, BuildError
 from testbed.kernel.build.objects import Source, build_in
-from testbed.kernel.build.source import Progress, fetch_source
-from testbed.kernel.build.toolchain import ensure_toolchain, read_name
+from testbed.kernel.build.source import fetch_source
+from testbed.kernel.build.toolchain import Progress, Toolchain, ensure_toolchain, read_name
 from testbed.kernel.own.definition import OwnKernel, own_kernels, read_own, recipe_for
 
 OWN = "own"
@@ -95,7 +95,7 @@ def ensure_own(
         if cached := find_own(own, cache):  # another run may have built it
             return cached
         toolchain = ensure_toolchain(cache, report)
-        source, objects = _open_source(own, cache, report)
+        source, objects = _open_source(own, cache, toolchain, report)
         with new_build(folder) as work:
             (work / _FRAGMENT_FILE).write_text(own.render_config())
             recipe = recipe_for(own, source, work / _FRAGMENT_FILE)
@@ -144,13 +144,15 @@ def _remove_builds(own: OwnKernel, cache: Path) -> None:
         shutil.rmtree(build_place(own, cache), ignore_errors=True)
 
 
-def _open_source(own: OwnKernel, cache: Path, progress: Progress) -> tuple[Source, Path]:
+def _open_source(
+    own: OwnKernel, cache: Path, toolchain: Toolchain, progress: Progress
+) -> tuple[Source, Path]:
     """Return the source of ``own``, fetched if need be, and the folder of its object tree."""
     if own.git is not None:
         name = own.git.objects.name
         return own.git, cache / "kernels" / OBJECTS / f"git-{name}"
     with build_lock(own.pin, cache, progress):
-        source = fetch_source(own.pin, cache, progress)
+        source = fetch_source(own.pin, cache, toolchain, progress)
     return source, objects_folder(own.pin, source, cache)
 
 
