@@ -82,6 +82,8 @@ def export_kernel(
         StorageError: it cannot be written, or what belongs into it cannot be read.
     """
     refuse_existing(file, replace=replace)
+    if not is_whole(native):
+        raise StorageError(f"{native} is damaged; start again: ./run.sh builds it anew")
     try:
         packed = render_pack(_gather(build, native, own))
     except OSError as error:
