@@ -73,9 +73,6 @@ def import_command(services: Services, /, file: Path) -> int:
 def _report(done: KernelImport) -> None:
     state = "imported to" if done.added else "is already there:"
     click.echo(f"{_describe(done.build.identity)} {state} {done.build.binary.parent}")
-    if done.used != done.build:
-        click.echo(f"This machine's own build is used as long as it is there: "
-                   f"{done.used.binary.parent}")  # fmt: skip
     if done.foreign:
         click.echo(f"The C programs were left out, because this tree has others: "
                    f"{', '.join(done.foreign)}. ./run.sh compiles them.")  # fmt: skip

@@ -83,8 +83,8 @@ def assemble(services: Services, /, name: str) -> int:
 def update(services: Services, /, name: str, dry_run: bool) -> int:
     """Renew a root's lock: the newest packages that its suites offer, and what they need."""
     spec = read_spec(name)
-    declared = [package for program in programs_of(tuple(CLIENTS))
-                for package in package_names(program)]  # fmt: skip
+    programs = programs_of(tuple(CLIENTS)) if spec.clients else ()
+    declared = [package for program in programs for package in package_names(program)]
     index = read_index(spec)
     packages = index.closure([*spec.packages, *declared], frozenset(spec.without))
     new = Lock(services.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ"), packages)

@@ -87,9 +87,16 @@ def find_root(spec: RootSpec, cache: Path) -> Root | None:
     Raises:
         ConfigurationError: its lock is none.
     """
-    return _read(
-        spec, (cache / "roots").resolve() / ASSEMBLED / _key(spec, read_lock(spec.lock_file))
-    )
+    return _read(spec, (cache / "roots").resolve() / ASSEMBLED / root_key(spec))
+
+
+def root_key(spec: RootSpec) -> str:
+    """Return 16 hex digits that name all that a root is made of, assembled or not.
+
+    Raises:
+        ConfigurationError: its lock is none.
+    """
+    return _key(spec, read_lock(spec.lock_file))
 
 
 def _key(spec: RootSpec, lock: Lock) -> str:
@@ -104,7 +111,7 @@ def _read(spec: RootSpec, place: Path) -> Root | None:
         note = json.loads((place / _NOTE).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    if note["looks"] != _looks(place):
+    if note["looks"] != read_looks(place / "usr"):
         if digest_files(place / "usr") != note["digest"]:
             return None
         _write_note(place, note["digest"])
@@ -130,14 +137,14 @@ def _assemble(spec: RootSpec, lock: Lock, packages: Path, place: Path, progress:
 
 
 def _write_note(place: Path, digest: str) -> None:
-    note = {"digest": digest, "looks": _looks(place)}
+    note = {"digest": digest, "looks": read_looks(place / "usr")}
     (place / _NOTE).write_text(json.dumps(note), "utf-8")
 
 
-def _looks(place: Path) -> str:
-    """Return what changes when a file of the root is touched."""
+def read_looks(usr: Path) -> str:
+    """Return what changes when a file in ``usr`` is touched."""
     lines: list[str] = []
-    for folder, _, names in os.walk(place / "usr"):
+    for folder, _, names in os.walk(usr):
         for name in names:
             path = f"{folder}/{name}"
             status = os.lstat(path)

@@ -32,7 +32,7 @@ from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_kind
 from testbed.results.environment import Environment, read_environment
 from testbed.root.cache import ensure_named
-from testbed.root.spec import root_names
+from testbed.root.spec import guest_root_names
 from testbed.server.mechanisms.program import build_program
 from testbed.setup.bundle import make_bundle
 from testbed.setup.determinism import check_determinism
@@ -55,7 +55,7 @@ def read_catalogue() -> Catalogue:
             for kind in KINDS.values()
             if kind.library
         },
-        roots=frozenset(root_names()),
+        roots=frozenset(guest_root_names()),
         regular=REGULAR_VERSIONS,
     )
 

@@ -14,8 +14,17 @@ from testbed.kernel.build.pin import read_pin
 from testbed.kernel.run.jail import read_jail_problem
 from testbed.root.cache import Root
 from tests.kernel.guests import Guests, compile_init
+from tests.kernel.toolchains import find_toolchain
 
 KERNEL_VARIABLE = "FIRSTFLIGHT_TEST_KERNEL"
+
+
+@pytest.fixture(autouse=True)
+def one_toolchain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels in whichever cache are built by the toolchain that development keeps."""
+    for module in ("build.cache", "own.build", "own.definition"):
+        name = f"testbed.kernel.{module}.ensure_toolchain"
+        monkeypatch.setattr(name, lambda *_asked: find_toolchain())
 
 
 @pytest.fixture(scope="session")
