@@ -5,8 +5,9 @@ line), the root whose programs and libraries trials run, our own code that makes
 (the bundle: harness, native helpers, browser driver) or judges it, and the built pages.
 ``facts`` are written down but do not count: in virtual time neither core count, memory nor the
 user changes a packet, and a git revision may differ by a comment.  Of the processor a guest sees
-no more than one level of x86-64 (GLIBC_TUNABLES), and the same /proc/cpuinfo and auxiliary vector everywhere; CPUID is answered from
-a table where the host can make it fault, and is visible elsewhere: the fact ``cpuid`` says which.
+no more than one level of x86-64 (GLIBC_TUNABLES), and the same /proc/cpuinfo and auxiliary vector
+everywhere; CPUID is answered from a table where the host can make it fault, and is visible
+elsewhere: the fact ``cpuid`` says which.
 A kernel in real time adds the machine to its own identity (``testbed.kernel.run.hardware``).
 Records of different ids are never pooled.
 """
