@@ -36,9 +36,11 @@ readonly BUILD_PACKAGES=$bootstrap/packages-debian-12-build.txt
 readonly KERNEL_BUILD=(env PYTHONPATH="$root" /usr/bin/python3 -P -S -m testbed.kernel.build.cache)
 
 # answer ARG...: answers help, version and wrong words before anything is set up, and ends; else it
-# sets `level` to what the command needs. Debian's Python is all that it takes.
+# sets `level` to what the command needs. Debian's Python is all that it takes. `--locked` counts for
+# the kernel that is built beside the rest, too.
 answer() {
   local said status=0
+  [[ " $* " != *" --locked "* ]] || export FIRSTFLIGHT_LOCKED=1
   if [[ ! -x /usr/bin/python3 ]]; then
     [[ ${1:-run} == run ]] ||
       refuse "Debian's Python is missing. As root, run this once: apt-get install python3-venv"

@@ -73,16 +73,20 @@ def ensure_build(version: str, cache: Path, progress: Progress) -> KernelBuild:
         BuildError: it does not compile, or does not boot.
         MissingError: what builds it is not to be had.
     """
-    from testbed.kernel.build.cache import ensure_kernel, find_kernel
+    from testbed.kernel.build.cache import ensure_kernel
     from testbed.kernel.build.pin import pins, read_pin
     from testbed.kernel.own.definition import read_own
 
     if version not in pins():
         return ensure_own_build(read_own(version, places.data()), cache, progress)
     pin = read_pin(version)
-    # Another Debian revision is used only if it was built on purpose; its identity says so.
-    build = find_kernel(pin, cache, allow_revision=True)
-    return build or ensure_kernel(pin, cache, len(os.sched_getaffinity(0)), progress)
+    build = ensure_kernel(pin, cache, len(os.sched_getaffinity(0)), progress)
+    if build.identity.source_sha256 != pin.tarball_sha256:
+        progress(
+            f"kernel {version}: {pin.package} {build.identity.package_version} is newer than the "
+            f"pinned {pin.package_version}, which was gone from all sources when it was built"
+        )
+    return build
 
 
 def ensure_own_build(own: OwnKernel, cache: Path, progress: Progress) -> KernelBuild:

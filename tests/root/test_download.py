@@ -32,7 +32,7 @@ def fill(mirror: Mirror) -> None:
 
 def fetch(folder: Path) -> None:
     said: list[str] = []
-    download(LOCK, folder, list_sources(LOCK.taken), said.append)
+    download(LOCK.packages, folder, list_sources(LOCK.taken), said.append)
 
 
 def there(folder: Path) -> dict[str, bytes]:
@@ -100,7 +100,8 @@ def test_all_that_cannot_be_had_is_said_with_each_source(
         monkeypatch.setenv(SNAPSHOT_VARIABLE, f"{mirror.address}/nothing")
         with pytest.raises(MissingError) as raised:
             fetch(tmp_path)
-    one, two = str(raised.value).splitlines()
+    one, two, asked = str(raised.value).splitlines()
+    assert asked.startswith(f"asked: the mirror ({mirror.address}/debian, {mirror.address}/debian-")
     assert one.startswith("one 1.0: the mirror: 404")
     assert "the archive of old versions: 404" in one
     assert two.startswith("two 1.0: the mirror: what came has SHA-256")
@@ -120,7 +121,7 @@ def test_a_mirror_that_does_not_answer_is_said(
 
 def test_without_a_source_the_remedy_is_said(tmp_path: Path) -> None:
     with pytest.raises(MissingError, match=f"set {MIRROR_VARIABLE}"):
-        download(LOCK, tmp_path, (), lambda said: None)
+        download(LOCK.packages, tmp_path, (), lambda said: None)
 
 
 def test_an_archive_that_a_source_does_not_have_is_not_asked_for() -> None:
@@ -135,18 +136,14 @@ def test_what_came_before_an_interrupt_is_kept(
 ) -> None:
     monkeypatch.setattr(module, "_PIECE_BYTES", 1000)
     pace = module._Pace(ONE.size)
-
-    def stop(count: int) -> None:
-        pace.stopped = True
-
-    monkeypatch.setattr(module._Pace, "add", lambda _, count: stop(count))
+    monkeypatch.setattr(module._Pace, "add", lambda _, count: pace.stopped.set())
     with serving() as mirror:
         fill(mirror)
         address = f"{mirror.address}/debian/{ONE.path}"
         assert "cut off" in str(module._fetch_from(address, ONE, tmp_path, pace))
         (partial,) = tmp_path.iterdir()
         assert 0 < partial.stat().st_size < ONE.size
-        pace.stopped = False
+        pace.stopped.clear()
         monkeypatch.setattr(module._Pace, "add", lambda _, count: None)
         assert module._fetch_from(address, ONE, tmp_path, pace) is None
     assert [asked is None for _, asked in mirror.asked] == [True, False]

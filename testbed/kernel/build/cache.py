@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from testbed.base.checksums import file_sha256
+from testbed.base.debian import only_locked
 from testbed.base.errors import EXIT_INTERRUPTED, EXIT_MISSING, TestbedError
 from testbed.base.heartbeat import repeating
 from testbed.base.interrupt import raising
@@ -25,7 +26,7 @@ from testbed.base.places import cache
 from testbed.kernel.build.compiler import RECIPE, check_machine, read_compiler
 from testbed.kernel.build.objects import KernelRecipe, build_in, is_kept
 from testbed.kernel.build.patches import read_patch
-from testbed.kernel.build.pin import DEFAULT_VERSION, Pin, read_pin, upstream
+from testbed.kernel.build.pin import DEFAULT_VERSION, Pin, read_pin
 from testbed.kernel.build.source import DebianSource, Progress, fetch_source
 from testbed.model import digest
 
@@ -81,10 +82,16 @@ def build_folder(pin: Pin, compiler: str, cache: Path) -> Path:
     return cache / "kernels" / f"{pin.version}-{build_key(pin, compiler)[:12]}"
 
 
-def find_kernel(pin: Pin, cache: Path, allow_revision: bool = False) -> KernelBuild | None:
+def newer_folder(pin: Pin, compiler: str, cache: Path) -> Path:
+    """Return where the build of a newer source is, or will be, that took the place of the pin's."""
+    folder = build_folder(pin, compiler, cache)
+    return folder.with_name(f"{folder.name}-newer")
+
+
+def find_kernel(pin: Pin, cache: Path) -> KernelBuild | None:
     """Return the kernel of ``pin`` if it is in the cache, whole and built from the same inputs.
 
-    With ``allow_revision`` also one from another Debian revision of the same upstream source.
+    Where its source was gone, that of a newer one; not if FIRSTFLIGHT_LOCKED is set.
     The build of this machine's compiler comes first, then an imported one; then, where there is no
     compiler to build another with, any.
     """
@@ -93,7 +100,7 @@ def find_kernel(pin: Pin, cache: Path, allow_revision: bool = False) -> KernelBu
         KernelBuild(folder / BINARY_FILE, identity, pin.boot)
         for folder, identity in _read_builds(pin, cache)
         if _is_for(folder, compiler, identity)
-        and not differences(identity, pin, allow_revision)
+        and not differences(identity, pin, newer=_is_newer(folder, identity, pin))
         and _is_whole(folder, identity)
     ]
     builds.sort(
@@ -106,13 +113,13 @@ def find_kernel(pin: Pin, cache: Path, allow_revision: bool = False) -> KernelBu
     return builds[0] if builds else None
 
 
-def differences(identity: KernelIdentity, pin: Pin, allow_revision: bool = False) -> list[str]:
-    """Return one phrase for each input of a build, but the compiler, that is not the pin's."""
+def differences(identity: KernelIdentity, pin: Pin, newer: bool = False) -> list[str]:
+    """Return one phrase for each input of a build, but the compiler, that is not the pin's.
+
+    A ``newer`` source that took the place of the pin's is none.
+    """
     mismatches = []
-    revision = allow_revision and upstream(identity.package_version) == upstream(
-        pin.package_version
-    )
-    if identity.source_sha256 != pin.tarball_sha256 and not revision:
+    if identity.source_sha256 != pin.tarball_sha256 and not newer:
         mismatches.append(
             f"source {identity.package} {identity.package_version} ({identity.source_sha256[:12]}) "
             f"instead of {pin.package} {pin.package_version} ({pin.tarball_sha256[:12]})"
@@ -135,7 +142,6 @@ def ensure_kernel(
     cache: Path,
     jobs: int,
     progress: Progress,
-    allow_revision: bool = False,
     keep_objects: bool = False,
 ) -> KernelBuild:
     """Return the kernel of ``pin``, built with ``jobs`` compilers at once unless the cache has it.
@@ -147,17 +153,17 @@ def ensure_kernel(
         MissingError: build packages, the source, or an asked option are not to be had.
         BuildError: the build failed.
     """
-    build = find_kernel(pin, cache, allow_revision)
+    build = find_kernel(pin, cache)
     if build is not None:
         return build
     with repeating(progress) as report, build_lock(pin, cache, report):
-        build = find_kernel(pin, cache, allow_revision)  # another run may have built it
+        build = find_kernel(pin, cache)  # another run may have built it
         if build is not None:
             return build
         if damaged := _damaged(pin, cache):
             report(f"kernel {pin.version}: {damaged} is damaged; building it again")
         check_machine()
-        source = fetch_source(pin, cache, report, allow_revision)
+        source = fetch_source(pin, cache, report)
         return _build(pin, source, cache, jobs, report, keep_objects)
 
 
@@ -174,9 +180,10 @@ def recipe_of(pin: Pin, source: DebianSource) -> KernelRecipe:
 def _build(
     pin: Pin, source: DebianSource, cache: Path, jobs: int, progress: Progress, keep: bool
 ) -> KernelBuild:
-    pin = replace(pin, package_version=source.package_version, tarball_sha256=source.sha256)
     compiler = read_compiler()
-    folder = build_folder(pin, compiler, cache)
+    place = build_folder if source.sha256 == pin.tarball_sha256 else newer_folder
+    folder = place(pin, compiler, cache)
+    pin = replace(pin, package_version=source.package_version, tarball_sha256=source.sha256)
     kept = objects_folder(pin, source, cache)
     keep = keep or is_kept(kept)
     recipe = recipe_of(pin, replace(source, whole=keep))
@@ -264,6 +271,12 @@ def _is_for(folder: Path, compiler: str | None, identity: KernelIdentity) -> boo
     return compiler in (None, identity.compiler) or _is_imported(folder)
 
 
+def _is_newer(folder: Path, identity: KernelIdentity, pin: Pin) -> bool:
+    """Return whether a build may stand for ``pin`` that is of a newer source."""
+    name = newer_folder(pin, identity.compiler, folder.parent).name
+    return folder.name == name and not only_locked()
+
+
 def _is_imported(folder: Path) -> bool:
     return folder.name.endswith(f"-{IMPORTED}")
 
@@ -304,19 +317,18 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("versions", nargs="*", default=[DEFAULT_VERSION], metavar="VERSION")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--allow-kernel-revision", action="store_true")
     parser.add_argument("--find", action="store_true", help="build none")
     parser.add_argument("--keep-objects", action="store_true", help="for kernels of your own")
     options = parser.parse_args(arguments)
     try:
         with raising():
             for version in options.versions:
-                pin, revision = read_pin(version), options.allow_kernel_revision
+                pin = read_pin(version)
                 if options.find:
-                    build = find_kernel(pin, cache(), revision)
+                    build = find_kernel(pin, cache())
                 else:
                     build = ensure_kernel(
-                        pin, cache(), options.jobs, _print_error, revision, options.keep_objects
+                        pin, cache(), options.jobs, _print_error, options.keep_objects
                     )
                 if build is None:
                     _print_error(f"kernel {version} is not in the cache")

@@ -172,7 +172,7 @@ def _open_source(own: OwnKernel, cache: Path, progress: Progress) -> tuple[Sourc
         name = own.git.objects.name
         return own.git, cache / "kernels" / OBJECTS / f"git-{name}"
     with build_lock(own.pin, cache, progress):
-        source = fetch_source(own.pin, cache, progress)
+        source = fetch_source(own.pin, cache, progress, exact=True)
     return source, objects_folder(own.pin, source, cache)
 
 
