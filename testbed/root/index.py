@@ -147,7 +147,8 @@ class Index:
     ) -> Iterator[str]:
         """Yield which packages ``offer`` needs that are not there, or not new enough."""
         for alternatives in offer.needs:
-            name = self._choose(alternatives, there)
+            kept = next((name for name in alternatives if name in there), None)
+            name = kept or self._choose(alternatives, there)
             if name not in there and without.intersection(alternatives):
                 continue
             if name is None:

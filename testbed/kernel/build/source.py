@@ -151,7 +151,8 @@ def _fetch_newer(pin: Pin, cache: Path, progress: Progress, gone: GoneError) -> 
             try:
                 _check_patches(pin, source)
             except PatchError as error:
-                said.append(f"{package.describe()} is offered: {error}")
+                said.append(f"{package.describe()} is offered, and not used: {error}")
+                progress(said[-1])
                 shutil.rmtree(source.tarball.parent)
                 continue
             return source
