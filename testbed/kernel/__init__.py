@@ -17,6 +17,7 @@ from testbed.base.errors import ConfigurationError, MissingError
 
 if TYPE_CHECKING:
     from testbed.kernel.build.cache import KernelBuild
+    from testbed.kernel.build.pin import Pin
     from testbed.kernel.own.definition import OwnKernel
     from testbed.kernel.run.interface import Kernel
 
@@ -81,11 +82,7 @@ def ensure_build(version: str, cache: Path, progress: Progress) -> KernelBuild:
         return ensure_own_build(read_own(version, places.data()), cache, progress)
     pin = read_pin(version)
     build = ensure_kernel(pin, cache, len(os.sched_getaffinity(0)), progress)
-    if build.identity.source_sha256 != pin.tarball_sha256:
-        progress(
-            f"kernel {version}: {pin.package} {build.identity.package_version} is newer than the "
-            f"pinned {pin.package_version}, which was gone from all sources when it was built"
-        )
+    _say_newer(build, pin, progress)
     return build
 
 
@@ -107,6 +104,8 @@ def ensure_own_build(own: OwnKernel, cache: Path, progress: Progress) -> KernelB
         return booted.problem
 
     build = ensure_own(own, cache, len(os.sched_getaffinity(0)), progress, check)
+    if own.git is None:
+        _say_newer(build, own.pin, progress)
     for name, (value, ours) in _read_defaults(build).items():
         _log.warning(
             "kernel %s has %s %r by itself, and before each load both ends are set to %r as on "
@@ -115,6 +114,15 @@ def ensure_own_build(own: OwnKernel, cache: Path, progress: Progress) -> KernelB
             own.name, name, value, ours, name.removeprefix("net.ipv4."), json.dumps(value),
         )  # fmt: skip
     return build
+
+
+def _say_newer(build: KernelBuild, pin: Pin, progress: Progress) -> None:
+    """Say so where a build is of another source than the pin's, which was gone."""
+    if build.identity.source_sha256 != pin.tarball_sha256:
+        progress(
+            f"kernel {build.identity.version}: {pin.package} {build.identity.package_version} is "
+            f"newer than the pinned {pin.package_version}, which was gone when it was built"
+        )
 
 
 def _read_defaults(build: KernelBuild) -> dict[str, tuple[str, str]]:

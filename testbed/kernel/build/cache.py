@@ -33,6 +33,8 @@ from testbed.model import digest
 IDENTITY_FILE = "build.json"
 BINARY_FILE = "linux"
 LOG_FILE = "build.log"
+NEWER = "-newer"
+"""How the folder ends of a build whose source has taken the place of one that was gone."""
 OBJECTS = "objects"
 """The folder of object trees, one for each base (``testbed.kernel.build.objects``)."""
 IMPORTED = "imported"
@@ -85,7 +87,7 @@ def build_folder(pin: Pin, compiler: str, cache: Path) -> Path:
 def newer_folder(pin: Pin, compiler: str, cache: Path) -> Path:
     """Return where the build of a newer source is, or will be, that took the place of the pin's."""
     folder = build_folder(pin, compiler, cache)
-    return folder.with_name(f"{folder.name}-newer")
+    return folder.with_name(f"{folder.name}{NEWER}")
 
 
 def find_kernel(pin: Pin, cache: Path) -> KernelBuild | None:
@@ -183,7 +185,7 @@ def _build(
     compiler = read_compiler()
     place = build_folder if source.sha256 == pin.tarball_sha256 else newer_folder
     folder = place(pin, compiler, cache)
-    pin = replace(pin, package_version=source.package_version, tarball_sha256=source.sha256)
+    pin = source.take_place(pin)
     kept = objects_folder(pin, source, cache)
     keep = keep or is_kept(kept)
     recipe = recipe_of(pin, replace(source, whole=keep))

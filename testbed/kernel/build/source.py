@@ -60,6 +60,10 @@ class DebianSource:
         """Return the package's name and version."""
         return f"{self.package} {self.package_version}"
 
+    def take_place(self, pin: Pin) -> Pin:
+        """Return ``pin`` with this source instead of its own."""
+        return replace(pin, package_version=self.package_version, tarball_sha256=self.sha256)
+
     def unpack(self, tree: Path) -> None:
         """Write the files into the empty folder ``tree``."""
         unpack(self.tarball, tree, without=() if self.whole else _FOREIGN)
@@ -72,12 +76,11 @@ class DebianSource:
         unpack(self.tarball, folder, names)
 
 
-def fetch_source(pin: Pin, cache: Path, progress: Progress, exact: bool = False) -> DebianSource:
+def fetch_source(pin: Pin, cache: Path, progress: Progress) -> DebianSource:
     """Return the source of ``pin``: from ``cache`` when it is there, else from Debian's archives.
 
     Where no source has it any more, the newest that the suite offers and all patches of ``pin`` fit
-    takes its place; not if it has to be ``exact``, or FIRSTFLIGHT_LOCKED is set.  The caller holds
-    the pin's build lock.
+    takes its place; not if FIRSTFLIGHT_LOCKED is set.  The caller holds the pin's build lock.
 
     Raises:
         MissingError: the source is no longer to be had.
@@ -91,7 +94,7 @@ def fetch_source(pin: Pin, cache: Path, progress: Progress, exact: bool = False)
         try:
             return _fetch(pin, pin.file, cache, progress)
         except GoneError as gone:
-            if exact or only_locked():
+            if only_locked():
                 raise MissingError(_describe_gone(pin, kept, str(gone))) from None
             return _fetch_newer(pin, cache, progress, gone)
     except OSError as error:

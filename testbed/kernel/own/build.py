@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from testbed.base.checksums import file_sha256
+from testbed.base.debian import only_locked
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
@@ -22,6 +23,7 @@ from testbed.kernel.build.cache import (
     BINARY_FILE,
     IMPORTED,
     LOG_FILE,
+    NEWER,
     OBJECTS,
     KernelBuild,
     KernelIdentity,
@@ -34,7 +36,8 @@ from testbed.kernel.build.cache import (
 )
 from testbed.kernel.build.compiler import RECIPE, BuildError, check_machine, read_compiler
 from testbed.kernel.build.objects import Source, build_in
-from testbed.kernel.build.source import Progress, fetch_source
+from testbed.kernel.build.pin import Pin
+from testbed.kernel.build.source import DebianSource, Progress, fetch_source
 from testbed.kernel.own.definition import OwnKernel, own_kernels, read_own, recipe_for
 
 OWN = "own"
@@ -69,6 +72,11 @@ def imported_place(own: OwnKernel, cache: Path) -> Path:
     return cache / "kernels" / OWN / f"{key_of(own)[:24]}-{IMPORTED}"
 
 
+def newer_place(folder: Path) -> Path:
+    """Return where the build of a newer source is that takes the place of the one in ``folder``."""
+    return folder if folder.name.endswith(NEWER) else folder.with_name(f"{folder.name}{NEWER}")
+
+
 def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
     """Return the build of ``own`` if the cache has it, whole.
 
@@ -78,9 +86,12 @@ def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
     compiler = own_compiler()
     places = [imported_place(own, cache)]
     if compiler is not None:
-        places.insert(0, build_place(own, compiler, cache))
+        made = build_place(own, compiler, cache)
+        places = [made, *places, newer_place(made)]
     else:
         places += sorted((cache / "kernels" / OWN).glob(f"{key_of(own)[:24]}-*/"))
+    if only_locked():
+        places = [place for place in places if place != newer_place(place)]
     return next(filter(None, (_read_whole(own, folder) for folder in places)), None)
 
 
@@ -117,6 +128,9 @@ def ensure_own(
         if cached := find_own(own, cache):  # another run may have built it
             return cached
         source, objects = _open_source(own, cache, report)
+        pin = own.pin
+        if isinstance(source, DebianSource) and source.sha256 != pin.tarball_sha256:
+            pin, folder = source.take_place(pin), newer_place(folder)
         with new_build(folder) as work:
             (work / _FRAGMENT_FILE).write_text(own.render_config())
             recipe = recipe_for(own, source, work / _FRAGMENT_FILE)
@@ -124,7 +138,7 @@ def ensure_own(
                 objects, recipe, compiler=compiler, binary=work / BINARY_FILE,
                 log=work / LOG_FILE, jobs=jobs, progress=report,
             )  # fmt: skip
-            identity = _identify(own, compiler, file_sha256(work / BINARY_FILE))
+            identity = _identify(own, pin, compiler, file_sha256(work / BINARY_FILE))
             write_identity(work, identity)
             report(f"kernel {own.name}: booting it once")
             if problem := check(KernelBuild(work / BINARY_FILE, identity, own.pin.boot)):
@@ -172,12 +186,11 @@ def _open_source(own: OwnKernel, cache: Path, progress: Progress) -> tuple[Sourc
         name = own.git.objects.name
         return own.git, cache / "kernels" / OBJECTS / f"git-{name}"
     with build_lock(own.pin, cache, progress):
-        source = fetch_source(own.pin, cache, progress, exact=True)
+        source = fetch_source(own.pin, cache, progress)
     return source, objects_folder(own.pin, source, cache)
 
 
-def _identify(own: OwnKernel, compiler: str, binary_sha256: str) -> KernelIdentity:
-    pin = own.pin
+def _identify(own: OwnKernel, pin: Pin, compiler: str, binary_sha256: str) -> KernelIdentity:
     git = own.git
     return KernelIdentity(
         version=own.name,
