@@ -20,6 +20,7 @@ TEXT = "Origin: Debian\n- a line\nSuite: stable\n\nEnd\n"
 def test_what_a_key_has_signed_is_read() -> None:
     assert read_signed(MESSAGE, OURS) == TEXT
     assert read_signed(MESSAGE.replace(b"\n", b"\r\n"), OURS) == TEXT
+    assert read_signed(MESSAGE.replace(b"a line", b"a line \t"), OURS) == TEXT  # not signed
 
 
 def test_its_subkey_alone_has_signed_it() -> None:
