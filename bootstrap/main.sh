@@ -123,7 +123,8 @@ find_kernel() {
   local files note kernel=''
   cd -- "$root"
   mapfile -d '' files < <(find testbed/kernel -type f -not -name '*.pyc' -print0)
-  note=$cache/kernels/found-$(hash_text "$(gcc --version 2>/dev/null)" "$(hash_files "${files[@]}")")
+  note=$cache/kernels/found-$(hash_text "$(gcc --version 2>/dev/null)" "$(hash_files "${files[@]}")" \
+    "${FIRSTFLIGHT_LOCKED-}")
   [[ ! -r $note ]] || read -r kernel <"$note" || true
   [[ ! -x $kernel || $(kernel_note "$kernel") != "$(<"$note")" ]] || return 0
   kernel=$("${KERNEL_BUILD[@]}" --find 2>/dev/null) || return 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import gzip
 import os
-import random
 import shlex
 import sys
 from pathlib import Path
@@ -93,7 +92,7 @@ except TestbedError as error:
 def test_a_root_that_a_disk_has_no_room_for_is_not_there_by_half(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: str, left: str
 ) -> None:
-    data = pack({"usr/noise": random.Random(1).randbytes(3 << 20)}, gzip.compress)
+    data = pack({"usr/noise": os.urandom(3 << 20)}, gzip.compress)
     folder = tmp_path / "small"
     for place in (folder, tmp_path / "disk"):
         place.mkdir()

@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,21 +163,31 @@ def download(
     refused = _fetch_all(absent, folder, sources, _Pace(total), progress)
     if not refused:
         return
-    lines = [
-        f"{package.describe()}: "
-        + ("; ".join(f"{name}: {one.words}" for name, one in refusals.items()) or "no source")
-        for package, refusals in sorted(refused.items())
-    ]
-    asked = "; ".join(source.describe() for source in sources)
-    lines.append(
-        f"asked: {asked}"
-        if asked
-        else f"no source is known: set {MIRROR_VARIABLE} to the address of a mirror"
-    )
-    message = "\n".join(lines)
+    message = _describe(refused, sources)
     if all(any(one.gone for one in refusals.values()) for refusals in refused.values()):
         raise GoneError(sorted(refused), message)
     raise MissingError(f"{message}; what came is kept: try again" if sources else message)
+
+
+def _describe(refused: Mapping[LockedPackage, _Refusals], sources: Sequence[PackageServer]) -> str:
+    """Return a line for each package that did not come, and one of who was asked.
+
+    Those of which servers that do not answer say the same are counted.
+    """
+    alike: dict[tuple[str, bool], list[str]] = {}
+    for package, refusals in sorted(refused.items()):
+        words = "; ".join(f"{name}: {one.words}" for name, one in refusals.items()) or "no source"
+        down = any(one.silent for one in refusals.values())
+        alike.setdefault((words, down), []).append(package.describe())
+    lines = []
+    for (words, down), named in alike.items():
+        if down and len(named) > 3:
+            named = [f"{named[0]} and {len(named) - 1} others"]
+        lines += [f"{name}: {words}" for name in named]
+    if not sources:
+        return "\n".join([*lines, f"set {MIRROR_VARIABLE} to the address of a mirror of Debian's"])
+    asked = "; ".join(source.describe() for source in sources)
+    return "\n".join([*sorted(lines), f"asked: {asked}"])
 
 
 def _fetch_all(

@@ -49,6 +49,10 @@ def read_index(suites: Mapping[str, Sequence[str]]) -> Index:
 
 def _read_suite(archive: str, address: str) -> Iterator[Offer]:
     release = verify_release(_get(f"{address}/InRelease"), f"{address}/InRelease")
+    suite = address.rpartition("/")[2]
+    if suite not in re.findall(r"^(?:Suite|Codename): (\S+)$", release, re.MULTILINE):
+        raise MissingError(f"{address}/InRelease is another suite's; ask another mirror by "
+                           f"{MIRROR_VARIABLE}")  # fmt: skip
     sha256 = find_sha256(release, _INDEX)
     packed = _get(f"{address}/{_INDEX}")
     if hashlib.sha256(packed).hexdigest() != sha256:

@@ -258,6 +258,15 @@ def test_a_mirror_that_never_answers_is_not_waited_for_again(
     assert {path for path, _ in mirror.asked} == {AT_ONE}  # the larger is the first
 
 
+def test_packages_of_a_mirror_that_is_down_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MIRROR_VARIABLE, "http://127.0.0.1:1/debian")
+    packages = [locked(f"p{number}", b"1") for number in range(9)]
+    with pytest.raises(MissingError, match=r"^p0 1\.0 and 8 others: the mirror: .*\nasked: .*kept"):
+        download(packages, tmp_path, list_sources(), lambda said: None)
+
+
 def test_one_that_is_cut_off_at_each_piece_comes_all_the_same(
     tmp_path: Path, mirror: Mirror
 ) -> None:

@@ -18,6 +18,11 @@ INDEX = "main/binary-amd64/Packages.xz"
 SUITES = {"debian": ("stable",), "debian-security": ("stable-security",)}
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "_PAUSE_S", 0.01)
+
+
 def publish(**packages: str) -> dict[str, bytes]:
     """Return the files of a mirror whose suites offer a package in these versions."""
     files = {}
@@ -56,6 +61,17 @@ def test_an_index_that_is_not_the_signed_one_is_refused(monkeypatch: pytest.Monk
             read_index(SUITES)
 
 
+@pytest.mark.usefixtures("signed")
+def test_the_index_of_another_suite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = publish(debian="1.0", debian_security="1.1")
+    files["/debian/dists/stable/InRelease"] = files["/debian-security/dists/stable-security/"
+                                                    "InRelease"]  # fmt: skip
+    with serving(files) as mirror:
+        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
+        with pytest.raises(MissingError, match="dists/stable/InRelease is another suite's"):
+            read_index(SUITES)
+
+
 def test_what_nobody_signed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(publish(debian="1.0", debian_security="1.1")) as mirror:
         monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
@@ -72,3 +88,14 @@ def test_a_mirror_that_has_no_security_beside_it_is_said(monkeypatch: pytest.Mon
 def test_an_index_without_the_file_is_said() -> None:
     with pytest.raises(MissingError, match="names no main"):
         find_sha256(f"SHA256:\n {'0' * 64} 5 other\n", INDEX)
+
+
+@pytest.mark.usefixtures("signed")
+def test_an_error_of_the_server_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(publish(debian="1.0", debian_security="1.1")) as mirror:
+        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
+        mirror.refused["/debian/dists/stable/InRelease"] = [503, 500]
+        assert read_index(SUITES).offered("a")
+        mirror.refused["/debian/dists/stable/InRelease"] = [404]
+        with pytest.raises(MissingError, match="InRelease cannot be had: HTTP Error 404"):
+            read_index(SUITES)
