@@ -35,7 +35,7 @@ _PIECE_BYTES = 1 << 18
 _PAUSE_S = 0.5
 _TELL_S = 3.0
 _LEAVE_S = 0.5
-_GONE = (404, 410)
+_GONE = (403, 404, 410)  # 403: stores of objects say it of what they do not have
 _TRY_AGAIN = (408, 416, 429)
 
 Progress = Callable[[str], None]
@@ -148,8 +148,8 @@ def download(
     What came before an error or an interrupt is kept, and not asked for again.
 
     Raises:
-        GoneError: no source has some of them, though each could be asked; all of them, with what
-            each source said.
+        GoneError: no source has some of them, and each has answered; all of them, with what each
+            said.
         MissingError: some did not come for another reason; likewise.
         OSError: the folder cannot be written.
     """
@@ -164,9 +164,13 @@ def download(
     if not refused:
         return
     message = _describe(refused, sources)
-    if all(any(one.gone for one in refusals.values()) for refusals in refused.values()):
+    if all(refusals and _are_gone(refusals) for refusals in refused.values()):
         raise GoneError(sorted(refused), message)
     raise MissingError(f"{message}; what came is kept: try again" if sources else message)
+
+
+def _are_gone(refusals: _Refusals) -> bool:
+    return all(one.gone for one in refusals.values())
 
 
 def _describe(refused: Mapping[LockedPackage, _Refusals], sources: Sequence[PackageServer]) -> str:

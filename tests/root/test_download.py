@@ -258,6 +258,18 @@ def test_a_mirror_that_never_answers_is_not_waited_for_again(
     assert {path for path, _ in mirror.asked} == {AT_ONE}  # the larger is the first
 
 
+def test_what_an_archive_that_is_down_may_have_is_not_gone(
+    tmp_path: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del mirror.files[AT_ONE]
+    monkeypatch.setenv(SNAPSHOT_VARIABLE, "http://127.0.0.1:1")
+    with pytest.raises(
+        MissingError, match=r"one 1\.0: the mirror: 404 .*; the archive of"
+    ) as caught:
+        fetch(tmp_path)
+    assert not isinstance(caught.value, GoneError)
+
+
 def test_packages_of_a_mirror_that_is_down_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
