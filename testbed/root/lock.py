@@ -136,14 +136,21 @@ def _list_problems(document: Mapping[str, Any]) -> Iterator[str]:
         return
     names: set[str] = set()
     for number, entry in enumerate(entries, 1):
-        if not isinstance(entry, dict) or entry.keys() != set(_FIELDS):
-            yield f"package {number} has not just {', '.join(_FIELDS)}"
+        if problems := list(list_entry_problems(entry)):
+            yield from (f"package {number}: {problem}" for problem in problems)
             continue
-        wrong = [name for name, fits in _FIELDS.items() if not fits(entry[name])]
-        yield from (f"package {number}: {name} is {entry[name]!r}" for name in wrong)
         if entry["name"] in names:
             yield f"package {number}: {entry['name']} is there twice"
         names.add(str(entry["name"]))
+
+
+def list_entry_problems(entry: object) -> Iterator[str]:
+    """Yield what is wrong with the fields of one package."""
+    if not isinstance(entry, dict) or entry.keys() != set(_FIELDS):
+        yield f"it has not just {', '.join(_FIELDS)}"
+        return
+    wrong = (name for name, fits in _FIELDS.items() if not fits(entry[name]))
+    yield from (f"{name} is {entry[name]!r}" for name in wrong)
 
 
 def _fits(pattern: re.Pattern[str], value: object) -> bool:

@@ -33,7 +33,7 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
         ("size = 1,", 'size = "1",', ["package 1: size is '1'"]),
         ("pool/main/o", "pool/../o", ["package 1: path is"]),
         ('archive = "debian"', 'archive = "ours"', ["package 1: archive is 'ours'"]),
-        ("size = 1, ", "", ["package 1 has not just"]),
+        ("size = 1, ", "", ["package 1: it has not just"]),
         ("package =", "packages =", ["unknown: packages", "it names no package"]),
         ("taken =", "taken", ["lock.toml: "]),
     ],

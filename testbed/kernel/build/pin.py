@@ -15,13 +15,12 @@ from testbed.base.checksums import file_sha256
 from testbed.base.debian import MAIN
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
-from testbed.root.lock import LockedPackage
+from testbed.root.lock import LockedPackage, list_entry_problems
 
 PINS = Path(__file__).parents[1] / "pins"
 DEFAULT_VERSION = "7.3"
 
 _TEXTS = ("package", "package_version", "suite", "tarball", "tarball_sha256", "taken")
-_FILE = ("path", "size", "sha256")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +102,15 @@ def pin_problems(table: dict[str, object], home: Path) -> list[str]:
     if not isinstance(boot, list) or not all(_is_text(word) and " " not in word for word in boot):
         problems.append(f"{name}: boot: not a list of words without spaces")
     file = table.get("file")
-    if not isinstance(file, dict) or sorted(file) != sorted(_FILE):
-        problems.append(f"{name}: file: not a table of {', '.join(_FILE)}")
+    if not isinstance(file, dict):
+        problems.append(f"{name}: file: not a table of path, size, sha256")
+    else:
+        entry = {"name": table.get("package"), "version": table.get("package_version"),
+                 "archive": MAIN, **file}  # fmt: skip
+        problems += [f"{name}: file: {problem}" for problem in list_entry_problems(entry)]
     if not (home / "kernel.config").is_file():
         problems.append(f"{home / 'kernel.config'}: missing")
     return problems
-
-
-def upstream(package_version: str) -> str:
-    """Return the upstream part of a Debian version: ``7.3.4-1~bpo13+1`` gives ``7.3.4``."""
-    without_epoch = package_version.partition(":")[2] or package_version
-    return without_epoch.rpartition("-")[0] or without_epoch
 
 
 def _is_text(value: object) -> bool:
