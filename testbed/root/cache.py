@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.base.debian import only_locked
@@ -109,10 +109,11 @@ def _make(spec: RootSpec, lock: Lock, roots: Path, progress: Progress) -> Root:
             raise MissingError(f"root {spec.name}, only as locked: {gone}") from None
         renewed = _renew(spec, lock, gone, progress)
         download(renewed.packages, packages, list_sources(lock.taken), progress)
-        if _key(spec, renewed) != place.name:  # else another path has the very same packages
-            newer = _describe_newer(lock, renewed)
-            place = _newer_place(place)
-        lock = renewed
+        if _key(spec, renewed) == place.name:  # another path has the very same packages
+            lock = replace(renewed, digest=lock.digest)
+        else:
+            newer, place = _describe_newer(lock, renewed), _newer_place(place)
+            lock = renewed
     shutil.rmtree(place, ignore_errors=True)
     _assemble(spec, lock, packages, place, newer, progress)
     root = _read(spec, place)

@@ -303,9 +303,12 @@ def test_a_lock_of_what_nobody_offers_is_said_with_both_reasons(
 def test_a_package_that_has_moved_to_another_path_is_the_very_same(
     trial: Trial, moved_on: Mirror
 ) -> None:
-    spec = trial.write({"more": PACKAGES["more"]})
+    spec = trial.write({"more": PACKAGES["more"]}, digest="0" * 64)
     text = spec.lock_file.read_text()
     spec.lock_file.write_text(text.replace("pool/main", "pool/updates/main"))
+    with pytest.raises(StorageError, match="to the digest"):
+        trial.assemble(spec)
+    spec.lock_file.write_text(spec.lock_file.read_text().replace(f'digest = "{"0" * 64}"\n', ""))
     root = trial.assemble(spec)
     assert root.newer == ""
     assert set(look(root)) == {"bin/more", "share/text"}
