@@ -90,7 +90,16 @@ ensure_js() {
 
 # ensure_native: the C programs, which have a key and a lock of their own (testbed/kernel/build/native.py).
 ensure_native() {
-  FIRSTFLIGHT_NATIVE=$("${NATIVE_BUILD[@]}") || exit
+  local said status=0
+  said=$(mktemp)
+  begin "${NATIVE_BUILD[@]}" >"$said"
+  working=$begun unfinished=$said
+  hear
+  wait "$working" || status=$?
+  FIRSTFLIGHT_NATIVE=$(<"$said")
+  rm -f -- "$said"
+  working='' unfinished=''
+  ((status == 0)) || exit "$status"
   export FIRSTFLIGHT_NATIVE
 }
 

@@ -118,11 +118,10 @@ def damage_rights(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "name"),
     [
-        (damage_start, "native/*/init"),
-        (damage_middle, "native/*/init"),
-        (damage_rights, "native/*/init"),
-        (Path.unlink, "native/*/init"),
         (damage_start, "venv/*/pyvenv.cfg"),
+        (damage_middle, "venv/*/pyvenv.cfg"),
+        (damage_rights, "venv/*/pyvenv.cfg"),
+        (Path.unlink, "venv/*/pyvenv.cfg"),
     ],
 )
 def test_a_damaged_part_is_built_again_and_that_is_said(
@@ -133,11 +132,10 @@ def test_a_damaged_part_is_built_again_and_that_is_said(
     before = (path.read_bytes(), path.stat().st_mode)
     damage(path)
     done = machine.shell("bootstrap kernel")
-    title = {"native": "C programs", "venv": "Python environment"}[name.partition("/")[0]]
     assert done.returncode == 0
     said = [line for line in done.stderr.splitlines() if "building" in line]
     assert said[0].startswith(
-        f"firstflight: {title}: building again: {path.name} is damaged or gone, about "
+        f"firstflight: Python environment: building again: {path.name} is damaged or gone, about "
     )
     assert len(said) == 1
     assert (path.read_bytes(), path.stat().st_mode) == before
@@ -158,9 +156,9 @@ def test_a_copied_cache_and_an_added_file_are_no_damage(machine: SmallMachine) -
     for path in machine.cache.rglob("*"):
         if path.is_file() and not path.is_symlink() and ".contents" not in path.parts:
             os.utime(path, (1, 1))
-    (machine.cache / "venv" / "extra").mkdir()
-    (part,) = (path for path in (machine.cache / "native").iterdir())
+    (part,) = machine.cache.glob("venv/*")
     (part / "extra").touch()
+    (machine.cache / "venv" / "extra").mkdir()
     done = machine.shell("bootstrap kernel")
     assert [line for line in done.stderr.splitlines() if "building" in line] == []
     listing = (part / ".contents" / "listing").read_text()
@@ -170,7 +168,7 @@ def test_a_copied_cache_and_an_added_file_are_no_damage(machine: SmallMachine) -
 
 def test_what_is_looked_for_does_not_depend_on_the_order_of_a_folder(machine: SmallMachine) -> None:
     machine.shell("bootstrap kernel")
-    (part,) = machine.cache.glob("native/*")
+    (part,) = machine.cache.glob("venv/*")
     lines = (part / ".contents" / "listing").read_text().splitlines()
     assert len(lines) > 1 and lines == sorted(lines)
 
@@ -190,9 +188,9 @@ def test_parts_of_another_user_are_used_and_what_they_lack_is_said(
     machine = open_machine
     machine.shell("bootstrap kernel")
     logs = machine.cache / "logs"
-    for folder in (machine.cache, logs, machine.cache / "native"):
+    for folder in (machine.cache, logs, machine.cache / "venv"):
         folder.chmod(0o777)
-    listing = next(machine.cache.glob("native/*")) / ".contents" / "listing"
+    listing = next(machine.cache.glob("venv/*")) / ".contents" / "listing"
     listing.write_text("of a copy that has other times\n")
     stranger = "setpriv --reuid=1000 --regid=1000 --clear-groups bash -c"
     script = f"set -euo pipefail; source {machine.tree}/bootstrap/main.sh; bootstrap"
@@ -205,7 +203,7 @@ def test_parts_of_another_user_are_used_and_what_they_lack_is_said(
     (machine.cache / "bootstrap.lock").unlink()
     done = machine.run(*stranger.split(), f"{script} programs")
     assert done.returncode == EXIT_MISSING
-    assert f"cannot write {logs}/native.log, which is another user's" in done.stderr
+    assert f"cannot write {logs}/venv.log, which is another user's" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["", "/gone", "/usr/bin/true\n"])
@@ -246,11 +244,11 @@ def test_two_bootstraps_at_once_build_once(machine: SmallMachine) -> None:
 
 
 def test_every_part_is_built_under_the_lock(machine: SmallMachine) -> None:
-    for name in ("build-venv.sh", "build-js.sh", "build-native.sh"):
+    for name in ("build-venv.sh", "build-js.sh"):
         path = machine.tree / "bootstrap" / name
         note = f"flock -n {machine.cache}/bootstrap.lock true || echo {name} >> {machine.home}/held"
         path.write_text(path.read_text().replace("\n", f"\n{note}\n", 1))
     machine.shell("bootstrap kernel requirements-dev")
     held = (machine.home / "held").read_text().split()
     environments = ["build-venv.sh"] * 2  # that of the tests, and that of the artifact's papers
-    assert sorted(held) == ["build-js.sh", "build-native.sh", *environments]
+    assert sorted(held) == ["build-js.sh", *environments]
