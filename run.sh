@@ -1,15 +1,18 @@
-#!/usr/bin/env bash
-# Sets this machine up as far as need be, then runs `testbed ARGS` (firstflight/__main__.py); no ARGS rebuild Table 1.
-set -euo pipefail
+#!/bin/sh
+# Has the program's own Python on this machine, then runs the command line (firstflight/start.py); without
+# arguments it rebuilds Table 1.
+set -eu
 
 # git bisect run takes 1 to 124 for "bad", and 128 and up for what ends it (firstflight/cli/main.py).
-[[ "${1:-} ${2:-}" != "kernel bisect-step" ]] ||
-  trap 'status=$?; ((status == 0 || status > 127)) || exit $((128 + status))' EXIT
-
-# shellcheck source=bootstrap/main.sh
-source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/bootstrap/main.sh"
-answer "$@"
-bootstrap "${level:?}"
+beyond=0
+[ "${1:-} ${2:-}" != "kernel bisect-step" ] || beyond=128
+here=$(dirname -- "$(readlink -f -- "$0")")
+# shellcheck source=bootstrap/python.sh
+. "$here/bootstrap/python.sh"
 # -P: modules come from this tree and the locked environment, never from the working directory.
-# A signal waits until the program can tell it (testbed/base/interrupt.py), which is a moment.
-PYTHONPATH=$root exec env --block-signal=INT,TERM,HUP "${venv:?}/bin/python" -P -m firstflight "$@"
+unset PYTHONHOME
+# A signal waits until the program can tell it, where env(1) can have it wait.
+later=
+! env --block-signal=INT true 2>/dev/null || later='env --block-signal=INT,TERM,HUP'
+# shellcheck disable=SC2086 # words
+PYTHONPATH=$here exec $later "${python:?}" -P -m firstflight.start "$@"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from firstflight.cli.main import NEEDS, NEEDS_WITH, testbed
+from firstflight.cli.main import testbed
 from firstflight.results_reference import read_exit_codes
 from firstflight.usage import PROGRAM, ROOT
 from testbed.base.places import describe_version
@@ -102,8 +102,6 @@ def _verb(words: tuple[str, ...], command: click.Command) -> Iterator[str]:
         if (record := parameter.get_help_record(context)) is not None
     ]
     yield from _terms(options)
-    additions = [f"with {option} {level}" for option, level in NEEDS_WITH.get(name, {}).items()]
-    yield from (".PP", f"Needs: {_text('; '.join([NEEDS[name], *additions]))}.")
 
 
 def _prose(text: str) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 The copy has the real scripts but one: making a Python environment is replaced by a link to the
 system's Python; and fake programs come even before the system's.  Empty lock files, a driver
-without packages, an empty folder for the C programs, a copied program for a kernel and a program
-that prints what it was given stand for what is slow.
+without packages, two C files, a copied program for a kernel and a program that prints what it was
+given stand for what is slow.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from subprocess import CompletedProcess  # noqa: TID251 - only the type of what 
 from testbed.base import proc
 
 ROOT = Path(__file__).parent.parent
+PROGRAM = "int main(void)\n{\n\treturn 0;\n}\n"
+LIBRARY = "int answer(void);\nint answer(void)\n{\n\treturn 42;\n}\n"
 ANSWERING = (
     "docs/command-line.md",
     "firstflight/completion.py",
@@ -63,25 +65,6 @@ elif not whole:
 print(kernel)
 """
 """As ``testbed.kernel.build.cache``: waits while there is a ``slow``, fails for a ``wrong``."""
-NATIVE = """\
-import os, sys, time
-from pathlib import Path
-
-home = Path(__file__).resolve().parents[4]
-folder = home / "cache" / "firstflight" / "native" / "programs"
-if not folder.is_dir():
-    if (home / "wrong-native").exists():
-        sys.exit(4)
-    if (home / "slow-native").exists():
-        (home / "its.pid").write_text(str(os.getpid()))
-        (home / "its.pid").rename(home / "native.pid")
-        time.sleep(600)
-    folder.mkdir(parents=True)
-    print("C programs: ready", file=sys.stderr)
-print(folder)
-"""
-"""As ``testbed.kernel.build.native``: sleeps if there is a ``slow-native``, fails for a
-``wrong-native``."""
 PROGRAM_ITSELF = """\
 import os, sys
 print(os.getcwd(), *sys.argv[1:], sep="|")
@@ -161,13 +144,13 @@ def make_small_machine(home: Path) -> SmallMachine:
     (driver / "package.json").write_text(json.dumps(package))
     lock = {"name": "driver", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": package}}
     (driver / "package-lock.json").write_text(json.dumps(lock))
+    native = tree / "testbed" / "native"
+    native.mkdir()
+    (native / "init.c").write_text(PROGRAM)
+    (native / "tfo.c").write_text(LIBRARY)
     kernel = tree / "testbed" / "kernel" / "build"
     kernel.mkdir(parents=True)
     (kernel / "cache.py").write_text(KERNEL)
-    (kernel / "native.py").write_text(NATIVE)
-    for folder in ("testbed/root", "roots/build"):
-        (tree / folder).mkdir(parents=True)
-        (tree / folder / "file").write_text("of what a kernel is made\n")
     for name in ANSWERING + DECLARING:
         (tree / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tree / name)

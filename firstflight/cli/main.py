@@ -12,58 +12,50 @@ from firstflight.cli.services import Services
 from testbed.base import places
 
 VERBS = {
-    "baseline list": ("regression", "python"),
-    "baseline show": ("regression", "python"),
-    "baseline update": ("regression", "python"),
-    "clean": ("machine", "python"),
-    "compare": ("compare", "python"),
-    "completion": ("completion", "nothing"),
-    "doctor": ("machine", "kernel"),
-    "exec": ("exec", "kernel"),
-    "history add": ("regression", "python"),
-    "history list": ("regression", "python"),
-    "history page": ("regression", "python"),
-    "kernel add": ("kernel", "programs"),
-    "kernel bisect": ("kernel", "kernel"),
-    "kernel bisect-step": ("kernel", "kernel"),
-    "kernel build": ("kernel", "programs"),
-    "kernel export": ("kernel", "programs"),
-    "kernel import": ("kernel", "python"),
-    "kernel list": ("kernel", "python"),
-    "kernel remove": ("kernel", "python"),
-    "kernel show": ("kernel", "python"),
-    "kernel try": ("kernel", "kernel"),
-    "knobs": ("knobs", "python"),
-    "pack": ("pack", "python"),
-    "pages build": ("pages", "programs"),
-    "pages export": ("pages", "programs"),
-    "pages import": ("pages", "python"),
-    "pages list": ("pages", "python"),
-    "pages record": ("pages", "programs"),
-    "pages show": ("pages", "programs"),
-    "pages verify": ("pages", "programs"),
-    "plan": ("run", "python"),
-    "report": ("run", "python"),
-    "root assemble": ("root", "python"),
-    "root list": ("root", "python"),
-    "root update": ("root", "python"),
-    "run": ("run", "kernel"),
-    "saturation": ("saturation", "kernel"),
-    "scenario": ("scenario", "kernel"),
-    "serve": ("serve", "programs"),
-    "shell": ("shell", "kernel"),
-    "unpack": ("pack", "python"),
+    "baseline list": "regression",
+    "baseline show": "regression",
+    "baseline update": "regression",
+    "clean": "machine",
+    "compare": "compare",
+    "completion": "completion",
+    "doctor": "machine",
+    "exec": "exec",
+    "history add": "regression",
+    "history list": "regression",
+    "history page": "regression",
+    "kernel add": "kernel",
+    "kernel bisect": "kernel",
+    "kernel bisect-step": "kernel",
+    "kernel build": "kernel",
+    "kernel export": "kernel",
+    "kernel import": "kernel",
+    "kernel list": "kernel",
+    "kernel remove": "kernel",
+    "kernel show": "kernel",
+    "kernel try": "kernel",
+    "knobs": "knobs",
+    "pack": "pack",
+    "pages build": "pages",
+    "pages export": "pages",
+    "pages import": "pages",
+    "pages list": "pages",
+    "pages record": "pages",
+    "pages show": "pages",
+    "pages verify": "pages",
+    "plan": "run",
+    "report": "run",
+    "root assemble": "root",
+    "root list": "root",
+    "root update": "root",
+    "run": "run",
+    "saturation": "saturation",
+    "scenario": "scenario",
+    "serve": "serve",
+    "shell": "shell",
+    "unpack": "pack",
 }
-"""The module of each verb, and what it needs of the machine, as ``bootstrap/main.sh`` knows it.
-
-``run.sh`` reads that from ``docs/command-line.md``.  A page of any kind may be a recipe, which a
-browser builds; what recordings take besides, the first of them sets up
-(``testbed/setup/recording.py``).
-"""
-NEEDS = {name: needs for name, (_, needs) in VERBS.items()}
-NEEDS_WITH = {"unpack": {"--rerun": "kernel"}}
-"""What a verb needs where an option is given."""
-_MODULES = {name.split()[0]: module for name, (module, _) in VERBS.items()}
+"""The module of each verb."""
+_MODULES = {name.split()[0]: module for name, module in VERBS.items()}
 
 
 class Verbs(click.Group):

@@ -17,10 +17,11 @@ from testbed.base.heartbeat import repeating
 from testbed.base.units import format_bytes
 from testbed.base.whole_file import write_whole
 from testbed.client import CLIENTS
+from testbed.model import DEFAULT_ROOT
 from testbed.root.cache import ensure_root, find_root
 from testbed.root.lock import Lock, describe_changes, format_lock, read_lock
 from testbed.root.release import read_index
-from testbed.root.spec import DEFAULT_ROOT, read_spec, root_names
+from testbed.root.spec import read_spec, root_names
 from testbed.setup.programs import package_names, programs_of
 
 _log = log.logger(__name__)

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import NO_ROOM, StorageError
+from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
 from testbed.root.assembly import Assembly, digest_files
 from testbed.root.download import Progress, download, list_sources, package_file
 from testbed.root.interpreter import compile_library
 from testbed.root.lock import Lock, read_lock
-from testbed.root.spec import RootSpec
+from testbed.root.spec import RootSpec, read_spec
 
 FORMAT = 2
 """Raise it when a root of the same lock is to be assembled anew."""
@@ -34,6 +35,19 @@ class Root:
     name: str
     usr: Path
     digest: str
+
+
+def ensure_named(name: str, cache: Path, progress: Progress) -> Root:
+    """Return the root ``name``, assembled below ``cache`` if need be.
+
+    ``progress`` is called with what goes on, again and again while it takes long.
+
+    Raises:
+        ConfigurationError: there is no such root, or its lock is none.
+        As ``ensure_root``.
+    """
+    with repeating(progress) as report:
+        return ensure_root(read_spec(name), cache, report)
 
 
 def ensure_root(spec: RootSpec, cache: Path, progress: Progress) -> Root:

@@ -16,7 +16,6 @@ from testbed.base.suggest import did_you_mean
 from testbed.root.lock import ARCHIVES, read_document
 
 ROOTS = ROOT / "roots"
-DEFAULT_ROOT = "debian-13"
 SPEC_FILE, LOCK_FILE = "root.toml", "lock.toml"
 
 

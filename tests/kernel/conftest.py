@@ -12,6 +12,7 @@ from testbed.base.places import cache
 from testbed.kernel.build.cache import find_kernel
 from testbed.kernel.build.pin import read_pin
 from testbed.kernel.run.jail import read_jail_problem
+from testbed.root.cache import Root
 from tests.kernel.guests import Guests, compile_init
 from tests.kernel.toolchains import find_toolchain
 
@@ -48,9 +49,9 @@ def guest_init(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def guests(kernel_binary: Path, guest_init: Path, tmp_path: Path) -> Guests:
+def guests(kernel_binary: Path, guest_init: Path, tmp_path: Path, root: Root) -> Guests:
     """Runs programs in guests."""
-    return Guests(kernel_binary, guest_init, read_pin("7.3").boot, tmp_path)
+    return Guests(kernel_binary, guest_init, read_pin("7.3").boot, tmp_path, root.usr)
 
 
 @pytest.fixture

@@ -74,11 +74,3 @@ def test_what_is_wrong_with_a_source_is_said(tmp_path: Path, text: str, said: st
     (tmp_path / "a.c").write_text(text)
     with pytest.raises(BuildError, match=said):
         compile_program(tmp_path / "a.c", tmp_path, find_toolchain())
-
-
-def test_it_needs_the_standard_library_alone(tmp_path: Path) -> None:
-    """Bootstrap makes them before the Python environment is there."""
-    folder = ensure_native(tmp_path / "firstflight", silent)
-    argv = ["/usr/bin/python3", "-P", "-S", "-m", "testbed.kernel.build.native"]
-    env = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path)}
-    assert proc.run(argv, env=env).stdout == f"{folder}\n"

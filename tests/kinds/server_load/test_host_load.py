@@ -16,11 +16,13 @@ from typing import get_args
 import pytest
 
 from testbed.base.errors import MissingError
-from testbed.base.places import built_part
+from testbed.base.places import cache as testbed_cache
+from testbed.kernel.build.native import ensure_native
 from testbed.kernel.run import host
 from testbed.kernel.run.host import HostKernel, open_host
 from testbed.kinds.server_load.spec import ArrivalSpec, Mechanism, Program, ServerLoad, ServerSpec
 from testbed.model import LinkSpec, Record, TcpSpec, Trial
+from testbed.root.cache import Root
 from testbed.server.mechanisms.program import build_program
 from testbed.way.judge import conclude
 from tests.measured import served_of
@@ -40,16 +42,16 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> HostKernel:
+def kernel(tmp_path_factory: pytest.TempPathFactory, root: Root) -> HostKernel:
     """This machine's kernel."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("server and generator need a processor each")
     cache = tmp_path_factory.mktemp("cache")
     try:
-        native, program = built_part("native"), build_program(cache)
+        native, program = ensure_native(testbed_cache(), print), build_program(cache)
     except MissingError as error:
         pytest.skip(str(error))
-    opened = open_host(os.uname().release, make_patient_bundle(cache, native).path)
+    opened = open_host(os.uname().release, make_patient_bundle(cache, native, root).path, root.usr)
     return replace(opened, management=program)
 
 
