@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from firstflight.cli.choice import locked_option
 from firstflight.cli.kernel_bisect import bisect_command, bisect_step
 from firstflight.cli.kernel_try import try_command
 from firstflight.cli.own_kernel import add, build, list_command, remove, show
@@ -39,6 +40,7 @@ for command in (add, try_command, bisect_command, bisect_step, list_command, sho
 @_file
 @click.option("--kernel-version", "version", default=DEFAULT_VERSION, show_default=True,
               metavar="V", help="Which kernel: a pinned one, or one of yours.")  # fmt: skip
+@locked_option
 @click.option("--replace", is_flag=True, help="Replace the file if it is there.")
 @pass_services
 def export_command(services: Services, /, file: Path, version: str, replace: bool) -> int:

@@ -178,7 +178,7 @@ def _pinned(version: str, cache: Path) -> dict[str, Any]:
         "patches": [{"file": patch.name, "touches": list(patch.touched)} for patch in patches],
         "options": {},
         "omitted": [],
-        **_built(find_kernel(pin, cache, allow_revision=True)),
+        **_built(find_kernel(pin, cache)),
     }
 
 
