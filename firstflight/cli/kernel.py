@@ -44,7 +44,7 @@ for command in (add, try_command, bisect_command, bisect_step, list_command, sho
 @click.option("--replace", is_flag=True, help="Replace the file if it is there.")
 @pass_services
 def export_command(services: Services, /, file: Path, version: str, replace: bool) -> int:
-    """Write a built kernel to FILE, for machines without a compiler.
+    """Write a built kernel to FILE, so that another machine need not compile it.
 
     A kernel that is not built yet is built first.  The C programs of this tree go with it, and of
     a kernel of yours what it is made of; a git tree stays where it is.

@@ -29,6 +29,7 @@ def test_committed_pin_is_complete(pin: Pin) -> None:
     assert len(pin.tarball_sha256) == 64
     assert pin.patches
     assert "CONFIG_UML_TIME_TRAVEL_SUPPORT=y" in pin.config.read_text()
+    assert "CONFIG_STATIC_LINK=y" in pin.config.read_text()  # it runs with any C library
 
 
 def test_seccomp_is_asked_for_where_it_exists() -> None:
