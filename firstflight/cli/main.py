@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -23,6 +24,7 @@ VERBS = {
     "history add": ("regression", "python"),
     "history list": ("regression", "python"),
     "history page": ("regression", "python"),
+    "import": ("root", "python"),
     "kernel add": ("kernel", "programs"),
     "kernel bisect": ("kernel", "kernel"),
     "kernel bisect-step": ("kernel", "kernel"),
@@ -45,6 +47,8 @@ VERBS = {
     "plan": ("run", "python"),
     "report": ("run", "python"),
     "root assemble": ("root", "python"),
+    "root export": ("root", "kernel"),
+    "root import": ("root", "python"),
     "root list": ("root", "python"),
     "root update": ("root", "python"),
     "run": ("run", "kernel"),
@@ -61,7 +65,7 @@ browser builds; what recordings take besides, the first of them sets up
 (``testbed/setup/recording.py``).
 """
 NEEDS = {name: needs for name, (_, needs) in VERBS.items()}
-NEEDS_WITH = {"unpack": {"--rerun": "kernel"}}
+NEEDS_WITH = {"pack": {"--with-root": "kernel"}, "unpack": {"--rerun": "kernel"}}
 """What a verb needs where an option is given."""
 _MODULES = {name.split()[0]: module for name, (module, _) in VERBS.items()}
 
@@ -77,7 +81,8 @@ class Verbs(click.Group):
         """Return the verb of that name, if there is one."""
         if cmd_name in _MODULES and cmd_name not in self.commands:
             module = import_module(f"firstflight.cli.{_MODULES[cmd_name]}")
-            self.add_command(getattr(module, cmd_name))
+            name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+            self.add_command(getattr(module, name))
         return super().get_command(ctx, cmd_name)
 
 

@@ -10,6 +10,8 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +25,10 @@ from testbed.root.spec import RootSpec
 
 FORMAT = 2
 """Raise it when a root of the same lock is to be assembled anew."""
-PACKAGES, ASSEMBLED = "packages", "assembled"
-_NOTE = "root.json"
+PACKAGES, ASSEMBLED, PACKED = "packages", "assembled", "packed"
+NOTE = "root.json"
+SCRATCH = ".new-"
+"""How the folder begins that a root is made in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +49,21 @@ def ensure_root(spec: RootSpec, cache: Path, progress: Progress) -> Root:
         StorageError: packages are damaged, or the cache cannot be written.
     """
     lock = read_lock(spec.lock_file)
-    roots = (cache / "roots").resolve()
-    place = roots / ASSEMBLED / _key(spec, lock)
-    if (root := _read(spec, place)) is not None:
+    place = root_place(spec, cache)
+    if (root := read_root(spec.name, place)) is not None:
         return root
     try:
-        with locked(roots / "lock", "waiting for another assembly of a root", progress):
-            if (root := _read(spec, place)) is not None:
+        with roots_lock(cache, progress):
+            if (root := read_root(spec.name, place)) is not None:
                 return root
             shutil.rmtree(place, ignore_errors=True)
-            for stale in place.parent.glob(".new-*"):
-                shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
-            download(lock, roots / PACKAGES, list_sources(lock.taken), progress)
-            _assemble(spec, lock, roots / PACKAGES, place, progress)
+            packages = place.parents[1] / PACKAGES
+            download(lock, packages, list_sources(lock.taken), progress)
+            _assemble(spec, lock, packages, place, progress)
     except OSError as error:
         room = "; make room, and try again" if error.errno in NO_ROOM else ""
         raise StorageError(f"cannot assemble the root {spec.name}: {error}{room}") from error
-    root = _read(spec, place)
+    root = read_root(spec.name, place)
     if root is None:
         raise StorageError(f"{place} was changed while it was assembled; try again")
     return root
@@ -73,9 +75,54 @@ def find_root(spec: RootSpec, cache: Path) -> Root | None:
     Raises:
         ConfigurationError: its lock is none.
     """
-    return _read(
-        spec, (cache / "roots").resolve() / ASSEMBLED / _key(spec, read_lock(spec.lock_file))
-    )
+    return read_root(spec.name, root_place(spec, cache))
+
+
+def root_place(spec: RootSpec, cache: Path) -> Path:
+    """Return the folder below ``cache`` that the root of ``spec`` has, or will have.
+
+    Raises:
+        ConfigurationError: its lock is none.
+    """
+    return roots_folder(cache) / ASSEMBLED / _key(spec, read_lock(spec.lock_file))
+
+
+def packed_place(digest: str, cache: Path) -> Path:
+    """Return the folder below ``cache`` of a root that came in a pack, by the root's digest."""
+    return roots_folder(cache) / PACKED / digest
+
+
+def roots_folder(cache: Path) -> Path:
+    """Return the folder of all that belongs to roots."""
+    return (cache / "roots").resolve()
+
+
+@contextmanager
+def roots_lock(cache: Path, progress: Progress) -> Iterator[None]:
+    """Keep others from assembling or importing a root during the block."""
+    roots = roots_folder(cache)
+    with locked(roots / "lock", "waiting for another assembly or import of a root", progress):
+        for stale in roots.glob(f"*/{SCRATCH}*"):
+            # Left by a run that was killed; of a package it is a file.
+            stale.unlink() if stale.is_file() else shutil.rmtree(stale, ignore_errors=True)
+        yield
+
+
+def ensure_packages(spec: RootSpec, cache: Path, progress: Progress) -> tuple[Path, ...]:
+    """Return the files of the packages of ``spec``, downloaded if need be.
+
+    Raises:
+        ConfigurationError: its lock is none.
+        MissingError: some are nowhere to be had.
+        StorageError: the cache cannot be written.
+    """
+    lock, folder = read_lock(spec.lock_file), roots_folder(cache) / PACKAGES
+    try:
+        with roots_lock(cache, progress):
+            download(lock, folder, list_sources(lock.taken), progress)
+    except OSError as error:
+        raise StorageError(f"cannot keep packages of the root {spec.name}: {error}") from error
+    return tuple(package_file(folder, package) for package in lock.packages)
 
 
 def _key(spec: RootSpec, lock: Lock) -> str:
@@ -84,22 +131,22 @@ def _key(spec: RootSpec, lock: Lock) -> str:
     return hashlib.sha256(made_of.encode()).hexdigest()[:16]
 
 
-def _read(spec: RootSpec, place: Path) -> Root | None:
+def read_root(name: str, place: Path) -> Root | None:
     """Return the root at ``place``; ``None``: it is not there, or not whole any more."""
     try:
-        note = json.loads((place / _NOTE).read_text("utf-8"))
+        note = json.loads((place / NOTE).read_text("utf-8"))
     except (OSError, ValueError):
         return None
     if note["looks"] != _looks(place):
         if digest_files(place / "usr") != note["digest"]:
             return None
-        _write_note(place, note["digest"])
-    return Root(spec.name, place / "usr", note["digest"])
+        _write_note(place, note["digest"], _looks(place))
+    return Root(name, place / "usr", note["digest"])
 
 
 def _assemble(spec: RootSpec, lock: Lock, packages: Path, place: Path, progress: Progress) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=place.parent))
     try:
         assembly = Assembly(scratch, spec.patterns)
         progress(f"unpacking {len(lock.packages)} packages, about 15 s")
@@ -108,16 +155,23 @@ def _assemble(spec: RootSpec, lock: Lock, packages: Path, place: Path, progress:
         compile_library(scratch / "usr")
         for folder, _, _ in os.walk(scratch):
             Path(folder).chmod(0o755)
-        _write_note(scratch, digest_files(scratch / "usr"))
+        note_root(scratch, digest_files(scratch / "usr"))
         scratch.rename(place)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
 
 
-def _write_note(place: Path, digest: str) -> None:
-    note = {"digest": digest, "looks": _looks(place)}
-    (place / _NOTE).write_text(json.dumps(note), "utf-8")
+def note_root(folder: Path, digest: str) -> None:
+    """Say of a folder that is about to become a root's which digest its files have.
+
+    They are held against it when they are in their place.
+    """
+    _write_note(folder, digest, "")
+
+
+def _write_note(place: Path, digest: str, looks: str) -> None:
+    (place / NOTE).write_text(json.dumps({"digest": digest, "looks": looks}), "utf-8")
 
 
 def _looks(place: Path) -> str:

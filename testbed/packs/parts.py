@@ -1,0 +1,184 @@
+"""Parts of the cache that a run takes: root, kernel, C programs and Python environment.
+
+Each is a folder that is made from files of the work tree; ``KINDS`` is the one list of what they
+are, and of how each is held against this tree.  Standard library only: a machine may have no Python
+environment but the one in a pack.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.base import places
+from testbed.base.checksums import file_sha256
+from testbed.base.errors import ConfigurationError, MissingError
+from testbed.kernel import ensure_build
+from testbed.kernel.build.cache import differences, read_identity
+from testbed.kernel.build.pin import pins, read_pin
+from testbed.root.assembly import digest_files
+from testbed.root.cache import ASSEMBLED, NOTE, ensure_packages, ensure_root, root_place
+from testbed.root.lock import read_lock
+from testbed.root.spec import read_spec, root_names
+
+STARTER = "python"
+"""The root whose packages go along as they are: a shell makes of them the Python that imports."""
+_BY_BOOTSTRAP = (".contents/listing",)  # times of this machine's files (bootstrap/parts.sh)
+
+Check = Callable[[str, str, Path, str], Iterator[str]]
+"""Yields what is wrong, given a part's variant and folder below the cache, where its files are, and
+their digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What parts of a kind have in common.
+
+    Attributes:
+        title: for people, with a place for the variant.
+        place: the folder of the cache that has such parts.
+        sources: patterns of the files of the work tree that it is made from.
+        check: how it is held against this tree beyond its sources, if at all.
+        inner: the folder in it whose files are carried.
+        left_out: patterns of those that are not.
+    """
+
+    title: str
+    place: str
+    sources: tuple[str, ...]
+    check: Check | None
+    inner: str = ""
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part: ``kind`` and ``variant``, such as kernel 7.3, and its folder below the cache."""
+
+    kind: str
+    variant: str
+    folder: str
+
+    @property
+    def name(self) -> str:
+        """Name of the part in a pack."""
+        return f"{self.kind}-{self.variant}" if self.variant else self.kind
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+        return KINDS[self.kind].title.format(self.variant)
+
+    def files(self, place: Path) -> Path:
+        """Return the folder of the carried files of a part in the folder ``place``."""
+        return place / KINDS[self.kind].inner
+
+    def digest(self, place: Path) -> str:
+        """Return the digest of what is carried of a part in ``place``."""
+        return digest_files(self.files(place), KINDS[self.kind].left_out)
+
+    def list_sources(self) -> dict[str, str]:
+        """Return the SHA-256 of each file of this tree that it is made from, by its path there."""
+        files = {
+            file
+            for pattern in KINDS[self.kind].sources
+            for file in places.ROOT.glob(pattern.format(self.variant))
+            if file.is_file()
+        }
+        return {str(file.relative_to(places.ROOT)): file_sha256(file) for file in sorted(files)}
+
+
+def gather_parts(
+    root: str, versions: Sequence[str], cache: Path, progress: Callable[[str], None]
+) -> tuple[Part, ...]:
+    """Return the parts that a run in ``root`` on pinned kernels takes, made now if need be.
+
+    Raises:
+        ConfigurationError: there is no such root, or a kernel is of the user's own.
+        MissingError, StorageError, BuildError: one cannot be made.
+    """
+    if own := [version for version in versions if version not in pins()]:
+        raise ConfigurationError(
+            [f"kernel {version!r} is none that this tree pins; one of your own goes into a file by "
+             "./run.sh kernel export" for version in own]
+        )  # fmt: skip
+    found = [("root", root, ensure_root(read_spec(root), cache, progress).usr.parent)]
+    found += [("kernel", version, ensure_build(version, cache, progress).binary.parent)
+              for version in versions]  # fmt: skip
+    found += [("programs", "", places.built_part("native")), ("python", "", Path(sys.prefix))]
+    return tuple(_locate(*each, cache) for each in found)
+
+
+def _locate(kind: str, variant: str, place: Path, cache: Path) -> Part:
+    if place.parent.resolve() != (cache / KINDS[kind].place).resolve():
+        title = KINDS[kind].title.format(variant)
+        raise MissingError(f"the {title} in {place} is not of the cache {cache}; start ./run.sh")
+    return Part(kind, variant, f"{KINDS[kind].place}/{place.name}")
+
+
+def find_starter(cache: Path, progress: Callable[[str], None]) -> tuple[Path, ...]:
+    """Return the packages that a machine without Python unpacks first.
+
+    Raises:
+        MissingError: they are nowhere to be had.
+        StorageError: the cache cannot be written.
+    """
+    if STARTER not in root_names():
+        return ()
+    return ensure_packages(read_spec(STARTER), cache, progress)
+
+
+def _check_root(variant: str, folder: str, _files: Path, digest: str) -> Iterator[str]:
+    spec = read_spec(variant)
+    if folder != f"roots/{ASSEMBLED}/{root_place(spec, places.cache()).name}":
+        yield "is assembled in another way than here"
+    locked = getattr(read_lock(spec.lock_file), "digest", None)
+    if locked is not None and locked != digest:
+        yield f"has the digest {digest[:16]}, and the lock says {locked[:16]}"
+
+
+def _check_kernel(variant: str, folder: str, files: Path, _digest: str) -> Iterator[str]:
+    identity = read_identity(files)
+    if identity is None or file_sha256(files / "linux") != identity.binary_sha256:
+        yield "is not the binary that its build.json names"
+    elif variant not in pins() or identity.version != variant:
+        yield "is none of this tree's"
+    elif not folder.startswith(f"kernels/{variant}-"):
+        yield f"is for {folder}, which is another kernel's place"
+    else:
+        yield from differences(identity, read_pin(variant))
+
+
+KINDS = {
+    "root": Kind(
+        "root {}",
+        f"roots/{ASSEMBLED}",
+        ("roots/{}/*.toml",),
+        _check_root,
+        inner="usr",
+        left_out=(NOTE,),
+    ),
+    "kernel": Kind(
+        "kernel {}",
+        "kernels",
+        ("testbed/kernel/pins/{}/**/*",),
+        _check_kernel,
+        left_out=("*.log", "sysctls.json"),
+    ),
+    "programs": Kind(
+        "C programs",
+        "native",
+        ("testbed/native/*.[ch]", "bootstrap/build-native.sh"),
+        None,
+        left_out=_BY_BOOTSTRAP,
+    ),
+    "python": Kind(
+        "Python environment",
+        "venv",
+        ("bootstrap/requirements.txt", "bootstrap/build-venv.sh"),
+        None,
+        left_out=_BY_BOOTSTRAP,
+    ),
+}

@@ -1,0 +1,248 @@
+"""Import of a root pack: its parts into the cache, checked before any is used.
+
+``python -m testbed.packs.root_import FILE`` is how bootstrap does it where there is no Python
+environment yet.  Standard library only, and so is all that it imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from testbed.base.errors import (
+    EXIT_INTERRUPTED,
+    NO_ROOM,
+    MissingError,
+    StorageError,
+    TestbedError,
+)
+from testbed.base.heartbeat import repeating
+from testbed.base.interrupt import raising
+from testbed.base.places import cache as cache_folder
+from testbed.base.places import using_cache
+from testbed.base.units import format_bytes
+from testbed.packs.parts import KINDS, Part
+from testbed.packs.root_pack import (
+    PackedPart,
+    Progress,
+    RootPack,
+    extract_parts,
+    open_pack,
+)
+from testbed.root.cache import (
+    ASSEMBLED,
+    PACKAGES,
+    SCRATCH,
+    Root,
+    note_root,
+    packed_place,
+    read_root,
+    roots_folder,
+    roots_lock,
+)
+
+_BYTES_PER_S = 40e6
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedPart:
+    """A part of a pack, where it is in the cache, and whether it was not there before."""
+
+    part: Part
+    place: Path
+    added: bool
+
+
+def import_pack(file: Path, cache: Path, progress: Progress) -> tuple[ImportedPart, ...]:
+    """Put the parts and packages of the pack ``file`` into ``cache``.
+
+    Names, sizes and what each part is made from are checked before anything is written, all files
+    before any part is in its place; each part is there as a whole or not at all.
+
+    Raises:
+        ConfigurationError: it is no whole pack, or of another tree than this; every problem.
+        MissingError: it is for another machine.
+        StorageError: the cache cannot be written.
+    """
+    with open_pack(file) as pack:
+        if pack.machine != platform.machine():
+            raise MissingError(
+                f"{file}: is for {pack.machine}, and this machine is {platform.machine()}; "
+                "export one on such a machine"
+            )
+        problems = [problem for each in pack.parts for problem in _list_foreign(each)]
+        if problems := problems or list(_list_damaged(pack)):
+            raise pack.refuse(problems)
+        with _writing(file, cache, progress):
+            absent = [each for each in pack.parts if not _is_there(each, cache)]
+            put = [(each, cache / each.part.folder) for each in absent]
+            _put(pack, put, cache, progress, check=True)
+            _put_packages(pack, cache)
+    return tuple(
+        ImportedPart(each.part, cache / each.part.folder, each in absent) for each in pack.parts
+    )
+
+
+def import_roots(
+    file: Path, wanted: Mapping[str, str], cache: Path, progress: Progress
+) -> dict[str, Root]:
+    """Put the roots that have the digests ``wanted``, by names, into ``cache``; return them.
+
+    Each has a place by its digest, whatever the locks of this tree say.
+
+    Raises:
+        ConfigurationError: it is no whole pack, or has not these roots.
+        StorageError: the cache cannot be written.
+    """
+    places = {name: packed_place(digest, cache) for name, digest in wanted.items()}
+    with open_pack(file) as pack:
+        held = {each.digest: each for each in pack.parts if each.part.kind == "root"}
+        if lost := sorted(name for name, digest in wanted.items() if digest not in held):
+            raise pack.refuse([f"lacks the root {name} that its results ran in" for name in lost])
+        with _writing(file, cache, progress):
+            absent = [name for name, place in places.items() if read_root(name, place) is None]
+            put = [(held[wanted[name]], places[name]) for name in absent]
+            _put(pack, put, cache, progress, check=False)
+    roots = {name: read_root(name, place) for name, place in places.items()}
+    return {name: root for name, root in roots.items() if root is not None}
+
+
+def _list_foreign(packed: PackedPart) -> Iterator[str]:
+    """Yield how a part is none of this tree's, by the files that it is made from."""
+    here, title = packed.part.list_sources(), packed.part.title
+    for name in sorted({*here, *packed.sources}):
+        if name not in here:
+            yield f"{title}: is made from {name!a}, which this tree has not"
+        elif name not in packed.sources:
+            yield f"{title}: is made without {name}, which this tree has"
+        elif here[name] != packed.sources[name]:
+            yield f"{title}: is made from another {name} than this tree's"
+
+
+def _is_there(packed: PackedPart, cache: Path) -> bool:
+    part, place = packed.part, cache / packed.part.folder
+    if part.kind == "root":
+        root = read_root(part.variant, place)
+        return root is not None and root.digest == packed.digest
+    return place.is_dir() and part.digest(place) == packed.digest
+
+
+def _put(
+    pack: RootPack,
+    wanted: Sequence[tuple[PackedPart, Path]],
+    cache: Path,
+    progress: Progress,
+    *,
+    check: bool,
+) -> None:
+    """Put parts into their places, all of which are whole and, by ``check``, this tree's."""
+    if not wanted:
+        return
+    size, free = sum(each.size for each, _ in wanted), shutil.disk_usage(cache).free
+    if size > free:
+        raise StorageError(
+            f"{pack.file} unpacks to {format_bytes(size)}, and {cache} has {format_bytes(free)} "
+            "free; free space, or set XDG_CACHE_HOME to a folder with more"
+        )
+    progress(f"unpacking {format_bytes(size)}, about {size / _BYTES_PER_S:.0f} s")
+    beside = roots_folder(cache) / ASSEMBLED
+    beside.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=SCRATCH, dir=beside) as folder:
+        made = extract_parts(pack, [each for each, _ in wanted], Path(folder))
+        if check and (problems := list(_list_unfit(wanted, made))):
+            raise pack.refuse(problems)
+        for each, place in wanted:
+            new = made[each.part.name]
+            for path, _, _ in os.walk(new):
+                Path(path).chmod(0o755)
+            if each.part.kind == "root":
+                note_root(new, each.digest)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if place.exists():
+                place.rename(Path(folder) / f"old-{each.part.name}")
+            new.rename(place)
+
+
+def _list_unfit(
+    wanted: Sequence[tuple[PackedPart, Path]], made: Mapping[str, Path]
+) -> Iterator[str]:
+    for each, _ in wanted:
+        part, check = each.part, KINDS[each.part.kind].check
+        if check is not None:
+            said = check(part.variant, part.folder, made[part.name], each.digest)
+            yield from (f"{part.title}: {problem}" for problem in said)
+
+
+def _list_damaged(pack: RootPack) -> Iterator[str]:
+    for name, sha256 in pack.packages.items():
+        with pack.open(name) as content:
+            if hashlib.file_digest(content, "sha256").hexdigest() != sha256:
+                yield f"{name}: damaged: it has another SHA-256"
+
+
+def _put_packages(pack: RootPack, cache: Path) -> None:
+    folder = roots_folder(cache) / PACKAGES
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, sha256 in pack.packages.items():
+        file = folder / f"{sha256}.deb"
+        if not file.exists():
+            partial = folder / f"{SCRATCH}{file.name}"
+            with pack.open(name) as content, partial.open("wb") as stream:
+                shutil.copyfileobj(content, stream, 1 << 20)
+            partial.replace(file)
+
+
+@contextmanager
+def _writing(file: Path, cache: Path, progress: Progress) -> Iterator[None]:
+    """Keep others from importing during the block.
+
+    Raises:
+        StorageError: the cache cannot be written, as the block finds.
+    """
+    try:
+        with roots_lock(cache, progress):
+            yield
+    except OSError as error:
+        room = "; make room, and try again" if error.errno in NO_ROOM else ""
+        raise StorageError(f"cannot import {file} to {cache}: {error}{room}") from error
+
+
+def describe(done: Sequence[ImportedPart]) -> str:
+    """Return a line for each part of an import."""
+    return "\n".join(
+        f"{each.part.title} {'imported to' if each.added else 'is already there:'} {each.place}"
+        for each in done
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Import the named pack, and say what came of it."""
+    parser = argparse.ArgumentParser(prog="python -m testbed.packs.root_import")
+    parser.add_argument("file", type=Path, metavar="FILE")
+    file, cache = parser.parse_args(arguments).file, cache_folder()
+    try:
+        with raising(), using_cache(cache), repeating(_print_error) as progress:
+            print(describe(import_pack(file, cache, progress)))
+    except TestbedError as error:
+        _print_error(f"error: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _print_error(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
