@@ -118,7 +118,7 @@ def export(services: Services, /, file: Path, name: str, replace: bool) -> int:
     with places.using_cache(cache), repeating(_log.info) as progress:
         parts = gather_parts(name, (DEFAULT_VERSION,), cache, progress)
         packages = find_starter(cache, progress)
-        checksum = write_pack(file, parts, cache, progress, packages=packages, replace=replace)
+        checksum = write_pack(file, parts, progress, packages=packages, replace=replace)
     click.echo(f"{file}: {', '.join(each.title for each in parts)}, "
                f"{format_bytes(file.stat().st_size)}")  # fmt: skip
     click.echo(f"SHA-256 {checksum}")

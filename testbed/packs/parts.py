@@ -14,7 +14,7 @@ from pathlib import Path
 
 from testbed.base import places
 from testbed.base.checksums import file_sha256
-from testbed.base.errors import ConfigurationError, MissingError
+from testbed.base.errors import ConfigurationError
 from testbed.kernel import ensure_build
 from testbed.kernel.build.cache import differences, read_identity
 from testbed.kernel.build.pin import pins, read_pin
@@ -92,8 +92,10 @@ class Part:
 
 def gather_parts(
     root: str, versions: Sequence[str], cache: Path, progress: Callable[[str], None]
-) -> tuple[Part, ...]:
-    """Return the parts that a run in ``root`` on pinned kernels takes, made now if need be.
+) -> dict[Part, Path]:
+    """Return the parts that a run in ``root`` on pinned kernels takes, and where each is.
+
+    What is not there is made now.
 
     Raises:
         ConfigurationError: there is no such root, or a kernel is of the user's own.
@@ -108,14 +110,10 @@ def gather_parts(
     found += [("kernel", version, ensure_build(version, cache, progress).binary.parent)
               for version in versions]  # fmt: skip
     found += [("programs", "", places.built_part("native")), ("python", "", Path(sys.prefix))]
-    return tuple(_locate(*each, cache) for each in found)
-
-
-def _locate(kind: str, variant: str, place: Path, cache: Path) -> Part:
-    if place.parent.resolve() != (cache / KINDS[kind].place).resolve():
-        title = KINDS[kind].title.format(variant)
-        raise MissingError(f"the {title} in {place} is not of the cache {cache}; start ./run.sh")
-    return Part(kind, variant, f"{KINDS[kind].place}/{place.name}")
+    return {
+        Part(kind, variant, f"{KINDS[kind].place}/{place.name}"): place
+        for kind, variant, place in found
+    }
 
 
 def find_starter(cache: Path, progress: Callable[[str], None]) -> tuple[Path, ...]:

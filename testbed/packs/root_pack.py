@@ -90,15 +90,14 @@ class RootPack:
 
 def write_pack(
     file: Path,
-    parts: Sequence[Part],
-    cache: Path,
+    parts: Mapping[Part, Path],
     progress: Progress,
     *,
     packages: Sequence[Path] = (),
     beside: Mapping[str, Path] | None = None,
     replace: bool = False,
 ) -> str:
-    """Write ``parts`` of ``cache`` and ``packages`` to ``file``; return its SHA-256.
+    """Write ``parts``, with where each is, and ``packages`` to ``file``; return its SHA-256.
 
     ``beside`` are an artifact's further files, by their names in it.
 
@@ -107,7 +106,7 @@ def write_pack(
         StorageError: it cannot be written, or what belongs into it cannot be read.
     """
     refuse_existing(file, replace=replace)
-    packed = [_describe(part, cache / part.folder) for part in parts]
+    packed = [_describe(part, place) for part, place in parts.items()]
     total = sum(each.size for each in packed)
     progress(f"compressing {total / 1e6:.0f} MB, some minutes")
     members = {f"packages/{package.name}": package for package in packages}
@@ -119,7 +118,10 @@ def write_pack(
         scratch = Path(folder)
         (scratch / LIST_FILE).write_text(_render_list(packed))
         compressed = {_member(part): scratch / part.name for part in parts}
-        _each(parts, lambda part, stop: _compress(part, cache, compressed[_member(part)], stop))
+        _each(
+            list(parts.items()),
+            lambda each, stop: _compress(*each, compressed[_member(each[0])], stop),
+        )
         members |= {LIST_FILE: scratch / LIST_FILE, **compressed, **(beside or {})}
         for name, path in members.items():
             with path.open("rb") as content:
@@ -212,14 +214,13 @@ def _each(items: Sequence[T], work: Callable[[T, Event], None]) -> None:
             raise
 
 
-def _compress(part: Part, cache: Path, target: Path, stop: Event) -> None:
+def _compress(part: Part, place: Path, target: Path, stop: Event) -> None:
     """Write what is carried of a part as a compressed archive; equal files give equal bytes."""
-    folder = part.files(cache / part.folder)
     with (
         lzma.open(target, "wb", filters=[*FILTERS]) as stream,
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive,
     ):
-        for name, path in list_files(folder, KINDS[part.kind].left_out):
+        for name, path in list_files(part.files(place), KINDS[part.kind].left_out):
             header = _header(name, 0)
             if path.is_symlink():
                 header.type, header.linkname = tarfile.SYMTYPE, str(path.readlink())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from testbed.archive.reading import read_archive
 from testbed.base import log, places
@@ -61,17 +62,23 @@ def read_library(folder: Path) -> dict[str, str]:
     return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.toml"))}
 
 
-def prepare_from(pages: Path) -> Callable[[Experiment, int], tuple[RunSetup, Environment]]:
-    """Return ``prepare`` with the pages in the folder ``pages``, such as those of a pack."""
-    return partial(prepare, home=pages)
+def prepare_from(
+    pages: Path, roots: Mapping[str, Root]
+) -> Callable[[Experiment, int], tuple[RunSetup, Environment]]:
+    """Return ``prepare`` with the pages in the folder ``pages`` and ``roots``, as of a pack."""
+    return partial(prepare, home=pages, roots=roots)
 
 
 def prepare(
-    experiment: Experiment, jobs: int, home: Path | None = None
+    experiment: Experiment,
+    jobs: int,
+    home: Path | None = None,
+    roots: Mapping[str, Root] = MappingProxyType({}),
 ) -> tuple[RunSetup, Environment]:
     """Build or find pages, bundle and kernel for ``experiment``, and say what they are.
 
-    ``home`` is the folder of its pages, by default the work tree's.
+    ``home`` is the folder of its pages, by default the work tree's; ``roots`` go before those of
+    the work tree.
 
     Raises:
         ConfigurationError: a page is wrong.
@@ -86,7 +93,7 @@ def prepare(
     problems = check_programs(commands, own)
     if problems:
         raise ConfigurationError(problems)
-    root = find_user_land(experiment.root, cache)
+    root = roots.get(experiment.root) or find_user_land(experiment.root, cache)
     bundle = make_bundle(cache, places.built_part("native"), own, root)
     kernel = open_kernel(
         experiment.kernel, experiment.kernel_version, cache, bundle.path, _log.info

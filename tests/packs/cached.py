@@ -31,7 +31,7 @@ def keep_root(place: Path, text: str = "a shell") -> str:
     return digest
 
 
-def keep_parts(cache: Path) -> tuple[Part, ...]:
+def keep_parts(cache: Path) -> dict[Part, Path]:
     """Put a part of each kind into ``cache``."""
     root = root_place(read_spec(DEFAULT_ROOT), cache)
     keep_root(root)
@@ -40,12 +40,13 @@ def keep_parts(cache: Path) -> tuple[Part, ...]:
     (environment / "bin" / "python").symlink_to("/usr/bin/python3")
     (environment / "module.py").write_text("answer = 42\n")
     kernel = keep_build(cache, compiler="gcc of a test").binary.parent
-    return (
-        Part("root", DEFAULT_ROOT, f"roots/assembled/{root.name}"),
-        Part("kernel", "7.3", f"kernels/{kernel.name}"),
-        Part("programs", "", f"native/{keep_programs(cache).name}"),
-        Part("python", "", f"venv/{environment.name}"),
-    )
+    programs = keep_programs(cache)
+    return {
+        Part("root", DEFAULT_ROOT, f"roots/assembled/{root.name}"): root,
+        Part("kernel", "7.3", f"kernels/{kernel.name}"): kernel,
+        Part("programs", "", f"native/{programs.name}"): programs,
+        Part("python", "", f"venv/{environment.name}"): environment,
+    }
 
 
 def keep_package(folder: Path) -> Path:
@@ -59,12 +60,12 @@ def keep_package(folder: Path) -> Path:
 def pack_parts(file: Path, cache: Path) -> Path:
     """Write a pack of made-up parts, which are put into ``cache``."""
     package = keep_package(cache / "roots" / "packages")
-    write_pack(file, keep_parts(cache), cache, lambda _: None, packages=[package])
+    write_pack(file, keep_parts(cache), lambda _: None, packages=[package])
     return file
 
 
 def rewrite(file: Path, change: Callable[[str, bytes], bytes | None]) -> None:
-    """Write a pack anew with what ``change`` makes of each member by its name; ``None``: without."""
+    """Write a pack anew with what ``change`` makes of each member; ``None``: without it."""
     with tarfile.open(file) as archive:
         members = [(each.name, archive.extractfile(each).read()) for each in archive]  # type: ignore[union-attr]
     with tarfile.open(file, "w", format=tarfile.USTAR_FORMAT) as archive:

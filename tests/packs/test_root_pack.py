@@ -6,6 +6,7 @@ import io
 import json
 import lzma
 import platform
+import shutil
 import tarfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,6 @@ from testbed.base import proc
 from testbed.base.errors import ConfigurationError, MissingError, StorageError
 from testbed.kernel.build.cache import read_build
 from testbed.kernel.build.pin import read_pin
-from testbed.packs import root_import
 from testbed.packs.root_import import import_pack, import_roots
 from testbed.packs.root_pack import is_pack, open_pack
 from testbed.root.cache import find_root, packed_place
@@ -225,7 +225,7 @@ def test_a_part_unpacks_to_no_more_than_the_list_says(file: Path, cache: Path) -
 def test_a_disk_without_room_is_named_before(
     file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(root_import.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(StorageError, match="free space, or set XDG_CACHE_HOME"):
         import_pack(file, cache, quiet)
 
