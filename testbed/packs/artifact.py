@@ -22,7 +22,7 @@ from testbed.kernel.build.cache import BINARY_FILE
 from testbed.model import MACHINE, in_real_time
 from testbed.packs.contents import PackedLane
 from testbed.packs.packing import WrittenPack, pack_results
-from testbed.packs.parts import Part, find_starter, gather_parts
+from testbed.packs.parts import CachePart, find_starter, gather_parts
 from testbed.packs.root_pack import (
     RESULTS_MEMBER,
     SOURCE_MEMBER,
@@ -75,9 +75,7 @@ def pack_artifact(
         )
     notes = written.contents.notes
     if facts.get("git_dirty") != "no":
-        notes += (
-            "They ran in a work tree with changes that no commit holds: its source lacks them.",
-        )
+        notes += ("They ran in a work tree with changes that its source, a commit, has not.",)
     return WrittenPack(replace_fields(written.contents, notes=notes), sha256)
 
 
@@ -126,7 +124,7 @@ def _refuse_machine(folder: Path, lanes: Sequence[PackedLane]) -> None:
         )  # fmt: skip
 
 
-def _list_moved(lanes: Sequence[PackedLane], parts: dict[Part, Path]) -> Iterator[str]:
+def _list_moved(lanes: Sequence[PackedLane], parts: dict[CachePart, Path]) -> Iterator[str]:
     """Yield each part that is another now than when the results were made."""
     for lane in lanes:
         ran, experiment = lane.manifest.environment.parts, lane.manifest.experiment
@@ -142,7 +140,7 @@ def _list_moved(lanes: Sequence[PackedLane], parts: dict[Part, Path]) -> Iterato
                        "pack them in the tree that they ran in")  # fmt: skip
 
 
-def _list_changed(revision: str, parts: dict[Part, Path]) -> Iterator[str]:
+def _list_changed(revision: str, parts: dict[CachePart, Path]) -> Iterator[str]:
     """Yield why the parts are not those of a revision of the work tree."""
     sources = sorted({name for part in parts for name in part.list_sources()})
     try:

@@ -33,7 +33,7 @@ their digest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class PartKind:
     """What parts of a kind have in common.
 
     Attributes:
@@ -54,7 +54,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CachePart:
     """One part: ``kind`` and ``variant``, such as kernel 7.3, and its folder below the cache."""
 
     kind: str
@@ -92,7 +92,7 @@ class Part:
 
 def gather_parts(
     root: str, versions: Sequence[str], cache: Path, progress: Callable[[str], None]
-) -> dict[Part, Path]:
+) -> dict[CachePart, Path]:
     """Return the parts that a run in ``root`` on pinned kernels takes, and where each is.
 
     What is not there is made now.
@@ -111,7 +111,7 @@ def gather_parts(
               for version in versions]  # fmt: skip
     found += [("programs", "", places.built_part("native")), ("python", "", Path(sys.prefix))]
     return {
-        Part(kind, variant, f"{KINDS[kind].place}/{place.name}"): place
+        CachePart(kind, variant, f"{KINDS[kind].place}/{place.name}"): place
         for kind, variant, place in found
     }
 
@@ -150,7 +150,7 @@ def _check_kernel(variant: str, folder: str, files: Path, _digest: str) -> Itera
 
 
 KINDS = {
-    "root": Kind(
+    "root": PartKind(
         "root {}",
         f"roots/{ASSEMBLED}",
         ("roots/{}/*.toml",),
@@ -158,21 +158,21 @@ KINDS = {
         inner="usr",
         left_out=(NOTE,),
     ),
-    "kernel": Kind(
+    "kernel": PartKind(
         "kernel {}",
         "kernels",
         ("testbed/kernel/pins/{}/**/*",),
         _check_kernel,
         left_out=("*.log", "sysctls.json"),
     ),
-    "programs": Kind(
+    "programs": PartKind(
         "C programs",
         "native",
         ("testbed/native/*.[ch]", "bootstrap/build-native.sh"),
         None,
         left_out=_BY_BOOTSTRAP,
     ),
-    "python": Kind(
+    "python": PartKind(
         "Python environment",
         "venv",
         ("bootstrap/requirements.txt", "bootstrap/build-venv.sh"),

@@ -30,7 +30,7 @@ from testbed.base.interrupt import raising
 from testbed.base.places import cache as cache_folder
 from testbed.base.places import using_cache
 from testbed.base.units import format_bytes
-from testbed.packs.parts import KINDS, Part
+from testbed.packs.parts import KINDS, CachePart
 from testbed.packs.root_pack import (
     PackedPart,
     Progress,
@@ -57,7 +57,7 @@ _BYTES_PER_S = 40e6
 class ImportedPart:
     """A part of a pack, where it is in the cache, and whether it was not there before."""
 
-    part: Part
+    part: CachePart
     place: Path
     added: bool
 

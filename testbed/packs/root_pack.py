@@ -28,7 +28,7 @@ from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.plain_file import open_plain
 from testbed.base.whole_file import open_whole, refuse_existing
-from testbed.packs.parts import KINDS, Part
+from testbed.packs.parts import KINDS, CachePart
 from testbed.root.assembly import TIME_S, Assembly, list_files
 from testbed.root.package import Section
 
@@ -56,7 +56,7 @@ T = TypeVar("T")
 class PackedPart:
     """A part in a pack: the digest of its files, their bytes, and what it was made from."""
 
-    part: Part
+    part: CachePart
     digest: str
     size: int
     sources: Mapping[str, str]
@@ -90,7 +90,7 @@ class RootPack:
 
 def write_pack(
     file: Path,
-    parts: Mapping[Part, Path],
+    parts: Mapping[CachePart, Path],
     progress: Progress,
     *,
     packages: Sequence[Path] = (),
@@ -214,7 +214,7 @@ def _each(items: Sequence[T], work: Callable[[T, Event], None]) -> None:
             raise
 
 
-def _compress(part: Part, place: Path, target: Path, stop: Event) -> None:
+def _compress(part: CachePart, place: Path, target: Path, stop: Event) -> None:
     """Write what is carried of a part as a compressed archive; equal files give equal bytes."""
     with (
         lzma.open(target, "wb", filters=[*FILTERS]) as stream,
@@ -252,11 +252,11 @@ def _header(name: str, size: int) -> tarfile.TarInfo:
     return header
 
 
-def _member(part: Part) -> str:
+def _member(part: CachePart) -> str:
     return f"parts/{part.name}.tar.xz"
 
 
-def _describe(part: Part, place: Path) -> PackedPart:
+def _describe(part: CachePart, place: Path) -> PackedPart:
     files = (path for _, path in list_files(part.files(place), KINDS[part.kind].left_out))
     size = sum(path.lstat().st_size for path in files if path.is_file() and not path.is_symlink())
     return PackedPart(part, part.digest(place), size, part.list_sources())
@@ -325,7 +325,7 @@ def _parse_part(entry: Mapping[str, Any]) -> PackedPart:
     if not fits:
         raise ValueError(f"{LIST_FILE} names a part that no pack has: {folder!a}")
     return PackedPart(
-        Part(kind, variant, folder), entry["digest"], entry["bytes"], entry["sources"]
+        CachePart(kind, variant, folder), entry["digest"], entry["bytes"], entry["sources"]
     )
 
 

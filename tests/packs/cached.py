@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
-from testbed.packs.parts import Part
+from testbed.packs.parts import CachePart
 from testbed.packs.root_pack import write_pack
 from testbed.root.assembly import digest_files
 from testbed.root.cache import note_root, root_place
@@ -31,7 +31,7 @@ def keep_root(place: Path, text: str = "a shell") -> str:
     return digest
 
 
-def keep_parts(cache: Path) -> dict[Part, Path]:
+def keep_parts(cache: Path) -> dict[CachePart, Path]:
     """Put a part of each kind into ``cache``."""
     root = root_place(read_spec(DEFAULT_ROOT), cache)
     keep_root(root)
@@ -42,10 +42,10 @@ def keep_parts(cache: Path) -> dict[Part, Path]:
     kernel = keep_build(cache, compiler="gcc of a test").binary.parent
     programs = keep_programs(cache)
     return {
-        Part("root", DEFAULT_ROOT, f"roots/assembled/{root.name}"): root,
-        Part("kernel", "7.3", f"kernels/{kernel.name}"): kernel,
-        Part("programs", "", f"native/{programs.name}"): programs,
-        Part("python", "", f"venv/{environment.name}"): environment,
+        CachePart("root", DEFAULT_ROOT, f"roots/assembled/{root.name}"): root,
+        CachePart("kernel", "7.3", f"kernels/{kernel.name}"): kernel,
+        CachePart("programs", "", f"native/{programs.name}"): programs,
+        CachePart("python", "", f"venv/{environment.name}"): environment,
     }
 
 
