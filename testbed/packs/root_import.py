@@ -43,12 +43,14 @@ from testbed.root.cache import (
     PACKAGES,
     SCRATCH,
     Root,
+    find_root,
     note_root,
     packed_place,
     read_root,
     roots_folder,
     roots_lock,
 )
+from testbed.root.spec import read_spec, root_names
 
 _BYTES_PER_S = 40e6
 
@@ -97,23 +99,32 @@ def import_roots(
 ) -> dict[str, Root]:
     """Put the roots that have the digests ``wanted``, by names, into ``cache``; return them.
 
-    Each has a place by its digest, whatever the locks of this tree say.
+    One that this tree's lock names as well is that one; others have a place by their digest.
 
     Raises:
         ConfigurationError: it is no whole pack, or has not these roots.
         StorageError: the cache cannot be written.
     """
-    places = {name: packed_place(digest, cache) for name, digest in wanted.items()}
     with open_pack(file) as pack:
         held = {each.digest: each for each in pack.parts if each.part.kind == "root"}
         if lost := sorted(name for name, digest in wanted.items() if digest not in held):
             raise pack.refuse([f"lacks the root {name} that its results ran in" for name in lost])
         with _writing(file, cache, progress):
-            absent = [name for name, place in places.items() if read_root(name, place) is None]
-            put = [(held[wanted[name]], places[name]) for name in absent]
+            found = {name: _find_root(name, digest, cache) for name, digest in wanted.items()}
+            absent = [wanted[name] for name, root in found.items() if root is None]
+            put = [(held[digest], packed_place(digest, cache)) for digest in absent]
             _put(pack, put, cache, progress, check=False)
-    roots = {name: read_root(name, place) for name, place in places.items()}
-    return {name: root for name, root in roots.items() if root is not None}
+            found = {name: _find_root(name, digest, cache) for name, digest in wanted.items()}
+    return {name: root for name, root in found.items() if root is not None}
+
+
+def _find_root(name: str, digest: str, cache: Path) -> Root | None:
+    """Return the root of that digest, by this tree's lock or from a pack, if it is there."""
+    here = find_root(read_spec(name), cache) if name in root_names() else None
+    if here is not None and here.digest == digest:
+        return here
+    packed = read_root(name, packed_place(digest, cache))
+    return packed if packed is not None and packed.digest == digest else None
 
 
 def _list_foreign(packed: PackedPart) -> Iterator[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import lzma
+import os
 import platform
 import shutil
+import sys
 import tarfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +19,19 @@ from typing import Any
 
 import pytest
 
-from testbed.base import proc
-from testbed.base.errors import ConfigurationError, MissingError, StorageError
+from testbed.base import places, proc
+from testbed.base.errors import (
+    EXIT_CONFIGURATION,
+    ConfigurationError,
+    MissingError,
+    StorageError,
+)
 from testbed.kernel.build.cache import read_build
 from testbed.kernel.build.pin import read_pin
+from testbed.packs.parts import gather_parts
 from testbed.packs.root_import import import_pack, import_roots
 from testbed.packs.root_pack import is_pack, open_pack
+from testbed.root.assembly import Assembly
 from testbed.root.cache import find_root, packed_place
 from testbed.root.spec import DEFAULT_ROOT, read_spec
 from tests.packs.cached import PACKAGE, keep_root, pack_parts, rewrite
@@ -247,6 +257,59 @@ def test_a_root_is_taken_by_its_digest_whatever_the_lock_says(
     assert find_root(read_spec(DEFAULT_ROOT), cache) is None
     with pytest.raises(ConfigurationError, match="lacks the root mine"):
         import_roots(file, {"mine": "0" * 64}, cache, quiet)
+
+
+def test_a_root_that_the_lock_names_is_not_put_there_twice(file: Path, cache: Path) -> None:
+    import_pack(file, cache, quiet)
+    root = find_root(read_spec(DEFAULT_ROOT), cache)
+    assert root is not None
+    assert import_roots(file, {DEFAULT_ROOT: root.digest}, cache, quiet) == {DEFAULT_ROOT: root}
+    assert not packed_place(root.digest, cache).exists()
+
+
+def test_a_disk_that_is_full_in_the_middle_leaves_nothing(
+    file: Path, made: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_words: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Assembly, "write", fail)
+        with pytest.raises(StorageError, match="No space left on device; make room, and try again"):
+            import_pack(file, cache, quiet)
+    assert [path for path in cache.rglob("*") if path.is_file() and path.name != "lock"] == []
+    import_pack(file, cache, quiet)
+    assert whole(cache) == whole(made)
+
+
+def test_what_a_killed_import_left_goes(file: Path, made: Path, cache: Path) -> None:
+    left = cache / "roots" / "assembled" / ".new-killed" / "python"
+    left.mkdir(parents=True)
+    (left / "half").write_text("of a file")
+    partial = cache / "roots" / "packages" / ".new-0.deb"
+    partial.parent.mkdir()
+    partial.write_text("half a package")
+    import_pack(file, cache, quiet)
+    assert whole(cache) == whole(made)
+
+
+def test_a_kernel_of_ones_own_is_not_exported(cache: Path) -> None:
+    with pytest.raises(ConfigurationError, match="kernel 'mine' is none that this tree pins"):
+        gather_parts(DEFAULT_ROOT, ("7.3", "mine"), cache, quiet)
+
+
+def test_it_is_imported_without_a_python_environment(file: Path, made: Path, cache: Path) -> None:
+    home = cache.parent / "home"
+    argv = (sys.executable, "-I", "-S", "-c", "import sys, runpy; sys.path.insert(0, sys.argv[1]); "
+            "sys.argv[:] = sys.argv[1:]; runpy.run_module('testbed.packs.root_import', "
+            "run_name='__main__')", str(places.ROOT), str(file))  # fmt: skip
+    done = proc.run(argv, env={**os.environ, "XDG_CACHE_HOME": str(home)})
+    assert "root debian-13 imported to" in done.stdout
+    assert whole(home / "firstflight") == whole(made)
+    file.write_bytes(file.read_bytes()[:5000])
+    done = proc.run(argv, env={**os.environ, "XDG_CACHE_HOME": str(home)}, check=False)
+    assert done.returncode == EXIT_CONFIGURATION
+    assert done.stderr.startswith(f"error: {file}: is no pack of a root, or damaged")
 
 
 def test_a_wrong_root_is_not_taken_by_a_digest(file: Path, cache: Path, tmp_path: Path) -> None:
