@@ -9,7 +9,10 @@ set -euo pipefail
 # shellcheck source=bootstrap/main.sh
 source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/bootstrap/main.sh"
 answer "$@"
-bootstrap "${level:?}"
+# What is imported may be the Python environment itself.
+[[ ${level:?} != file ]] ||
+  PYTHONPATH=$root exec /usr/bin/python3 -P -S -m testbed.packs.root_import "${@: -1}"
+bootstrap "$level"
 # -P: modules come from this tree and the locked environment, never from the working directory.
 # A signal waits until the program can tell it (testbed/base/interrupt.py), which is a moment.
 PYTHONPATH=$root exec env --block-signal=INT,TERM,HUP "${venv:?}/bin/python" -P -m firstflight "$@"

@@ -25,10 +25,10 @@ This page lists every verb of `{PROGRAM}` with its options. It is written by `ma
 the verbs themselves. `{PROGRAM}` alone is `{PROGRAM} run`.
 
 `{PROGRAM}` answers `--help` and mistyped words from this file, before anything is set up. Then it
-sets up what the verb needs and no more: `nothing` is answered from this file, too, `python` is the
-Python environment (no Debian package is installed), `programs` is all but a virtual kernel,
-`kernel` is everything. What only recordings take (node, npm, the browser driver), the first
-recording sets up.
+sets up what the verb needs and no more: `nothing` is answered from this file, too, `file` takes all
+from the named file, `python` is the Python environment (no Debian package is installed), `programs`
+is all but a virtual kernel, `kernel` is everything. What only recordings take (node, npm, the
+browser driver), the first recording sets up.
 """
 
 

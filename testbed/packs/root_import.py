@@ -1,7 +1,7 @@
 """Import of a root pack: its parts into the cache, checked before any is used.
 
-``python -m testbed.packs.root_import FILE`` is how bootstrap does it where there is no Python
-environment yet.  Standard library only, and so is all that it imports.
+``python -m testbed.packs.root_import FILE`` is how ``run.sh`` does it, since the pack may be what
+brings the Python environment.  Standard library only, and so is all that it imports.
 """
 
 from __future__ import annotations

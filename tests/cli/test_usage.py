@@ -39,7 +39,7 @@ def test_the_reference_is_what_the_verbs_say() -> None:
 def test_every_verb_says_what_it_needs() -> None:
     verbs = {name for name, command in VERBS.items() if not isinstance(command, click.Group)}
     assert set(NEEDS) == verbs
-    assert set(NEEDS.values()) == {"nothing", "python", "programs", "kernel"}
+    assert set(NEEDS.values()) == {"nothing", "file", "python", "programs", "kernel"}
     assert {name: each.needs_with for name, each in SECTIONS.items() if each.needs_with} == (
         NEEDS_WITH
     )
