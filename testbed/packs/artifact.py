@@ -28,7 +28,7 @@ from testbed.packs.root_pack import (
     SOURCE_MEMBER,
     Progress,
     is_pack,
-    open_pack,
+    read_pack,
     write_pack,
 )
 from testbed.results.manifest import Manifest
@@ -90,11 +90,12 @@ def results_in(file: Path) -> Iterator[Path]:
     if not is_pack(file):
         yield file
         return
-    with open_pack(file) as pack, TemporaryDirectory(prefix="firstflight-") as scratch:
-        if RESULTS_MEMBER not in pack.members:
-            raise ConfigurationError(
-                [f"{file}: holds a root and no results; ./run.sh import {file} imports it"]
-            )
+    pack = read_pack(file)
+    if RESULTS_MEMBER not in pack.members:
+        raise ConfigurationError(
+            [f"{file}: holds a root and no results; ./run.sh import {file} imports it"]
+        )
+    with TemporaryDirectory(prefix="firstflight-") as scratch:
         results = Path(scratch) / RESULTS_MEMBER
         try:
             with pack.open(RESULTS_MEMBER) as content, results.open("wb") as target:

@@ -36,7 +36,7 @@ from testbed.packs.root_pack import (
     Progress,
     RootPack,
     extract_parts,
-    open_pack,
+    read_pack,
 )
 from testbed.root.cache import (
     ASSEMBLED,
@@ -75,20 +75,20 @@ def import_pack(file: Path, cache: Path, progress: Progress) -> tuple[ImportedPa
         MissingError: it is for another machine.
         StorageError: the cache cannot be written.
     """
-    with open_pack(file) as pack:
-        if pack.machine != platform.machine():
-            raise MissingError(
-                f"{file}: is for {pack.machine}, and this machine is {platform.machine()}; "
-                "export one on such a machine"
-            )
-        problems = [problem for each in pack.parts for problem in _list_foreign(each)]
-        if problems := problems or list(_list_damaged(pack)):
-            raise pack.refuse(problems)
-        with _writing(file, cache, progress):
-            absent = [each for each in pack.parts if not _is_there(each, cache)]
-            put = [(each, cache / each.part.folder) for each in absent]
-            _put(pack, put, cache, progress, check=True)
-            _put_packages(pack, cache)
+    pack = read_pack(file)
+    if pack.machine != platform.machine():
+        raise MissingError(
+            f"{file}: is for {pack.machine}, and this machine is {platform.machine()}; "
+            "export one on such a machine"
+        )
+    problems = [problem for each in pack.parts for problem in _list_foreign(each)]
+    if problems := problems or list(_list_damaged(pack)):
+        raise pack.refuse(problems)
+    with _writing(file, cache, progress):
+        absent = [each for each in pack.parts if not _is_there(each, cache)]
+        put = [(each, cache / each.part.folder) for each in absent]
+        _put(pack, put, cache, progress, check=True)
+        _put_packages(pack, cache)
     return tuple(
         ImportedPart(each.part, cache / each.part.folder, each in absent) for each in pack.parts
     )
@@ -105,16 +105,16 @@ def import_roots(
         ConfigurationError: it is no whole pack, or has not these roots.
         StorageError: the cache cannot be written.
     """
-    with open_pack(file) as pack:
-        held = {each.digest: each for each in pack.parts if each.part.kind == "root"}
-        if lost := sorted(name for name, digest in wanted.items() if digest not in held):
-            raise pack.refuse([f"lacks the root {name} that its results ran in" for name in lost])
-        with _writing(file, cache, progress):
-            found = {name: _find_root(name, digest, cache) for name, digest in wanted.items()}
-            absent = [wanted[name] for name, root in found.items() if root is None]
-            put = [(held[digest], packed_place(digest, cache)) for digest in absent]
-            _put(pack, put, cache, progress, check=False)
-            found = {name: _find_root(name, digest, cache) for name, digest in wanted.items()}
+    pack = read_pack(file)
+    held = {each.digest: each for each in pack.parts if each.part.kind == "root"}
+    if lost := sorted(name for name, digest in wanted.items() if digest not in held):
+        raise pack.refuse([f"lacks the root {name} that its results ran in" for name in lost])
+    with _writing(file, cache, progress):
+        found = {name: _find_root(name, digest, cache) for name, digest in wanted.items()}
+        absent = [wanted[name] for name, root in found.items() if root is None]
+        put = [(held[digest], packed_place(digest, cache)) for digest in absent]
+        _put(pack, put, cache, progress, check=False)
+        found = {name: _find_root(name, digest, cache) for name, digest in wanted.items()}
     return {name: root for name, root in found.items() if root is not None}
 
 
@@ -230,7 +230,7 @@ def _writing(file: Path, cache: Path, progress: Progress) -> Iterator[None]:
 def describe(done: Sequence[ImportedPart]) -> str:
     """Return a line for each part of an import."""
     return "\n".join(
-        f"{each.part.title} {'imported to' if each.added else 'is already there:'} {each.place}"
+        f"{each.part.title}: {'imported to' if each.added else 'already in'} {each.place}"
         for each in done
     )
 

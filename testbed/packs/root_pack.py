@@ -64,7 +64,7 @@ class PackedPart:
 
 @dataclass(frozen=True, slots=True)
 class RootPack:
-    """A pack that is open: its members by their names, and what its list says."""
+    """A pack: its members by their names, and what its list says."""
 
     file: Path
     members: Mapping[str, tarfile.TarInfo]
@@ -129,9 +129,8 @@ def write_pack(
     return file_sha256(file)
 
 
-@contextmanager
-def open_pack(file: Path) -> Iterator[RootPack]:
-    """Yield a pack, after a look at all that it says of its members.
+def read_pack(file: Path) -> RootPack:
+    """Return a pack, after a look at all that it says of its members.
 
     Raises:
         ConfigurationError: it is no pack, or not whole; every problem.
@@ -151,7 +150,7 @@ def open_pack(file: Path) -> Iterator[RootPack]:
     pack = RootPack(file, members, machine, parts)
     if problems := list(_list_strangers(pack)):
         raise pack.refuse(problems)
-    yield pack
+    return pack
 
 
 def is_pack(file: Path) -> bool:

@@ -18,7 +18,7 @@ from testbed.packs import artifact
 from testbed.packs.artifact import pack_artifact, results_in, roots_of
 from testbed.packs.packing import pack_results, unpack_results
 from testbed.packs.parts import CachePart
-from testbed.packs.root_pack import open_pack
+from testbed.packs.root_pack import read_pack
 from testbed.results.manifest import load_manifest
 from tests.packs.cached import keep_parts, pack_parts
 from tests.packs.results import copy_results
@@ -110,8 +110,7 @@ def test_it_holds_results_parts_and_source(results: Path, cache: Path, tree: str
     with results_in(file) as inner:
         assert inner.read_bytes() == alone.read_bytes()
         unpack_results(inner, results.parent / "unpacked")
-    with open_pack(file) as pack:
-        held = {each.digest for each in pack.parts}
+    held = {each.digest for each in read_pack(file).parts}
     assert set(roots_of([load_manifest(results.parent / "unpacked")]).values()) <= held
 
 

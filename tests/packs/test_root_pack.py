@@ -30,7 +30,7 @@ from testbed.kernel.build.cache import read_build
 from testbed.kernel.build.pin import read_pin
 from testbed.packs.parts import gather_parts
 from testbed.packs.root_import import import_pack, import_roots
-from testbed.packs.root_pack import is_pack, open_pack
+from testbed.packs.root_pack import is_pack, read_pack
 from testbed.root.assembly import Assembly
 from testbed.root.cache import find_root, packed_place
 from testbed.root.spec import DEFAULT_ROOT, read_spec
@@ -304,7 +304,7 @@ def test_it_is_imported_without_a_python_environment(file: Path, made: Path, cac
             "sys.argv[:] = sys.argv[1:]; runpy.run_module('testbed.packs.root_import', "
             "run_name='__main__')", str(places.ROOT), str(file))  # fmt: skip
     done = proc.run(argv, env={**os.environ, "XDG_CACHE_HOME": str(home)})
-    assert "root debian-13 imported to" in done.stdout
+    assert "root debian-13: imported to" in done.stdout
     assert whole(home / "firstflight") == whole(made)
     file.write_bytes(file.read_bytes()[:5000])
     done = proc.run(argv, env={**os.environ, "XDG_CACHE_HOME": str(home)}, check=False)
@@ -321,12 +321,12 @@ def test_a_wrong_root_is_not_taken_by_a_digest(file: Path, cache: Path, tmp_path
 
 
 def test_the_list_tells_of_the_parts_and_of_nobody(file: Path) -> None:
-    with open_pack(file) as pack:
-        assert [each.part.name for each in pack.parts] == [
-            "root-debian-13", "kernel-7.3", "programs", "python",
-        ]  # fmt: skip
-        assert set(pack.packages.values()) == {
-            name.partition("/")[2].removesuffix(".deb") for name in pack.packages
-        }
+    pack = read_pack(file)
+    assert [each.part.name for each in pack.parts] == [
+        "root-debian-13", "kernel-7.3", "programs", "python",
+    ]  # fmt: skip
+    assert set(pack.packages.values()) == {
+        name.partition("/")[2].removesuffix(".deb") for name in pack.packages
+    }
     with tarfile.open(file) as archive:
         assert {(each.uname, each.uid, each.mtime) for each in archive} == {("", 0, 1_700_000_000)}
