@@ -1,18 +1,15 @@
-#!/usr/bin/env bash
-# Sets this machine up as far as need be, then runs `testbed ARGS` (firstflight/__main__.py); no ARGS rebuild Table 1.
-set -euo pipefail
+#!/bin/sh
+# Has the program's own Python on this machine, then runs the command line (firstflight/start.py); without
+# arguments it rebuilds Table 1.
+set -eu
 
 # git bisect run takes 1 to 124 for "bad", and 128 and up for what ends it (firstflight/cli/main.py).
-[[ "${1:-} ${2:-}" != "kernel bisect-step" ]] ||
-  trap 'status=$?; ((status == 0 || status > 127)) || exit $((128 + status))' EXIT
-
-# shellcheck source=bootstrap/main.sh
-source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/bootstrap/main.sh"
-answer "$@"
-# What is imported may be the Python environment itself.
-[[ ${level:?} != file ]] ||
-  PYTHONPATH=$root exec /usr/bin/python3 -P -S -m testbed.packs.root_import "${@: -1}"
-bootstrap "$level"
+if [ "${1:-} ${2:-}" = "kernel bisect-step" ]; then
+  trap 'status=$?; [ "$status" = 0 ] || [ "$status" -gt 127 ] || exit $((128 + status))' EXIT
+fi
+here=$(dirname -- "$(readlink -f -- "$0")")
+# shellcheck source=bootstrap/python.sh
+. "$here/bootstrap/python.sh"
 # -P: modules come from this tree and the locked environment, never from the working directory.
-# A signal waits until the program can tell it (testbed/base/interrupt.py), which is a moment.
-PYTHONPATH=$root exec env --block-signal=INT,TERM,HUP "${venv:?}/bin/python" -P -m firstflight "$@"
+unset PYTHONHOME
+PYTHONPATH=$here exec "${python:?}" -P -m firstflight.start "$@"

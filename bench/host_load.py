@@ -10,8 +10,7 @@ from pathlib import Path
 
 from bench.result import Result, judge
 from bench.small_page import build_rows
-from bench.work import Work, bundle
-from testbed.base import places
+from bench.work import Work, bundle, kernel_place
 from testbed.base.errors import TrialError
 from testbed.base.log import logger
 from testbed.kernel import kernel_versions, open_kernel
@@ -49,7 +48,7 @@ class Load:
 def measure(work: Work) -> Result:
     """Measure ``LOADS`` loads at 20 ms, after one that does not count, each proven."""
     (version,) = kernel_versions("host")
-    kernel = open_kernel("host", version, places.cache(), bundle(), _log.info)
+    kernel = open_kernel("host", version, kernel_place(bundle()))
     page = build_forty_objects(work.folder("host-load"))
     count = 5 if work.quick else LOADS
     loads = [_load(kernel, page, number, work) for number in range(count + 1)][1:]

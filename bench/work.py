@@ -10,8 +10,10 @@ from typing import Any
 
 from testbed.base import log, places
 from testbed.base.errors import MissingError
-from testbed.kernel import open_kernel
+from testbed.kernel import KernelPlace, open_kernel
 from testbed.kernel.run.virtual import VirtualKernel
+from testbed.model import DEFAULT_ROOT
+from testbed.root.cache import Root, ensure_named
 from testbed.setup.bundle import make_bundle
 
 _log = log.logger("testbed.bench")
@@ -43,8 +45,17 @@ class Work:
 
 def bundle() -> Path:
     """Return the bundle that trials run with, as bootstrap's parts make it."""
-    built = make_bundle(places.cache(), places.built_part("native"))
-    return built.path
+    return make_bundle(places.cache(), places.built_part("native"), default_root()).path
+
+
+def default_root() -> Root:
+    """Return the root that trials run, assembled now if need be."""
+    return ensure_named(DEFAULT_ROOT, places.cache(), _log.info)
+
+
+def kernel_place(of: Path) -> KernelPlace:
+    """Return what a kernel is given here, with the bundle ``of``."""
+    return KernelPlace(places.cache(), of, default_root().usr, _log.info)
 
 
 def virtual_kernel(version: str, of: Path) -> VirtualKernel:
@@ -53,7 +64,7 @@ def virtual_kernel(version: str, of: Path) -> VirtualKernel:
     Raises:
         MissingError: the virtual kernel is not what this version opens.
     """
-    kernel = open_kernel("virtual", version, places.cache(), of, _log.info)
+    kernel = open_kernel("virtual", version, kernel_place(of))
     if not isinstance(kernel, VirtualKernel):
         raise MissingError(f"kernel {version} is no virtual kernel, and this bench needs one")
     return kernel

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# The order of bootstrap: machine, packages, cache, Python, C programs; and beside them, as soon as there
-# is a compiler, the kernel. For development there is the recorder's browser driver, too; for all
+# The order of bootstrap: machine, packages, cache, Python, C programs; and beside them the kernel. For development there is the recorder's browser driver, too; for all
 # others the first recording sets it up (recorder.sh).
 # Sourced under `set -euo pipefail`. `bootstrap LEVEL [LOCK]` sets up what LEVEL names: `python` (the
 # Python environment alone, and no package), `programs` (all but a kernel) or `kernel`; LOCK is the
@@ -28,12 +27,12 @@ source "$bootstrap/packages.sh"
 source "$bootstrap/parts.sh"
 
 # About how many seconds each part takes to build; the kernel's build tells its own.
-readonly VENV_S=60 JS_S=20 NATIVE_S=3
-# How a folder of what `./run.sh kernel import` took from a pack ends (testbed/kernel/build/cache.py).
-readonly IMPORTED=imported
+readonly VENV_S=60 JS_S=20
 readonly BUILD_PACKAGES=$bootstrap/packages-debian-12-build.txt
 # Debian's Python and its standard library: a kernel does not wait for the Python environment.
-readonly KERNEL_BUILD=(env PYTHONPATH="$root" /usr/bin/python3 -P -S -m testbed.kernel.build.cache)
+readonly DEBIAN_PYTHON=(env PYTHONPATH="$root" /usr/bin/python3 -P -S -m)
+readonly KERNEL_BUILD=("${DEBIAN_PYTHON[@]}" testbed.kernel.build.cache)
+readonly NATIVE_BUILD=("${DEBIAN_PYTHON[@]}" testbed.kernel.build.native)
 
 # answer ARG...: answers help, version and wrong words before anything is set up, and ends; else it
 # sets `level` to what the command needs. Debian's Python is all that it takes.
@@ -89,29 +88,10 @@ ensure_js() {
   export FIRSTFLIGHT_JS=$part
 }
 
-# find_native: sets `part` to the folder of the C programs, and fails unless it is whole. Those of this
-# machine's compiler come first, then imported ones; where there is no compiler, anyone's will do.
-find_native() {
-  local sources compiler folders
-  cd -- "$root/testbed/native"
-  find_part native "$(hash_text "$(hash_files ./*.[ch])" "$(<"$bootstrap/build-native.sh")")"
-  sources=$part
-  if compiler=$(cc --version 2>/dev/null); then
-    folders=("$sources-$(hash_text "$compiler")" "$sources-$IMPORTED")
-  else
-    folders=("$sources-$IMPORTED" "$sources"-*)
-  fi
-  for part in "${folders[@]}"; do
-    ! { [[ -d $part ]] && is_whole "$part"; } || return 0
-  done
-  part=${folders[0]}
-  return 1
-}
-
+# ensure_native: the C programs, which have a key and a lock of their own (testbed/kernel/build/native.py).
 ensure_native() {
-  find_native ||
-    ensure_part "C programs" "$NATIVE_S" "$bootstrap/build-native.sh" "$root/testbed/native"
-  export FIRSTFLIGHT_NATIVE=$part
+  FIRSTFLIGHT_NATIVE=$("${NATIVE_BUILD[@]}") || exit
+  export FIRSTFLIGHT_NATIVE
 }
 
 # find_kernel: fails unless the cache has the kernel. A kernel has a key and a lock of its own
@@ -120,8 +100,8 @@ ensure_native() {
 find_kernel() {
   local files note kernel=''
   cd -- "$root"
-  mapfile -d '' files < <(find testbed/kernel -type f -not -name '*.pyc' -print0)
-  note=$cache/kernels/found-$(hash_text "$(gcc --version 2>/dev/null)" "$(hash_files "${files[@]}")")
+  mapfile -d '' files < <(find testbed/kernel testbed/root roots/build -type f -not -name '*.pyc' -print0)
+  note=$cache/kernels/found-$(hash_files "${files[@]}")
   [[ ! -r $note ]] || read -r kernel <"$note" || true
   [[ ! -x $kernel || $(kernel_note "$kernel") != "$(<"$note")" ]] || return 0
   kernel=$("${KERNEL_BUILD[@]}" --find 2>/dev/null) || return 1
@@ -153,14 +133,14 @@ await_kernel() {
   say "virtual kernel: ready in $((SECONDS - began)) s"
 }
 
-# find_packages: sets `missing`. What builds a kernel or C programs is missing only where one is to be
-# built, and for development.
+# find_packages: sets `missing`. What builds a kernel is missing only where one is to be built, and for
+# development.
 find_packages() {
   local list=$bootstrap/packages-debian-12 lists
   lists=("$list.txt")
   if [[ $locked == requirements-dev ]]; then
     lists+=("$list-dev.txt" "$BUILD_PACKAGES" "$RECORDING_PROGRAMS")
-  elif [[ -n $building ]] || ! find_native; then
+  elif [[ -n $building ]]; then
     lists+=("$BUILD_PACKAGES")
   fi
   read_packages "${lists[@]}" "${RUN_PROGRAMS[@]}"

@@ -77,7 +77,7 @@ kernel() {
   release_lock
   begin_kernel
   await_kernel
-  rm -rf -- "$cache/kernels/sources"
+  rm -rf -- "$cache/kernels/sources" "$cache/roots" "$cache/toolchains"
 }
 
 # finish: all that is built is listed as a container finds it, and belongs to who runs it.

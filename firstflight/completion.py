@@ -1,6 +1,6 @@
 """Completion of command lines: what bash asks at each TAB, by the script that `completion` prints.
 
-Debian's own Python answers, from ``docs/command-line.md``: nothing has to be set up for it.
+The locked Python answers, from ``docs/command-line.md``: no package has to be there for it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _valid(
         return _names(root, place) if place else listed.split("|")
     if typed.startswith("-"):
         return section.options
-    if not section.needs:
+    if section.is_group:
         return [name.split()[-1] for name in sections if name and name.rpartition(" ")[0] == verb]
     if verb == "completion":
         return SHELLS

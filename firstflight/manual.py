@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from firstflight.cli.main import NEEDS, NEEDS_WITH, testbed
+from firstflight.cli.main import testbed
 from firstflight.results_reference import read_exit_codes
 from firstflight.usage import PROGRAM, ROOT
 from testbed.base.places import describe_version

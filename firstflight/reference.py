@@ -1,4 +1,4 @@
-"""Reference of the command line, ``docs/command-line.md``: each verb's help, and what it needs.
+"""Reference of the command line, ``docs/command-line.md``: each verb's help.
 
 ``python -m firstflight.reference`` writes it anew, the manual page, docs/knobs.md, docs/results.md,
 docs/results/ and the table of rooms in CONTRIBUTING.md.
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import click
 
-from firstflight.cli.main import NEEDS, NEEDS_WITH, testbed
+from firstflight.cli.main import testbed
 from firstflight.knobs_reference import KNOBS_REFERENCE, render_knobs
 from firstflight.manual import MANUAL, render_manual
 from firstflight.results_reference import write_results
@@ -24,11 +24,9 @@ _INTRODUCTION = f"""\
 This page lists every verb of `{PROGRAM}` with its options. It is written by `make reference` from
 the verbs themselves. `{PROGRAM}` alone is `{PROGRAM} run`.
 
-`{PROGRAM}` answers `--help` and mistyped words from this file, before anything is set up. Then it
-sets up what the verb needs and no more: `nothing` is answered from this file, too, `file` takes all
-from the named file, `python` is the Python environment (no Debian package is installed), `programs`
-is all but a virtual kernel, `kernel` is everything. What only recordings take (node, npm, the
-browser driver), the first recording sets up.
+`{PROGRAM}` answers `--help` and mistyped words from this file, before any package is fetched. A
+verb sets up what it needs and no more: a run its root, its kernel and the C programs, a recording
+node, npm and the browser driver, and one that only reads nothing.
 """
 
 
@@ -49,11 +47,7 @@ def render_reference() -> str:
     """Return the whole file."""
     parts = [_INTRODUCTION]
     for words, _ in list_verbs():
-        name = " ".join(words)
-        additions = "".join(f"; with {option}: {level}"
-                       for option, level in NEEDS_WITH.get(name, {}).items())  # fmt: skip
-        needs = f"Needs: {NEEDS[name]}{additions}\n\n" if name in NEEDS else ""
-        parts.append(f"## {' '.join((PROGRAM, *words))}\n\n{needs}```text\n{_help(words)}\n```\n")
+        parts.append(f"## {' '.join((PROGRAM, *words))}\n\n```text\n{_help(words)}\n```\n")
     return "\n".join(parts)
 
 

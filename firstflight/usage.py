@@ -1,9 +1,8 @@
 """Usage answers (help, version, wrong words), given before anything is set up.
 
-``run.sh`` asks first, with Debian's own Python and its standard library: a stranger's machine has
-neither the packages nor the Python environment yet, and a typing error must not fetch them.  The
-verbs, their options and what each verb needs are read from ``docs/command-line.md``, which
-``firstflight.reference`` writes.  What this lets pass, the program itself still checks.
+A stranger's machine has no Python packages yet, and a typing error must not fetch them.  The verbs
+and their options are read from ``docs/command-line.md``, which ``firstflight.reference`` writes.
+What this lets pass, the program itself still checks.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "command-line.md"
 PROGRAM = "./run.sh"
 DEFAULT_VERB = "run"
-NOTHING = "nothing"
+COMPLETION = "completion"
+"""The verb that is answered here."""
 EXIT_USAGE = 2
 _HELP = ("-h", "--help")
 SHELLS = ("bash",)
@@ -30,7 +30,7 @@ _firstflight() {
   # Another project's run.sh is not ours to complete, and never to be started.
   [[ $(readlink -f -- "${COMP_WORDS[0]/#\\~/$HOME}") == @RUN@ ]] || return 0
   mapfile -t COMPREPLY < <(
-    /usr/bin/python3 -I -S @ANSWERS@ "${COMP_WORDS[@]:1:COMP_CWORD}" \\
+    @PYTHON@ -I -S @ANSWERS@ "${COMP_WORDS[@]:1:COMP_CWORD}" \\
       2>/dev/null
   )
 }
@@ -39,20 +39,18 @@ complete -o bashdefault -o default -F _firstflight run.sh
 
 
 class VerbHelp(NamedTuple):
-    """One verb: its help, its options (and whether each takes a value), what it needs.
+    """One verb: its help, its options (and whether each takes a value).
 
-    ``needs`` of a group of verbs is empty: one of them must be named.  ``needs_with`` is what a
-    verb needs where an option is given.
+    Of a group of verbs one must be named.
     """
 
     help: str
     options: Mapping[str, bool]
-    needs: str
-    needs_with: Mapping[str, str]
+    is_group: bool
 
 
 class Answer(NamedTuple):
-    """An answer and its exit code; for a command that may go on, the answer is what it needs."""
+    """An answer and its exit code."""
 
     text: str
     code: int = 0
@@ -60,15 +58,15 @@ class Answer(NamedTuple):
 
 def parse_reference(text: str) -> dict[str, VerbHelp]:
     """Return the help of each verb in the reference, as ``pages list``; ``""`` is the root."""
-    sections = {}
+    texts = {}
     for part in text.split(f"\n## {PROGRAM}")[1:]:
-        head, _, rest = part.partition("\n")
-        before, _, fenced = rest.partition("\n```text\n")
-        help_text = fenced.partition("\n```")[0]
-        needs, *others = before.partition("Needs: ")[2].partition("\n")[0].split("; with ")
-        needs_with = dict(other.split(": ") for other in others)
-        sections[head.strip()] = VerbHelp(help_text, _parse_options(help_text), needs, needs_with)
-    return sections
+        head, _, fenced = part.partition("\n\n```text\n")
+        texts[head.strip()] = fenced.partition("\n```")[0]
+    groups = {name.rpartition(" ")[0] for name in texts}
+    return {
+        name: VerbHelp(help_text, _parse_options(help_text), name in groups)
+        for name, help_text in texts.items()
+    }
 
 
 def _parse_options(help_text: str) -> dict[str, bool]:
@@ -83,10 +81,10 @@ def _parse_options(help_text: str) -> dict[str, bool]:
     return options
 
 
-def answer(arguments: Sequence[str], sections: Mapping[str, VerbHelp]) -> Answer:
-    """Return what to say of ``arguments``: help, the version, what is wrong, or what is needed."""
+def answer(arguments: Sequence[str], sections: Mapping[str, VerbHelp]) -> Answer | None:
+    """Return what to say of ``arguments``: help, the version, what is wrong; ``None``: go on."""
     verb, section, rest = "", sections[""], list(arguments or [DEFAULT_VERB])
-    needs, given = "", []
+    given = []
     while rest:
         word = rest.pop(0)
         if word == "--":
@@ -99,24 +97,22 @@ def answer(arguments: Sequence[str], sections: Mapping[str, VerbHelp]) -> Answer
                 return Answer(section.help)
             if name == "--version":
                 return Answer(_read_version())
-            needs = section.needs_with.get(name, needs)
             if section.options[name] and not value and word == name:
                 rest = rest[1:]
-        elif section.needs:
+        elif not section.is_group:
             given.append(word)
         else:
             longer = f"{verb} {word}".strip()
             if longer not in sections:
                 return _wrong(verb, f"no such verb: {longer}", word, _verbs(verb, sections))
             verb, section = longer, sections[longer]
-    if section.needs == NOTHING:
+    if verb == COMPLETION:
         return _complete(verb, [*given, *rest])
-    needs = needs or section.needs
-    return Answer(f"needs {needs}") if needs else Answer(section.help, EXIT_USAGE)
+    return Answer(section.help, EXIT_USAGE) if section.is_group else None
 
 
 def _complete(verb: str, shells: Sequence[str]) -> Answer:
-    """Return the script of the one verb that needs nothing."""
+    """Return the script that the verb prints."""
     if len(shells) != 1 or shells[0] not in SHELLS:
         problem = f"{' '.join(shells) or 'no shell'}: name one of {', '.join(SHELLS)}"
         return _wrong(verb, problem, "", ())
@@ -125,7 +121,11 @@ def _complete(verb: str, shells: Sequence[str]) -> Answer:
 
 def render_completion(root: Path = ROOT) -> str:
     """Return the script that bash reads, for the work tree in ``root``."""
-    places = {"@RUN@": root / "run.sh", "@ANSWERS@": root / "firstflight" / "completion.py"}
+    places = {
+        "@RUN@": root / "run.sh",
+        "@PYTHON@": sys._base_executable,  # type: ignore[attr-defined]
+        "@ANSWERS@": root / "firstflight" / "completion.py",
+    }
     return re.sub("@[A-Z]+@", lambda match: shlex.quote(str(places[match[0]])), _SCRIPT)
 
 
@@ -149,14 +149,10 @@ def _read_version() -> str:
     return describe_version()
 
 
-def main() -> int:
-    """Answer the command line on standard output and return the exit code."""
-    sys.path.insert(0, str(ROOT))  # where the testbed is; -I keeps all other places out
-    sections = parse_reference(REFERENCE.read_text(encoding="utf-8"))
-    text, code = answer(sys.argv[1:], sections)
-    print(text)
-    return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def answer_first(arguments: Sequence[str]) -> int | None:
+    """Print what there is to say of a command line; ``None``: it may go on, else the exit code."""
+    said = answer(arguments, parse_reference(REFERENCE.read_text(encoding="utf-8")))
+    if said is None:
+        return None
+    print(said.text, file=sys.stderr if said.code else sys.stdout)
+    return said.code

@@ -9,11 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from testbed.base import places
 from testbed.experiment.config import Catalogue
 from testbed.experiment.plan import plan_trials
-from testbed.model import Experiment, Trial
+from testbed.model import DEFAULT_ROOT, Experiment, Trial
 from testbed.results.environment import Environment
+from testbed.root.cache import Root, ensure_named
 from tests.hallway import CATALOGUE, ENVIRONMENT, make_experiment
+
+
+@pytest.fixture(scope="session")
+def root() -> Root:
+    """The root that trials run, assembled now if need be."""
+    return ensure_named(DEFAULT_ROOT, places.cache(), print)
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ NEVER = replace(PATIENT, rtt_ms=0.0)
 def make_patient_bundle(
     cache: Path,
     native: Path,
+    root: Root,
     own: Mapping[str, Path] | None = None,
-    root: Root | None = None,
     *,
     exactness_wanted: Exactness = PATIENT,
 ) -> Bundle:
@@ -41,4 +41,4 @@ def make_patient_bundle(
         patient = Path(folder, exact.name)
         patient.write_text(f"{exact.read_text()}HOST = {exactness_wanted!r}\n")
         patch.setattr(bundles, "_contents", lambda native: {**contents, name: patient})
-        return make_bundle(cache, native, own, root)
+        return make_bundle(cache, native, root, own)

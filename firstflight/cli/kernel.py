@@ -18,6 +18,8 @@ from testbed.kernel.build.cache import KernelIdentity
 from testbed.kernel.build.pin import DEFAULT_VERSION, pins
 from testbed.kernel.carrying import KernelImport, export_kernel, import_kernel
 from testbed.kernel.own.definition import read_own
+from testbed.model import DEFAULT_ROOT
+from testbed.root.cache import ensure_named
 
 _log = log.logger(__name__)
 _file = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
@@ -45,7 +47,8 @@ def export_command(services: Services, /, file: Path, version: str, replace: boo
     a kernel of yours what it is made of; a git tree stays where it is.
     """
     own = None if version in pins() else read_own(version, places.data())
-    build = ensure_build(version, services.cache(), _log.info)
+    usr = ensure_named(DEFAULT_ROOT, services.cache(), _log.info).usr
+    build = ensure_build(version, services.cache(), usr, _log.info)
     native = places.built_part("native")
     checksum = export_kernel(build, native, file, replace=replace, own=own)
     click.echo(f"{file}: {_describe(build.identity)}, {format_bytes(file.stat().st_size)}")
@@ -70,9 +73,6 @@ def import_command(services: Services, /, file: Path) -> int:
 def _report(done: KernelImport) -> None:
     state = "imported to" if done.added else "is already there:"
     click.echo(f"{_describe(done.build.identity)} {state} {done.build.binary.parent}")
-    if done.used != done.build:
-        click.echo(f"This machine's own build is used as long as it is there: "
-                   f"{done.used.binary.parent}")  # fmt: skip
     if done.foreign:
         click.echo(f"The C programs were left out, because this tree has others: "
                    f"{', '.join(done.foreign)}. ./run.sh compiles them.")  # fmt: skip

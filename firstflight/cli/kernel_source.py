@@ -16,6 +16,8 @@ from testbed.kernel import ensure_own_build
 from testbed.kernel.build.cache import KernelBuild
 from testbed.kernel.build.pin import pins
 from testbed.kernel.own.definition import OwnKernel, define, own_kernels, read_own, write_own
+from testbed.model import DEFAULT_ROOT
+from testbed.root.cache import ensure_named
 
 _log = log.logger(__name__)
 _path = click.Path(path_type=Path)
@@ -103,6 +105,7 @@ def keep_kernels(
              for name in sorted(existing)]
         )  # fmt: skip
     with places.using_cache(services.cache()):
-        builds = [ensure_own_build(kernel, services.cache(), _log.info) for kernel in kernels]
+        usr = ensure_named(DEFAULT_ROOT, services.cache(), _log.info).usr
+        builds = [ensure_own_build(kernel, services.cache(), usr, _log.info) for kernel in kernels]
     folders = [write_own(kernel, home, replaced=replaced) for kernel in kernels]
     return list(zip(folders, builds, strict=True))

@@ -22,6 +22,8 @@ from testbed.kernel.build.patches import read_patch
 from testbed.kernel.build.pin import pins, read_pin
 from testbed.kernel.own.build import find_own, remove_own
 from testbed.kernel.own.definition import OwnKernel, own_kernels, read_own, what_is_lost
+from testbed.model import DEFAULT_ROOT
+from testbed.root.cache import ensure_named
 
 _log = log.logger(__name__)
 _as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
@@ -130,8 +132,9 @@ def build(services: Services, /, names: tuple[str, ...]) -> int:
         if name not in known:
             read_own(name, home)  # all names are right before the first is built
     with places.using_cache(services.cache()):
+        usr = ensure_named(DEFAULT_ROOT, services.cache(), _log.info).usr
         for name in names:
-            click.echo(ensure_build(name, services.cache(), _log.info).binary)
+            click.echo(ensure_build(name, services.cache(), usr, _log.info).binary)
     return EXIT_OK
 
 

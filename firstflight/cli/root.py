@@ -20,13 +20,14 @@ from testbed.base.units import format_bytes
 from testbed.base.whole_file import write_whole
 from testbed.client import CLIENTS
 from testbed.kernel.build.pin import DEFAULT_VERSION
+from testbed.model import DEFAULT_ROOT
 from testbed.packs.parts import find_starter, gather_parts
 from testbed.packs.root_import import describe, import_pack
 from testbed.packs.root_pack import write_pack
 from testbed.root.cache import ensure_root, find_root
 from testbed.root.lock import Lock, describe_changes, format_lock, read_lock
 from testbed.root.release import read_index
-from testbed.root.spec import DEFAULT_ROOT, read_spec, root_names
+from testbed.root.spec import read_spec, root_names
 from testbed.setup.programs import package_names, programs_of
 
 _log = log.logger(__name__)
@@ -89,8 +90,8 @@ def assemble(services: Services, /, name: str) -> int:
 def update(services: Services, /, name: str, dry_run: bool) -> int:
     """Renew a root's lock: the newest packages that its suites offer, and what they need."""
     spec = read_spec(name)
-    declared = [package for program in programs_of(tuple(CLIENTS))
-                for package in package_names(program)]  # fmt: skip
+    programs = programs_of(tuple(CLIENTS)) if spec.clients else ()
+    declared = [package for program in programs for package in package_names(program)]
     index = read_index(spec)
     packages = index.closure([*spec.packages, *declared], frozenset(spec.without))
     new = Lock(services.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ"), packages)

@@ -29,7 +29,7 @@ from testbed.kinds.experiment_file import ExperimentFile, value_at
 from testbed.kinds.kind import Kind
 from testbed.model import (
     DEFAULT_KIND,
-    MACHINE,
+    DEFAULT_ROOT,
     MAX_REPETITIONS,
     Experiment,
     LinkSpec,
@@ -62,7 +62,7 @@ class Catalogue:
     kernels: Mapping[str, tuple[str, ...]]
     libraries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     regular: tuple[str, ...] = ()
-    roots: frozenset[str] = frozenset({MACHINE})
+    roots: frozenset[str] = frozenset({DEFAULT_ROOT})
 
     def names(self) -> dict[str, frozenset[str]]:
         """Return the valid names by what they name."""
@@ -121,7 +121,6 @@ def load_experiment(
             *_of_another_kind(source, values),
             *_fixed_and_swept(source, values),
             *_kernel_versions(source, values, catalogue),
-            *_root_in_real_time(source, values, catalogue),
             *_buffer_below_mtu(source, values),
             *_stopping(source, values),
             *_too_many(source, values),
@@ -257,17 +256,6 @@ def _kernel_versions(
     for version in versions:
         if version not in valid:
             yield f"{place}: {describe_no_version(name, version, valid)}"
-
-
-def _root_in_real_time(
-    source: _Source, values: Mapping[str, Any], catalogue: Catalogue
-) -> Iterator[str]:
-    name, _ = _kernel(values, catalogue)
-    if in_real_time(name) and values.get("root", MACHINE) != MACHINE:
-        yield (
-            f"{source.where(('root',))}: root: trials on the {name} kernel run the programs of "
-            "this machine; leave it out, or run the virtual kernel"
-        )
 
 
 def describe_no_version(kernel: str, version: str, valid: Sequence[str]) -> str:

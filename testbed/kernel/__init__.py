@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from testbed.kernel.run.interface import Kernel
 
 Progress = Callable[[str], None]
-Opener = Callable[[str, Path, Path, Progress], "Kernel"]
+Opener = Callable[[str, "KernelPlace"], "Kernel"]
 _log = log.logger(__name__)
 
 _DEFAULTS_FILE = "sysctls.json"
@@ -30,10 +30,25 @@ REGULAR_VERSIONS = ("7.3", "6.1")
 nothing.  Others are pinned as bases for patches; only who names one builds it."""
 
 
-def open_kernel(name: str, version: str, cache: Path, bundle: Path, progress: Progress) -> Kernel:
-    """Return the kernel ``name`` in ``version``, built into ``cache`` first if it is not there.
+@dataclass(frozen=True, slots=True)
+class KernelPlace:
+    """What a kernel is given on this machine.
 
-    ``bundle`` is what its guests are given; ``progress`` is called with what a build does.
+    Attributes:
+        cache: where built kernels are.
+        bundle: the code of ours that its trials run.
+        usr: the user land of its trials, that of a root.
+        progress: is called with what a build does.
+    """
+
+    cache: Path
+    bundle: Path
+    usr: Path
+    progress: Progress
+
+
+def open_kernel(name: str, version: str, place: KernelPlace) -> Kernel:
+    """Return the kernel ``name`` in ``version``, built first if the cache does not have it.
 
     Raises:
         ConfigurationError: no such kernel or version.
@@ -41,14 +56,14 @@ def open_kernel(name: str, version: str, cache: Path, bundle: Path, progress: Pr
     """
     if name not in KERNELS:
         raise ConfigurationError([f"kernel {name!r}: no such kernel; one of {', '.join(KERNELS)}"])
-    return KERNELS[name](version, cache, bundle, progress)
+    return KERNELS[name](version, place)
 
 
-def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -> Kernel:
+def _open_virtual(version: str, place: KernelPlace) -> Kernel:
     # Imported when it is opened: another kernel does not need any of it.
     from testbed.kernel.run.virtual import VirtualKernel
 
-    build = ensure_build(version, cache, progress)
+    build = ensure_build(version, place.cache, place.usr, place.progress)
     confinement = _find_confinement()
     identity = {
         key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
@@ -59,14 +74,17 @@ def _open_virtual(version: str, cache: Path, bundle: Path, progress: Progress) -
         binary=build.binary,
         build=identity,
         boot_options=build.boot,
-        bundle=bundle,
+        bundle=place.bundle,
+        usr=place.usr,
         jailed=confinement == "jail",
         otherwise=confinement,
     )
 
 
-def ensure_build(version: str, cache: Path, progress: Progress) -> KernelBuild:
+def ensure_build(version: str, cache: Path, usr: Path, progress: Progress) -> KernelBuild:
     """Return the build of a pinned kernel or of the user's own, made now unless the cache has it.
+
+    ``usr`` is the user land that one of the user's own is booted with.
 
     Raises:
         ConfigurationError: there is no such kernel, or a patch of it does not apply.
@@ -78,14 +96,14 @@ def ensure_build(version: str, cache: Path, progress: Progress) -> KernelBuild:
     from testbed.kernel.own.definition import read_own
 
     if version not in pins():
-        return ensure_own_build(read_own(version, places.data()), cache, progress)
+        return ensure_own_build(read_own(version, places.data()), cache, usr, progress)
     pin = read_pin(version)
     # Another Debian revision is used only if it was built on purpose; its identity says so.
     build = find_kernel(pin, cache, allow_revision=True)
     return build or ensure_kernel(pin, cache, len(os.sched_getaffinity(0)), progress)
 
 
-def ensure_own_build(own: OwnKernel, cache: Path, progress: Progress) -> KernelBuild:
+def ensure_own_build(own: OwnKernel, cache: Path, usr: Path, progress: Progress) -> KernelBuild:
     """Return the build of a kernel of the user's, made and booted now unless the cache has it.
 
     Raises:
@@ -97,7 +115,7 @@ def ensure_own_build(own: OwnKernel, cache: Path, progress: Progress) -> KernelB
     def check(build: KernelBuild) -> str | None:
         init = places.built_part("native") / "init"
         jailed = _find_confinement() == "jail"
-        booted = boot_once(own.name, build.binary, build.boot, init, jailed=jailed)
+        booted = boot_once(own.name, build.binary, build.boot, init, usr, jailed=jailed)
         text = json.dumps(booted.other_defaults()) + "\n"
         (build.binary.parent / _DEFAULTS_FILE).write_text(text)
         return booted.problem
@@ -169,10 +187,10 @@ def _find_confinement() -> str:
     return instead
 
 
-def _open_host(version: str, _cache: Path, bundle: Path, _progress: Progress) -> Kernel:
+def _open_host(version: str, place: KernelPlace) -> Kernel:
     from testbed.kernel.run.host import open_host
 
-    return open_host(version, bundle)
+    return open_host(version, place.bundle, place.usr)
 
 
 def kernel_versions(name: str) -> tuple[str, ...]:

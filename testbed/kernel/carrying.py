@@ -7,50 +7,41 @@ the rights of whoever imports it (docs/security.md).
 from __future__ import annotations
 
 import hashlib
-import os
 import platform
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from testbed.base import places
-from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError, MissingError, StorageError
 from testbed.base.heartbeat import Write, repeating
 from testbed.base.whole_file import open_whole, refuse_existing
 from testbed.kernel.build.cache import (
     BINARY_FILE,
-    IMPORTED,
     KernelBuild,
     KernelIdentity,
     build_folder,
     build_lock,
     differences,
-    find_kernel,
     read_build,
     write_identity,
 )
 from testbed.kernel.build.compiler import RECIPE
+from testbed.kernel.build.native import NATIVE, is_whole, program_sources
 from testbed.kernel.build.pack import (
     OWN_FOLDER,
     PROGRAMS_FOLDER,
     KernelPack,
     PackedFile,
-    oldest_glibc,
     read_pack,
     render_pack,
 )
 from testbed.kernel.build.pin import Pin, pins, read_pin
-from testbed.kernel.own.build import (
-    build_place,
-    config_sha256,
-    find_own,
-    imported_place,
-    key_of,
-)
+from testbed.kernel.build.toolchain import read_name
+from testbed.kernel.own.build import build_place, config_sha256, key_of
 from testbed.kernel.own.definition import (
     OwnKernel,
     name_problems,
@@ -61,9 +52,6 @@ from testbed.kernel.own.definition import (
     write_own,
 )
 
-_CONTENTS = Path(".contents")  # what bootstrap/parts.sh writes down of a part
-_LISTED = (_CONTENTS / "sha256", _CONTENTS / "modes")
-
 
 @dataclass(frozen=True, slots=True)
 class KernelImport:
@@ -72,14 +60,12 @@ class KernelImport:
     Attributes:
         build: the kernel, in the cache.
         added: whether it was not there before.
-        used: the kernel that runs use from now on.
         programs: the folder of the C programs; ``None``: they were not taken.
         foreign: the sources by which the pack's C programs are not this tree's.
     """
 
     build: KernelBuild
     added: bool
-    used: KernelBuild
     programs: Path | None
     foreign: tuple[str, ...]
 
@@ -96,6 +82,8 @@ def export_kernel(
         StorageError: it cannot be written, or what belongs into it cannot be read.
     """
     refuse_existing(file, replace=replace)
+    if not is_whole(native):
+        raise StorageError(f"{native} is damaged; start again: ./run.sh builds it anew")
     try:
         packed = render_pack(_gather(build, native, own))
     except OSError as error:
@@ -130,16 +118,14 @@ def import_kernel(file: Path, cache: Path, home: Path, progress: Write) -> Kerne
             repeating(progress) as report,
             build_lock(pin, cache, report),
         ):
-            there_or_imported = _places(pack, pin, own, cache)
-            build = _find_same(file, pack.identity, pin, there_or_imported)
+            folder = build_folder(pin, cache) if own is None else build_place(own, cache)
+            build = _find_same(file, pack.identity, pin, folder)
             programs = None if foreign else _put_programs(pack, pin, cache)
-            folder = there_or_imported[-1]
             if build is None:
                 with _new_folder(folder, pin, cache) as scratch:
                     _write(scratch / BINARY_FILE, pack.files[BINARY_FILE])
                     write_identity(scratch, pack.identity)
             there = KernelBuild(folder / BINARY_FILE, pack.identity, pin.boot)
-            used = (find_kernel(pin, cache) if own is None else find_own(own, cache)) or there
     except OSError as error:
         raise StorageError(
             f"cannot write to the cache {cache}: {error.strerror} ({error.filename}); free space, "
@@ -147,15 +133,7 @@ def import_kernel(file: Path, cache: Path, home: Path, progress: Write) -> Kerne
         ) from None
     if own is not None and own.name not in own_kernels(home):
         write_own(own, home, replaced=False)
-    return KernelImport(build or there, build is None, used, programs, foreign)
-
-
-def _places(pack: KernelPack, pin: Pin, own: OwnKernel | None, cache: Path) -> tuple[Path, Path]:
-    """Return where the build would be if it were made here, and where an imported one goes."""
-    if own is not None:
-        return build_place(own, pack.identity.compiler, cache), imported_place(own, cache)
-    made = build_folder(pin, pack.identity.compiler, cache)
-    return made, made.with_name(f"{made.name}-{IMPORTED}")
+    return KernelImport(there, build is None, programs, foreign)
 
 
 def _read_own(file: Path, pack: KernelPack, home: Path) -> OwnKernel | None:
@@ -178,8 +156,11 @@ def _read_own(file: Path, pack: KernelPack, home: Path) -> OwnKernel | None:
             [*problems, f"{file}: what its kernel is made of cannot be read ({error}); nothing was "
              "imported"]
         ) from None  # fmt: skip
-    made_of = (pack.identity.config_sha256, dict(pack.identity.patches), pack.identity.recipe)
-    if made_of != (config_sha256(own), own.patch_sha256, RECIPE):
+    identity = pack.identity
+    made_of = (
+        identity.config_sha256, dict(identity.patches), identity.compiler, identity.recipe,
+    )  # fmt: skip
+    if made_of != (config_sha256(own), own.patch_sha256, read_name(), RECIPE):
         problems.append(
             f"{file}: its kernel {name!a} is made from another {own.base} than this tree's; export "
             "it in a tree of this version"
@@ -194,35 +175,19 @@ def _read_own(file: Path, pack: KernelPack, home: Path) -> OwnKernel | None:
     return own
 
 
-def program_sources() -> dict[str, str]:
-    """Return the SHA-256 of each file that the C programs are made from, by its path in the tree.
-
-    The same files as in their key (``bootstrap/main.sh``).
-    """
-    native = places.ROOT / "testbed" / "native"
-    files = [*native.glob("*.[ch]"), places.ROOT / "bootstrap" / "build-native.sh"]
-    return {str(path.relative_to(places.ROOT)): file_sha256(path) for path in sorted(files)}
-
-
 def _gather(build: KernelBuild, native: Path, own: OwnKernel | None) -> KernelPack:
     files = {BINARY_FILE: _read(build.binary)}
     for name, text in (render_definition(own) if own is not None else {}).items():
         files[f"{OWN_FOLDER}/{name}"] = PackedFile(0o644, text.encode())
-    for name in (*map(str, _LISTED), *_listed_programs(native)):
-        files[f"{PROGRAMS_FOLDER}/{name}"] = _read(native / name)
+    for program in sorted(native.iterdir()):
+        files[f"{PROGRAMS_FOLDER}/{program.name}"] = _read(program)
     return KernelPack(
         identity=build.identity,
         machine=platform.machine(),
-        glibc=oldest_glibc(files),
-        programs=native.name.partition("-")[0],
+        programs=native.name,
         sources=program_sources(),
         files=files,
     )
-
-
-def _listed_programs(native: Path) -> list[str]:
-    lines = (native / _LISTED[0]).read_text("utf-8").splitlines()
-    return [line.partition("  ./")[2] for line in lines]
 
 
 def _read_pin(file: Path, identity: KernelIdentity) -> Pin:
@@ -248,62 +213,38 @@ def _check_machine(file: Path, pack: KernelPack) -> None:
         raise MissingError(
             f"{file}: holds a kernel for {pack.machine}; this machine is {platform.machine()}"
         )
-    name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
-    if name != "glibc" or _numbers(version) < _numbers(pack.glibc):
-        raise MissingError(
-            f"{file}: its kernel needs the C library glibc {pack.glibc}; this machine has "
-            f"{name or 'another'} {version}; build the kernel here: ./run.sh does"
-        )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in version.split("."))
 
 
 def _foreign_sources(there: Mapping[str, str], here: Mapping[str, str]) -> Iterator[str]:
     return (name for name in sorted({*there, *here}) if there.get(name) != here.get(name))
 
 
-def _find_same(
-    file: Path, identity: KernelIdentity, pin: Pin, folders: Iterable[Path]
-) -> KernelBuild | None:
-    """Return the build in the cache, made or imported, that is the pack's.
+def _find_same(file: Path, identity: KernelIdentity, pin: Pin, folder: Path) -> KernelBuild | None:
+    """Return the build in ``folder`` of the cache if it is the pack's; ``None``: there is none.
 
     Raises:
         ConfigurationError: the cache has other bits of the same build.
     """
-    for folder in folders:
-        build = read_build(folder, pin)
-        if build is not None and build.identity == identity:
-            return build
-        if build is not None:
-            raise ConfigurationError(
-                [f"{file}: its kernel {pin.version} is made from the same as the one in {folder} "
-                 f"and has other bits: SHA-256 {identity.binary_sha256[:12]} instead of "
-                 f"{build.identity.binary_sha256[:12]}; to use it, remove that folder first"]
-            )  # fmt: skip
-    return None
+    build = read_build(folder, pin)
+    if build is not None and build.identity.binary_sha256 != identity.binary_sha256:
+        raise ConfigurationError(
+            [f"{file}: its kernel {pin.version} is made from the same as the one in {folder} "
+             f"and has other bits: SHA-256 {identity.binary_sha256[:12]} instead of "
+             f"{build.identity.binary_sha256[:12]}; to use it, remove that folder first"]
+        )  # fmt: skip
+    return build
 
 
 def _put_programs(pack: KernelPack, pin: Pin, cache: Path) -> Path:
     """Return the folder of the pack's C programs, which are put there unless they are in it."""
-    folder = cache / "native" / f"{pack.programs}-{IMPORTED}"
-    prefix = f"{PROGRAMS_FOLDER}/"
-    files = {
-        name.removeprefix(prefix): file
-        for name, file in pack.files.items()
-        if name.startswith(prefix)
-    }
-    if all(_is_there(folder / name, file) for name, file in files.items()):
-        return folder
-    with _new_folder(folder, pin, cache) as scratch:
-        for name, file in files.items():
-            _write(scratch / name, file)
+    folder = cache / NATIVE / pack.programs
+    if not is_whole(folder):
+        prefix = f"{PROGRAMS_FOLDER}/"
+        with _new_folder(folder, pin, cache) as scratch:
+            for name, file in pack.files.items():
+                if name.startswith(prefix):
+                    _write(scratch / name.removeprefix(prefix), file)
     return folder
-
-
-def _is_there(path: Path, file: PackedFile) -> bool:
-    return path.is_file() and _read(path) == file
 
 
 @contextmanager

@@ -36,8 +36,8 @@ from testbed.model.measured import (
 )
 from testbed.model.planned import (
     DEFAULT_KIND,
+    DEFAULT_ROOT,
     FIRST_LOOK,
-    MACHINE,
     MAX_REPETITIONS,
     Experiment,
     Linked,
@@ -62,11 +62,11 @@ from testbed.model.record import (
 __all__ = [
     "CAPTURE_FILE",
     "DEFAULT_KIND",
+    "DEFAULT_ROOT",
     "FIFO",
     "FIRST_LOOK",
     "HAR_FILE",
     "HISTOGRAMS_FILE",
-    "MACHINE",
     "MAX_REPETITIONS",
     "OBSERVATION_FILE",
     "RESOLUTION_MS",

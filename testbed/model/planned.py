@@ -14,8 +14,8 @@ MAX_REPETITIONS = 100
 FIRST_LOOK = 10
 """The fewest repetitions after which a run with ``until_ci_pct`` may end."""
 _LARGEST = 2**31 - 1
-MACHINE = "host"
-"""The root that is the machine's own ``/usr``."""
+DEFAULT_ROOT = "debian-13"
+"""The root of trials that name none."""
 DEFAULT_KIND = "page_load"
 """The kind of trial of an experiment, or of a stored spec, that names none."""
 
@@ -166,9 +166,9 @@ class Experiment:
         label="Kernel version", allowed="a version of that kernel, as text", key="kernel.version",
     )] = "7.3"  # fmt: skip
     root: Annotated[str, Knob(
-        "The user land of the virtual kernel's guests: a locked root, or this machine's own.",
+        "The locked user land whose programs trials run.",
         label="Root", listed="root", since=3,
-    )] = MACHINE  # fmt: skip
+    )] = DEFAULT_ROOT  # fmt: skip
     timeout_s: Annotated[float, Knob(
         "After how long a load is given up.",
         label="Time-out", unit="s", above=0, high=86_400,

@@ -41,6 +41,10 @@ static int count_allowed;
 static char *log_path; /* a copy: Chromium overwrites the environment block */
 static atomic_int lines;
 
+/* Headers of glibc 2.38 and newer mean a newer function by strtoul(), which programs with an older C
+ * library lack. */
+__asm__(".symver __isoc23_strtoul, strtoul@GLIBC_2.2.5");
+
 static const unsigned char mapped[12] = { [10] = 0xff, [11] = 0xff };
 
 static void map_v4(struct end *end, const void *address)

@@ -215,7 +215,8 @@ static int run(char *const argv[])
 {
 	static char *const environment[] = {
 		"PATH=/usr/sbin:/usr/bin", "HOME=/root", "LC_ALL=C.UTF-8", "TZ=UTC",
-		"PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", SAME_PROCESSOR, NULL,
+		"PYTHONHASHSEED=0", "PYTHONDONTWRITEBYTECODE=1", "PYTHON_COLORS=0",
+		SAME_PROCESSOR, NULL,
 	};
 	int status, ready[2], go[2];
 	pid_t child, ended;

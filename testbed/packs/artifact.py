@@ -19,7 +19,7 @@ from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError, StorageError, TestbedError
 from testbed.base.whole_file import refuse_existing
 from testbed.kernel.build.cache import BINARY_FILE
-from testbed.model import MACHINE, in_real_time
+from testbed.model import in_real_time
 from testbed.packs.contents import PackedLane
 from testbed.packs.packing import WrittenPack, pack_results
 from testbed.packs.parts import CachePart, find_starter, gather_parts
@@ -118,10 +118,10 @@ def roots_of(manifests: Sequence[Manifest]) -> dict[str, str]:
 
 def _refuse_machine(folder: Path, lanes: Sequence[PackedLane]) -> None:
     experiments = [lane.manifest.experiment for lane in lanes]
-    if any(each.root == MACHINE or in_real_time(each.kernel) for each in experiments):
+    if any(in_real_time(each.kernel) for each in experiments):
         raise ConfigurationError(
-            [f"{folder}: its trials ran programs of this machine, which no file can carry; run "
-             "them again in a root on the virtual kernel, or pack without --with-root"]
+            [f"{folder}: its trials ran on this machine's kernel, which no file can carry; pack "
+             "without --with-root"]
         )  # fmt: skip
 
 

@@ -17,15 +17,15 @@ from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError
 from testbed.kernel import ensure_build
 from testbed.kernel.build.cache import differences, read_identity
+from testbed.kernel.build.native import NATIVE, ensure_native, native_folder
 from testbed.kernel.build.pin import pins, read_pin
 from testbed.root.assembly import digest_files
-from testbed.root.cache import ASSEMBLED, NOTE, ensure_packages, ensure_root, root_place
+from testbed.root.cache import ASSEMBLED, NOTE, ensure_packages, ensure_root, note_root, root_place
 from testbed.root.lock import read_lock
 from testbed.root.spec import read_spec, root_names
 
 STARTER = "python"
 """The root whose packages go along as they are: a shell makes of them the Python that imports."""
-_BY_BOOTSTRAP = (".contents/listing",)  # times of this machine's files (bootstrap/parts.sh)
 
 Check = Callable[[str, str, Path, str], Iterator[str]]
 """Yields what is wrong, given a part's variant and folder below the cache, where its files are, and
@@ -43,6 +43,7 @@ class PartKind:
         check: how it is held against this tree beyond its sources, if at all.
         inner: the folder in it whose files are carried.
         left_out: patterns of those that are not.
+        finish: makes what is not carried, given the folder and the digest of what is.
     """
 
     title: str
@@ -51,6 +52,7 @@ class PartKind:
     check: Check | None
     inner: str = ""
     left_out: tuple[str, ...] = ()
+    finish: Callable[[Path, str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,11 @@ def gather_parts(
             [f"kernel {version!r} is none that this tree pins; one of your own goes into a file by "
              "./run.sh kernel export" for version in own]
         )  # fmt: skip
-    found = [("root", root, ensure_root(read_spec(root), cache, progress).usr.parent)]
-    found += [("kernel", version, ensure_build(version, cache, progress).binary.parent)
+    usr = ensure_root(read_spec(root), cache, progress).usr
+    found = [("root", root, usr.parent)]
+    found += [("kernel", version, ensure_build(version, cache, usr, progress).binary.parent)
               for version in versions]  # fmt: skip
-    found += [("programs", "", places.built_part("native")), ("python", "", Path(sys.prefix))]
+    found += [("programs", "", ensure_native(cache, progress)), ("python", "", Path(sys.prefix))]
     return {
         CachePart(kind, variant, f"{KINDS[kind].place}/{place.name}"): place
         for kind, variant, place in found
@@ -149,6 +152,11 @@ def _check_kernel(variant: str, folder: str, files: Path, _digest: str) -> Itera
         yield from differences(identity, read_pin(variant))
 
 
+def _check_programs(_variant: str, folder: str, _files: Path, _digest: str) -> Iterator[str]:
+    if folder != f"{NATIVE}/{native_folder(places.cache()).name}":
+        yield "are compiled in another way than here"
+
+
 KINDS = {
     "root": PartKind(
         "root {}",
@@ -157,6 +165,7 @@ KINDS = {
         _check_root,
         inner="usr",
         left_out=(NOTE,),
+        finish=note_root,
     ),
     "kernel": PartKind(
         "kernel {}",
@@ -165,18 +174,12 @@ KINDS = {
         _check_kernel,
         left_out=("*.log", "sysctls.json"),
     ),
-    "programs": PartKind(
-        "C programs",
-        "native",
-        ("testbed/native/*.[ch]", "bootstrap/build-native.sh"),
-        None,
-        left_out=_BY_BOOTSTRAP,
-    ),
+    "programs": PartKind("C programs", NATIVE, ("testbed/native/*.[ch]",), _check_programs),
     "python": PartKind(
         "Python environment",
         "venv",
-        ("bootstrap/requirements.txt", "bootstrap/build-venv.sh"),
+        ("bootstrap/requirements.txt", "bootstrap/build-venv.sh", "roots/python/lock.toml"),
         None,
-        left_out=_BY_BOOTSTRAP,
+        left_out=(".contents/listing",),  # times of this machine's files (bootstrap/parts.sh)
     ),
 }

@@ -44,7 +44,6 @@ from testbed.root.cache import (
     SCRATCH,
     Root,
     find_root,
-    note_root,
     packed_place,
     read_root,
     roots_folder,
@@ -175,8 +174,8 @@ def _put(
             new = made[each.part.name]
             for path, _, _ in os.walk(new):
                 Path(path).chmod(0o755)
-            if each.part.kind == "root":
-                note_root(new, each.digest)
+            if (finish := KINDS[each.part.kind].finish) is not None:
+                finish(new, each.digest)
             place.parent.mkdir(parents=True, exist_ok=True)
             if place.exists():
                 place.rename(Path(folder) / f"old-{each.part.name}")

@@ -43,6 +43,7 @@ FILTERS = (
 costs in memory, for reading as well."""
 _MOST_LIST_BYTES = 4 << 20
 _AT_ONCE = 2
+_END_BYTES = 1024  # of zeros: how an archive ends (tar(5))
 _PACKAGE = re.compile(r"packages/([0-9a-f]{64})\.deb")
 _FOLDER = re.compile(r"[a-z]+(/[a-z]+)?/[A-Za-z0-9][A-Za-z0-9._-]*")
 _BROKEN = (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, OverflowError)
@@ -284,6 +285,9 @@ def _read_members(stream: BinaryIO) -> dict[str, tarfile.TarInfo]:
         TarError, ValueError: they are not.
     """
     end = stream.seek(0, 2)
+    stream.seek(max(0, end - _END_BYTES))
+    if stream.read() != bytes(_END_BYTES):
+        raise ValueError("it does not end as an archive does")
     stream.seek(0)
     members: dict[str, tarfile.TarInfo] = {}
     with tarfile.open(fileobj=stream, mode="r:") as archive:

@@ -1,13 +1,13 @@
 """Environment of results: all that can influence a number, and facts for the reader.
 
 The environment id is the digest of ``parts`` and ``pages``: the kernel (source, build, command
-line), the versions of every program and library that the trials' clients run
-(``testbed.setup.programs``), our own code that makes a result (the bundle: harness, native helpers,
-browser driver) or judges it, and the built pages.  ``facts`` are written down but do not count:
-in virtual time neither core count, memory nor the user changes a packet, and a git revision may
-differ by a comment.  Of the processor a guest sees no more than one level of x86-64
-(GLIBC_TUNABLES), and the same /proc/cpuinfo and auxiliary vector everywhere; CPUID is answered from
-a table where the host can make it fault, and is visible elsewhere: the fact ``cpuid`` says which.
+line), the root whose programs and libraries trials run, our own code that makes a result
+(the bundle: harness, native helpers, browser driver) or judges it, and the built pages.
+``facts`` are written down but do not count: in virtual time neither core count, memory nor the
+user changes a packet, and a git revision may differ by a comment.  Of the processor a guest sees
+no more than one level of x86-64 (GLIBC_TUNABLES), and the same /proc/cpuinfo and auxiliary vector
+everywhere; CPUID is answered from a table where the host can make it fault, and is visible
+elsewhere: the fact ``cpuid`` says which.
 A kernel in real time adds the machine to its own identity (``testbed.kernel.run.hardware``).
 Records of different ids are never pooled.
 """
@@ -32,10 +32,9 @@ class Environment:
 
     parts: dict[str, str]
     """All that can influence a number: `kernel.` (source, patches, build and command line; in real
-    time also the hardware), `package.` (version of each Debian package), `program.` (what each
-    program reports of itself), `file.` (digest of a program that no package owns), `code.` (digests
-    of our own code: `code.bundle` runs trials, `code.judge` is all that judging them imports) and
-    `architecture`."""
+    time also the hardware), `root` (digest of all files of the user land), `file.` (digest of each
+    file of the user's own), `code.` (digests of our own code: `code.bundle` runs trials,
+    `code.judge` is all that judging them imports) and `architecture`."""
     pages: dict[str, str]
     """The digest of each built page, by its name."""
     facts: dict[str, str] = field(default_factory=dict)
@@ -51,19 +50,19 @@ class Environment:
 
 def read_environment(
     kernel: Mapping[str, str],
-    programs: Mapping[str, str],
+    user_land: Mapping[str, str],
     code: Mapping[str, str],
     pages: Mapping[str, str],
     root: Path,
 ) -> Environment:
     """Ask this machine what it is and join it with what the caller knows.
 
-    ``kernel`` is the kernel's identity, ``programs`` what trials run (``testbed.setup.programs``),
+    ``kernel`` is the kernel's identity, ``user_land`` what names the programs that trials run,
     ``code`` and ``pages`` are digests by name (of our own code that makes or judges results, of
     built pages), ``root`` is the work tree.
     """
     parts = {f"kernel.{key}": value for key, value in sorted(kernel.items())}
-    parts |= programs
+    parts |= user_land
     parts |= {f"code.{name}": value for name, value in sorted(code.items())}
     parts["architecture"] = platform.machine()
     return Environment(parts, dict(sorted(pages.items())), read_facts(root))

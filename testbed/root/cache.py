@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.errors import NO_ROOM, StorageError
+from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
 from testbed.root.assembly import Assembly, digest_files
 from testbed.root.download import Progress, download, list_sources, package_file
 from testbed.root.interpreter import compile_library
 from testbed.root.lock import Lock, read_lock
-from testbed.root.spec import RootSpec
+from testbed.root.spec import RootSpec, read_spec
 
 FORMAT = 2
 """Raise it when a root of the same lock is to be assembled anew."""
@@ -38,6 +39,19 @@ class Root:
     name: str
     usr: Path
     digest: str
+
+
+def ensure_named(name: str, cache: Path, progress: Progress) -> Root:
+    """Return the root ``name``, assembled below ``cache`` if need be.
+
+    ``progress`` is called with what goes on, again and again while it takes long.
+
+    Raises:
+        ConfigurationError: there is no such root, or its lock is none.
+        As ``ensure_root``.
+    """
+    with repeating(progress) as report:
+        return ensure_root(read_spec(name), cache, report)
 
 
 def ensure_root(spec: RootSpec, cache: Path, progress: Progress) -> Root:
@@ -84,7 +98,16 @@ def root_place(spec: RootSpec, cache: Path) -> Path:
     Raises:
         ConfigurationError: its lock is none.
     """
-    return roots_folder(cache) / ASSEMBLED / _key(spec, read_lock(spec.lock_file))
+    return roots_folder(cache) / ASSEMBLED / root_key(spec)
+
+
+def root_key(spec: RootSpec) -> str:
+    """Return 16 hex digits that name all that a root is made of, assembled or not.
+
+    Raises:
+        ConfigurationError: its lock is none.
+    """
+    return _key(spec, read_lock(spec.lock_file))
 
 
 def packed_place(digest: str, cache: Path) -> Path:
@@ -137,10 +160,10 @@ def read_root(name: str, place: Path) -> Root | None:
         note = json.loads((place / NOTE).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    if note["looks"] != _looks(place):
+    if note["looks"] != read_looks(place / "usr"):
         if digest_files(place / "usr") != note["digest"]:
             return None
-        _write_note(place, note["digest"], _looks(place))
+        _write_note(place, note["digest"], read_looks(place / "usr"))
     return Root(name, place / "usr", note["digest"])
 
 
@@ -174,10 +197,10 @@ def _write_note(place: Path, digest: str, looks: str) -> None:
     (place / NOTE).write_text(json.dumps({"digest": digest, "looks": looks}), "utf-8")
 
 
-def _looks(place: Path) -> str:
-    """Return what changes when a file of the root is touched."""
+def read_looks(usr: Path) -> str:
+    """Return what changes when a file in ``usr`` is touched."""
     lines: list[str] = []
-    for folder, _, names in os.walk(place / "usr"):
+    for folder, _, names in os.walk(usr):
         for name in names:
             path = f"{folder}/{name}"
             status = os.lstat(path)

@@ -16,7 +16,6 @@ from testbed.base.suggest import did_you_mean
 from testbed.root.lock import ARCHIVES, read_document
 
 ROOTS = ROOT / "roots"
-DEFAULT_ROOT = "debian-13"
 SPEC_FILE, LOCK_FILE = "root.toml", "lock.toml"
 
 
@@ -27,6 +26,7 @@ class RootSpec:
     Attributes:
         folder: where its files are; its name is the root's.
         title: for people.
+        clients: whether guests run it, so that it has the packages of clients as well.
         suites: names of suites, by archive.
         packages: why each is wanted beside those of the programs that trials run.
         without: why each package is left out that others say they need.
@@ -36,6 +36,7 @@ class RootSpec:
 
     folder: Path
     title: str
+    clients: bool
     suites: Mapping[str, tuple[str, ...]]
     packages: Mapping[str, str]
     without: Mapping[str, str]
@@ -62,6 +63,15 @@ def root_names(roots: Path = ROOTS) -> tuple[str, ...]:
     return tuple(sorted(file.parent.name for file in roots.glob(f"*/{SPEC_FILE}")))
 
 
+def guest_root_names(roots: Path = ROOTS) -> tuple[str, ...]:
+    """Return the names of the roots that guests run.
+
+    Raises:
+        ConfigurationError: a root's file says something else.
+    """
+    return tuple(name for name in root_names(roots) if read_spec(name, roots).clients)
+
+
 def read_spec(name: str, roots: Path = ROOTS) -> RootSpec:
     """Read what is wanted of the root ``name``.
 
@@ -76,6 +86,7 @@ def read_spec(name: str, roots: Path = ROOTS) -> RootSpec:
     return RootSpec(
         file.parent,
         document["title"],
+        document["clients"],
         {archive: tuple(names) for archive, names in document["suites"].items()},
         document["packages"],
         document["without"],
@@ -86,6 +97,7 @@ def read_spec(name: str, roots: Path = ROOTS) -> RootSpec:
 def _list_problems(document: Mapping[str, Any]) -> Iterator[str]:
     wanted: dict[str, tuple[type, str]] = {
         "title": (str, "a text"),
+        "clients": (bool, "true or false: whether guests run it"),
         "suites": (dict, "a table: an archive's name, and a list of its suites"),
         "packages": (dict, "a table: a package's name, and why it is wanted"),
         "without": (dict, "a table: a package's name, and why no guest needs it"),

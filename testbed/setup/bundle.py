@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,6 @@ from testbed.base import log, sources
 from testbed.base.checksums import damaged_files, file_sha256, write_checksums
 from testbed.base.errors import MissingError
 from testbed.client.command import OWN_FOLDER
-from testbed.kernel.run.jail import USR
 from testbed.kinds import KINDS
 from testbed.root.cache import Root
 from testbed.root.interpreter import compile_python
@@ -53,7 +51,7 @@ class Bundle:
 
 
 def make_bundle(
-    cache: Path, native: Path, own: Mapping[str, Path] | None = None, root: Root | None = None
+    cache: Path, native: Path, root: Root, own: Mapping[str, Path] | None = None
 ) -> Bundle:
     """Assemble the bundle in ``cache/bundles``, or find the one that has the same content.
 
@@ -62,7 +60,7 @@ def make_bundle(
     Args:
         cache: the cache folder.
         native: folder with the compiled programs of ``testbed/native``.
-        root: whose Python the guests have; ``None``: this machine's.
+        root: whose Python the guests have.
         own: a user's files by their names, which come into a folder of their own.  They make it
             another bundle, of the same digest.
 
@@ -79,7 +77,7 @@ def make_bundle(
     identity.update(FONTS_CONF.encode())
     digest = identity.hexdigest()
     # Compiled files are for one Python, and change no load.
-    identity.update((sys.version if root is None else root.digest).encode())
+    identity.update(root.digest.encode())
     for name, path in sorted((own or {}).items()):
         identity.update(f"{name}\0{_mode(path)}\0{file_sha256(path)}\n".encode())
     folder = cache / "bundles" / identity.hexdigest()[:16]
@@ -90,7 +88,7 @@ def make_bundle(
         folder.parent.mkdir(parents=True, exist_ok=True)
         building, aside = (Path(mkdtemp(prefix=name, dir=folder.parent)) for name in _BESIDE)
         try:
-            _fill(building, contents, own or {}, USR if root is None else root.usr)
+            _fill(building, contents, own or {}, root.usr)
             if damaged:
                 folder.rename(aside)  # onto an empty folder, which rename(2) allows
             building.rename(folder)

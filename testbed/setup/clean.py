@@ -17,7 +17,8 @@ from testbed.base.errors import StorageError
 from testbed.base.scratch import find_scratch
 
 PARTS = frozenset(
-    {"bpf", "bundles", "js", "kernels", "logs", "native", "packages", "pages", "recipes", "venv"}
+    {"bpf", "bundles", "js", "kernels", "logs", "native", "packages", "pages"}
+    | {"recipes", "roots", "toolchains", "venv"}
 )
 """The folders that this program makes in its cache; anything else there is not ours to remove."""
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from testbed.base import places
 from testbed.base.errors import MissingError, TestbedError
 from testbed.base.units import format_bytes
-from testbed.client import CLIENTS
 from testbed.kernel import REGULAR_VERSIONS
 from testbed.kernel.build.cache import KernelBuild, find_kernel
 from testbed.kernel.build.pin import DEFAULT_VERSION, pins, read_pin
@@ -30,8 +29,10 @@ from testbed.kernel.run.jail import (
     read_jail_problem,
 )
 from testbed.kernel.run.virtual import boot_once
+from testbed.model import DEFAULT_ROOT
+from testbed.root.cache import find_root
+from testbed.root.spec import read_spec, root_names
 from testbed.setup.bundle import make_bundle
-from testbed.setup.programs import package_names, programs_of
 from testbed.setup.recording import RECORDING, find_driver
 
 HARNESS_TOOLS = {
@@ -43,13 +44,6 @@ HARNESS_TOOLS = {
     "unshare": "util-linux",
 }
 """Programs of the harness itself, and the Debian package of each."""
-
-
-def read_tools() -> dict[str, str]:
-    """Return all programs that runs take, and the Debian package of each."""
-    declared = {program.name: package_names(program)[0] for program in programs_of(tuple(CLIENTS))}
-    return dict(sorted((HARNESS_TOOLS | declared).items()))
-
 
 LEAST_DISK = 2 << 30
 _SBIN = "/usr/sbin:/sbin"
@@ -68,7 +62,7 @@ class MachineCheck:
 
 def examine(jobs: int) -> list[MachineCheck]:
     """Look at everything that ``jobs`` guests at once need; changes nothing but the cache."""
-    checks = [_machine(), _cpuid(), *_tools(), *_kernels()]
+    checks = [_machine(), _cpuid(), *_tools(), *_roots(), *_kernels()]
     checks += [_jail(), _memory(jobs), _shm(), _disk()]
     return [*checks, _native(), *_recording(), *_host_kernel()]
 
@@ -101,7 +95,7 @@ def _cpuid() -> MachineCheck:
 
 
 def _tools() -> Iterator[MachineCheck]:
-    for tool, package in read_tools().items():
+    for tool, package in HARNESS_TOOLS.items():
         where = _find_tool(tool)
         yield MachineCheck(f"tool {tool}", where is not None, where or "not found",
                     f"apt-get install {package}")  # fmt: skip
@@ -109,6 +103,19 @@ def _tools() -> Iterator[MachineCheck]:
 
 def _find_tool(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_SBIN}")
+
+
+def _roots() -> Iterator[MachineCheck]:
+    """Check which roots are assembled; a run assembles the one that it takes."""
+    for name in root_names():
+        root = find_root(read_spec(name), places.cache())
+        yield MachineCheck(
+            f"root {name}",
+            root is not None,
+            str(root.usr) if root else "not assembled",
+            f"nothing to do: a run assembles it; now: ./run.sh root assemble {name}",
+            needed=False,
+        )
 
 
 def _kernels() -> Iterator[MachineCheck]:
@@ -138,9 +145,11 @@ def _boot(version: str, build: KernelBuild) -> str | None:
     if not jailed and read_instead() is None:
         return "not booted: there is no jail for its guest"
     try:
-        native = places.built_part("native")
-        booted = boot_once(version, build.binary, build.boot, native / "init", jailed=jailed)
-        return booted.problem
+        root = find_root(read_spec(DEFAULT_ROOT), places.cache())
+        if root is None:
+            return f"not booted: the root {DEFAULT_ROOT} is not assembled"
+        init = places.built_part("native") / "init"
+        return boot_once(version, build.binary, build.boot, init, root.usr, jailed=jailed).problem
     except (TestbedError, OSError) as error:
         return f"not booted: {error}"
 
@@ -250,8 +259,11 @@ def _host_kernel() -> Iterator[MachineCheck]:
     name = f"host kernel {os.uname().release}"
     try:
         require_privileges(os.geteuid(), Path("/proc/self/status").read_text())
-        bundle = make_bundle(places.cache(), places.built_part("native"))
-        facts = probe_host(bundle.path)
+        root = find_root(read_spec(DEFAULT_ROOT), places.cache())
+        if root is None:
+            raise MissingError(f"the root {DEFAULT_ROOT} is not assembled; a run assembles it")
+        bundle = make_bundle(places.cache(), places.built_part("native"), root)
+        facts = probe_host(bundle.path, root.usr)
         if "problem" in facts:
             raise MissingError(facts["problem"])
     except (TestbedError, OSError) as error:

@@ -1,6 +1,6 @@
 """Own files: the programs and folders that a user's commands name, given to trials on purpose.
 
-A guest and an enclosure see the machine's /usr and nothing of the user's, so a folder is copied
+A guest and an enclosure see the /usr of a root and nothing of the user's, so a folder is copied
 beside the harness, and each of its files counts in the environment by its digest.
 """
 
@@ -15,15 +15,8 @@ from testbed.base.errors import ConfigurationError, MissingError
 from testbed.base.units import format_bytes
 from testbed.client.program import Program
 from testbed.kernel.run.enclosure import PATH
-from testbed.kernel.run.jail import USR
 from testbed.model.command import FOLDER, split_words
-from testbed.setup.programs import (
-    ABSENT,
-    find,
-    read_libraries,
-    read_owners,
-    read_packages,
-)
+from testbed.setup.programs import find
 
 MOST_FILES = 2000
 MOST_BYTES = 512 << 20
@@ -61,48 +54,29 @@ def list_own(folder: Path) -> dict[str, Path]:
     return files
 
 
-def programs_named(commands: Iterable[str], usr: Path = USR) -> tuple[Program, ...]:
-    """Return the programs of ``usr`` that ``commands`` begin with, each once; all are there.
+def find_programs(commands: Iterable[str], usr: Path) -> None:
+    """Look for the programs that ``commands`` begin with in the root ``usr``.
 
     Those of the user's own folder are none of them.
 
     Raises:
-        MissingError: one is not there, or not in /usr; with the remedy.
+        MissingError: some are not there, or not in /usr; all of them, with the remedy.
     """
-    programs: dict[str, Program] = {}
-    for command in commands:
-        name = split_words(command)[0]
-        if name.startswith(f"{{{FOLDER}}}/"):
-            continue
-        places = (Path(name),) if "/" in name else ()
-        program = Program(name, packages="", version="", places=places)
-        file = find(program, usr)
-        if file is None or not file.is_relative_to(usr):
-            remedy = "install its Debian package" if usr == USR else "choose a root that has it"
-            raise MissingError(
-                f"command {name!r}: trials find no such program ({PATH}); {remedy}, "
-                f"or put it into a folder of yours and name that with command_folder"
-            )
-        programs[name] = program
-    return tuple(programs.values())
+    names = dict.fromkeys(split_words(command)[0] for command in commands)
+    absent = [name for name in names if not name.startswith(f"{{{FOLDER}}}/")
+              and not _is_there(name, usr)]  # fmt: skip
+    if absent:
+        raise MissingError(
+            f"command {' and '.join(map(repr, absent))}: trials find no such program ({PATH} of "
+            "the root); choose a root that has it, or put it into a folder of yours and name that "
+            "with command_folder"
+        )
 
 
-def read_own(files: Mapping[str, Path]) -> dict[str, str]:
-    """Return a user's files, and the libraries that they load, as parts of an environment.
-
-    ``file.{folder}/NAME`` is the SHA-256 of a file; libraries are as ``read_files`` has them.
-
-    Raises:
-        MissingError: the loader cannot load one of them.
-    """
-    parts = digest_own(files)
-    loaded, missing = read_libraries(files.values())
-    loaded -= {path.resolve() for path in files.values()}
-    owners = read_owners(loaded)
-    packages = read_packages({package for names in owners.values() for package in names})
-    parts |= {f"package.{name}": version for name, version in packages.items()}
-    parts |= {f"file.{path}": file_sha256(path) for path in loaded if path not in owners}
-    return parts | {f"file.{name}": ABSENT for name in missing}
+def _is_there(name: str, usr: Path) -> bool:
+    places = (Path(name),) if "/" in name else ()
+    file = find(Program(name, packages="", places=places), usr)
+    return file is not None and file.is_relative_to(usr.resolve())
 
 
 def digest_own(files: Mapping[str, Path]) -> dict[str, str]:

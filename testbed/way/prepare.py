@@ -11,29 +11,33 @@ from types import MappingProxyType
 from testbed.archive.reading import read_archive
 from testbed.base import log, places
 from testbed.base.errors import ConfigurationError
-from testbed.base.heartbeat import repeating
 from testbed.base.sources import digest_sources, imported_sources
 from testbed.client import CLIENTS
 from testbed.experiment.config import Catalogue
 from testbed.experiment.plan import plan_trials
-from testbed.kernel import KERNELS, REGULAR_VERSIONS, kernel_versions, open_kernel
+from testbed.kernel import (
+    KERNELS,
+    REGULAR_VERSIONS,
+    KernelPlace,
+    kernel_versions,
+    open_kernel,
+)
 from testbed.kernel.run.hardware import read_cpuid
 from testbed.kernel.run.host import HostKernel
 from testbed.kernel.run.idle import require_idle
 from testbed.kernel.run.interface import Kernel
 from testbed.kernel.run.virtual import VirtualKernel
 from testbed.kinds import DESCRIPTIONS, KINDS, commands_of
-from testbed.model import MACHINE, Condition, Experiment, LinkSpec, TcpSpec, in_real_time
+from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_kind
 from testbed.results.environment import Environment, read_environment
-from testbed.root.cache import Root, ensure_root
-from testbed.root.spec import read_spec, root_names
+from testbed.root.cache import Root, ensure_named
+from testbed.root.spec import guest_root_names
 from testbed.server.mechanisms.program import build_program
 from testbed.setup.bundle import make_bundle
 from testbed.setup.determinism import check_determinism
-from testbed.setup.own import check_programs, digest_own, list_own, programs_named, read_own
-from testbed.setup.programs import programs_of, read_elsewhere, read_files, read_versions
+from testbed.setup.own import check_programs, digest_own, find_programs, list_own
 from testbed.way import judge
 from testbed.way.run import RunSetup
 
@@ -52,7 +56,7 @@ def read_catalogue() -> Catalogue:
             for kind in KINDS.values()
             if kind.library
         },
-        roots=frozenset((MACHINE, *root_names())),
+        roots=frozenset(guest_root_names()),
         regular=REGULAR_VERSIONS,
     )
 
@@ -93,50 +97,27 @@ def prepare(
     problems = check_programs(commands, own)
     if problems:
         raise ConfigurationError(problems)
-    root = roots.get(experiment.root) or find_user_land(experiment.root, cache)
-    bundle = make_bundle(cache, places.built_part("native"), own, root)
-    kernel = open_kernel(
-        experiment.kernel, experiment.kernel_version, cache, bundle.path, _log.info
-    )
+    root = roots.get(experiment.root) or ensure_named(experiment.root, cache, _log.info)
+    find_programs(commands, root.usr)
+    bundle = make_bundle(cache, places.built_part("native"), root, own)
+    place = KernelPlace(cache, bundle.path, root.usr, _log.info)
+    kernel = open_kernel(experiment.kernel, experiment.kernel_version, place)
     if in_real_time(kernel.name):
         require_idle()
     if isinstance(kernel, HostKernel) and KINDS[experiment.kind].manages_connections:
         kernel = replace(kernel, management=build_program(cache / "bpf"))
-    browser = kernel.browser if isinstance(kernel, HostKernel) else None
-    if isinstance(kernel, VirtualKernel) and root is not None:
-        kernel = replace(kernel, usr=root.usr)
-        programs_named(commands, root.usr)  # all are there
-        user_land, elsewhere = {"root": root.digest} | digest_own(own), {}
-    else:
-        programs = (*programs_of(experiment.clients, browser), *programs_named(commands))
-        user_land = read_files(programs) | read_versions(programs) | read_own(own)
-        elsewhere = read_elsewhere(programs)
     environment = read_environment(
         kernel=kernel.identity(),
-        programs=user_land,
+        user_land={"root": root.digest} | digest_own(own),
         code={"bundle": bundle.digest, "judge": _judge_digest()},
         pages={name: read_archive(folder).digest for name, folder in pages.items()},
         root=places.ROOT,
     )
     # Facts, and no part of the environment's id: what holds a guest does not change what it does.
     facts = {"confinement": kernel.confinement, "cpuid": read_cpuid()}
-    facts = environment.facts | facts | elsewhere
+    facts = environment.facts | facts
     setup = RunSetup(kernel, pages, judge.conclude, fitting_jobs(kernel, jobs), (bundle.path,))
     return setup, replace(environment, facts=facts)
-
-
-def find_user_land(name: str, cache: Path) -> Root | None:
-    """Return the root ``name``, assembled now if need be; ``None``: the machine's own ``/usr``.
-
-    Raises:
-        ConfigurationError: there is no such root.
-        MissingError: its packages cannot be had.
-        StorageError: the cache cannot be written.
-    """
-    if name == MACHINE:
-        return None
-    with repeating(_log.info) as progress:
-        return ensure_root(read_spec(name), cache, progress)
 
 
 def fitting_jobs(kernel: Kernel, jobs: int) -> int:

@@ -78,7 +78,7 @@ def test_an_artifact_is_rerun_in_its_own_root_where_the_tree_has_none(
     def refuse(*_asked: object) -> None:
         raise AssertionError("the tree's own root was asked for")
 
-    monkeypatch.setattr(prepare, "find_user_land", refuse)
+    monkeypatch.setattr(prepare, "ensure_named", refuse)
     home = tmp_path / "elsewhere"
     (home / "firstflight").mkdir(parents=True)
     (home / "firstflight" / "kernels").symlink_to(house.cache / "kernels")

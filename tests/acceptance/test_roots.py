@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base import places
-from testbed.base.errors import EXIT_CONFIGURATION, EXIT_MISSING, EXIT_OK
+from testbed.base.errors import EXIT_MISSING, EXIT_OK
 from testbed.model import CAPTURE_FILE
 from testbed.results.manifest import load_manifest
 from testbed.root.cache import Root, find_root
@@ -87,16 +87,6 @@ def test_a_program_that_the_root_has_not_is_missing(
     code, _ = run_in_lab(house, page, "git", "{url}")
     assert code == EXIT_MISSING
     assert "command 'git': trials find no such program" in capsys.readouterr().err
-
-
-def test_a_root_is_for_the_virtual_kernel(
-    house: House, page: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, _ = house.command(
-        "run", str(QUICK), "--kernel", "host", "--set", f"root={NAME}", "--set", f"page={page}"
-    )
-    assert code == EXIT_CONFIGURATION
-    assert "run the programs of this machine" in capsys.readouterr().err
 
 
 def test_no_compiled_file_knows_where_or_when_it_was_made(root: Root) -> None:

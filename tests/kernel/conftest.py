@@ -12,9 +12,19 @@ from testbed.base.places import cache
 from testbed.kernel.build.cache import find_kernel
 from testbed.kernel.build.pin import read_pin
 from testbed.kernel.run.jail import read_jail_problem
+from testbed.root.cache import Root
 from tests.kernel.guests import Guests, compile_init
+from tests.kernel.toolchains import find_toolchain
 
 KERNEL_VARIABLE = "FIRSTFLIGHT_TEST_KERNEL"
+
+
+@pytest.fixture(autouse=True)
+def one_toolchain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels in whichever cache are built by the toolchain that development keeps."""
+    for module in ("build.cache", "own.build", "own.definition"):
+        name = f"testbed.kernel.{module}.ensure_toolchain"
+        monkeypatch.setattr(name, lambda *_asked: find_toolchain())
 
 
 @pytest.fixture(scope="session")
@@ -39,9 +49,9 @@ def guest_init(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def guests(kernel_binary: Path, guest_init: Path, tmp_path: Path) -> Guests:
+def guests(kernel_binary: Path, guest_init: Path, tmp_path: Path, root: Root) -> Guests:
     """Runs programs in guests."""
-    return Guests(kernel_binary, guest_init, read_pin("7.3").boot, tmp_path)
+    return Guests(kernel_binary, guest_init, read_pin("7.3").boot, tmp_path, root.usr)
 
 
 @pytest.fixture

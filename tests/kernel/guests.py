@@ -46,6 +46,7 @@ class Guests:
     init: Path
     boot_options: tuple[str, ...]
     folder: Path
+    usr: Path
     modules: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
     programs: tuple[Path, ...] = ()  # more of testbed/native, compiled
@@ -70,7 +71,7 @@ class Guests:
     def kernel(self, program: str, *, jailed: bool = True) -> VirtualKernel:
         """A kernel whose guests run ``program``."""
         bundle = self.bundle(program)
-        return VirtualKernel("7.3", self.binary, {}, self.boot_options, bundle, jailed)
+        return VirtualKernel("7.3", self.binary, {}, self.boot_options, bundle, self.usr, jailed)
 
     def run(
         self, program: str, *, seed: int = 0, timeout_s: float = 60.0, jailed: bool = True

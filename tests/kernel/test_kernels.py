@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import EXIT_MISSING, ConfigurationError, MissingError
-from testbed.kernel import KERNELS, REGULAR_VERSIONS, kernel_versions, open_kernel
+from testbed.kernel import KERNELS, REGULAR_VERSIONS, KernelPlace, kernel_versions, open_kernel
 from testbed.kernel.build.cache import KernelBuild, KernelIdentity
 from testbed.kernel.build.pin import DEFAULT_VERSION, pins
 from testbed.kernel.run.host import HostKernel
+from testbed.kernel.run.interface import Kernel
 from testbed.model import in_real_time
 from testbed.way.prepare import fitting_jobs, read_catalogue
 from tests.fake_kernel import FakeKernel
@@ -33,7 +34,7 @@ def test_regular_kernels_are_pinned_the_default_first() -> None:
 
 def test_a_kernel_that_there_is_not(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="one of virtual, host"):
-        open_kernel("hots", "1", tmp_path, tmp_path, print)
+        open_kernel("hots", "1", KernelPlace(tmp_path, tmp_path, tmp_path, print))
 
 
 @pytest.fixture
@@ -49,13 +50,18 @@ def unjailed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
+def open_virtual(folder: Path) -> Kernel:
+    """The default kernel, with one folder for all that it is given."""
+    return open_kernel("virtual", DEFAULT_VERSION, KernelPlace(folder, folder, folder, print))
+
+
 @pytest.mark.parametrize("asked", ["", "0", "no"])
 def test_no_guest_runs_unjailed_unasked(
     unjailed: Path, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
     monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", asked)
     with pytest.raises(MissingError, match="No permissions to create new namespace") as caught:
-        open_kernel("virtual", DEFAULT_VERSION, unjailed, unjailed, print)
+        open_virtual(unjailed)
     assert caught.value.exit_code == EXIT_MISSING == 3
     for words in ("FIRSTFLIGHT_UNJAILED=1", "user namespaces", "docs/security.md"):
         assert words in str(caught.value)
@@ -65,7 +71,7 @@ def test_a_guest_runs_unjailed_when_asked_by_name(
     unjailed: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", "1")
-    kernel = open_kernel("virtual", DEFAULT_VERSION, unjailed, unjailed, print)
+    kernel = open_virtual(unjailed)
     assert kernel.confinement == "none"
     assert "FIRSTFLIGHT_UNJAILED=1: guests run without a jail" in caplog.text
 
@@ -82,11 +88,11 @@ def test_a_container_is_the_jail_where_it_holds(
     monkeypatch.setattr("testbed.kernel.run.container.read_gaps", lambda: gaps)
     if gaps:
         with pytest.raises(MissingError, match="runs as root; it has no system call") as caught:
-            open_kernel("virtual", DEFAULT_VERSION, unjailed, unjailed, print)
+            open_virtual(unjailed)
         assert "No permissions to create new namespace" in str(caught.value)
         assert "docs/containers.md" in str(caught.value)
         return
-    kernel = open_kernel("virtual", DEFAULT_VERSION, unjailed, unjailed, print)
+    kernel = open_virtual(unjailed)
     assert kernel.confinement == "container"
     assert "the container is the jail of guests" in caplog.text
 
@@ -96,12 +102,12 @@ def test_a_jail_is_taken_where_a_container_allows_one(
 ) -> None:
     (unjailed / "bwrap").write_text("#!/bin/sh\n")
     monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", "container")
-    kernel = open_kernel("virtual", DEFAULT_VERSION, unjailed, unjailed, print)
+    kernel = open_virtual(unjailed)
     assert kernel.confinement == "jail"
 
 
 def test_the_host_runs_in_real_time(tmp_path: Path) -> None:
-    assert in_real_time(HostKernel("1", tmp_path, {}).name)
+    assert in_real_time(HostKernel("1", tmp_path, tmp_path, {}).name)
 
 
 @pytest.mark.parametrize(("name", "jobs", "fitting"), [("virtual", 4, 4), ("host", 4, 1)])

@@ -46,8 +46,10 @@ class Seen:
         assert least - 0.1 <= self.found[name] <= least + self.late_ms
 
 
-def observe_in_guest(binary: Path, init: Path, folder: Path, exactness: str) -> dict[str, Any]:
-    guests = Guests(binary, init, read_pin("7.3").boot, folder)
+def observe_in_guest(
+    binary: Path, init: Path, folder: Path, usr: Path, exactness: str
+) -> dict[str, Any]:
+    guests = Guests(binary, init, read_pin("7.3").boot, folder, usr)
     source = Path(exchanges.__file__).read_text()
     raw, _ = guests.run(IN_GUEST.format(source=source, exactness=exactness))
     assert raw.observation is not None, raw
@@ -70,7 +72,8 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         return Seen(exchanges.observe(PATIENT, backend, f"fft{os.getpid()}-c"), late_ms=100.0)
     binary, init = (request.getfixturevalue(name) for name in ("kernel_binary", "guest_init"))
     folder = tmp_path_factory.mktemp("guest")
-    return Seen(observe_in_guest(binary, init, folder, request.param), late_ms=0.05)
+    usr = request.getfixturevalue("root").usr
+    return Seen(observe_in_guest(binary, init, folder, usr, request.param), late_ms=0.05)
 
 
 def test_the_lab_trusts_itself(seen: Seen) -> None:

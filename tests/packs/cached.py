@@ -8,11 +8,13 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+from testbed.kernel.build.native import native_folder
+from testbed.model import DEFAULT_ROOT
 from testbed.packs.parts import CachePart
 from testbed.packs.root_pack import write_pack
 from testbed.root.assembly import digest_files
 from testbed.root.cache import note_root, root_place
-from testbed.root.spec import DEFAULT_ROOT, read_spec
+from testbed.root.spec import read_spec
 from tests.kernel.packed import keep_build, keep_programs
 
 PACKAGE = b"!<arch>\nwould be Python"
@@ -39,8 +41,9 @@ def keep_parts(cache: Path) -> dict[CachePart, Path]:
     (environment / "bin").mkdir(parents=True)
     (environment / "bin" / "python").symlink_to("/usr/bin/python3")
     (environment / "module.py").write_text("answer = 42\n")
-    kernel = keep_build(cache, compiler="gcc of a test").binary.parent
-    programs = keep_programs(cache)
+    kernel = keep_build(cache).binary.parent
+    programs = native_folder(cache)
+    keep_programs(cache).rename(programs)
     return {
         CachePart("root", DEFAULT_ROOT, f"roots/assembled/{root.name}"): root,
         CachePart("kernel", "7.3", f"kernels/{kernel.name}"): kernel,

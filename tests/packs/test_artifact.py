@@ -118,10 +118,12 @@ def test_equal_results_give_equal_artifacts(results: Path, cache: Path) -> None:
     assert write(results, cache).read_bytes() == write(results, cache, "again.tar").read_bytes()
 
 
-def test_programs_of_a_machine_are_not_packed(results: Path, cache: Path) -> None:
+def test_a_machines_kernel_is_not_packed(results: Path, cache: Path) -> None:
     manifest = results / "manifest.json"
-    manifest.write_text(manifest.read_text().replace(f'"root": "{ROOT}"', '"root": "host"'))
-    assert "ran programs of this machine, which no file can carry" in refused(results, cache)
+    text = manifest.read_text()
+    assert '"kernel": "virtual"' in text
+    manifest.write_text(text.replace('"kernel": "virtual"', '"kernel": "host"'))
+    assert "ran on this machine's kernel, which no file can carry" in refused(results, cache)
 
 
 def test_another_root_kernel_and_revision_are_all_named(results: Path, cache: Path) -> None:

@@ -45,7 +45,7 @@ class Trial:
     def write(self, packages: Mapping[str, bytes], left_out: tuple[str, ...] = ()) -> RootSpec:
         """Lock ``packages`` as a root."""
         entries = tuple(locked(name, data) for name, data in packages.items())
-        spec = RootSpec(self.folder, "A root", {}, {}, {}, {"for people": left_out})
+        spec = RootSpec(self.folder, "A root", True, {}, {}, {}, {"for people": left_out})
         self.folder.mkdir(exist_ok=True)
         spec.lock_file.write_text(format_lock(Lock("20261124T120000Z", entries)))
         return spec

@@ -18,7 +18,7 @@ from tests.root.test_index import offer
 
 INDEX = "main/binary-amd64/Packages.xz"
 SUITES = {"debian": ("stable",), "debian-security": ("stable-security",)}
-SPEC = RootSpec(Path("small"), "A root", SUITES, {}, {}, {})
+SPEC = RootSpec(Path("small"), "A root", True, SUITES, {}, {}, {})
 
 
 def publish(**packages: str) -> dict[str, bytes]:

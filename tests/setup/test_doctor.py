@@ -7,7 +7,7 @@ import pytest
 
 from testbed.kernel import REGULAR_VERSIONS
 from testbed.kernel.build.pin import pins
-from testbed.setup.doctor import examine, healthy, parse_meminfo, read_tools
+from testbed.setup.doctor import HARNESS_TOOLS, examine, healthy, parse_meminfo
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def test_a_missing_tool_names_its_package(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("testbed.setup.doctor._SBIN", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     checks = {check.name: check for check in examine(1)}
-    for tool, package in read_tools().items():
+    for tool, package in HARNESS_TOOLS.items():
         assert not checks[f"tool {tool}"].ok
         assert package in checks[f"tool {tool}"].remedy
     assert not checks["tool node"].ok

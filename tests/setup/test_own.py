@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.base import proc
 from testbed.base.checksums import file_sha256
 from testbed.base.errors import ConfigurationError, MissingError
 from testbed.setup import own
-from testbed.setup.own import check_programs, list_own, programs_named, read_own
+from testbed.setup.own import check_programs, digest_own, find_programs, list_own
 
 
 def test_all_files_of_a_folder_by_their_names(tmp_path: Path) -> None:
@@ -50,27 +49,32 @@ def test_what_cannot_be_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_each_file_counts_by_its_digest(tmp_path: Path) -> None:
     script = tmp_path / "load.py"
     script.write_text("#!/usr/bin/env python3\n")
-    assert read_own({"load.py": script}) == {"file.{folder}/load.py": file_sha256(script)}
+    assert digest_own({"load.py": script}) == {"file.{folder}/load.py": file_sha256(script)}
 
 
-def test_so_do_the_libraries_of_a_program(tmp_path: Path) -> None:
-    source, program = tmp_path / "x.c", tmp_path / "x"
-    source.write_text("int main(void) { return 0; }\n")
-    proc.run(("gcc", "-o", str(program), str(source)))
-    found = read_own({"x": program})
-    assert found["file.{folder}/x"] == file_sha256(program)
-    assert "package.libc6" in found
+@pytest.fixture
+def usr(tmp_path: Path) -> Path:
+    """The /usr of a root with two programs."""
+    usr = tmp_path / "usr"
+    for name in ("bin/sh", "sbin/env"):
+        (usr / name).parent.mkdir(parents=True)
+        (usr / name).write_text("")
+        (usr / name).chmod(0o755)
+    return usr
 
 
-def test_the_machines_programs_are_those_that_trials_find() -> None:
-    found = programs_named(["sh -c true", "{folder}/x", "/usr/bin/env sh", "sh -c false"])
-    assert [one.name for one in found] == ["sh", "/usr/bin/env"]
+def test_programs_are_those_of_the_root(usr: Path) -> None:
+    find_programs(["sh -c true", "env", "{folder}/x", "/usr/sbin/env sh", "sh -c false"], usr)
 
 
-@pytest.mark.parametrize("command", ["no-such-program-here", "/usr/bin/no-such-program-here"])
-def test_a_program_that_is_not_there(command: str) -> None:
-    with pytest.raises(MissingError, match="trials find no such program"):
-        programs_named([command])
+def test_programs_that_are_not_there_are_all_named(usr: Path, tmp_path: Path) -> None:
+    (usr / "bin" / "out").symlink_to("/bin/sh")
+    commands = ["cc", "/usr/bin/env", "sh", f"{tmp_path}/usr/bin/sh", "out"]
+    with pytest.raises(MissingError) as caught:
+        find_programs(commands, usr)
+    said = str(caught.value)
+    assert said.startswith(f"command 'cc' and '/usr/bin/env' and '{tmp_path}/usr/bin/sh' and 'out'")
+    assert "trials find no such program" in said
 
 
 def test_a_program_that_the_folder_lacks() -> None:

@@ -37,7 +37,7 @@ from testbed.client.interface import (
     Seat,
     client_environment,
 )
-from testbed.client.program import LIBRARIES, Program
+from testbed.client.program import Program
 from testbed.model import HAR_FILE, PageLoad, RequestTiming
 
 SHIM = Path("native") / "tfo.so"
@@ -58,12 +58,6 @@ class Chromium:
             # One known font, so that text is laid out alike everywhere.
             packages="chromium-headless-shell, fonts-dejavu-core",
             places=KNOWN_PATHS,
-            opens=(
-                *("{folder}/*.pak", "{folder}/*.dat", "{folder}/*.bin"),
-                *(f"{LIBRARIES}/{name}.so" for name in ("libsoftokn3", "libfreeblpriv3")),
-                *(f"{LIBRARIES}/nss/{name}.so" for name in ("libsoftokn3", "libfreeblpriv3")),
-                f"{FONTS}/*",
-            ),
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Cache of built kernels: a folder for each pin and compiler, built when it is not there.
+"""Cache of built kernels: a folder for all that decides a kernel, built when it is not there.
 
 ``python -m testbed.kernel.build.cache 7.3 6.1`` builds (or finds) those versions.  Standard library
 only, and so is all that it imports: bootstrap builds a kernel while the Python environment is made.
@@ -22,11 +22,12 @@ from testbed.base.heartbeat import repeating
 from testbed.base.interrupt import raising
 from testbed.base.locks import locked
 from testbed.base.places import cache
-from testbed.kernel.build.compiler import RECIPE, check_machine, read_compiler
+from testbed.kernel.build.compiler import RECIPE
 from testbed.kernel.build.objects import KernelRecipe, build_in, is_kept
 from testbed.kernel.build.patches import read_patch
 from testbed.kernel.build.pin import DEFAULT_VERSION, Pin, read_pin, upstream
-from testbed.kernel.build.source import DebianSource, Progress, fetch_source
+from testbed.kernel.build.source import DebianSource, fetch_source
+from testbed.kernel.build.toolchain import Progress, ensure_toolchain, read_name
 from testbed.model import digest
 
 IDENTITY_FILE = "build.json"
@@ -34,9 +35,6 @@ BINARY_FILE = "linux"
 LOG_FILE = "build.log"
 OBJECTS = "objects"
 """The folder of object trees, one for each base (``testbed.kernel.build.objects``)."""
-IMPORTED = "imported"
-"""How the folder of what came in a pack (``testbed.kernel.build.pack``) ends: put there on purpose,
-it is used whichever compiler this machine has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,51 +61,40 @@ class KernelBuild:
     boot: tuple[str, ...]
 
 
-def build_key(pin: Pin, compiler: str) -> str:
+def build_key(pin: Pin) -> str:
     """Return the SHA-256 hex of everything that decides the binary."""
     return digest(
         {
             "source": pin.tarball_sha256,
             "config": pin.config_sha256,
             "patches": pin.patch_sha256,
-            "compiler": compiler,
+            "compiler": read_name(),
             "recipe": RECIPE,
         }
     )
 
 
-def build_folder(pin: Pin, compiler: str, cache: Path) -> Path:
-    """Return where the build of ``pin`` by ``compiler`` is, or will be."""
-    return cache / "kernels" / f"{pin.version}-{build_key(pin, compiler)[:12]}"
+def build_folder(pin: Pin, cache: Path) -> Path:
+    """Return where the build of ``pin`` is, or will be."""
+    return cache / "kernels" / f"{pin.version}-{build_key(pin)[:12]}"
 
 
 def find_kernel(pin: Pin, cache: Path, allow_revision: bool = False) -> KernelBuild | None:
     """Return the kernel of ``pin`` if it is in the cache, whole and built from the same inputs.
 
     With ``allow_revision`` also one from another Debian revision of the same upstream source.
-    The build of this machine's compiler comes first, then an imported one; then, where there is no
-    compiler to build another with, any.
     """
-    compiler = own_compiler()
     builds = [
         KernelBuild(folder / BINARY_FILE, identity, pin.boot)
         for folder, identity in _read_builds(pin, cache)
-        if _is_for(folder, compiler, identity)
-        and not differences(identity, pin, allow_revision)
-        and _is_whole(folder, identity)
+        if not differences(identity, pin, allow_revision) and _is_whole(folder, identity)
     ]
-    builds.sort(
-        key=lambda build: (
-            build.identity.source_sha256 != pin.tarball_sha256,
-            build.identity.compiler != compiler,
-            not _is_imported(build.binary.parent),
-        )
-    )
+    builds.sort(key=lambda build: build.identity.source_sha256 != pin.tarball_sha256)
     return builds[0] if builds else None
 
 
 def differences(identity: KernelIdentity, pin: Pin, allow_revision: bool = False) -> list[str]:
-    """Return one phrase for each input of a build, but the compiler, that is not the pin's."""
+    """Return one phrase for each input of a build that is not the pin's, or not this tree's."""
     mismatches = []
     revision = allow_revision and upstream(identity.package_version) == upstream(
         pin.package_version
@@ -117,15 +104,21 @@ def differences(identity: KernelIdentity, pin: Pin, allow_revision: bool = False
             f"source {identity.package} {identity.package_version} ({identity.source_sha256[:12]}) "
             f"instead of {pin.package} {pin.package_version} ({pin.tarball_sha256[:12]})"
         )
-    wanted = {"configuration": pin.config_sha256, **pin.patch_sha256, "build recipe": RECIPE}
+    wanted = {
+        "configuration": pin.config_sha256[:12],
+        **{name: sha256[:12] for name, sha256 in pin.patch_sha256.items()},
+        "compiler": read_name(),
+        "build recipe": RECIPE,
+    }
     had = {
-        "configuration": identity.config_sha256,
-        **identity.patches,
+        "configuration": identity.config_sha256[:12],
+        **{name: sha256[:12] for name, sha256 in identity.patches.items()},
+        "compiler": identity.compiler,
         "build recipe": identity.recipe,
     }
     for name in {**wanted, **had}:
         if had.get(name) != wanted.get(name):
-            there, here = (texts.get(name, "none")[:12] for texts in (had, wanted))
+            there, here = (texts.get(name, "none") for texts in (had, wanted))
             mismatches.append(f"{name} {there} instead of {here}")
     return mismatches
 
@@ -144,7 +137,7 @@ def ensure_kernel(
     differ in a few files, are built in seconds; it is some 2 GB.
 
     Raises:
-        MissingError: build packages, the source, or an asked option are not to be had.
+        MissingError: the toolchain, the source, or an asked option are not to be had.
         BuildError: the build failed.
     """
     build = find_kernel(pin, cache, allow_revision)
@@ -156,8 +149,8 @@ def ensure_kernel(
             return build
         if damaged := _damaged(pin, cache):
             report(f"kernel {pin.version}: {damaged} is damaged; building it again")
-        check_machine()
-        source = fetch_source(pin, cache, report, allow_revision)
+        toolchain = ensure_toolchain(cache, report)
+        source = fetch_source(pin, cache, toolchain, report, allow_revision)
         return _build(pin, source, cache, jobs, report, keep_objects)
 
 
@@ -175,17 +168,16 @@ def _build(
     pin: Pin, source: DebianSource, cache: Path, jobs: int, progress: Progress, keep: bool
 ) -> KernelBuild:
     pin = replace(pin, package_version=source.package_version, tarball_sha256=source.sha256)
-    compiler = read_compiler()
-    folder = build_folder(pin, compiler, cache)
+    folder = build_folder(pin, cache)
     kept = objects_folder(pin, source, cache)
     keep = keep or is_kept(kept)
     recipe = recipe_of(pin, replace(source, whole=keep))
     with new_build(folder) as work:
         build_in(
-            kept if keep else work / OBJECTS, recipe, compiler=compiler,
+            kept if keep else work / OBJECTS, recipe, toolchain=source.toolchain,
             binary=work / BINARY_FILE, log=work / LOG_FILE, jobs=jobs, progress=progress,
         )  # fmt: skip
-        identity = identify(pin, compiler, file_sha256(work / BINARY_FILE))
+        identity = identify(pin, source.toolchain.name, file_sha256(work / BINARY_FILE))
         write_identity(work, identity)
         shutil.rmtree(work / OBJECTS, ignore_errors=True)
     progress(f"kernel {pin.version}: ready")
@@ -248,24 +240,11 @@ def read_identity(folder: Path) -> KernelIdentity | None:
         return None
 
 
-def own_compiler() -> str | None:
-    """Return this machine's compiler, or ``None`` where there is none."""
-    return read_compiler() if shutil.which("gcc") else None
-
-
 def _read_builds(pin: Pin, cache: Path) -> Iterator[tuple[Path, KernelIdentity]]:
     """Yield the folder of each build of the pin's version, and what it says of itself."""
     for folder in sorted((cache / "kernels").glob(f"{pin.version}-*/")):
         if identity := read_identity(folder):
             yield folder, identity
-
-
-def _is_for(folder: Path, compiler: str | None, identity: KernelIdentity) -> bool:
-    return compiler in (None, identity.compiler) or _is_imported(folder)
-
-
-def _is_imported(folder: Path) -> bool:
-    return folder.name.endswith(f"-{IMPORTED}")
 
 
 def _is_whole(folder: Path, identity: KernelIdentity) -> bool:
@@ -275,14 +254,11 @@ def _is_whole(folder: Path, identity: KernelIdentity) -> bool:
 
 def _damaged(pin: Pin, cache: Path) -> Path | None:
     """Return the folder of a build that ``find_kernel`` would have returned, were it whole."""
-    compiler = own_compiler()
-    own = build_folder(pin, compiler, cache) if compiler else None
     refused = (
-        folder
-        for folder, identity in _read_builds(pin, cache)
-        if _is_for(folder, compiler, identity) and not differences(identity, pin)
+        folder for folder, identity in _read_builds(pin, cache) if not differences(identity, pin)
     )
-    return own if own and own.exists() else next(refused, None)
+    own = build_folder(pin, cache)
+    return own if own.exists() else next(refused, None)
 
 
 @contextmanager

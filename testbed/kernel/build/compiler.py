@@ -1,33 +1,21 @@
 """Kernel compilation: from a patched source to a User-Mode Linux binary, always the same one.
 
 Follows Documentation/kbuild/reproducible-builds.rst: no time, user or path enters the binary.
+All that runs is the toolchain's, and what is compiled for the build itself is linked statically.
 The headers that nearly every file includes are compiled once (``gcc.sh``).
 """
 
 from __future__ import annotations
 
-import os
-import platform
 import shutil
 import time
 from pathlib import Path
 
 from testbed.base import proc
 from testbed.base.errors import EXIT_MISSING, MissingError, TestbedError
+from testbed.kernel.build.toolchain import Toolchain
 
-RECIPE = "2"  # raise when the steps below change the binary
-
-PACKAGES = {
-    "gcc": "build-essential",
-    "make": "build-essential",
-    "patch": "patch",
-    "flex": "flex",
-    "bison": "bison",
-    "bc": "bc",
-    "tar": "tar",
-    "xz": "xz-utils",
-    "dpkg-deb": "dpkg",
-}
+RECIPE = "3"  # raise when the steps below change the binary
 
 _COMPILE_S = 3600.0
 CORE_S = 240.0
@@ -36,16 +24,14 @@ _COMPILER = Path(__file__).with_name("gcc.sh")
 _HEADERS = Path(__file__).with_name("headers.h")
 # Where they are in a tree, as make calls it: the path of a clone would be in what it compares.
 _PRECOMPILED = ".precompiled"
-_MAKE = ("make", "ARCH=um", f"CC={_PRECOMPILED}/gcc")
-# What takes minutes ends with this process, however that ends: the next build reuses its folder.
-_MORTAL = ("setpriv", "--pdeathsig", "TERM")
+_GCC = f"bash {_PRECOMPILED}/gcc"
+_MAKE = ("ARCH=um", f"CC={_GCC}", f"HOSTCC={_GCC}", "HOSTLDFLAGS=-static", "SHELL=sh")
 _POLL_S = 0.5
 _TAIL_LINES = 25
 _ENVIRONMENT = {
     "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
     "KBUILD_BUILD_USER": "firstflight",
     "KBUILD_BUILD_HOST": "firstflight",
-    "LC_ALL": "C",
 }
 
 
@@ -55,33 +41,9 @@ class BuildError(TestbedError):
     exit_code = EXIT_MISSING
 
 
-def check_machine() -> None:
-    """Check that this machine can build the kernels.
-
-    Raises:
-        MissingError: with every missing package in one message.
-    """
-    if platform.machine() != "x86_64":
-        raise MissingError(f"the virtual kernel needs x86_64; this machine is {platform.machine()}")
-    missing = {package for tool, package in PACKAGES.items() if shutil.which(tool) is None}
-    if not missing:
-        trial = ["gcc", "-fsyntax-only", "-include", "stdlib.h", "-xc", os.devnull]
-        if proc.run(trial, check=False).returncode != 0:
-            missing.add("build-essential")
-    if missing:
-        names = " ".join(sorted(missing))
-        raise MissingError(
-            f"cannot build the kernel; install the missing packages: {names}; or import a kernel "
-            "that is built: ./run.sh kernel import FILE"
-        )
-
-
-def read_compiler() -> str:
-    """Return the first line of ``gcc --version``."""
-    return proc.run(["gcc", "--version"]).stdout.splitlines()[0]
-
-
-def compile_tree(tree: Path, binary: Path, log: Path, jobs: int, name: str) -> Path:
+def compile_tree(
+    tree: Path, binary: Path, log: Path, jobs: int, name: str, toolchain: Toolchain
+) -> Path:
     """Compile the configured source in ``tree``, and write the stripped ``binary`` and the ``log``.
 
     What was compiled there before is used as far as make finds it up to date.
@@ -92,8 +54,11 @@ def compile_tree(tree: Path, binary: Path, log: Path, jobs: int, name: str) -> P
     """
     # In it make counts the builds of a tree, and the kernel would say the number.
     (tree / ".version").unlink(missing_ok=True)
-    _compile([*_MORTAL, *_MAKE, f"-j{jobs}", "linux"], tree, log, name)
-    proc.run(["strip", "-o", str(binary), str(tree / "linux")])
+    # It ends with this process, however that ends: the next build reuses its folder.
+    mortal = (toolchain.program("setpriv"), "--pdeathsig", "TERM")
+    argv = [*mortal, toolchain.program("make"), *_MAKE, f"-j{jobs}", "linux"]
+    _compile(argv, _environment(toolchain), tree, log, name)
+    proc.run([toolchain.program("strip"), "-o", str(binary), str(tree / "linux")])
     return binary
 
 
@@ -118,7 +83,7 @@ def lost_options(wanted: dict[str, str], got: dict[str, str]) -> list[str]:
     ]
 
 
-def configure(tree: Path, fragment: Path, source: str) -> None:
+def configure(tree: Path, fragment: Path, source: str, toolchain: Toolchain) -> None:
     """Configure the kernel in ``tree``: what ``fragment`` asks for, and nothing else.
 
     ``source`` names the kernel for the message.
@@ -128,8 +93,9 @@ def configure(tree: Path, fragment: Path, source: str) -> None:
         CommandError: it cannot be configured.
     """
     bring_compiler(tree)
-    everything_else = [*_MAKE, f"KCONFIG_ALLCONFIG={fragment.resolve()}", "allnoconfig"]
-    proc.run(everything_else, cwd=tree, env=_environment(), timeout_s=300.0)
+    make = [toolchain.program("make"), *_MAKE]
+    everything_else = [*make, f"KCONFIG_ALLCONFIG={fragment.resolve()}", "allnoconfig"]
+    proc.run(everything_else, cwd=tree, env=_environment(toolchain), timeout_s=300.0)
     wanted = parse_config(fragment.read_text())
     lost = lost_options(wanted, parse_config((tree / ".config").read_text()))
     if lost:
@@ -160,15 +126,15 @@ def first_error(log: str) -> str | None:
     return None
 
 
-def _environment() -> dict[str, str]:
-    return {"PATH": os.environ["PATH"], **_ENVIRONMENT}
+def _environment(toolchain: Toolchain) -> dict[str, str]:
+    return {**toolchain.environment, **_ENVIRONMENT}
 
 
-def _compile(argv: list[str], tree: Path, log: Path, name: str) -> None:
+def _compile(argv: list[str], env: dict[str, str], tree: Path, log: Path, name: str) -> None:
     deadline = time.monotonic() + _COMPILE_S
     with (
         log.open("wb") as sink,
-        proc.started(argv, cwd=tree, env=_environment(), stdout=sink, stderr=sink) as child,
+        proc.started(argv, cwd=tree, env=env, stdout=sink, stderr=sink) as child,
     ):
         while child.poll() is None:
             if time.monotonic() > deadline:

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Compiler of a kernel: gcc, with the headers that nearly every file includes compiled once.
 #
-# Make calls it in the kernel's tree, as .precompiled/gcc.  Without it gcc parses the same 600 headers
+# Make calls it in the kernel's tree, as .precompiled/gcc.  SYSROOT is where the headers and libraries of
+# the toolchain are.  Without it gcc parses the same 600 headers
 # for each file, which is most of what the file costs (gcc's manual: Precompiled Headers).
 # All files of a build share the compiled headers, whichever came first: they are made from the options
 # that make exports.  What gcc says the headers are made of is among what make compiles a file again for.
@@ -9,6 +10,7 @@
 # it; and one that does not compile this way, so that the errors are those of the file as it is.
 set -euo pipefail
 
+readonly gcc=(gcc "--sysroot=$SYSROOT")
 readonly folder=.precompiled
 readonly headers=$folder/headers.h
 readonly source=${*: -1}
@@ -56,7 +58,7 @@ compile_headers() {
     read -ra words <<<"$NOSTDINC_FLAGS $LINUXINCLUDE $KBUILD_CPPFLAGS $KBUILD_CFLAGS"
     without_names "${words[@]}"
     # With -MMD gcc keeps in it what it is made of.
-    if gcc "${options[@]}" "${FASTER[@]}" "-Wp,-MMD,$headers.d" -x c-header -o "$headers.new" \
+    if "${gcc[@]}" "${options[@]}" "${FASTER[@]}" "-Wp,-MMD,$headers.d" -x c-header -o "$headers.new" \
       "$headers" 2>"$headers.log"; then
       mv -- "$headers.new" "$headers.gch"
     else
@@ -69,15 +71,15 @@ compile_headers() {
 if [[ " $* " != *' -c -o '* ||
   ! $source =~ ^(block|crypto|drivers|fs|init|ipc|kernel|lib|mm|net|security)/.*\.c$ ]] ||
   begins_with_macro "$source"; then
-  exec gcc "$@"
+  exec "${gcc[@]}" "$@"
 fi
 [[ -e $headers.gch ]] || compile_headers
-[[ -e $headers.gch ]] || exec gcc "$@"
+[[ -e $headers.gch ]] || exec "${gcc[@]}" "$@"
 without_names "$@"
 named=$folder/${source//\//_}
 printf '%s' "$names" >"$named"
-if said=$(gcc "${options[@]}" "${FASTER[@]}" -fpch-deps -include "$headers" -include "$named" 2>&1); then
+if said=$("${gcc[@]}" "${options[@]}" "${FASTER[@]}" -fpch-deps -include "$headers" -include "$named" 2>&1); then
   [[ -z $said ]] || printf '%s\n' "$said" >&2
 else
-  exec gcc "$@"
+  exec "${gcc[@]}" "$@"
 fi

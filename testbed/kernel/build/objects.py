@@ -25,7 +25,7 @@ from testbed.base.scratch import scratch_folder
 from testbed.base.units import format_duration
 from testbed.kernel.build.compiler import CORE_S, RECIPE, BuildError, compile_tree, configure
 from testbed.kernel.build.patches import Patch, apply_patch
-from testbed.kernel.build.source import Progress
+from testbed.kernel.build.toolchain import Progress, Toolchain
 
 _STATE = "state.json"
 _SOURCE = "source"
@@ -88,7 +88,7 @@ def build_in(
     folder: Path,
     recipe: KernelRecipe,
     *,
-    compiler: str,
+    toolchain: Toolchain,
     binary: Path,
     log: Path,
     jobs: int,
@@ -109,15 +109,15 @@ def build_in(
         for stale in folder.glob(".next-*"):
             shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
         state, span = _read_state(folder), "what differs from the last build"
-        if state is None or (state.compiler, state.recipe) != (compiler, RECIPE):
-            state = _begin(folder, recipe, compiler, progress)
+        if state is None or (state.compiler, state.recipe) != (toolchain.name, RECIPE):
+            state = _begin(folder, recipe, toolchain.name, progress)
             cores = min(jobs, os.cpu_count() or 1)
             span = f"usually {format_duration(CORE_S / cores)} in all"
-        held = _hold(folder, state, recipe, progress)
+        held = _hold(folder, state, recipe, toolchain, progress)
         try:
-            configure(folder / _SOURCE, recipe.fragment, f"kernel {recipe.name}")
+            configure(folder / _SOURCE, recipe.fragment, f"kernel {recipe.name}", toolchain)
             progress(f"kernel {recipe.name}: compiling, {span} on {jobs} cores; log: {log}")
-            compile_tree(folder / _SOURCE, binary, log, jobs, recipe.name)
+            compile_tree(folder / _SOURCE, binary, log, jobs, recipe.name, toolchain)
         except (BuildError, MissingError):
             _write_state(folder, held)
             raise
@@ -129,7 +129,7 @@ def is_kept(folder: Path) -> bool:
     return _read_state(folder) is not None
 
 
-def check_patches(recipe: KernelRecipe) -> None:
+def check_patches(recipe: KernelRecipe, toolchain: Toolchain) -> None:
     """Apply the patches to the files that they touch, as a build would, and keep nothing.
 
     Raises:
@@ -137,7 +137,7 @@ def check_patches(recipe: KernelRecipe) -> None:
     """
     with scratch_folder("kernel") as over:
         recipe.source.extract(_touched(recipe.patches), over)
-        _apply(recipe, over)
+        _apply(recipe, over, toolchain)
 
 
 def _begin(folder: Path, recipe: KernelRecipe, compiler: str, progress: Progress) -> _State:
@@ -153,7 +153,9 @@ def _begin(folder: Path, recipe: KernelRecipe, compiler: str, progress: Progress
     return state
 
 
-def _hold(folder: Path, state: _State, recipe: KernelRecipe, progress: Progress) -> _State:
+def _hold(
+    folder: Path, state: _State, recipe: KernelRecipe, toolchain: Toolchain, progress: Progress
+) -> _State:
     """Make the tree hold the source of ``recipe`` with its patches, and nothing else.
 
     Return what it holds once its build has ended; until that is written it is not at rest.
@@ -175,7 +177,7 @@ def _hold(folder: Path, state: _State, recipe: KernelRecipe, progress: Progress)
                 _copy(original, originals / name)
                 if name in touched:
                     _copy(original, over / name)
-        _apply(recipe, over)
+        _apply(recipe, over, toolchain)
         _write_state(folder, replace(state, at_rest=False))
         for name in sorted(changed - touched):
             _put(fresh / name, folder / _SOURCE / name)
@@ -199,9 +201,9 @@ def _touched(patches: Iterable[Patch]) -> frozenset[str]:
     return frozenset(name for patch in patches for name in patch.touched)
 
 
-def _apply(recipe: KernelRecipe, over: Path) -> None:
+def _apply(recipe: KernelRecipe, over: Path, toolchain: Toolchain) -> None:
     for patch in recipe.patches:
-        apply_patch(patch, over, recipe.source.describe())
+        apply_patch(patch, over, recipe.source.describe(), toolchain)
 
 
 def _original(folder: Path, state: _State, name: str, fresh: Path | None) -> Path | None:

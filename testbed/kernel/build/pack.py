@@ -1,4 +1,4 @@
-"""Kernel pack: a built kernel and the C programs in one archive, for machines without a compiler.
+"""Kernel pack: a built kernel and the C programs in one archive, so that machines need not compile.
 
 A container with ``manifest.json``, ``linux`` and ``programs/``; of a kernel of the user's own also
 its definition.  It holds no time, user or path, so the same build gives the same bytes.  A reader
@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from testbed.base.checksums import CHECKSUMS_FILE
 from testbed.base.container import (
     Container,
     ListedFile,
@@ -30,7 +30,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.base.plain_file import open_plain
 from testbed.kernel.build.cache import BINARY_FILE, KernelIdentity
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST_FILE = "manifest.json"
 PROGRAMS_FOLDER = "programs"
 OWN_FOLDER = "own"
@@ -44,10 +44,9 @@ KERNEL_PACK = PackFormat(
     max_list_bytes=4 << 20,
 )
 _FORMAT_1 = b"\xfd7zXZ"
-_GLIBC = re.compile(rb"\bGLIBC_(\d+)\.(\d+)")
 
 _Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-_PROGRAM = rf"{PROGRAMS_FOLDER}/(\.contents/)?[a-z][a-z0-9.-]*"
+_PROGRAM = rf"{PROGRAMS_FOLDER}/({CHECKSUMS_FILE}|[a-z][a-z0-9.-]*)"
 _OWN = rf"{OWN_FOLDER}/(kernel\.json|patches/[0-9]{{4}}-[a-z0-9-]+\.patch)"
 _Name = Annotated[str, Field(pattern=rf"^({BINARY_FILE}|{_PROGRAM}|{_OWN})$")]
 
@@ -67,15 +66,13 @@ class KernelPack:
     Attributes:
         identity: what the kernel was built from.
         machine: the architecture that it runs on.
-        glibc: the oldest C library that it runs with, such as ``2.34``.
-        programs: what the folder of the C programs is named by, less their compiler.
-        sources: SHA-256 of each file that they are made from, by its path in the work tree.
+        programs: what names the folder of the C programs.
+        sources: SHA-256 of each file that they are made from, by its name.
         files: the kernel and the programs by their names in the pack.
     """
 
     identity: KernelIdentity
     machine: str
-    glibc: str
     programs: str
     sources: Mapping[str, str]
     files: Mapping[str, PackedFile]
@@ -92,10 +89,9 @@ class _Part(BaseModel):
 class _Manifest(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
-    format: Literal[2]
+    format: Literal[3]
     kernel: KernelIdentity
     machine: str
-    glibc: Annotated[str, Field(pattern=r"^\d{1,3}\.\d{1,3}$")]
     programs: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     sources: dict[str, _Hex]
     files: dict[_Name, _Part]
@@ -133,13 +129,6 @@ def read_pack(file: Path) -> KernelPack:
         raise ConfigurationError([f"{file}: cannot be read: {error.strerror}"]) from None
 
 
-def oldest_glibc(files: Mapping[str, PackedFile]) -> str:
-    """Return the oldest C library that all of ``files`` run with, by the symbols that they name."""
-    versions = (match.groups() for file in files.values() for match in _GLIBC.finditer(file.data))
-    major, minor = max(((int(major), int(minor)) for major, minor in versions), default=(2, 0))
-    return f"{major}.{minor}"
-
-
 def _read_container(file: Path, container: Container) -> KernelPack:
     """Return what is in it.
 
@@ -162,7 +151,6 @@ def _read_container(file: Path, container: Container) -> KernelPack:
     pack = KernelPack(
         manifest.kernel,
         manifest.machine,
-        manifest.glibc,
         manifest.programs,
         manifest.sources,
         {
@@ -206,7 +194,6 @@ def _render_manifest(pack: KernelPack) -> bytes:
         "format": FORMAT,
         "kernel": asdict(pack.identity),
         "machine": pack.machine,
-        "glibc": pack.glibc,
         "programs": pack.programs,
         "sources": dict(sorted(pack.sources.items())),
         "files": files,

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from testbed.base import proc
 from testbed.base.errors import EXIT_MISSING, ConfigurationError, TestbedError
+from testbed.kernel.build.toolchain import Toolchain
 
 MAX_BYTES = 16 << 20
 """The largest file of patches that is read."""
@@ -95,19 +96,19 @@ def read_series(files: Sequence[Path], first: int = 1) -> tuple[Patch, ...]:
     )
 
 
-def apply_patch(patch: Patch, tree: Path, base: str) -> None:
-    """Apply ``patch`` to the files in ``tree``.
+def apply_patch(patch: Patch, tree: Path, base: str, toolchain: Toolchain) -> None:
+    """Apply ``patch`` to the files in ``tree``, by the patch(1) of ``toolchain``.
 
     ``base`` names what is in ``tree``, for the message.
 
     Raises:
         PatchError: it does not apply; ``tree`` holds part of it.
     """
-    done = _run_patch(tree, patch, "--forward")
+    done = _run_patch(toolchain, tree, patch, "--forward")
     if done.returncode == 0:
         return
     failures = "; ".join(_failures(done.stdout)) or (done.stdout + done.stderr).strip()[-500:]
-    if _run_patch(tree, patch, "--reverse", "--dry-run").returncode == 0:
+    if _run_patch(toolchain, tree, patch, "--reverse", "--dry-run").returncode == 0:
         failures = "that source has all of it already"
     raise PatchError(
         f"{patch.name} does not apply to {base}: {failures}; rebase it on that source, or choose "
@@ -115,9 +116,10 @@ def apply_patch(patch: Patch, tree: Path, base: str) -> None:
     )
 
 
-def _run_patch(tree: Path, patch: Patch, *words: str) -> proc.Completed:
-    argv = ["patch", "-p1", "-F0", "--force", "--no-backup-if-mismatch", "-r", "-", *words]
-    env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+def _run_patch(toolchain: Toolchain, tree: Path, patch: Patch, *words: str) -> proc.Completed:
+    argv = [toolchain.program("patch"), "-p1", "-F0", "--force", "--no-backup-if-mismatch",
+            "-r", "-", *words]  # fmt: skip
+    env = toolchain.environment
     return proc.run(argv, cwd=tree, env=env, stdin=patch.text, check=False, timeout_s=_APPLY_S)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,14 +16,13 @@ from testbed.base.checksums import file_sha256
 from testbed.base.debian import private_apt
 from testbed.base.errors import MissingError
 from testbed.kernel.build.pin import Pin, pins, upstream
+from testbed.kernel.build.toolchain import Progress, Toolchain
 
 _UNPACK_S = 600.0
 # What a kernel for User-Mode Linux has no use for, in tar(1)'s patterns; seven of ten files.
 _FOREIGN = ("*/Documentation/*/*", "*/arch/[!ux]*/*.[chS]", "*.dts", "*.dtsi",
             "*/drivers/[!bcnt]*/*.[ch]", "*/drivers/net/*/*.[ch]", "*/sound/*.[ch]",
             "*/samples/*.[ch]", "*/tools/perf/*", "*/tools/testing/*")  # fmt: skip
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,8 @@ class DebianSource:
     sha256: str
     package: str
     package_version: str
+    toolchain: Toolchain
+    """What unpacks it."""
     whole: bool = True
     """Whether files that only other machines need are unpacked, for patches may touch any."""
 
@@ -48,18 +49,23 @@ class DebianSource:
 
     def unpack(self, tree: Path) -> None:
         """Write the files into the empty folder ``tree``."""
-        unpack(self.tarball, tree, without=() if self.whole else _FOREIGN)
+        without = () if self.whole else _FOREIGN
+        unpack(self.tarball, tree, self.toolchain, without=without)
 
     def changed_since(self, _before: str) -> None:
         """Say that any file may differ from those of another source."""
 
     def extract(self, names: Collection[str], folder: Path) -> None:
         """Write those of the files ``names`` that it has into ``folder``."""
-        unpack(self.tarball, folder, names)
+        unpack(self.tarball, folder, self.toolchain, names)
 
 
 def fetch_source(
-    pin: Pin, cache: Path, progress: Progress, allow_revision: bool = False
+    pin: Pin,
+    cache: Path,
+    toolchain: Toolchain,
+    progress: Progress,
+    allow_revision: bool = False,
 ) -> DebianSource:
     """Return the source of ``pin``: from ``cache`` when it is there, else from a Debian mirror.
 
@@ -72,7 +78,7 @@ def fetch_source(
     """
     kept = kept_tarball(pin, cache)
     if kept.is_file() and file_sha256(kept) == pin.tarball_sha256:
-        return DebianSource(kept, pin.tarball_sha256, pin.package, pin.package_version)
+        return DebianSource(kept, pin.tarball_sha256, pin.package, pin.package_version, toolchain)
     kept.parent.mkdir(parents=True, exist_ok=True)
     for stale in kept.parent.glob(".fetch-*"):
         shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
@@ -82,12 +88,13 @@ def fetch_source(
         version = choose_version(pin, apt.offered(pin.package), allow_revision, kept)
         progress(f"downloading {pin.package} {version}")
         package = apt.download(pin.package, version)
-        return _keep(pin, version, _unpack_tarball(pin, package), cache)
+        return _keep(pin, version, _unpack_tarball(pin, package), cache, toolchain)
 
 
 def unpack(
     tarball: Path,
     folder: Path,
+    toolchain: Toolchain,
     names: Collection[str] | None = None,
     without: Collection[str] = (),
 ) -> None:
@@ -99,14 +106,15 @@ def unpack(
         CommandError: it cannot be unpacked.
     """
     # What takes long ends with this process, however that ends.
-    argv = ["setpriv", "--pdeathsig", "TERM", "tar", "-xJf", str(tarball), "-C", str(folder),
-            "--strip-components=1", *(f"--exclude={pattern}" for pattern in without)]  # fmt: skip
+    argv = [toolchain.program("setpriv"), "--pdeathsig", "TERM", toolchain.program("tar"),
+            "-xJf", str(tarball), "-C", str(folder), "--strip-components=1",
+            *(f"--exclude={pattern}" for pattern in without)]  # fmt: skip
     if names is None:
-        proc.run(argv, timeout_s=_UNPACK_S)
+        proc.run(argv, env=toolchain.environment, timeout_s=_UNPACK_S)
         return
     patterns = [f"*/{name}" for name in sorted(names)]
     argv += ["--wildcards", "--no-wildcards-match-slash", "--", *patterns]
-    done = proc.run(argv, timeout_s=_UNPACK_S, check=False)
+    done = proc.run(argv, env=toolchain.environment, timeout_s=_UNPACK_S, check=False)
     absent = "Not found in archive" in done.stderr  # some of them are not in this source
     if done.returncode != 0 and not absent:
         raise proc.CommandError(f"{tarball} cannot be unpacked: {done.stderr.strip()[-500:]}")
@@ -150,7 +158,7 @@ def _unpack_tarball(pin: Pin, package: Path) -> Path:
     return tarball
 
 
-def _keep(pin: Pin, version: str, tarball: Path, cache: Path) -> DebianSource:
+def _keep(pin: Pin, version: str, tarball: Path, cache: Path, toolchain: Toolchain) -> DebianSource:
     sha256 = file_sha256(tarball)
     if version == pin.package_version and sha256 != pin.tarball_sha256:
         raise MissingError(
@@ -160,4 +168,4 @@ def _keep(pin: Pin, version: str, tarball: Path, cache: Path) -> DebianSource:
     place = cache / "kernels" / "sources" / sha256[:12] / pin.tarball
     place.parent.mkdir(parents=True, exist_ok=True)
     tarball.replace(place)
-    return DebianSource(place, sha256, pin.package, version)
+    return DebianSource(place, sha256, pin.package, version, toolchain)

@@ -20,7 +20,6 @@ from testbed.base.locks import locked
 from testbed.base.places import emptying_cache
 from testbed.kernel.build.cache import (
     BINARY_FILE,
-    IMPORTED,
     LOG_FILE,
     OBJECTS,
     KernelBuild,
@@ -28,13 +27,13 @@ from testbed.kernel.build.cache import (
     build_lock,
     new_build,
     objects_folder,
-    own_compiler,
     read_build,
     write_identity,
 )
-from testbed.kernel.build.compiler import RECIPE, BuildError, check_machine, read_compiler
+from testbed.kernel.build.compiler import RECIPE, BuildError
 from testbed.kernel.build.objects import Source, build_in
-from testbed.kernel.build.source import Progress, fetch_source
+from testbed.kernel.build.source import fetch_source
+from testbed.kernel.build.toolchain import Progress, Toolchain, ensure_toolchain, read_name
 from testbed.kernel.own.definition import OwnKernel, own_kernels, read_own, recipe_for
 
 OWN = "own"
@@ -43,11 +42,12 @@ _FRAGMENT_FILE = "kernel.config"
 
 
 def key_of(own: OwnKernel) -> str:
-    """Return the SHA-256 hex of all but the compiler that decides the binary."""
+    """Return the SHA-256 hex of all that decides the binary."""
     document = {
         "source": own.git.tree if own.git else own.pin.tarball_sha256,
         "config": config_sha256(own),
         "patches": own.patch_sha256,
+        "compiler": read_name(),
         "recipe": RECIPE,
     }
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
@@ -58,34 +58,14 @@ def config_sha256(own: OwnKernel) -> str:
     return hashlib.sha256(own.render_config().encode()).hexdigest()
 
 
-def build_place(own: OwnKernel, compiler: str, cache: Path) -> Path:
-    """Return the folder where the build of ``own`` by ``compiler`` is, or will be."""
-    by = hashlib.sha256(compiler.encode()).hexdigest()
-    return cache / "kernels" / OWN / f"{key_of(own)[:24]}-{by[:8]}"
-
-
-def imported_place(own: OwnKernel, cache: Path) -> Path:
-    """Return the folder where a build of ``own`` that came in a pack is, or will be."""
-    return cache / "kernels" / OWN / f"{key_of(own)[:24]}-{IMPORTED}"
+def build_place(own: OwnKernel, cache: Path) -> Path:
+    """Return the folder where the build of ``own`` is, or will be."""
+    return cache / "kernels" / OWN / key_of(own)[:24]
 
 
 def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
-    """Return the build of ``own`` if the cache has it, whole.
-
-    That of this machine's compiler comes first, then an imported one; then, where there is no
-    compiler to build another with, any.
-    """
-    compiler = own_compiler()
-    places = [imported_place(own, cache)]
-    if compiler is not None:
-        places.insert(0, build_place(own, compiler, cache))
-    else:
-        places += sorted((cache / "kernels" / OWN).glob(f"{key_of(own)[:24]}-*/"))
-    return next(filter(None, (_read_whole(own, folder) for folder in places)), None)
-
-
-def _read_whole(own: OwnKernel, folder: Path) -> KernelBuild | None:
-    build = read_build(folder, own.pin)
+    """Return the build of ``own`` if the cache has it, whole."""
+    build = read_build(build_place(own, cache), own.pin)
     return build and replace(build, identity=replace(build.identity, version=own.name))
 
 
@@ -104,27 +84,26 @@ def ensure_own(
     Raises:
         PatchError: a patch does not apply.
         BuildError: it does not compile, or ``check`` has refused it.
-        MissingError: build packages, the source, or an asked option are not to be had.
+        MissingError: the toolchain, the source, or an asked option are not to be had.
     """
     if cached := find_own(own, cache):
         return cached
-    check_machine()
-    compiler = read_compiler()
-    folder = build_place(own, compiler, cache)
+    folder = build_place(own, cache)
     lock = folder.with_name(f".{folder.name}.lock")
     waiting = f"kernel {own.name}: waiting for another run that builds it"
     with repeating(progress) as report, locked(lock, waiting, report):
         if cached := find_own(own, cache):  # another run may have built it
             return cached
-        source, objects = _open_source(own, cache, report)
+        toolchain = ensure_toolchain(cache, report)
+        source, objects = _open_source(own, cache, toolchain, report)
         with new_build(folder) as work:
             (work / _FRAGMENT_FILE).write_text(own.render_config())
             recipe = recipe_for(own, source, work / _FRAGMENT_FILE)
             build_in(
-                objects, recipe, compiler=compiler, binary=work / BINARY_FILE,
+                objects, recipe, toolchain=toolchain, binary=work / BINARY_FILE,
                 log=work / LOG_FILE, jobs=jobs, progress=report,
             )  # fmt: skip
-            identity = _identify(own, compiler, file_sha256(work / BINARY_FILE))
+            identity = _identify(own, toolchain.name, file_sha256(work / BINARY_FILE))
             write_identity(work, identity)
             report(f"kernel {own.name}: booting it once")
             if problem := check(KernelBuild(work / BINARY_FILE, identity, own.pin.boot)):
@@ -162,17 +141,18 @@ def remove_own(name: str, home: Path, cache: Path) -> None:
 
 def _remove_builds(own: OwnKernel, cache: Path) -> None:
     with suppress(StorageError), emptying_cache(cache):
-        for built in (cache / "kernels" / OWN).glob(f"{key_of(own)[:24]}-*/"):
-            shutil.rmtree(built, ignore_errors=True)
+        shutil.rmtree(build_place(own, cache), ignore_errors=True)
 
 
-def _open_source(own: OwnKernel, cache: Path, progress: Progress) -> tuple[Source, Path]:
+def _open_source(
+    own: OwnKernel, cache: Path, toolchain: Toolchain, progress: Progress
+) -> tuple[Source, Path]:
     """Return the source of ``own``, fetched if need be, and the folder of its object tree."""
     if own.git is not None:
         name = own.git.objects.name
         return own.git, cache / "kernels" / OBJECTS / f"git-{name}"
     with build_lock(own.pin, cache, progress):
-        source = fetch_source(own.pin, cache, progress)
+        source = fetch_source(own.pin, cache, toolchain, progress)
     return source, objects_folder(own.pin, source, cache)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
+from testbed.base import log, places
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.suggest import did_you_mean
 from testbed.base.whole_folder import OccupiedError, new_folder
@@ -21,7 +22,10 @@ from testbed.kernel.build.compiler import parse_config
 from testbed.kernel.build.objects import KernelRecipe, Source, check_patches
 from testbed.kernel.build.patches import Patch, PatchError, read_patch, read_series
 from testbed.kernel.build.pin import DEFAULT_VERSION, Pin, pins, read_pin
+from testbed.kernel.build.toolchain import ensure_toolchain
 from testbed.kernel.own.git import GitSource, objects_of, resolve
+
+_log = log.logger(__name__)
 
 DISPENSABLE = {
     "tcp-manage-connections-under-overload.patch": "a server has no overload mechanisms",
@@ -193,6 +197,7 @@ def _fitted(own: OwnKernel, git: GitSource, base: str | None) -> OwnKernel:
     Raises:
         ConfigurationError: none fits; the message says for each what does not.
     """
+    toolchain = ensure_toolchain(places.cache(), _log.info)
     version = _numbers(git.version)
     near = sorted(pins(), key=lambda name: _distance(_numbers(name), version))
     problems = []
@@ -200,7 +205,8 @@ def _fitted(own: OwnKernel, git: GitSource, base: str | None) -> OwnKernel:
         for omitted in _subsets(name):
             candidate = OwnKernel(name, name, git=git, omitted=omitted)
             try:
-                check_patches(recipe_for(candidate, git, read_pin(name).config))
+                recipe = recipe_for(candidate, git, read_pin(name).config)
+                check_patches(recipe, toolchain)
             except PatchError as error:
                 problem = f"of {name}: {error}"
             else:

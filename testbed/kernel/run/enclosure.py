@@ -30,7 +30,6 @@ CAPABILITIES: dict[str, tuple[int, str]] = {
 """What root must be able to do (capabilities(7)): number and reason of each."""
 WISHED = {"CAP_SYS_NICE": (23, "to give the link a real-time priority")}
 TUN = Path("/dev/net/tun")
-LD_CACHE = Path("/etc/ld.so.cache")
 SEALED = tuple(
     f"/proc/{name}"
     for name in (
@@ -51,10 +50,12 @@ PATH = "/usr/sbin:/usr/bin"
 class EnclosureFiles:
     """Files put into an enclosure, as paths of the host.
 
-    ``browser`` is a folder outside /usr, ``management`` the BPF program for a server's connections.
+    ``usr`` is the user land, that of a root; ``browser`` is a folder outside of it, ``management``
+    the BPF program for a server's connections.
     """
 
     bundle: Path
+    usr: Path
     page: Path | None = None
     out: Path | None = None
     browser: Path | None = None
@@ -73,7 +74,7 @@ def enclosure_argv(files: EnclosureFiles, environment: dict[str, str]) -> tuple[
         *("--die-with-parent", "--new-session", "--as-pid-1"),
         *("--cap-drop", "ALL", *chain.from_iterable(capabilities)),
         *("--clearenv", *chain.from_iterable(variables), "--hostname", "guest"),
-        *("--ro-bind", "/usr", "/usr", *chain.from_iterable(merged)),
+        *("--ro-bind", str(files.usr), "/usr", *chain.from_iterable(merged)),
         *("--proc", "/proc", "--dev", "/dev"),
         *chain.from_iterable(("--ro-bind-try", path, path) for path in SEALED),
         *("--bind", OWN_SYSCTLS, OWN_SYSCTLS),
@@ -83,7 +84,6 @@ def enclosure_argv(files: EnclosureFiles, environment: dict[str, str]) -> tuple[
         *("--perms", "1777", "--tmpfs", "/tmp"),  # noqa: S108  the enclosure's own
         *("--tmpfs", "/run", "--dir", "/run/netns"),
         *("--tmpfs", "/var", "--dir", "/var/log", "--dir", "/var/lib"),
-        *("--ro-bind", str(LD_CACHE), str(LD_CACHE)),
         *("--ro-bind", str(files.bundle / "etc" / "fonts"), "/etc/fonts"),
         *("--ro-bind", str(files.bundle), "/ff/bundle"),
         *_bind("--ro-bind", files.page, "/ff/page"),

@@ -38,6 +38,7 @@ class HostKernel:
     Attributes:
         version: its release, as ``uname -r`` has it.
         bundle: harness, native helpers and browser driver.
+        usr: the user land of its trials, that of a root.
         machine: what of the machine can influence a result; part of the identity.
         browser: another browser than the installed headless-shell, or ``None``.
         management: the compiled BPF program for loads on a server, which need it.
@@ -45,6 +46,7 @@ class HostKernel:
 
     version: str
     bundle: Path
+    usr: Path
     machine: dict[str, str]
     browser: Path | None = None
     management: Path | None = None
@@ -64,7 +66,9 @@ class HostKernel:
             raise InterruptedTrial(f"trial {trial.id} was interrupted")
         folder = None if page is None else page.resolve()
         browser = _folder_of(self.browser)
-        files = EnclosureFiles(self.bundle, folder, out.resolve(), browser, self.management)
+        files = EnclosureFiles(
+            self.bundle, self.usr, folder, out.resolve(), browser, self.management
+        )
         argv = (
             *enclosure_argv(files, environment_of(self.browser)),
             *(*HOSTED, "trial", tag_of(os.getpid(), slot)),
@@ -78,7 +82,7 @@ class HostKernel:
         )  # fmt: skip
 
 
-def open_host(version: str, bundle: Path) -> HostKernel:
+def open_host(version: str, bundle: Path, usr: Path) -> HostKernel:
     """Return the running kernel, if it is ``version`` and this process may use it.
 
     Raises:
@@ -90,7 +94,7 @@ def open_host(version: str, bundle: Path) -> HostKernel:
             f"the host kernel is {running}, not {version}: boot that, or leave --kernel-version out"
         )
     browser = named_browser(os.environ.get(BROWSER_VARIABLE))
-    facts = probe_host(bundle)
+    facts = probe_host(bundle, usr)
     if "problem" in facts:
         raise MissingError(facts["problem"])
     if facts["scheduler"] != "fifo":
@@ -102,17 +106,17 @@ def open_host(version: str, bundle: Path) -> HostKernel:
     if browser is not None:
         completed = proc.run((str(browser), "--version"), timeout_s=20, check=False)
         machine["browser"] = completed.stdout.strip() or f"{browser} (no version)"
-    return HostKernel(version, bundle, machine, browser)
+    return HostKernel(version, bundle, usr, machine, browser)
 
 
-def probe_host(bundle: Path) -> dict[str, str]:
+def probe_host(bundle: Path, usr: Path) -> dict[str, str]:
     """Ask the kernel, from inside an enclosure, what it has: see ``testbed.way.host_entry.probe``.
 
     Raises:
         MissingError: a privilege or a tool is missing, or there can be no enclosure.
     """
     require_privileges(os.geteuid(), Path("/proc/self/status").read_text())
-    argv = (*enclosure_argv(EnclosureFiles(bundle), environment_of(None)), *HOSTED, "probe")
+    argv = (*enclosure_argv(EnclosureFiles(bundle, usr), environment_of(None)), *HOSTED, "probe")
     probe = proc.run(argv, timeout_s=PROBE_S, check=False)
     if probe.returncode != 0:
         raise MissingError(
@@ -151,6 +155,7 @@ def environment_of(browser: Path | None) -> dict[str, str]:
         "TZ": "UTC",
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHON_COLORS": "0",
     }
     return fixed if browser is None else fixed | {BROWSER_VARIABLE: str(browser)}
 

@@ -73,7 +73,7 @@ class Stage:
 class GuestFiles:
     """Files that a guest is given, as paths of the host; without a page its folder is empty.
 
-    ``usr`` is its user land: the machine's own, or that of an assembled root.
+    ``usr`` is its user land, that of an assembled root.
     ``inherited`` has open files for the kernel of a jailed guest: their descriptors, by the
     variables of its environment that tell them.
     """
@@ -82,7 +82,7 @@ class GuestFiles:
     bundle: Path
     page: Path | None
     out: Path
-    usr: Path = field(default=USR, kw_only=True)
+    usr: Path = field(kw_only=True)
     inherited: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
 
@@ -265,7 +265,9 @@ def read_jail_problem() -> str | None:
         for folder in folders:
             folder.mkdir()
         try:
-            with open_stage(GuestFiles(Path("/usr/bin/true"), *folders), jailed=True) as stage:
+            with open_stage(
+                GuestFiles(Path("/usr/bin/true"), *folders, usr=USR), jailed=True
+            ) as stage:
                 argv = (*stage.prefix, stage.kernel)
                 completed = proc.run(
                     argv, check=False, timeout_s=PROBE_S, pass_fds=stage.descriptors

@@ -26,7 +26,7 @@ from testbed.base import proc
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.run.image import RESUME_VARIABLE, SAVE_VARIABLE, GuestImages
 from testbed.kernel.run.interface import RawResult
-from testbed.kernel.run.jail import MEMORY_FILE_BYTES, USR, GuestFiles, Stage, open_stage
+from testbed.kernel.run.jail import MEMORY_FILE_BYTES, GuestFiles, Stage, open_stage
 from testbed.kernel.run.memory import MEMORY_VARIABLE, GuestMemories
 from testbed.kernel.run.sandbox import confined, gather_result, run_trial
 from testbed.lab.sysctls import DEFAULTS
@@ -99,9 +99,9 @@ class VirtualKernel:
         build: what it was built from, for the manifest.
         boot_options: words that this kernel's command line needs, such as ``seccomp=on``.
         bundle: harness, native helpers and browser driver for the guest.
+        usr: the user land of its guests, that of a root.
         jailed: whether bubblewrap holds the guest.
         otherwise: what does where bubblewrap does not: ``container`` or ``none``.
-        usr: the user land of its guests.
         traced: whether the guest's system calls are written to ``TRACE_FILE``.
         memories: what its jailed guests are lent.
         images: what they go on from, by seed and client.
@@ -112,10 +112,10 @@ class VirtualKernel:
     build: dict[str, str]
     boot_options: tuple[str, ...]
     bundle: Path
+    usr: Path
     jailed: bool
     otherwise: str = "none"
     traced: bool = False
-    usr: Path = USR
     name: str = "virtual"
     memories: GuestMemories = field(
         default_factory=partial(GuestMemories, MEMORY_FILE_BYTES), compare=False, repr=False
@@ -224,11 +224,17 @@ def core_of(slot: int) -> int:
 
 
 def boot_once(
-    version: str, binary: Path, boot_options: tuple[str, ...], init: Path, *, jailed: bool
+    version: str,
+    binary: Path,
+    boot_options: tuple[str, ...],
+    init: Path,
+    usr: Path,
+    *,
+    jailed: bool,
 ) -> FirstBoot:
     """Boot the kernel ``binary``, look at its sysctls, and power it off.
 
-    ``init`` is the guest's process 1, ``jailed`` as in ``VirtualKernel``.
+    ``init`` is the guest's process 1, ``usr`` and ``jailed`` are as in ``VirtualKernel``.
 
     Raises:
         MissingError: there is no jail, or no id, for the guest.
@@ -240,7 +246,8 @@ def boot_once(
         (scratch / "bundle" / "guest.py").write_text(GUEST)
         for path in (scratch, *scratch.rglob("*")):
             path.chmod(0o755)  # a guest that root starts is another user
-        kernel = VirtualKernel(version, binary, {}, boot_options, scratch / "bundle", jailed)
+        bundle = scratch / "bundle"
+        kernel = VirtualKernel(version, binary, {}, boot_options, bundle, usr, jailed)
         trial = Trial(Condition("none", "none"), 0, 0, "virtual", version, BOOT_S)
         never = threading.Event()
         raw = kernel.run(trial, scratch / "page", scratch / "out", 0, never)

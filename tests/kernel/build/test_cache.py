@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -19,6 +18,7 @@ from testbed.base.places import ROOT
 from testbed.kernel.build import cache as build
 from testbed.kernel.build import compiler
 from testbed.kernel.build.patches import PatchError
+from testbed.kernel.build.toolchain import read_name
 from tests.kernel.small_pin import PATCH, make_pin
 
 
@@ -33,7 +33,7 @@ def test_built_once_and_found_again(tmp_path: Path) -> None:
     again = build.ensure_kernel(pin, cache, 1, lambda message: pytest.fail(message))
     assert again == made == build.find_kernel(pin, cache)
     assert made.boot == pin.boot
-    assert made.binary.parent == build.build_folder(pin, compiler.read_compiler(), cache)
+    assert made.binary.parent == build.build_folder(pin, cache)
     assert made.identity.binary_sha256 == file_sha256(made.binary)
     assert made.identity.patches == {"0001.patch": file_sha256(tmp_path / "0001.patch")}
     assert made.identity.source_sha256 == pin.tarball_sha256
@@ -102,14 +102,16 @@ def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
     assert not stale.exists()
 
 
-def test_every_input_is_in_the_key(tmp_path: Path) -> None:
+def test_every_input_is_in_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pin = make_pin(tmp_path)
-    keys = {build.build_key(pin, "gcc 1"), build.build_key(pin, "gcc 2")}
-    keys.add(build.build_key(replace(pin, tarball_sha256="0" * 64), "gcc 1"))
+    keys = {build.build_key(pin)}
+    keys.add(build.build_key(replace(pin, tarball_sha256="0" * 64)))
     (tmp_path / "config").write_text("CONFIG_B=y\n")
-    keys.add(build.build_key(pin, "gcc 1"))
+    keys.add(build.build_key(pin))
     (tmp_path / "0001.patch").write_text("other\n")
-    keys.add(build.build_key(pin, "gcc 1"))
+    keys.add(build.build_key(pin))
+    monkeypatch.setattr(build, "read_name", lambda: "another")
+    keys.add(build.build_key(pin))
     assert len(keys) == 5
 
 
@@ -158,57 +160,12 @@ def test_another_revision_is_found_only_when_allowed(tmp_path: Path) -> None:
     assert build.find_kernel(upstream_moved, cache, allow_revision=True) is None
 
 
-def test_without_a_compiler_a_kept_build_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_of_another_toolchain_is_not_used(tmp_path: Path) -> None:
     pin, cache = make_pin(tmp_path), tmp_path / "cache"
     made = build.ensure_kernel(pin, cache, 1, silent)
-    record = made.binary.parent / "build.json"
-    record.write_text(json.dumps({**json.loads(record.read_text()), "compiler": "another"}))
+    other = replace(made.identity, compiler="root build 0123456789abcdef")
+    build.write_identity(made.binary.parent, other)
     assert build.find_kernel(pin, cache) is None
-    monkeypatch.setenv("PATH", str(tmp_path))
-    found = build.find_kernel(pin, cache)
-    assert found is not None
-    assert found.identity.compiler == "another"
-
-
-def import_build(made: build.KernelBuild, compiler: str) -> Path:
-    """The build is what a machine with another compiler exported."""
-    folder = made.binary.parent
-    build.write_identity(folder, replace(made.identity, compiler=compiler))
-    return folder.rename(folder.with_name(f"9.9-other-{build.IMPORTED}"))
-
-
-def test_an_imported_build_is_used_whatever_compiler_is_there(tmp_path: Path) -> None:
-    pin, cache = make_pin(tmp_path), tmp_path / "cache"
-    folder = import_build(build.ensure_kernel(pin, cache, 1, silent), "another")
-    found = build.ensure_kernel(pin, cache, 1, lambda message: pytest.fail(message))
-    assert found.binary.parent == folder
-    assert found.identity.compiler == "another"
-    assert build.find_kernel(replace(pin, tarball_sha256="0" * 64), cache) is None
-
-
-def test_the_machines_own_build_comes_before_an_imported_one(tmp_path: Path) -> None:
-    pin, cache = make_pin(tmp_path), tmp_path / "cache"
-    made = build.ensure_kernel(pin, cache, 1, silent)
-    import_build(made, "another")
-    made.binary.parent.mkdir()
-    made.binary.write_bytes(b"its own")
-    own = replace(made.identity, binary_sha256=file_sha256(made.binary))
-    build.write_identity(made.binary.parent, own)
-    found = build.find_kernel(pin, cache)
-    assert found is not None
-    assert found.identity == own
-
-
-def test_a_damaged_imported_build_is_named_and_another_is_built(tmp_path: Path) -> None:
-    pin, cache = make_pin(tmp_path), tmp_path / "cache"
-    folder = import_build(build.ensure_kernel(pin, cache, 1, silent), "another")
-    (folder / "linux").write_bytes(b"cut short")
-    said: list[str] = []
-    made = build.ensure_kernel(pin, cache, 1, said.append)
-    assert said[0] == f"kernel 9.9: {folder} is damaged; building it again"
-    assert made.binary.parent == build.build_folder(pin, compiler.read_compiler(), cache)
 
 
 def test_each_input_that_differs_is_named(tmp_path: Path) -> None:
@@ -228,6 +185,7 @@ def test_each_input_that_differs_is_named(tmp_path: Path) -> None:
         f"linux-source-7.3 9.9.1-1 ({pin.tarball_sha256[:12]})",
         f"configuration {'1' * 12} instead of {pin.config_sha256[:12]}",
         f"0001.patch none instead of {pin.patch_sha256['0001.patch'][:12]}",
+        f"compiler another instead of {read_name()}",
         f"build recipe 0 instead of {compiler.RECIPE}",
         f"0002.patch {'2' * 12} instead of none",
     ]
@@ -251,16 +209,6 @@ def test_a_build_needs_the_standard_library_alone() -> None:
     """Bootstrap builds a kernel before the Python environment is there."""
     argv = ["/usr/bin/python3", "-P", "-S", "-m", "testbed.kernel.build.cache", "--help"]
     assert "VERSION" in proc.run(argv, env={"PYTHONPATH": str(ROOT)}).stdout
-
-
-def test_missing_packages_are_named_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingError) as caught:
-        compiler.check_machine()
-    names = "bc bison build-essential dpkg flex patch tar xz-utils"
-    assert f"install the missing packages: {names}; or import " in str(caught.value)
 
 
 def test_config_is_parsed() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from testbed.base import proc
 from testbed.kernel.build import compiler
+from tests.kernel.toolchains import find_toolchain
 
 HEADER = """\
 #ifdef ASKED
@@ -40,19 +41,25 @@ class Tree:
         """Status and errors, called as does it for a file below ``net/``."""
         include = [word for name in ALWAYS for word in ("-include", f"./{name}")]
         names = [f'-DKBUILD_MODNAME="{source}"', f"-D__KBUILD_MODNAME={source}"]
-        argv = [".precompiled/gcc", f"-Wp,-MMD,net/{source}.d", "-I./include", *include,
+        gcc = [find_toolchain().program("bash"), ".precompiled/gcc"]
+        argv = [*gcc, f"-Wp,-MMD,net/{source}.d", "-I./include", *include,
                 *FLAGS.split(), *options, *names, "-c", "-o", f"net/{source}.o",
                 f"net/{source}.c"]  # fmt: skip
         flags = {"NOSTDINC_FLAGS": "", "KBUILD_CPPFLAGS": "", "KBUILD_CFLAGS": FLAGS,
                  "LINUXINCLUDE": " ".join(["-I./include", *include])}  # fmt: skip
-        env = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", **flags}
+        env = {**find_toolchain().environment, **flags}
         done = proc.run(argv, cwd=self.folder, env=env, check=False)
         return done.returncode, done.stderr
 
     def returned(self, source: str) -> int:
         """What ``main`` of the compiled ``source`` returns."""
         program = self.folder / "program"
-        proc.run(["gcc", "-o", str(program), str(self.folder / f"net/{source}.o")])
+        toolchain = find_toolchain()
+        gcc = [toolchain.program("gcc"), f"--sysroot={toolchain.folder}", "-static"]
+        proc.run(
+            [*gcc, "-o", str(program), str(self.folder / f"net/{source}.o")],
+            env=toolchain.environment,
+        )
         return proc.run([str(program)], check=False).returncode
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from testbed.kernel.build.objects import KernelRecipe, build_in
 from testbed.kernel.build.patches import Patch, PatchError
 from testbed.kernel.build.source import DebianSource
 from tests.kernel.small_tree import PATCH, write_tree
+from tests.kernel.toolchains import find_toolchain
 
 NEW_FILE = "--- /dev/null\n+++ b/more.h\n@@ -0,0 +1 @@\n+#define MORE 1\n"
 HEADER = "--- a/answer.h\n+++ b/answer.h\n@@ -1 +1,2 @@\n int answer(void);\n+int more(void);\n"
@@ -33,16 +35,17 @@ class Bench:
             archive.add(sources, "linux-9.9")
         self.said: list[str] = []
 
-    def build(self, *texts: str, compiler: str = "gcc 1") -> bytes:
+    def build(self, *texts: str, name: str = "root build 1") -> bytes:
         """The binary that comes of the source with these patches."""
         patches = tuple(Patch(f"{n}.patch", f"{n}", text) for n, text in enumerate(texts))
-        source = DebianSource(self.tarball, file_sha256(self.tarball), "linux", "9.9.3")
+        toolchain = replace(find_toolchain(), name=name)
+        source = DebianSource(self.tarball, file_sha256(self.tarball), "linux", "9.9.3", toolchain)
         recipe = KernelRecipe("9.9", source, patches, self.folder / "config")
         compiled = self.tree / "source" / "compiled"
         compiled.unlink(missing_ok=True)
         self.said.clear()
         build_in(
-            self.tree, recipe, compiler=compiler, binary=self.folder / "linux",
+            self.tree, recipe, toolchain=toolchain, binary=self.folder / "linux",
             log=self.folder / "log", jobs=1, progress=self.said.append,
         )  # fmt: skip
         return (self.folder / "linux").read_bytes()
@@ -132,11 +135,11 @@ def test_a_build_that_did_not_end_is_not_gone_on_from(
     assert bench.compiled() == ["answer.o", "main.o"]
 
 
-@pytest.mark.parametrize("compiler", ["gcc 1", "gcc 2"])
-def test_another_compiler_compiles_all_of_it(bench: Bench, compiler: str) -> None:
+@pytest.mark.parametrize("name", ["root build 1", "root build 2"])
+def test_another_toolchain_compiles_all_of_it(bench: Bench, name: str) -> None:
     bench.build()
-    bench.build(compiler=compiler)
-    assert len(bench.compiled()) == (0 if compiler == "gcc 1" else 2)
+    bench.build(name=name)
+    assert len(bench.compiled()) == (0 if name == "root build 1" else 2)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", json.dumps({"source": "x"})])

@@ -10,6 +10,7 @@ import pytest
 from testbed.base.errors import EXIT_MISSING, ConfigurationError
 from testbed.kernel.build.patches import Patch, PatchError, apply_patch, read_series
 from tests.kernel.small_tree import FILES, PATCH, write_tree
+from tests.kernel.toolchains import find_toolchain
 
 DIFF = PATCH.partition("diff --git")[2]
 SECOND = (
@@ -59,7 +60,7 @@ def test_a_mail_is_decoded(tmp_path: Path, encoding: str) -> None:
     (patch,) = series(tmp_path, head + text, "mail.eml")
     assert patch.subject == "say seven"
     tree = write_tree(tmp_path / "tree")
-    apply_patch(patch, tree, "base")
+    apply_patch(patch, tree, "base", find_toolchain())
     assert "return 7" in (tree / "answer.c").read_text()
 
 
@@ -108,7 +109,7 @@ def test_what_does_not_apply_is_named(tmp_path: Path, change: tuple[str, str], w
         files.pop("answer.c")
     tree = write_tree(tmp_path / "tree", files)
     with pytest.raises(PatchError) as caught:
-        apply_patch(patch, tree, "linux 9.9.3")
+        apply_patch(patch, tree, "linux 9.9.3", find_toolchain())
     assert words in str(caught.value)
     assert "0001-answer-say-seven.patch does not apply to linux 9.9.3" in str(caught.value)
     assert caught.value.exit_code == EXIT_MISSING

@@ -12,6 +12,7 @@ from testbed.base import debian, proc
 from testbed.base.errors import MissingError
 from testbed.kernel.build import source
 from testbed.kernel.build.pin import Pin, read_pin
+from testbed.kernel.build.toolchain import Toolchain
 
 MADISON = """\
  linux-source-7.3 | 7.3.5-1~bpo13+1 | http://mirror.test/debian suite/main amd64 Packages
@@ -19,6 +20,8 @@ MADISON = """\
  linux-source-7.3 | 7.3.4-1~bpo13+1 | http://other.test/debian suite/main amd64 Packages
      linux | 7.3.4-1~bpo13+1 | http://mirror.test/debian suite/main Sources
 """
+
+TOOLCHAIN = Toolchain(Path("/none"), "none")
 
 
 @pytest.fixture
@@ -108,9 +111,9 @@ def test_kept_tarball_is_used_without_any_program(pin: Pin, tmp_path: Path) -> N
     place = source.kept_tarball(kept_pin, tmp_path)
     place.parent.mkdir(parents=True)
     place.write_bytes(content)
-    found = source.fetch_source(kept_pin, tmp_path, silent)
+    found = source.fetch_source(kept_pin, tmp_path, TOOLCHAIN, silent)
     assert found == source.DebianSource(
-        place, kept_pin.tarball_sha256, pin.package, pin.package_version
+        place, kept_pin.tarball_sha256, pin.package, pin.package_version, TOOLCHAIN
     )
 
 
@@ -120,7 +123,7 @@ def test_missing_keyring_names_its_package(
     monkeypatch.setenv(debian.MIRROR_VARIABLE, "http://mirror.test/debian")
     monkeypatch.setattr(debian, "KEYRING", tmp_path / "none.gpg")
     with pytest.raises(MissingError, match="install the package debian-archive-keyring"):
-        source.fetch_source(pin, tmp_path, silent)
+        source.fetch_source(pin, tmp_path, TOOLCHAIN, silent)
     assert not list((tmp_path / "kernels" / "sources").rglob(".fetch-*"))
 
 
@@ -144,10 +147,10 @@ def test_download_is_private_verified_and_kept(
     cache = tmp_path / "cache"
 
     with pytest.raises(MissingError, match=r"is pinned to .*; it is not used"):
-        source.fetch_source(pin, cache, silent)
+        source.fetch_source(pin, cache, TOOLCHAIN, silent)
 
     good = replace(pin, tarball_sha256=hashlib.sha256(b"the source").hexdigest())
-    found = source.fetch_source(good, cache, silent)
+    found = source.fetch_source(good, cache, TOOLCHAIN, silent)
     assert found.tarball == source.kept_tarball(good, cache)
     assert found.tarball.read_bytes() == b"the source"
     calls = (tmp_path / "calls").read_text()

@@ -19,7 +19,7 @@ from testbed.kernel.run.enclosure import (
 
 ALL = "Name:\tx\nCapInh:\t0000000000000000\nCapEff:\t000001ffffffffff\n"
 NONE = "Name:\tx\nCapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\n"
-GIVEN = EnclosureFiles(Path("/b"), Path("/p"), Path("/o"), Path("/opt/chrome"))
+GIVEN = EnclosureFiles(Path("/b"), Path("/r"), Path("/p"), Path("/o"), Path("/opt/chrome"))
 
 
 def options(argv: tuple[str, ...], name: str) -> list[tuple[str, ...]]:
@@ -42,7 +42,7 @@ def test_only_out_can_be_written() -> None:
 
 
 def test_it_ends_with_its_parent_and_shares_no_namespace() -> None:
-    argv = enclosure_argv(EnclosureFiles(Path("/b")), {})
+    argv = enclosure_argv(EnclosureFiles(Path("/b"), Path("/r")), {})
     for word in ("pid", "net", "ipc", "uts"):
         assert f"--unshare-{word}" in argv
     assert "--die-with-parent" in argv

@@ -23,6 +23,7 @@ from testbed.kernel.run.enclosure import OWN_SYSCTLS, SEALED, EnclosureFiles, en
 from testbed.kernel.run.host import HostKernel, named_browser, open_host, probe_host, tag_of
 from testbed.kernel.run.interface import InterruptedTrial, RawResult
 from testbed.model import Condition, Trial
+from testbed.root.cache import Root
 from testbed.setup.clean import find_leftovers
 from tests.kernel.host_state import await_that, read_holders, read_host_state
 
@@ -33,8 +34,8 @@ from pathlib import Path
 from testbed.kernel.run import host
 from tests.kernel.run.test_host import TRIAL
 host.await_idle = lambda cancel: True
-bundle, page, out = map(Path, sys.argv[1:])
-host.HostKernel("1", bundle, {}).run(TRIAL, page, out, 0, threading.Event())
+bundle, page, out, usr = map(Path, sys.argv[1:])
+host.HostKernel("1", bundle, usr, {}).run(TRIAL, page, out, 0, threading.Event())
 """
 
 pytestmark = [
@@ -47,14 +48,15 @@ pytestmark = [
 class Room:
     """A bundle whose trial does what it is ordered to, a page, and folders to leave things in."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, usr: Path) -> None:
+        self.usr = usr
         self.folder, self.bundle, self.page = folder, folder / "bundle", folder / "page"
         (self.bundle / "etc" / "fonts").mkdir(parents=True)
         self.page.mkdir()
         self.program = self.bundle / "testbed" / "way" / "host_entry.py"
         self.program.parent.mkdir(parents=True)
         shutil.copy(Path(__file__).with_name("hosted.py"), self.program)
-        self.kernel = HostKernel("1", self.bundle, {"build": "b"})
+        self.kernel = HostKernel("1", self.bundle, usr, {"build": "b"})
 
     def out(self, name: str = "out") -> Path:
         """An empty folder for a trial."""
@@ -74,9 +76,9 @@ class Room:
 
 
 @pytest.fixture
-def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Root) -> Room:
     monkeypatch.setattr(host, "await_idle", lambda cancel: not cancel.is_set())
-    return Room(tmp_path)
+    return Room(tmp_path, root.usr)
 
 
 def seen(out: Path) -> dict[str, Any]:
@@ -163,7 +165,7 @@ def test_an_interrupt_ends_it(room: Room) -> None:
 def test_kill_9_of_the_runner_leaves_nothing_even_to_clean(room: Room, tmp_path: Path) -> None:
     out, before = room.out(), read_host_state()
     (room.bundle / "orders").write_text("hang")
-    argv = (sys.executable, "-c", RUNNER, str(room.bundle), str(room.page), str(out))
+    argv = (sys.executable, "-c", RUNNER, str(room.bundle), str(room.page), str(out), str(room.usr))
     with proc.started(argv, cwd=ROOT) as runner:
         seen(out)
         assert not is_gone(out, now_s())
@@ -191,7 +193,7 @@ def test_two_at_once_do_not_meet(room: Room) -> None:
 
 def test_its_identity_tells_machines_apart(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(host.BROWSER_VARIABLE, raising=False)
-    opened = open_host(os.uname().release, room.bundle)
+    opened = open_host(os.uname().release, room.bundle, room.usr)
     found = opened.identity()
     assert (found["name"], found["version"]) == ("host", os.uname().release)
     assert (found["build"], found["link"]) == (os.uname().version, "tap")
@@ -200,14 +202,14 @@ def test_its_identity_tells_machines_apart(room: Room, monkeypatch: pytest.Monke
 
 def test_a_version_that_does_not_run(room: Room) -> None:
     with pytest.raises(MissingError, match=f"the host kernel is {os.uname().release}, not 2.4"):
-        open_host("2.4", room.bundle)
+        open_host("2.4", room.bundle, room.usr)
 
 
 def test_a_kernel_without_a_feature(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = {"problem": "no CONFIG_TUN", "scheduler": "fifo"}
-    monkeypatch.setattr(host, "probe_host", lambda _bundle: problem)
+    monkeypatch.setattr(host, "probe_host", lambda _bundle, _usr: problem)
     with pytest.raises(MissingError, match="no CONFIG_TUN"):
-        open_host(os.uname().release, room.bundle)
+        open_host(os.uname().release, room.bundle, room.usr)
 
 
 def test_a_machine_that_refuses_the_enclosure(
@@ -218,7 +220,7 @@ def test_a_machine_that_refuses_the_enclosure(
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with pytest.raises(MissingError, match=r"Creating new namespace failed.*--kernel virtual"):
-        probe_host(room.bundle)
+        probe_host(room.bundle, room.usr)
 
 
 def test_a_browser_outside_usr_can_be_run_by_the_client(room: Room, tmp_path: Path) -> None:
@@ -235,7 +237,7 @@ def test_a_browser_outside_usr_can_be_run_by_the_client(room: Room, tmp_path: Pa
         f"said = subprocess.run([*user, '{browser}'], capture_output=True, check=True).stdout\n"
         "open('/ff/out/observation.json', 'w').write(json.dumps({'virtual_s': len(said)}))\n"
     )
-    room.kernel = HostKernel("1", room.bundle, {}, browser)
+    room.kernel = HostKernel("1", room.bundle, room.usr, {}, browser)
     raw = room.run("", room.out())
     assert raw.status == "ended", raw.console_tail
     assert raw.cost is not None
@@ -274,7 +276,7 @@ def list_writable(room: Room, prefix: tuple[str, ...] = ()) -> set[str]:
     shutil.copy(Path(__file__).with_name("probe.py"), room.bundle)
     for path in (room.folder, *room.bundle.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    given = EnclosureFiles(room.bundle, room.page, room.out())
+    given = EnclosureFiles(room.bundle, room.usr, room.page, room.out())
     python = ("/usr/bin/python3", "-I", "-S", "-c", LIST)
     argv = (*enclosure_argv(given, {"PATH": "/usr/bin"}), *prefix, *python)
     return set(json.loads(proc.run(argv).stdout))

@@ -27,9 +27,12 @@ from firstflight.cli.main import main
 from testbed.way import prepare
 from testbed.kernel.run import host
 from testbed.base.places import built_part, cache
+from testbed.model import DEFAULT_ROOT
+from testbed.root.cache import ensure_named
 from tests.patience import NEVER, make_patient_bundle
 prepare.make_bundle = make_patient_bundle
-exact = [make_patient_bundle(cache(), built_part("native"), exactness_wanted=NEVER).path]
+root = ensure_named(DEFAULT_ROOT, cache(), print)
+exact = [make_patient_bundle(cache(), built_part("native"), root, exactness_wanted=NEVER).path]
 run = host.HostKernel.run
 host.HostKernel.run = lambda kernel, *trial: run(
     replace(kernel, bundle=exact.pop()) if exact else kernel, *trial
@@ -75,7 +78,7 @@ def read(prompts):
     while said.count(b"server:") < prompts:
         said += os.read(terminal, 4096)
 read(1)
-os.write(terminal, b"ip -brief address\\r")
+os.write(terminal, b"ip -color=never -brief address\\r")
 read(2)
 open({file!r}, "wb").write(sys.argv[2].encode() + said)
 os.read(terminal, 4096)  # until the session ends

@@ -18,6 +18,7 @@ from testbed.kernel.run import host
 from testbed.kernel.run.host import HostKernel, open_host
 from testbed.model import Condition, LinkSpec, PageLoad, Record, TcpSpec, Trial
 from testbed.pages.build import build_page
+from testbed.root.cache import Root
 from testbed.way.judge import conclude
 from tests.kernel.host_state import await_that, read_host_state
 from tests.patience import make_patient_bundle
@@ -28,8 +29,8 @@ from pathlib import Path
 from testbed.kernel.run import host
 from tests.kernel.run.test_host_trial import trial
 host.await_idle = lambda cancel: True
-bundle, page, out = map(Path, sys.argv[1:])
-host.HostKernel("1", bundle, {}).run(trial("graph"), page, out, 0, threading.Event())
+bundle, page, out, usr = map(Path, sys.argv[1:])
+host.HostKernel("1", bundle, usr, {}).run(trial("graph"), page, out, 0, threading.Event())
 """
 
 pytestmark = [
@@ -47,14 +48,14 @@ def trial(client: str) -> Trial:
 
 
 @pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> HostKernel:
+def kernel(tmp_path_factory: pytest.TempPathFactory, root: Root) -> HostKernel:
     """This machine's kernel."""
     try:
         native = built_part("native")
     except MissingError as error:
         pytest.skip(str(error))
     cache = tmp_path_factory.mktemp("cache")
-    return open_host(os.uname().release, make_patient_bundle(cache, native).path)
+    return open_host(os.uname().release, make_patient_bundle(cache, native, root).path, root.usr)
 
 
 @pytest.fixture(scope="module")
@@ -115,9 +116,10 @@ def test_the_browser_has_its_sandbox(kernel: HostKernel, page: Path, tmp_path: P
         running = pool.submit(run, kernel, page, tmp_path / "out", client="chromium")
         found: set[tuple[str, str]] = set()
         while not running.done():
-            # Renderers keep the name of the zygote that they are copies of: with GLIBC_TUNABLES
-            # set, glibc moves the environment, and Chromium then leaves its title alone.
-            found |= {read_confinement(pid) for pid in named("--type=zygote")}
+            # Where glibc moves the environment, as 2.36 does for GLIBC_TUNABLES, Chromium leaves
+            # titles alone, and renderers keep that of the zygote that they are copies of.
+            for kind in ("zygote", "renderer"):
+                found |= {read_confinement(pid) for pid in named(f"--type={kind}")}
         require_proven(running.result())
     # The client's user, and with the filter of system calls, which a guest has to leave out.
     assert ("1000", "2") in found
@@ -137,7 +139,7 @@ def test_kill_9_in_the_middle_leaves_nothing(
 ) -> None:
     before, out = read_host_state(), tmp_path / "out"
     out.mkdir()
-    argv = (sys.executable, "-c", RUNNER, str(kernel.bundle), str(page), str(out))
+    argv = (sys.executable, "-c", RUNNER, str(kernel.bundle), str(page), str(out), str(kernel.usr))
     with proc.started(argv, cwd=ROOT) as runner:
         await_that(lambda: bool(named(f"ff{runner.pid}s0-")))
         os.kill(runner.pid, signal.SIGKILL)

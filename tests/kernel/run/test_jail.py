@@ -38,7 +38,7 @@ from pathlib import Path
 from testbed.kernel.run.sandbox import confined
 from testbed.base import proc
 from testbed.kernel.run.jail import GuestFiles, open_stage
-contents = GuestFiles(*(Path(word) for word in sys.argv[2:6]))
+contents = GuestFiles(*(Path(word) for word in sys.argv[2:6]), usr=Path("/usr"))
 jailed = sys.argv[1] == "jailed"
 with open_stage(contents, jailed) as stage, tempfile.TemporaryFile() as output:
     argv = (*stage.prefix, "/usr/bin/sleep", sys.argv[6])
@@ -60,7 +60,7 @@ def contents(tmp_path: Path) -> GuestFiles:
     for folder in folders:
         folder.mkdir()
         (folder / "file").write_text(f"{folder.name}\n")
-    return GuestFiles(kernel, *folders)
+    return GuestFiles(kernel, *folders, usr=Path("/usr"))
 
 
 def inside(contents: GuestFiles, script: str, *, jailed: bool = True) -> str:

@@ -29,7 +29,8 @@ from testbed.kernel.run.jail import GuestFiles, open_stage
 folders = [Path(sys.argv[1]) / name for name in ("bundle", "page", "out")]
 # A user that no guest of a run has: one test here takes all the processes that its user may have.
 slot = 100 + os.getpid() % 300
-with open_stage(GuestFiles(Path("/usr/bin/env"), *folders), jailed=True, slot=slot) as stage:
+contents = GuestFiles(Path("/usr/bin/env"), *folders, usr=Path("/usr"))
+with open_stage(contents, jailed=True, slot=slot) as stage:
     argv = (*stage.prefix, stage.kernel, "/usr/bin/python3", "-I", "-S", *sys.argv[2:])
     done = proc.run(argv, pass_fds=stage.descriptors)
 print(done.stdout)

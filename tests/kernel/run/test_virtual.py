@@ -54,8 +54,9 @@ def test_slots_are_spread_over_the_cores(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_identity_is_that_of_the_build_and_the_command_line() -> None:
-    kernel = VirtualKernel("7.3", Path("/a"), {"source": "x"}, ("seccomp=on",), Path("/b"), True)
-    other = VirtualKernel("7.3", Path("/c"), {"source": "x"}, ("seccomp=on",), Path("/d"), False)
+    build, boot = {"source": "x"}, ("seccomp=on",)
+    kernel = VirtualKernel("7.3", Path("/a"), build, boot, Path("/b"), Path("/r"), True)
+    other = VirtualKernel("7.3", Path("/c"), build, boot, Path("/d"), Path("/s"), False)
     line = " ".join(command_line(0, ("seccomp=on",)))
     assert kernel.identity() == other.identity() == {"source": "x", "command_line": line}
 
@@ -87,7 +88,7 @@ def test_what_a_guest_sees_is_the_same_jailed_or_not(guests: Guests, tmp_path: P
     """
     seen = []
     for number, jailed in enumerate((True, False, True)):
-        each = Guests(guests.binary, guests.init, guests.boot_options, tmp_path / str(number))
+        each = replace(guests, folder=tmp_path / str(number))
         each.folder.mkdir()
         raw, _ = each.run(program, jailed=jailed)
         assert raw.observation is not None, raw
@@ -283,7 +284,8 @@ def running(binary: Path) -> list[str]:
 
 @pytest.mark.guest
 def test_a_built_kernel_boots(guests: Guests) -> None:
-    found = boot_once("7.3", guests.binary, guests.boot_options, guests.init, jailed=True)
+    boot = guests.boot_options
+    found = boot_once("7.3", guests.binary, boot, guests.init, guests.usr, jailed=True)
     assert found.problem is None
     assert found.sysctls["net.ipv4.tcp_sack"] == "1"
     assert found.other_defaults() == {}
@@ -295,7 +297,7 @@ def test_a_kernel_that_dies_is_reported_with_its_console(tmp_path: Path) -> None
     binary = tmp_path / "linux"
     binary.write_text("#!/bin/sh\necho ptrace set fp regs failed, errno = 14\nexit 1\n")
     binary.chmod(0o755)
-    reported = boot_once("6.1", binary, (), init, jailed=False).problem
+    reported = boot_once("6.1", binary, (), init, tmp_path, jailed=False).problem
     assert reported is not None
     assert "does not boot" in reported
     assert "ptrace set fp regs failed, errno = 14" in reported

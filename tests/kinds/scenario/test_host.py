@@ -14,6 +14,7 @@ from testbed.kernel.run import host
 from testbed.kernel.run.host import HostKernel, open_host
 from testbed.kinds.scenario.spec import Scenario
 from testbed.model import Record, Trial
+from testbed.root.cache import Root
 from testbed.setup.bundle import make_bundle
 from testbed.way.judge import conclude
 from tests.kernel.host_state import read_host_state
@@ -30,14 +31,14 @@ UNHURRIED = ("cached-cookie", "rotated-key", "backup-key", "farm-shared-key", "p
 
 
 @pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> HostKernel:
+def kernel(tmp_path_factory: pytest.TempPathFactory, root: Root) -> HostKernel:
     """This machine's kernel."""
     try:
         native = built_part("native")
     except MissingError as error:
         pytest.skip(str(error))
-    bundle = make_bundle(tmp_path_factory.mktemp("cache"), native)
-    return open_host(os.uname().release, bundle.path)
+    bundle = make_bundle(tmp_path_factory.mktemp("cache"), native, root)
+    return open_host(os.uname().release, bundle.path, root.usr)
 
 
 def perform(kernel: HostKernel, name: str, out: Path, monkeypatch: pytest.MonkeyPatch) -> Record:

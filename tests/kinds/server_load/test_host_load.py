@@ -21,6 +21,7 @@ from testbed.kernel.run import host
 from testbed.kernel.run.host import HostKernel, open_host
 from testbed.kinds.server_load.spec import ArrivalSpec, Mechanism, Program, ServerLoad, ServerSpec
 from testbed.model import LinkSpec, Record, TcpSpec, Trial
+from testbed.root.cache import Root
 from testbed.server.mechanisms.program import build_program
 from testbed.way.judge import conclude
 from tests.measured import served_of
@@ -40,7 +41,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> HostKernel:
+def kernel(tmp_path_factory: pytest.TempPathFactory, root: Root) -> HostKernel:
     """This machine's kernel."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("server and generator need a processor each")
@@ -49,7 +50,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> HostKernel:
         native, program = built_part("native"), build_program(cache)
     except MissingError as error:
         pytest.skip(str(error))
-    opened = open_host(os.uname().release, make_patient_bundle(cache, native).path)
+    opened = open_host(os.uname().release, make_patient_bundle(cache, native, root).path, root.usr)
     return replace(opened, management=program)
 
 

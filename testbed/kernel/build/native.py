@@ -1,0 +1,148 @@
+"""C programs of the testbed, compiled by the toolchain: ``testbed/native``.
+
+A source with a ``main`` becomes a static program, which runs with any C library or none.  Any
+other becomes a shared object, which must run with the C library of each root.
+
+``python -m testbed.kernel.build.native`` makes or finds them and prints their folder.  Standard
+library only: bootstrap makes them while the Python environment is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from testbed.base import proc
+from testbed.base.checksums import damaged_files, file_sha256, write_checksums
+from testbed.base.errors import EXIT_INTERRUPTED, NO_ROOM, StorageError, TestbedError
+from testbed.base.interrupt import raising
+from testbed.base.locks import locked
+from testbed.base.places import ROOT, cache
+from testbed.kernel.build.compiler import BuildError
+from testbed.kernel.build.toolchain import Progress, Toolchain, ensure_toolchain, read_name
+
+NATIVE = "native"
+"""The folder of their builds in the cache."""
+SOURCES = ROOT / "testbed" / "native"
+OLDEST_LIBC = (2, 34)
+"""The C library that each shared object runs with: older than that of any root."""
+
+_RECIPE = "1"  # raise when the steps below change a program
+_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
+_MAIN = re.compile(r"^(int )?main\(", re.MULTILINE)
+_LIBC = re.compile(rb"\bGLIBC_(\d+)\.(\d+)")
+_COMPILE_S = 120.0
+
+
+def program_sources() -> dict[str, str]:
+    """Return the SHA-256 of each file that they are made from, by its name."""
+    return {file.name: file_sha256(file) for file in sorted(SOURCES.glob("*.[ch]"))}
+
+
+def programs_key(sources: Mapping[str, str]) -> str:
+    """Return 16 hex digits that name all that the programs of ``sources`` are made of."""
+    made_of = {"sources": dict(sources), "compiler": read_name(), "recipe": _RECIPE}
+    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def native_folder(cache: Path) -> Path:
+    """Return where the programs of this tree are, or will be."""
+    return cache / NATIVE / programs_key(program_sources())
+
+
+def is_whole(folder: Path) -> bool:
+    """Return whether ``folder`` has the programs as they were made."""
+    return folder.is_dir() and not damaged_files(folder)
+
+
+def ensure_native(cache: Path, progress: Progress) -> Path:
+    """Return the folder of the C programs, made below ``cache`` if need be.
+
+    Raises:
+        MissingError: the toolchain is not to be had.
+        BuildError: one does not compile.
+        StorageError: the cache cannot be written.
+    """
+    folder = native_folder(cache)
+    if is_whole(folder):
+        return folder
+    toolchain = ensure_toolchain(cache, progress)
+    try:
+        with locked(folder.parent / "lock", "waiting for another run's C programs", progress):
+            if not is_whole(folder):
+                again = f" again: {folder} is damaged" if folder.exists() else ""
+                progress(f"compiling the C programs{again}")
+                _build(folder, toolchain)
+    except OSError as error:
+        room = "; make room, and try again" if error.errno in NO_ROOM else ""
+        raise StorageError(f"cannot write {folder}: {error}{room}") from error
+    return folder
+
+
+def _build(folder: Path, toolchain: Toolchain) -> None:
+    work = folder.with_name(f".{folder.name}")
+    shutil.rmtree(work, ignore_errors=True)  # left by a run that was killed
+    work.mkdir()
+    try:
+        for source in sorted(SOURCES.glob("*.c")):
+            compile_program(source, work, toolchain)
+        write_checksums(work)
+        shutil.rmtree(folder, ignore_errors=True)  # one that was not whole
+        work.rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def compile_program(source: Path, folder: Path, toolchain: Toolchain) -> Path:
+    """Compile one ``source`` into ``folder``, and return the program or shared object.
+
+    Raises:
+        BuildError: it does not compile, or would need a newer C library than ``OLDEST_LIBC``.
+    """
+    alone = _MAIN.search(source.read_text("utf-8")) is not None
+    target = folder / (source.stem if alone else f"{source.stem}.so")
+    kind = ("-static",) if alone else ("-shared", "-fPIC")
+    # By its name alone, so that the place of the tree is in no message of a program.
+    argv = (toolchain.program("gcc"), f"--sysroot={toolchain.folder}", *_FLAGS, *kind,
+            "-o", str(target), source.name)  # fmt: skip
+    done = proc.run(
+        argv, cwd=source.parent, env=toolchain.environment, timeout_s=_COMPILE_S, check=False
+    )
+    if done.returncode != 0:
+        raise BuildError(f"{source} does not compile:\n{done.stderr.strip()[-3000:]}")
+    if not alone and (newer := read_libc(target.read_bytes())) > OLDEST_LIBC:
+        raise BuildError(f"{source} needs the C library {newer[0]}.{newer[1]}, which no root has")
+    target.chmod(0o755)
+    return target
+
+
+def read_libc(shared: bytes) -> tuple[int, int]:
+    """Return the oldest C library that a shared object runs with, by the symbols that it names."""
+    versions = (match.groups() for match in _LIBC.finditer(shared))
+    return max(((int(major), int(minor)) for major, minor in versions), default=(2, 0))
+
+
+def main() -> int:
+    """Make or find the programs, and print where they are."""
+    try:
+        with raising():
+            print(ensure_native(cache(), _print_error))
+    except TestbedError as error:
+        _print_error(f"error: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _print_error(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
