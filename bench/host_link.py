@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from bench.result import Result, judge
 from bench.work import Work
 from testbed.base import places
+from testbed.kernel.build.native import ensure_native
 from testbed.lab.calibration import rtt_theory_ms
 from testbed.lab.laboratory import HOST, Lab, open_lab
 from testbed.lab.link.backend import choose_backend
@@ -62,7 +63,7 @@ def backend() -> LinkBackend:
     Raises:
         MissingError: nothing can.
     """
-    return choose_backend(places.built_part("native") / "link")
+    return choose_backend(ensure_native(places.cache(), print) / "link")
 
 
 def measure_goodput(work: Work) -> Result:

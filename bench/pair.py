@@ -17,6 +17,7 @@ from typing import Any
 from testbed.base import places, proc
 from testbed.base.errors import MissingError
 from testbed.base.namespace import Namespace, new_namespace
+from testbed.kernel.build.native import ensure_native
 from testbed.kinds.server_load.account import ServerAccount
 from testbed.kinds.server_load.nginx import serving_nginx
 from testbed.kinds.server_load.processors import choose_processors, read_ticks, receiving
@@ -73,7 +74,7 @@ class LoadPair:
         if program == "nginx":
             running = serving_nginx(self.server, address, load, BACKLOG, on, scratch)
         else:
-            path = places.built_part("native") / "event-server"
+            path = ensure_native(places.cache(), print) / "event-server"
             argv = server_argv(path, address, load, BACKLOG, {}, on)
             running = serving(self.server, argv, scratch)
         with running as end:
@@ -106,7 +107,7 @@ class LoadPair:
 
 def _argv(program: str, arguments: Mapping[str, int | str]) -> tuple[str, ...]:
     words = (word for name, value in arguments.items() for word in (f"--{name}", str(value)))
-    return (str(places.built_part("native") / program), *words)
+    return (str(ensure_native(places.cache(), print) / program), *words)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 from testbed.base import log, places
 from testbed.base.errors import MissingError
 from testbed.kernel import KernelPlace, open_kernel
+from testbed.kernel.build.native import ensure_native
 from testbed.kernel.run.virtual import VirtualKernel
 from testbed.model import DEFAULT_ROOT
 from testbed.root.cache import Root, ensure_named
@@ -44,8 +45,10 @@ class Work:
 
 
 def bundle() -> Path:
-    """Return the bundle that trials run with, as bootstrap's parts make it."""
-    return make_bundle(places.cache(), places.built_part("native"), default_root()).path
+    """Return the bundle that trials run with, made now if need be."""
+    return make_bundle(
+        places.cache(), ensure_native(places.cache(), _log.info), default_root()
+    ).path
 
 
 def default_root() -> Root:

@@ -1,25 +1,10 @@
-#!/usr/bin/env bash
+#!/bin/sh
 # Runs a command with everything that development needs: the locked tools come first on PATH.
 # Usage: develop.sh [--without-kernel | --notebooks | --labs] COMMAND [ARGS]
-set -euo pipefail
+set -eu
 
-# shellcheck source=bootstrap/main.sh
-source "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/main.sh"
-level=kernel locked=requirements-dev
-case ${1:-} in
-  --without-kernel)
-    level=programs
-    shift
-    ;;
-  --notebooks)
-    level=programs locked=requirements-notebooks
-    shift
-    ;;
-  --labs)
-    locked=requirements-notebooks
-    shift
-    ;;
-esac
-bootstrap "$level" "$locked"
-cd -- "$root"
-PATH=$venv/bin:$PATH PYTHONPATH=$root exec "$@"
+here=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
+# shellcheck source=bootstrap/python.sh
+. "$here/bootstrap/python.sh"
+unset PYTHONHOME
+PYTHONPATH=$here exec "${python:?}" -P -m testbed.setup.develop "$@"

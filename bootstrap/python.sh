@@ -168,11 +168,9 @@ make_python() {
   [ "$(uname -sm)" = "Linux x86_64" ] ||
     give_up "$EXIT_MISSING" "this machine is $(uname -sm): the virtual kernel needs Linux on x86-64."
   packages=$cache/roots/packages
-  mkdir -p -- "$cache/python" "$packages" "$cache/logs" 2>/dev/null && [ -w "$cache/python" ] ||
-    give_up "$EXIT_MISSING" "cannot write to $cache: set XDG_CACHE_HOME to a folder that you may write to."
+  mkdir -p -- "$cache/python" "$packages" "$cache/logs" 2>/dev/null || true
+  [ -w "$cache/python" ] || give_up "$EXIT_MISSING" "cannot write to $cache: set XDG_CACHE_HOME to a folder that you may write to."
   work=$cache/python/.new-$$
-  trap 'rm -rf -- "$work"' EXIT
-  trap 'say interrupted; exit $EXIT_INTERRUPTED' INT TERM HUP
   mkdir -- "$work"
   if [ "${1:-} ${2:-}" = "root import" ] && [ -f "${3:-}" ]; then
     take_pack "$3"
@@ -208,8 +206,19 @@ make_python() {
       give_up "$EXIT_STORAGE" "cannot write $folder; remove it and try again"
   fi
   rm -rf -- "$work"
-  trap - EXIT INT TERM HUP
+  work=
 }
 
+# leave: nothing half-made stays; what ends the start is told apart by `beyond`, for git bisect.
+leave() {
+  status=$?
+  [ -z "$work" ] || rm -rf -- "$work"
+  [ "$status" = 0 ] || [ "$status" -gt 127 ] || exit $((${beyond:-0} + status))
+}
+
+work=
+trap leave EXIT
+trap 'say interrupted; exit $EXIT_INTERRUPTED' INT TERM HUP
 find_cache
 [ -x "$python" ] || make_python "$@"
+trap - EXIT INT TERM HUP

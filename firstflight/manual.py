@@ -102,8 +102,6 @@ def _verb(words: tuple[str, ...], command: click.Command) -> Iterator[str]:
         if (record := parameter.get_help_record(context)) is not None
     ]
     yield from _terms(options)
-    additions = [f"with {option} {level}" for option, level in NEEDS_WITH.get(name, {}).items()]
-    yield from (".PP", f"Needs: {_text('; '.join([NEEDS[name], *additions]))}.")
 
 
 def _prose(text: str) -> Iterator[str]:

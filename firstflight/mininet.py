@@ -25,13 +25,13 @@ from mininet.link import Intf, Link
 
 from testbed.base import places, proc
 from testbed.base.errors import ConfigurationError, MissingError
+from testbed.kernel.build.native import find_native
 from testbed.lab.bridged_link import open_wire
 from testbed.lab.link.backend import choose_backend
 from testbed.lab.link.protocol import LinkReport
 from testbed.model import LinkSpec, Measurement
 from testbed.model.knob import declared
 
-NATIVE_VARIABLE = "FIRSTFLIGHT_NATIVE"
 OF_TCLINK = {
     "bw": "down_kbit and up_kbit",
     "delay": "rtt_ms, for both directions together",
@@ -172,19 +172,15 @@ def check_spec(spec: LinkSpec) -> None:
 
 
 def find_program() -> Path:
-    """Return the link's program: what ``run.sh`` named, or the newest that it has built.
+    """Return the link's program.
 
     Raises:
         MissingError: none is built.
     """
-    named = os.environ.get(NATIVE_VARIABLE)
-    if named:
-        return Path(named) / "link"
-    built = (places.cache() / "native").glob("*/link")
-    newest = max(built, key=lambda path: path.stat().st_mtime_ns, default=None)
-    if newest is None:
+    folder = find_native(places.cache())
+    if folder is None:
         raise MissingError(
             f"the link's program is not built for this user (in {places.cache()}); run "
-            "./run.sh doctor once"
+            "./run.sh run configs/quick.toml once"
         )
-    return newest
+    return folder / "link"

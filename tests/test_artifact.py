@@ -82,7 +82,7 @@ def test_every_command_of_the_papers_may_go_on() -> None:
         commands = re.findall(r"(?:^|[\s(`])\./run\.sh ([^\n`;)]+)", text)
         for command in commands:
             found = answer(command.replace("\\\n", " ").split(), SECTIONS)
-            assert found.code == 0, (paper, command, found.text)
+            assert found is None or found.code == 0, (paper, command, found)
 
 
 def test_every_badge_is_spoken_of() -> None:

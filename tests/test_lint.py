@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tomllib
 from graphlib import TopologicalSorter
@@ -12,6 +11,7 @@ import grimp
 import pytest
 
 from testbed.base import proc
+from testbed.setup.recording import set_up_recording
 
 ROOT = Path(__file__).parent.parent
 TOOLS = Path(sys.executable).parent
@@ -70,8 +70,5 @@ def test_hadolint() -> None:
 
 
 def test_eslint() -> None:
-    driver = os.environ.get("FIRSTFLIGHT_JS")
-    if driver is None:
-        pytest.skip("no browser driver was built: run `make lint`")
     # In the cache: it has ESLint, and copies of the very files that are in the work tree.
-    check("npm", "run", "--silent", "lint", cwd=Path(driver))
+    check("npm", "run", "--silent", "lint", cwd=set_up_recording())

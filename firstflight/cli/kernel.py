@@ -15,6 +15,7 @@ from testbed.base.errors import EXIT_OK
 from testbed.base.units import format_bytes
 from testbed.kernel import ensure_build
 from testbed.kernel.build.cache import KernelIdentity
+from testbed.kernel.build.native import ensure_native
 from testbed.kernel.build.pin import DEFAULT_VERSION, pins
 from testbed.kernel.carrying import KernelImport, export_kernel, import_kernel
 from testbed.kernel.own.definition import read_own
@@ -49,7 +50,7 @@ def export_command(services: Services, /, file: Path, version: str, replace: boo
     own = None if version in pins() else read_own(version, places.data())
     usr = ensure_named(DEFAULT_ROOT, services.cache(), _log.info).usr
     build = ensure_build(version, services.cache(), usr, _log.info)
-    native = places.built_part("native")
+    native = ensure_native(services.cache(), _log.info)
     checksum = export_kernel(build, native, file, replace=replace, own=own)
     click.echo(f"{file}: {_describe(build.identity)}, {format_bytes(file.stat().st_size)}")
     click.echo(f"SHA-256 {checksum}")

@@ -10,14 +10,18 @@ from typing import get_args
 import click
 
 from firstflight.cli.services import Services, pass_services
-from testbed.base import places
+from testbed.base import log, places
 from testbed.base.errors import EXIT_OK
 from testbed.base.interrupt import interruptible
-from testbed.model import Protocol, Replay
+from testbed.model import DEFAULT_ROOT, Protocol, Replay
+from testbed.root.cache import ensure_named
+from testbed.root.interpreter import nginx_argv
 from testbed.server.loopback import LAST_PORT, LoopbackSite, serve_loopback
 
 LOOK_S = 1.0
 MOST_LINES = 20
+
+_log = log.logger(__name__)
 
 
 @click.command()
@@ -40,7 +44,8 @@ def serve(services: Services, /, page: str, protocol: str, port: int | None, as_
     with places.using_cache(cache):
         built = built_page(page, cache)
         # From here on an interrupt is no failure: it is how this ends.
-        with interruptible() as interruption, serve_loopback(built, protocol, port) as site:
+        nginx = nginx_argv(ensure_named(DEFAULT_ROOT, cache, _log.info).usr)
+        with interruptible() as interruption, serve_loopback(built, protocol, port, nginx) as site:
             _show_site(page, site, as_json)
             while not interruption.stop.wait(LOOK_S):
                 site.replay()  # raises when the server has ended

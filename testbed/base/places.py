@@ -1,7 +1,7 @@
 """Folders of the work tree, and outside it the cache and what is the user's own.
 
 The cache is ``$XDG_CACHE_HOME/firstflight`` (XDG Base Directory Specification), with a folder for
-each kind of thing that was built; bootstrap leaves the parts that it built in the environment.
+each kind of thing that was built.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from testbed.base.errors import MissingError, StorageError
+from testbed.base.errors import StorageError
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
@@ -39,22 +39,6 @@ def data() -> Path:
     """
     base = os.environ.get("XDG_DATA_HOME")
     return (Path(base) if base else Path.home() / ".local" / "share") / "firstflight"
-
-
-def built_part(name: str) -> Path:
-    """Return the folder of a part that bootstrap built, such as ``native``.
-
-    Raises:
-        MissingError: bootstrap has not run.
-    """
-    variable = f"FIRSTFLIGHT_{name.upper()}"
-    folder = os.environ.get(variable)
-    if not folder:
-        raise MissingError(
-            f"{variable} is not set, so the built {name} folder is unknown; "
-            "start with ./run.sh, which builds it and sets this"
-        )
-    return Path(folder)
 
 
 def describe_version() -> str:

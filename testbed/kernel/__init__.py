@@ -109,11 +109,12 @@ def ensure_own_build(own: OwnKernel, cache: Path, usr: Path, progress: Progress)
     Raises:
         As ``ensure_build``.
     """
+    from testbed.kernel.build.native import ensure_native
     from testbed.kernel.own.build import ensure_own
     from testbed.kernel.run.virtual import boot_once
 
     def check(build: KernelBuild) -> str | None:
-        init = places.built_part("native") / "init"
+        init = ensure_native(cache, progress) / "init"
         jailed = _find_confinement() == "jail"
         booted = boot_once(own.name, build.binary, build.boot, init, usr, jailed=jailed)
         text = json.dumps(booted.other_defaults()) + "\n"

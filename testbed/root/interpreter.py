@@ -20,6 +20,11 @@ def program_argv(usr: Path, program: str) -> tuple[str, ...]:
     )
 
 
+def nginx_argv(usr: Path) -> tuple[str, ...]:
+    """Return the words that start ``usr``'s nginx on this machine."""
+    return program_argv(usr, "sbin/nginx")
+
+
 def compile_library(usr: Path) -> None:
     """Compile the Python library of ``usr`` for its Python, as far as it has one.
 

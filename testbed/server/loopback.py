@@ -17,7 +17,7 @@ from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.scratch import scratch_folder
 from testbed.model import Replay
 from testbed.server.listeners import Listener, lab_listeners
-from testbed.server.nginx import ERROR_LOG, ServerOptions, serve
+from testbed.server.nginx import ERROR_LOG, NGINX, ServerOptions, serve
 from testbed.server.replay_log import read_replay
 
 ADDRESS = "127.0.0.1"
@@ -50,17 +50,20 @@ class LoopbackSite:
 
 @contextmanager
 def serve_loopback(
-    built: Path, protocol: str = "as-recorded", first_port: int | None = None
+    built: Path,
+    protocol: str = "as-recorded",
+    first_port: int | None = None,
+    nginx: tuple[str, ...] = NGINX,
 ) -> Iterator[LoopbackSite]:
     """Serve the built page in ``built`` for the time of the block.
 
     ``protocol`` is as in ``lab_listeners``.  Listeners take ports one after the other from
-    ``first_port``; without it, free ones.
+    ``first_port``; without it, free ones.  ``nginx`` are the words that start it.
 
     Raises:
         ConfigurationError: there is no such page, it cannot be replayed, or ports do not suffice.
         LabError: nginx could not listen there.
-        MissingError: nginx is not installed.
+        MissingError: there is no such nginx.
     """
     archive = read_archive(built)
     addresses = dict.fromkeys(archive.hosts, ADDRESS)
@@ -76,7 +79,7 @@ def serve_loopback(
             for listener, port in zip(planned, ports, strict=True)
         )
         server = scratch / "server"
-        terms = ServerOptions(tls=tls, buffered_log=False)
+        terms = ServerOptions(tls=tls, buffered_log=False, program=nginx)
         undo.enter_context(serve(None, archive, listeners, server, terms))
         # A signal that comes before nginx waits for events would be heard at the next event only.
         _ping(server, ports[0])

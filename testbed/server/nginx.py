@@ -6,8 +6,6 @@ response answers a request, and ``replay_log`` how requests were answered.
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -16,7 +14,7 @@ from pathlib import Path
 
 from testbed.archive.reading import Archive
 from testbed.base import proc
-from testbed.base.errors import ConfigurationError, LabError, MissingError
+from testbed.base.errors import ConfigurationError, LabError
 from testbed.base.namespace import Namespace
 from testbed.server.blocks import EMPTY_FILE, check_replayable, server_block
 from testbed.server.listeners import Listener
@@ -92,6 +90,10 @@ TLS = """\
 """
 
 
+NGINX = ("/usr/sbin/nginx",)
+"""Where each root has it, and Debian."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
     """Options of the server, the same for every page.
@@ -100,7 +102,8 @@ class ServerOptions:
     ``tls_version`` ("1.2" or "1.3") is the only one offered.  ``tls`` is the built page's folder
     with ``key.pem`` and ``<host>.pem``; ``None`` when no listener has TLS.  With ``buffered_log``
     the log is written when the server ends, and not for each request.  ``think`` is how long the
-    server thinks before it answers; ``None``: not at all.
+    server thinks before it answers; ``None``: not at all.  ``program`` are the words that start
+    nginx.
     """
 
     keepalive_requests: int | None = None
@@ -108,6 +111,7 @@ class ServerOptions:
     tls: Path | None = None
     buffered_log: bool = True
     think: Think | None = None
+    program: tuple[str, ...] = NGINX
 
 
 def configuration(archive: Archive, listeners: Sequence[Listener], terms: ServerOptions) -> str:
@@ -170,7 +174,7 @@ def serve(
     if terms.tls is not None:
         # A link: paths of certificates may hold variables, and this one has none.
         (scratch / TLS_LINK).symlink_to(terms.tls.absolute())
-    argv = (*(TIED if namespace is None else ()), *nginx_argv(scratch))
+    argv = (*(TIED if namespace is None else ()), *nginx_argv(scratch, terms.program))
     with ExitStack() as undo:
         log = undo.enter_context((scratch / "nginx.log").open("wb"))
         with nullcontext() if namespace is None else namespace.entered():
@@ -185,18 +189,10 @@ def serve(
         yield child.pid
 
 
-def nginx_argv(scratch: Path) -> tuple[str, ...]:
-    """Return the command of an nginx whose files are all in ``scratch``.
-
-    Raises:
-        MissingError: nginx is not installed.
-    """
-    # Where Debian has it is not on an ordinary user's PATH.
-    program = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin")
-    if program is None:
-        raise MissingError("no nginx on PATH: install nginx (1.22 or later)")
+def nginx_argv(scratch: Path, program: tuple[str, ...] = NGINX) -> tuple[str, ...]:
+    """Return the command of an nginx, which ``program`` starts, with all its files in ``scratch``."""
     conf, log = scratch / "nginx.conf", scratch / ERROR_LOG
-    return (program, "-p", f"{scratch}/", "-e", str(log), "-c", str(conf))
+    return (*program, "-p", f"{scratch}/", "-e", str(log), "-c", str(conf))
 
 
 def _has_content(path: Path) -> bool:

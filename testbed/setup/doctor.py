@@ -14,6 +14,7 @@ from testbed.base.errors import MissingError, TestbedError
 from testbed.base.units import format_bytes
 from testbed.kernel import REGULAR_VERSIONS
 from testbed.kernel.build.cache import KernelBuild, find_kernel
+from testbed.kernel.build.native import find_native
 from testbed.kernel.build.pin import DEFAULT_VERSION, pins, read_pin
 from testbed.kernel.run.container import read_gaps
 from testbed.kernel.run.enclosure import require_privileges
@@ -148,7 +149,10 @@ def _boot(version: str, build: KernelBuild) -> str | None:
         root = find_root(read_spec(DEFAULT_ROOT), places.cache())
         if root is None:
             return f"not booted: the root {DEFAULT_ROOT} is not assembled"
-        init = places.built_part("native") / "init"
+        native = find_native(places.cache())
+        if native is None:
+            return "not booted: the C programs are not made"
+        init = native / "init"
         return boot_once(version, build.binary, build.boot, init, root.usr, jailed=jailed).problem
     except (TestbedError, OSError) as error:
         return f"not booted: {error}"
@@ -236,12 +240,10 @@ def _disk() -> MachineCheck:
 
 
 def _native() -> MachineCheck:
-    name, remedy = "part native", "start with ./run.sh"
-    try:
-        folder = places.built_part("native")
-    except TestbedError as error:
-        return MachineCheck(name, False, str(error), remedy)
-    return MachineCheck(name, folder.is_dir(), str(folder), remedy)
+    folder = find_native(places.cache())
+    remedy = "nothing to do: a run makes them"
+    return MachineCheck("C programs", folder is not None, str(folder or "not made"), remedy,
+                        needed=False)  # fmt: skip
 
 
 def _recording() -> Iterator[MachineCheck]:
@@ -262,7 +264,10 @@ def _host_kernel() -> Iterator[MachineCheck]:
         root = find_root(read_spec(DEFAULT_ROOT), places.cache())
         if root is None:
             raise MissingError(f"the root {DEFAULT_ROOT} is not assembled; a run assembles it")
-        bundle = make_bundle(places.cache(), places.built_part("native"), root)
+        native = find_native(places.cache())
+        if native is None:
+            raise MissingError("the C programs are not made; a run makes them")
+        bundle = make_bundle(places.cache(), native, root)
         facts = probe_host(bundle.path, root.usr)
         if "problem" in facts:
             raise MissingError(facts["problem"])

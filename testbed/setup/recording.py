@@ -1,59 +1,99 @@
 """Node and the browser driver (Puppeteer), which only recordings take: set up by the first of them.
 
 No load runs node, and Debian's npm brings hundreds of packages: a machine that never records is
-spared both.  ``bootstrap/recorder.sh`` installs and builds; here it is asked to.
+spared both.
 """
 
 from __future__ import annotations
 
-import os
-from functools import cache
+import hashlib
+import shutil
 from pathlib import Path
 
-from testbed.base import places, proc
-from testbed.base.errors import EXIT_INTERRUPTED, EXIT_MISSING, MissingError, TestbedError
-from testbed.base.interrupt import SignalInterrupt
+from testbed.base import log, places, proc
+from testbed.base.checksums import damaged_files, file_sha256, write_checksums
+from testbed.base.errors import MissingError, StorageError
+from testbed.base.heartbeat import repeating
+from testbed.base.locks import locked
 from testbed.client.program import Program
+from testbed.setup.machine_packages import ensure_packages, parse_declared
 
-RECORDING = (Program("node", packages="nodejs >= 18, npm"),)
-"""What a recording runs besides the browser: Puppeteer, which npm installs from its lock file."""
-SCRIPT = places.ROOT / "bootstrap" / "recorder.sh"
-_FAILED = (
-    "recording takes node and a browser driver, which could not be set up: "
-    "do what the lines above say, then try again"
+RECORDING = (
+    Program("chromium-headless-shell", packages="chromium-headless-shell, fonts-dejavu-core"),
+    Program("node", packages="nodejs >= 18, npm"),
 )
+"""What a recording runs: the browser, and Puppeteer, which npm installs from its lock file."""
+SOURCES = places.ROOT / "testbed" / "client" / "chromium"
+_MADE = ("node_modules", "dist", "__pycache__")
+_BUILD_S = 600.0
+_log = log.logger(__name__)
 
 
 def set_up_recording() -> Path:
     """Have node, npm and the browser driver on this machine; return the driver's folder.
 
     It may take minutes and ask for a password on the terminal, so it comes before anything that
-    draws there or waits.  Development has all of it set up in advance (``FIRSTFLIGHT_JS``).
+    draws there or waits.
 
     Raises:
-        MissingError: a package is missing and may not be installed; standard error names it.
-        TestbedError: the driver could not be built.
-        KeyboardInterrupt: the script was interrupted.
+        MissingError: a package is missing and may not be installed, or the driver cannot be built.
+        StorageError: the cache cannot be written.
+        KeyboardInterrupt: it was interrupted.
     """
-    folder = os.environ.get("FIRSTFLIGHT_JS")
-    return Path(folder) if folder else _set_up(SCRIPT)
-
-
-@cache
-def _set_up(script: Path) -> Path:
-    """Run ``script``, once for all recordings of this process."""
-    completed = proc.run_attached((str(script),))
-    if completed.returncode == EXIT_INTERRUPTED:
-        raise SignalInterrupt
-    if completed.returncode != 0:
-        raise (MissingError if completed.returncode == EXIT_MISSING else TestbedError)(_FAILED)
-    return Path(completed.stdout.rstrip("\n"))
+    found = find_driver()
+    if found is not None:
+        return found
+    folder = _place()
+    with repeating(_log.info) as progress:
+        packages = [name for each in RECORDING for name in parse_declared(each.packages)]
+        ensure_packages(packages, "recording", progress)
+        try:
+            with locked(folder.parent / "lock", "waiting for another run's driver", progress):
+                if find_driver() is None:
+                    progress("browser driver: building, about 20 s")
+                    _build(folder)
+        except OSError as error:
+            raise StorageError(f"cannot write {folder}: {error}") from error
+    return folder
 
 
 def find_driver() -> Path | None:
     """Return the driver's folder, and set nothing up; ``None``: it is not there, or damaged."""
-    folder = os.environ.get("FIRSTFLIGHT_JS")
-    if folder:
-        return Path(folder) if Path(folder).is_dir() else None
-    completed = proc.run((str(SCRIPT), "--find"), check=False)
-    return Path(completed.stdout.rstrip("\n")) if completed.returncode == 0 else None
+    folder = _place()
+    return folder if folder.is_dir() and not damaged_files(folder) else None
+
+
+def _place() -> Path:
+    lines = (f"{file.relative_to(SOURCES)} {file_sha256(file)}\n" for file in _sources())
+    return places.cache() / "js" / hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
+
+
+def _sources() -> list[Path]:
+    return sorted(
+        file
+        for file in SOURCES.rglob("*")
+        if file.is_file() and file.suffix != ".py"
+        and not set(_MADE) & set(file.relative_to(SOURCES).parts)
+    )  # fmt: skip
+
+
+def _build(folder: Path) -> None:
+    work = folder.with_name(f".{folder.name}")
+    shutil.rmtree(work, ignore_errors=True)  # left by a run that was killed
+    try:
+        for file in _sources():
+            target = work / file.relative_to(SOURCES)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target)
+        # `ci` installs what the lock names, checked by its hashes; no package runs a script.
+        quiet = ("--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier")
+        for argv in (("npm", "ci", *quiet), ("npm", "run", "build")):
+            done = proc.run(argv, cwd=work, timeout_s=_BUILD_S, check=False)
+            if done.returncode != 0:
+                said = (done.stdout + done.stderr).strip()[-2000:]
+                raise MissingError(f"the browser driver cannot be built:\n{said}")
+        write_checksums(work)
+        shutil.rmtree(folder, ignore_errors=True)  # one that was damaged
+        work.rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

@@ -22,6 +22,7 @@ from testbed.kernel import (
     kernel_versions,
     open_kernel,
 )
+from testbed.kernel.build.native import ensure_native
 from testbed.kernel.run.hardware import read_cpuid
 from testbed.kernel.run.host import HostKernel
 from testbed.kernel.run.idle import require_idle
@@ -99,7 +100,7 @@ def prepare(
         raise ConfigurationError(problems)
     root = roots.get(experiment.root) or ensure_named(experiment.root, cache, _log.info)
     find_programs(commands, root.usr)
-    bundle = make_bundle(cache, places.built_part("native"), root, own)
+    bundle = make_bundle(cache, ensure_native(cache, _log.info), root, own)
     place = KernelPlace(cache, bundle.path, root.usr, _log.info)
     kernel = open_kernel(experiment.kernel, experiment.kernel_version, place)
     if in_real_time(kernel.name):

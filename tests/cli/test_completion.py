@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from firstflight.cli.main import NEEDS
+from firstflight.cli.main import VERBS
 from firstflight.completion import (
     ARGUMENT_PLACES,
     OPTION_PLACES,
@@ -50,7 +50,7 @@ def test_what_a_word_may_become(words: list[str], found: list[str]) -> None:
 
 
 def test_nothing_typed_is_every_verb() -> None:
-    assert complete([""], SECTIONS) == sorted({name.split()[0] for name in NEEDS})
+    assert complete([""], SECTIONS) == sorted({name.split()[0] for name in VERBS})
     assert complete([], SECTIONS) == complete([""], SECTIONS)
 
 
@@ -59,7 +59,7 @@ def test_values_are_those_of_the_program() -> None:
     assert complete(["doctor", "--client", ""], SECTIONS) == sorted(CLIENTS)
     assert complete(["run", "--kernel", ""], SECTIONS) == sorted(KERNELS)
     assert complete(["run", "--protocol", ""], SECTIONS) == sorted(SWEPT["protocol"].names)
-    assert set(ARGUMENT_PLACES) <= set(NEEDS)
+    assert set(ARGUMENT_PLACES) <= set(VERBS)
     for place in (*ARGUMENT_PLACES.values(), *OPTION_PLACES.values()):
         assert (ROOT / place.folder).is_dir()
     assert complete(["serve", ""], SECTIONS) == sorted(path.name for path in PAGES.iterdir())

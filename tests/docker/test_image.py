@@ -18,6 +18,7 @@ import pytest
 
 from testbed.base import places
 from testbed.kernel.build.cache import find_kernel
+from testbed.kernel.build.native import ensure_native
 from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
 from testbed.kernel.carrying import export_kernel
 from tests.docker.engine import Container, Engine
@@ -62,7 +63,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
     context = folder / "context"
     copy_context(context)
     pack = context / "docker" / "packs" / "kernel.zip"
-    export_kernel(kernel, places.built_part("native"), pack, replace=False)
+    export_kernel(kernel, ensure_native(places.cache(), print), pack, replace=False)
     engine = Engine(folder)
     try:
         engine.make_base(SUITE)

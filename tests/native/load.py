@@ -17,7 +17,8 @@ import pytest
 
 from testbed.base import proc
 from testbed.base.errors import MissingError
-from testbed.base.places import built_part
+from testbed.base.places import cache
+from testbed.kernel.build.native import ensure_native
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "testbed" / "native"
@@ -122,7 +123,7 @@ class Programs:
 def copy_programs(folder: Path) -> Programs:
     """Copies of what bootstrap compiled: who looks for processes of them finds the tests' own."""
     try:
-        shutil.copytree(built_part("native"), folder, dirs_exist_ok=True)
+        shutil.copytree(ensure_native(cache(), print), folder, dirs_exist_ok=True)
     except MissingError as error:
         pytest.skip(str(error))
     return Programs(folder)

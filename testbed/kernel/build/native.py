@@ -3,8 +3,7 @@
 A source with a ``main`` becomes a static program, which runs with any C library or none.  Any
 other becomes a shared object, which must run with the C library of each root.
 
-``python -m testbed.kernel.build.native`` makes or finds them and prints their folder.  Standard
-library only: bootstrap makes them while the Python environment is made.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -13,16 +12,14 @@ import hashlib
 import json
 import re
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from testbed.base import proc
 from testbed.base.checksums import damaged_files, file_sha256, write_checksums
-from testbed.base.errors import EXIT_INTERRUPTED, NO_ROOM, StorageError, TestbedError
-from testbed.base.interrupt import raising
+from testbed.base.errors import NO_ROOM, StorageError
 from testbed.base.locks import locked
-from testbed.base.places import ROOT, cache
+from testbed.base.places import ROOT
 from testbed.kernel.build.compiler import BuildError
 from testbed.kernel.build.toolchain import Progress, Toolchain, ensure_toolchain, read_name
 
@@ -58,6 +55,12 @@ def native_folder(cache: Path) -> Path:
 def is_whole(folder: Path) -> bool:
     """Return whether ``folder`` has the programs as they were made."""
     return folder.is_dir() and not damaged_files(folder)
+
+
+def find_native(cache: Path) -> Path | None:
+    """Return the folder of the C programs; ``None``: they are not made, or damaged."""
+    folder = native_folder(cache)
+    return folder if is_whole(folder) else None
 
 
 def ensure_native(cache: Path, progress: Progress) -> Path:
@@ -125,24 +128,3 @@ def read_libc(shared: bytes) -> tuple[int, int]:
     """Return the oldest C library that a shared object runs with, by the symbols that it names."""
     versions = (match.groups() for match in _LIBC.finditer(shared))
     return max(((int(major), int(minor)) for major, minor in versions), default=(2, 0))
-
-
-def main() -> int:
-    """Make or find the programs, and print where they are."""
-    try:
-        with raising():
-            print(ensure_native(cache(), _print_error))
-    except TestbedError as error:
-        _print_error(f"error: {error}")
-        return error.exit_code
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    return 0
-
-
-def _print_error(message: str) -> None:
-    print(message, file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

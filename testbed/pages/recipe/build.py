@@ -14,7 +14,7 @@ from testbed.base.checksums import damaged_files, write_checksums
 from testbed.base.errors import ConfigurationError
 from testbed.base.scratch import scratch_folder
 from testbed.base.sources import digest_sources, imported_sources
-from testbed.model import Replay, digest
+from testbed.model import DEFAULT_ROOT, Replay, digest
 from testbed.pages.build import build_page
 from testbed.pages.coding import decode
 from testbed.pages.exchange import PageExchange, Recording
@@ -24,6 +24,8 @@ from testbed.pages.recipe.packages import Installed, Tell, install, read_package
 from testbed.pages.recipe.references import CHANGED, LOSSLESS
 from testbed.pages.recipe.site import make_site, split
 from testbed.pages.recorder import RecordError, RecordOrder, record
+from testbed.root.cache import ensure_named
+from testbed.root.interpreter import nginx_argv
 from testbed.server.loopback import serve_loopback
 from testbed.setup.recording import set_up_recording
 
@@ -126,8 +128,9 @@ def capture(built: Path, scratch: Path, tell: Tell) -> tuple[Recording, Replay]:
         RecordError: no recording was whole.
         TestbedError: serving or recording failed.
     """
+    nginx = nginx_argv(ensure_named(DEFAULT_ROOT, places.cache(), tell).usr)
     for _ in range(_ATTEMPTS):
-        with serve_loopback(built) as site:
+        with serve_loopback(built, nginx=nginx) as site:
             order = RecordOrder(
                 url=site.archive.root_url,
                 wait_s=_WAIT_S,

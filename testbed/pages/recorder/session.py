@@ -23,6 +23,7 @@ from testbed.client.chromium import PINNED
 from testbed.client.chromium.browser import filters_calls, find_browser, sandbox_obstacle
 from testbed.client.chromium.flags import FIRST_PAGE, browser_arguments
 from testbed.client.process import read_tail
+from testbed.kernel.build.native import ensure_native
 from testbed.pages.exchange import Recording
 from testbed.pages.recorder import confinement
 from testbed.pages.recorder.assembly import assemble
@@ -83,7 +84,7 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
     if order.problems:
         raise ConfigurationError(list(order.problems))
     driver = set_up_recording() / DRIVER
-    library = places.built_part("native") / confinement.LIBRARY
+    library = ensure_native(places.cache(), _log.info) / confinement.LIBRARY
     for part in (driver, library):
         if not os.access(part, os.R_OK):
             raise MissingError(f"{part} is missing: it has not been built; run ./run.sh")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base import proc
+from testbed.base.places import ROOT
 from testbed.kernel.build import native
 from testbed.kernel.build.compiler import BuildError
 from testbed.kernel.build.native import compile_program, ensure_native, read_libc
@@ -36,7 +37,7 @@ def test_each_source_becomes_a_static_program_or_a_shared_object_for_old_librari
         assert ("DYNAMIC" in headers) == name.endswith(".so")
         if name.endswith(".so"):
             assert (2, 2) < read_libc(data) <= native.OLDEST_LIBC
-        assert str(native.ROOT).encode() not in data
+        assert str(ROOT).encode() not in data
         assert str(find_toolchain().folder).encode() not in data
 
 
@@ -73,11 +74,3 @@ def test_what_is_wrong_with_a_source_is_said(tmp_path: Path, text: str, said: st
     (tmp_path / "a.c").write_text(text)
     with pytest.raises(BuildError, match=said):
         compile_program(tmp_path / "a.c", tmp_path, find_toolchain())
-
-
-def test_it_needs_the_standard_library_alone(tmp_path: Path) -> None:
-    """Bootstrap makes them before the Python environment is there."""
-    folder = ensure_native(tmp_path / "firstflight", silent)
-    argv = ["/usr/bin/python3", "-P", "-S", "-m", "testbed.kernel.build.native"]
-    env = {"PYTHONPATH": str(native.ROOT), "XDG_CACHE_HOME": str(tmp_path)}
-    assert proc.run(argv, env=env).stdout == f"{folder}\n"

@@ -14,8 +14,8 @@ from testbed.root.cache import Root
 from tests.kernel.toolchains import find_toolchain
 
 PROGRAMS = """
-ar as awk bash bc bison cat flex flock gcc grep ld m4 make nm objcopy patch sed setpriv sh sort strip
-tar xargs xz
+ar as awk bash bc bison cat flex flock gcc grep ld m4 make nm objcopy patch sed setpriv sh sort
+strip tar xargs xz
 """
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import MissingError
-from testbed.base.places import PAGES, ROOT, built_part
+from testbed.base.places import PAGES, ROOT
+from testbed.base.places import cache as testbed_cache
+from testbed.kernel.build.native import ensure_native
 from testbed.kernel.run import host
 from testbed.kernel.run.host import open_host
 from testbed.kinds.command.spec import LabCommand
@@ -36,7 +38,7 @@ LINK, FAST_OPEN = LinkSpec(rtt_ms=20.0), TcpSpec(tfo=True)
 def run(folder: Path, condition: Condition, monkeypatch: pytest.MonkeyPatch, root: Root) -> Record:
     """Run one trial with the example's files, and judge it."""
     try:
-        native = built_part("native")
+        native = ensure_native(testbed_cache(), print)
     except MissingError as error:
         pytest.skip(str(error))
     monkeypatch.setattr(host, "await_idle", lambda cancel: not cancel.is_set())

@@ -26,13 +26,15 @@ from firstflight.cli.services import program_services
 from firstflight.cli.main import main
 from testbed.way import prepare
 from testbed.kernel.run import host
-from testbed.base.places import built_part, cache
+from testbed.base.places import cache
+from testbed.kernel.build.native import ensure_native
 from testbed.model import DEFAULT_ROOT
 from testbed.root.cache import ensure_named
 from tests.patience import NEVER, make_patient_bundle
 prepare.make_bundle = make_patient_bundle
 root = ensure_named(DEFAULT_ROOT, cache(), print)
-exact = [make_patient_bundle(cache(), built_part("native"), root, exactness_wanted=NEVER).path]
+native = ensure_native(cache(), print)
+exact = [make_patient_bundle(cache(), native, root, exactness_wanted=NEVER).path]
 run = host.HostKernel.run
 host.HostKernel.run = lambda kernel, *trial: run(
     replace(kernel, bundle=exact.pop()) if exact else kernel, *trial
@@ -171,7 +173,7 @@ def test_a_link_of_a_script_of_ones_own(tmp_path: Path, knobs: str, said: str) -
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "PYTHONPATH": str(places.ROOT),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "FIRSTFLIGHT_NATIVE": str(places.built_part("native")),
+        "XDG_CACHE_HOME": str(places.cache().parent),
     }
     done = proc.run(
         ("/usr/bin/python3", str(script), knobs), env=environment, check=False, timeout_s=120

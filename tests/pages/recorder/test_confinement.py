@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.base import places, proc
+from testbed.base import proc
 from testbed.base.errors import ConfigurationError
 from testbed.base.sources import PACKAGE
-from testbed.pages.recorder import RecordError, RecordOrder, record
+from testbed.pages.recorder import RecordError, RecordOrder, record, session
 from testbed.pages.recorder.confinement import find_reach, read_refused
 from tests.pages.recorder.site import Answer, Site, serving, typed
 
@@ -250,7 +250,7 @@ def test_no_page_is_loaded_without_the_guard(
     open_scratch: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "guard.so").write_bytes(b"no library")
-    monkeypatch.setattr(places, "built_part", lambda _name: tmp_path)
+    monkeypatch.setattr(session, "ensure_native", lambda *_: tmp_path)
     site = Site()
     with serving(site):
         order = RecordOrder(f"http://127.0.0.1:{site.port}/", timeout_s=300)

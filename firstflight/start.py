@@ -1,0 +1,50 @@
+"""Start of the program: help and typing errors first, then its Python packages, then the verb."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from testbed.base.interrupt import SIGNALS, leave_on_signals
+
+LOCK = "requirements"
+"""The lock file of the packages that a run takes."""
+
+
+def main() -> int:
+    """Answer the command line, or go on as the program in the environment of its packages."""
+    leave_on_signals()
+    # Imported here: a signal must not end in a traceback.
+    from firstflight.usage import answer_first
+    from testbed.base.errors import EXIT_INTERRUPTED, TestbedError
+    from testbed.base.heartbeat import repeating
+    from testbed.base.interrupt import raising
+    from testbed.base.places import cache
+    from testbed.setup.python_packages import ensure_packages
+
+    code = answer_first(sys.argv[1:])
+    if code is not None:
+        return code
+    try:
+        with raising(), repeating(say) as progress:
+            packages = ensure_packages(LOCK, cache(), progress)
+    except TestbedError as error:
+        say(f"error: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        say("interrupted")
+        return EXIT_INTERRUPTED
+    # A signal waits until the program can tell it (testbed/base/interrupt.py), which is a moment.
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    python = str(packages / "bin" / "python")
+    os.execv(python, (python, "-P", "-m", "firstflight", *sys.argv[1:]))  # noqa: S606  no shell
+
+
+def say(message: str) -> None:
+    """Write a line about the start to standard error."""
+    print(f"firstflight: {message}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

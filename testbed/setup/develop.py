@@ -1,0 +1,92 @@
+"""Development environment: what tests, linters and notebooks need, then a command in it.
+
+``python -m testbed.setup.develop [--without-kernel | --notebooks | --labs] COMMAND [ARGS]``, which
+bootstrap/develop.sh calls.  Standard library only, but for what it imports when it is there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from testbed.base.errors import EXIT_INTERRUPTED, TestbedError
+from testbed.base.heartbeat import repeating
+from testbed.base.interrupt import raising
+from testbed.base.places import ROOT, cache
+from testbed.kernel.build.cache import ensure_kernel
+from testbed.kernel.build.native import ensure_native
+from testbed.kernel.build.pin import DEFAULT_VERSION, read_pin
+from testbed.model import DEFAULT_ROOT
+from testbed.root.cache import ensure_named
+from testbed.setup.machine_packages import ensure_packages as ensure_machine_packages
+from testbed.setup.machine_packages import read_list
+from testbed.setup.python_packages import ensure_packages
+
+TESTS, NOTEBOOKS, ARTIFACT = "requirements-dev", "requirements-notebooks", "requirements-artifact"
+PACKAGES = ROOT / "bootstrap" / "packages-development.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a command of development needs: a lock file of Python packages, and a kernel or none."""
+
+    lock: str = TESTS
+    kernel: bool = True
+
+
+OPTIONS = {
+    "--without-kernel": Needs(kernel=False),
+    "--notebooks": Needs(NOTEBOOKS, kernel=False),
+    "--labs": Needs(NOTEBOOKS),
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Set up what the command needs, and become it."""
+    needs = OPTIONS.get(arguments[0]) if arguments else None
+    command = list(arguments if needs is None else arguments[1:])
+    try:
+        with raising():
+            environment = set_up(needs or Needs())
+    except TestbedError as error:
+        _say(f"error: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return EXIT_INTERRUPTED
+    os.chdir(ROOT)
+    os.execvpe(command[0], command, environment)  # noqa: S606  no shell
+
+
+def set_up(needs: Needs) -> dict[str, str]:
+    """Set up all of it, and return the environment that its command has.
+
+    Raises:
+        TestbedError: a part cannot be had.
+    """
+    with repeating(_say) as progress:
+        environment = dict(os.environ) | {"PYTHONPATH": str(ROOT)}
+        if needs.lock == TESTS:
+            ensure_machine_packages(read_list(PACKAGES), "development", progress)
+            artifact = ensure_packages(ARTIFACT, cache(), progress)
+            environment["FIRSTFLIGHT_ARTIFACT"] = str(artifact)
+        packages = ensure_packages(needs.lock, cache(), progress)
+        ensure_native(cache(), progress)
+        ensure_named(DEFAULT_ROOT, cache(), progress)
+        if needs.kernel:
+            cores = len(os.sched_getaffinity(0))
+            # What is compiled is kept for tests of kernels of one's own.
+            keep = needs.lock == TESTS
+            ensure_kernel(read_pin(DEFAULT_VERSION), cache(), cores, progress, keep_objects=keep)
+    environment["PATH"] = f"{packages / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return environment
+
+
+def _say(message: str) -> None:
+    print(f"firstflight: {message}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
