@@ -1,13 +1,12 @@
-"""Parts of the cache that a run takes: root, kernel, C programs and Python environment.
+"""Parts of the cache that a run takes: root, kernel, C programs and Python packages.
 
 Each is a folder that is made from files of the work tree; ``KINDS`` is the one list of what they
 are, and of how each is held against this tree.  Standard library only: a machine may have no Python
-environment but the one in a pack.
+packages but those in a pack.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,8 @@ from testbed.root.assembly import digest_files
 from testbed.root.cache import ASSEMBLED, NOTE, ensure_packages, ensure_root, note_root, root_place
 from testbed.root.lock import read_lock
 from testbed.root.spec import read_spec, root_names
+from testbed.setup.python_packages import RUN, VENVS, adopt_packages, packages_place
+from testbed.setup.python_packages import ensure_packages as ensure_python
 
 STARTER = "python"
 """The root whose packages go along as they are: a shell makes of them the Python that imports."""
@@ -38,20 +39,22 @@ class PartKind:
 
     Attributes:
         title: for people, with a place for the variant.
-        place: the folder of the cache that has such parts.
+        kept_in: the folder of the cache that has such parts.
         sources: patterns of the files of the work tree that it is made from.
         check: how it is held against this tree beyond its sources, if at all.
         inner: the folder in it whose files are carried.
         left_out: patterns of those that are not.
+        here: where it is below a cache, if that is not the same on each machine.
         finish: makes what is not carried, given the folder and the digest of what is.
     """
 
     title: str
-    place: str
+    kept_in: str
     sources: tuple[str, ...]
     check: Check | None
     inner: str = ""
     left_out: tuple[str, ...] = ()
+    here: Callable[[Path], Path] | None = None
     finish: Callable[[Path, str], None] | None = None
 
 
@@ -72,6 +75,11 @@ class CachePart:
     def title(self) -> str:
         """What it is, for people."""
         return KINDS[self.kind].title.format(self.variant)
+
+    def place(self, cache: Path) -> Path:
+        """Return where the part is below ``cache``, or will be."""
+        here = KINDS[self.kind].here
+        return cache / self.folder if here is None else here(cache)
 
     def files(self, place: Path) -> Path:
         """Return the folder of the carried files of a part in the folder ``place``."""
@@ -112,9 +120,12 @@ def gather_parts(
     found = [("root", root, usr.parent)]
     found += [("kernel", version, ensure_build(version, cache, usr, progress).binary.parent)
               for version in versions]  # fmt: skip
-    found += [("programs", "", ensure_native(cache, progress)), ("python", "", Path(sys.prefix))]
+    found += [
+        ("programs", "", ensure_native(cache, progress)),
+        ("python", "", ensure_python(RUN, cache, progress)),
+    ]
     return {
-        CachePart(kind, variant, f"{KINDS[kind].place}/{place.name}"): place
+        CachePart(kind, variant, f"{KINDS[kind].kept_in}/{place.name}"): place
         for kind, variant, place in found
     }
 
@@ -176,10 +187,13 @@ KINDS = {
     ),
     "programs": PartKind("C programs", NATIVE, ("testbed/native/*.[ch]",), _check_programs),
     "python": PartKind(
-        "Python environment",
-        "venv",
-        ("bootstrap/requirements.txt", "bootstrap/build-venv.sh", "roots/python/lock.toml"),
+        "Python packages",
+        VENVS,
+        (f"bootstrap/{RUN}.txt", f"roots/{STARTER}/lock.toml"),
         None,
-        left_out=(".contents/listing",),  # times of this machine's files (bootstrap/parts.sh)
+        inner="lib",
+        left_out=("**/__pycache__", "**/__pycache__/**"),  # of files with other times
+        here=lambda cache: packages_place(RUN, cache),  # named by where this machine's Python is
+        finish=lambda folder, _: adopt_packages(folder),
     ),
 }

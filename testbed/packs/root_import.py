@@ -1,12 +1,11 @@
 """Import of a root pack: its parts into the cache, checked before any is used.
 
-``python -m testbed.packs.root_import FILE`` is how ``run.sh`` does it, since the pack may be what
-brings the Python environment.  Standard library only, and so is all that it imports.
+The start of the program does it, since the pack may be what brings the Python packages
+(``firstflight/start.py``).  Standard library only, and so is all that it imports.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import platform
@@ -84,13 +83,11 @@ def import_pack(file: Path, cache: Path, progress: Progress) -> tuple[ImportedPa
     if problems := problems or list(_list_damaged(pack)):
         raise pack.refuse(problems)
     with _writing(file, cache, progress):
-        absent = [each for each in pack.parts if not _is_there(each, cache)]
-        put = [(each, cache / each.part.folder) for each in absent]
+        places = [(each, each.part.place(cache)) for each in pack.parts]
+        put = [(each, place) for each, place in places if not _is_there(each, place)]
         _put(pack, put, cache, progress, check=True)
         _put_packages(pack, cache)
-    return tuple(
-        ImportedPart(each.part, cache / each.part.folder, each in absent) for each in pack.parts
-    )
+    return tuple(ImportedPart(each.part, place, (each, place) in put) for each, place in places)
 
 
 def import_roots(
@@ -138,8 +135,8 @@ def _list_foreign(packed: PackedPart) -> Iterator[str]:
             yield f"{title}: is made from another {name} than this tree's"
 
 
-def _is_there(packed: PackedPart, cache: Path) -> bool:
-    part, place = packed.part, cache / packed.part.folder
+def _is_there(packed: PackedPart, place: Path) -> bool:
+    part = packed.part
     if part.kind == "root":
         root = read_root(part.variant, place)
         return root is not None and root.digest == packed.digest
@@ -234,14 +231,12 @@ def describe(done: Sequence[ImportedPart]) -> str:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Import the named pack, and say what came of it."""
-    parser = argparse.ArgumentParser(prog="python -m testbed.packs.root_import")
-    parser.add_argument("file", type=Path, metavar="FILE")
-    file, cache = parser.parse_args(arguments).file, cache_folder()
+def import_named(arguments: Sequence[str]) -> int:
+    """Import the pack that a command line names, and say what came of it; return the exit code."""
+    cache = cache_folder()
     try:
         with raising(), using_cache(cache), repeating(_print_error) as progress:
-            print(describe(import_pack(file, cache, progress)))
+            print(describe(import_pack(Path(arguments[-1]), cache, progress)))
     except TestbedError as error:
         _print_error(f"error: {error}")
         return error.exit_code
@@ -252,7 +247,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _print_error(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,7 +4,7 @@ First come the packages of a small root with Python, ``packages/<sha256>.deb``, 
 ``pack.json``, which lists the rest; then each part of the cache as ``parts/NAME.tar.xz``; of an
 artifact also ``results.zip`` and ``source.tar.gz`` (``testbed.packs.artifact``).  Equal parts give
 equal bytes (by the same liblzma).  Its digests protect from damage; they say nothing about who made
-it (docs/security.md).  Standard library only: a machine may have no Python environment but this.
+it (docs/security.md).  Standard library only: a machine may have no Python packages but these.
 """
 
 from __future__ import annotations
@@ -320,7 +320,7 @@ def _parse_part(entry: Mapping[str, Any]) -> PackedPart:
     fits = (
         _FOLDER.fullmatch(folder)
         and re.fullmatch(r"[a-z0-9.-]*", variant)
-        and folder.rpartition("/")[0] == KINDS[kind].place
+        and folder.rpartition("/")[0] == KINDS[kind].kept_in
         and re.fullmatch(r"[0-9a-f]{64}", entry["digest"])
         and type(entry["bytes"]) is int
         and all(isinstance(word, str) for pair in entry["sources"].items() for word in pair)

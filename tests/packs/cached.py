@@ -1,4 +1,4 @@
-"""A cache with a root, a kernel, C programs and a Python environment, made up in a moment."""
+"""A cache with a root, a kernel, C programs and Python packages, made up in a moment."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from testbed.packs.root_pack import write_pack
 from testbed.root.assembly import digest_files
 from testbed.root.cache import note_root, root_place
 from testbed.root.spec import read_spec
+from testbed.setup.python_packages import RUN, packages_place
 from tests.kernel.packed import keep_build, keep_programs
 
 PACKAGE = b"!<arch>\nwould be Python"
@@ -37,10 +38,11 @@ def keep_parts(cache: Path) -> dict[CachePart, Path]:
     """Put a part of each kind into ``cache``."""
     root = root_place(read_spec(DEFAULT_ROOT), cache)
     keep_root(root)
-    environment = cache / "venv" / "0123456789abcdef"
-    (environment / "bin").mkdir(parents=True)
-    (environment / "bin" / "python").symlink_to("/usr/bin/python3")
-    (environment / "module.py").write_text("answer = 42\n")
+    environment = packages_place(RUN, cache)
+    modules = environment / "lib" / "python3.13" / "site-packages"
+    (modules / "__pycache__").mkdir(parents=True)
+    (modules / "module.py").write_text("answer = 42\n")
+    (modules / "__pycache__" / "module.cpython-313.pyc").write_text("of this machine")
     kernel = keep_build(cache).binary.parent
     programs = native_folder(cache)
     keep_programs(cache).rename(programs)

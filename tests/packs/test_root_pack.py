@@ -9,7 +9,6 @@ import lzma
 import os
 import platform
 import shutil
-import sys
 import tarfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +34,7 @@ from testbed.packs.root_pack import is_pack, read_pack
 from testbed.root.assembly import Assembly
 from testbed.root.cache import find_root, packed_place
 from testbed.root.spec import read_spec
+from testbed.setup.python_packages import interpreter
 from tests.packs.cached import PACKAGE, keep_root, pack_parts, rewrite
 
 Change = Callable[[dict[str, Any]], None]
@@ -70,7 +70,9 @@ def whole(cache: Path) -> dict[str, object]:
         if path.is_file()
         else path.is_symlink() and path.readlink()
         for path in sorted(cache.rglob("*"))
-        if path.name not in ("lock", "listing", "build.log", "root.json")
+        if path.name not in ("lock", "build.log", "root.json", "__pycache__")
+        and path.parent.name != "__pycache__"
+        and (path.relative_to(cache).parts[0] != "venv" or "site-packages" in path.parts)
     }
 
 
@@ -169,7 +171,7 @@ def test_another_trees_pack_is_refused_with_every_reason(file: Path, cache: Path
     assert "root debian-13: is made from another roots/debian-13/lock.toml than this tree's" in said
     assert "kernel 7.3: is made from another testbed/kernel/pins/7.3/kernel.config" in said
     assert "C programs: is made from another testbed/native/" in said
-    assert "Python environment: is made from another bootstrap/build-venv.sh" in said
+    assert "Python packages: is made from another bootstrap/requirements.txt" in said
 
 
 def test_an_unknown_root_and_kernel_are_refused(file: Path, cache: Path) -> None:
@@ -301,11 +303,11 @@ def test_a_kernel_of_ones_own_is_not_exported(cache: Path) -> None:
         gather_parts(DEFAULT_ROOT, ("7.3", "mine"), cache, quiet)
 
 
-def test_it_is_imported_without_a_python_environment(file: Path, made: Path, cache: Path) -> None:
+def test_it_is_imported_without_python_packages(file: Path, made: Path, cache: Path) -> None:
     home = cache.parent / "home"
-    argv = (sys.executable, "-I", "-S", "-c", "import sys, runpy; sys.path.insert(0, sys.argv[1]); "
-            "sys.argv[:] = sys.argv[1:]; runpy.run_module('testbed.packs.root_import', "
-            "run_name='__main__')", str(places.ROOT), str(file))  # fmt: skip
+    argv = (interpreter(), "-I", "-S", "-c", "import sys; sys.path.insert(0, sys.argv[1]); "
+            "from testbed.packs.root_import import import_named; "
+            "sys.exit(import_named(sys.argv[2:]))", str(places.ROOT), str(file))  # fmt: skip
     done = proc.run(argv, env={**os.environ, "XDG_CACHE_HOME": str(home)})
     assert "root debian-13: imported to" in done.stdout
     assert whole(home / "firstflight") == whole(made)
