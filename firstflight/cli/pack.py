@@ -94,7 +94,9 @@ def pack(
         for name, why in sorted(contents.missing.items()):
             click.echo(f"  {name}: {why}")
     else:
-        click.echo(f"On another machine: ./run.sh unpack {shlex.quote(file.name)} --rerun")
+        name = shlex.quote(file.name)
+        first = f"./run.sh import {name} && " if with_root else ""
+        click.echo(f"On another machine: {first}./run.sh unpack {name} --rerun")
     return EXIT_OK
 
 

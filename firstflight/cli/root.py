@@ -112,7 +112,7 @@ def update(services: Services, /, name: str, dry_run: bool) -> int:
 def export(services: Services, /, file: Path, name: str, replace: bool) -> int:
     """Write all that a run takes to FILE, for machines without a network.
 
-    It is the root, the default virtual kernel, the C programs and the Python environment; what is
+    It is the root, the default virtual kernel, the C programs and the Python packages; what is
     not there yet is made first.  To compress them takes some minutes.
     """
     cache = services.cache()
