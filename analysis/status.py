@@ -42,6 +42,7 @@ def _promises(root: Path) -> str:
 
 
 ENDINGS: dict[str, Callable[[Path], str]] = {
+    "artifact": _rerun,
     "nightly": _committed(_NIGHTLY),
     "rerun": _rerun,
     "scenarios": _promises,

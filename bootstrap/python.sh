@@ -80,7 +80,7 @@ with urllib.request.urlopen(sys.argv[1], timeout=30) as source, open(sys.argv[2]
   elif command -v bash >/dev/null; then
     download_by_bash "$1" "$2"
   else
-    say "nothing here downloads: install curl or wget, or import a pack: ./run.sh root import FILE"
+    say "nothing here downloads: install curl or wget, or import a pack: ./run.sh import FILE"
     return 1
   fi
 }
@@ -172,9 +172,12 @@ make_python() {
   [ -w "$cache/python" ] || give_up "$EXIT_MISSING" "cannot write to $cache: set XDG_CACHE_HOME to a folder that you may write to."
   work=$cache/python/.new-$$
   mkdir -- "$work"
-  if [ "${1:-} ${2:-}" = "root import" ] && [ -f "${3:-}" ]; then
-    take_pack "$3"
-  fi
+  pack=
+  case "${1:-} ${2:-}" in
+    "root import") pack=${3:-} ;;
+    "import "*) pack=$2 ;;
+  esac
+  [ ! -f "$pack" ] || take_pack "$pack"
   mirror=$(find_mirror)
   count=$(list_packages | wc -l)
   say "Python: $count packages, the first time only"
@@ -192,7 +195,7 @@ make_python() {
     [ -n "${mirror:-}${FIRSTFLIGHT_DEBIAN_ARCHIVE:-}" ] ||
       say "no mirror of Debian is known here: set FIRSTFLIGHT_DEBIAN_MIRROR to the address of one, which" \
         "ends with /debian."
-    give_up "$EXIT_MISSING" "Without a network: ./run.sh root import FILE takes all from a pack (docs/roots.md)."
+    give_up "$EXIT_MISSING" "Without a network: ./run.sh import FILE takes all from a pack (docs/roots.md)."
   fi
   while read -r _ _ sha256; do
     unpack_package "$packages/$sha256.deb" || give_up "$EXIT_STORAGE" "cannot unpack to $cache; make room"

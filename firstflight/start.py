@@ -8,9 +8,6 @@ import sys
 
 from testbed.base.interrupt import SIGNALS, leave_on_signals
 
-LOCK = "requirements"
-"""The lock file of the packages that a run takes."""
-
 
 def main() -> int:
     """Answer the command line, or go on as the program in the environment of its packages."""
@@ -21,14 +18,19 @@ def main() -> int:
     from testbed.base.heartbeat import repeating
     from testbed.base.interrupt import raising
     from testbed.base.places import cache
-    from testbed.setup.python_packages import ensure_packages
+    from testbed.setup.python_packages import RUN, ensure_packages
 
     code = answer_first(sys.argv[1:])
     if code is not None:
         return code
+    if sys.argv[1:2] == ["import"] or sys.argv[1:3] == ["root", "import"]:
+        # The packages may be in the file.
+        from testbed.packs.root_import import import_named
+
+        return import_named(sys.argv[-1:])
     try:
         with raising(), repeating(say) as progress:
-            packages = ensure_packages(LOCK, cache(), progress)
+            packages = ensure_packages(RUN, cache(), progress)
     except TestbedError as error:
         say(f"error: {error}")
         return error.exit_code

@@ -105,7 +105,7 @@ def make_services(
         reports=FakeReports(list_unsettled, crossed),
         catalogue=lambda: CATALOGUE,
         prepare=lambda _experiment, jobs: (make_means(kernel, jobs), environment),
-        prepare_from=lambda _pages: (
+        prepare_from=lambda _pages, _roots: (
             lambda _experiment, jobs: (
                 make_means(kernel, jobs),
                 environment,

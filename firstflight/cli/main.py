@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -23,6 +24,7 @@ VERBS = {
     "history add": "regression",
     "history list": "regression",
     "history page": "regression",
+    "import": "root",
     "kernel add": "kernel",
     "kernel bisect": "kernel",
     "kernel bisect-step": "kernel",
@@ -45,6 +47,8 @@ VERBS = {
     "plan": "run",
     "report": "run",
     "root assemble": "root",
+    "root export": "root",
+    "root import": "root",
     "root list": "root",
     "root update": "root",
     "run": "run",
@@ -69,7 +73,8 @@ class Verbs(click.Group):
         """Return the verb of that name, if there is one."""
         if cmd_name in _MODULES and cmd_name not in self.commands:
             module = import_module(f"firstflight.cli.{_MODULES[cmd_name]}")
-            self.add_command(getattr(module, cmd_name))
+            name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+            self.add_command(getattr(module, name))
         return super().get_command(ctx, cmd_name)
 
 

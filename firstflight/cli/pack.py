@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 
 import click
@@ -21,29 +22,36 @@ from testbed.base.errors import (
     StorageError,
     worst_exit,
 )
+from testbed.base.heartbeat import repeating
 from testbed.base.units import format_bytes, format_count
 from testbed.experiment.config import Catalogue
 from testbed.experiment.recheck import check_experiment
+from testbed.packs.artifact import pack_artifact, results_in, roots_of
 from testbed.packs.contents import PAGES_FOLDER
 from testbed.packs.packing import pack_results, unpack_results
+from testbed.packs.root_import import import_roots
+from testbed.packs.root_pack import is_pack
 from testbed.pages.catalogue import list_pages
 from testbed.results.manifest import Manifest
 from testbed.results.records import read_records
 from testbed.results.store import refuse_explicit, refuse_latest
-from testbed.way.launch import RunLane, find_lanes, open_lanes, run_lanes
+from testbed.way.launch import Prepare, RunLane, find_lanes, open_lanes, run_lanes
 
 _log = log.logger(__name__)
-_SUFFIX = ".zip"
+_SUFFIXES = (".zip", ".tar")
+"""Of a pack of results, and of one with its root."""
 _path = click.Path(path_type=Path)
 
 
 @click.command()
 @click.argument("results", metavar="RESULTS", type=_path)
 @click.option("-o", "output", type=_path, metavar="FILE",
-              help="The pack; default: the folder's name and .zip, here.")  # fmt: skip
+              help="The pack; default: the folder's name and .zip or .tar, here.")  # fmt: skip
 @click.option("--license", "license_", metavar="NAME",
               help="The licence that you share these results under: an SPDX identifier, or its "
                    "address.  Without it the pack says that none is stated.")  # fmt: skip
+@click.option("--with-root", is_flag=True,
+              help="With all that made them, down to root and source.")  # fmt: skip
 @click.option("--replace", is_flag=True, help="Replace the file if it is there.")
 @pass_services
 def pack(
@@ -52,23 +60,28 @@ def pack(
     results: Path,
     output: Path | None,
     license_: str | None,
+    with_root: bool,
     replace: bool,
 ) -> int:
     """Write the results in RESULTS to one file, which any machine can read, check and re-run.
 
     It is an RO-Crate in a ZIP archive.  The pages that were loaded go with it: look at what of
     them you may share.
+
+    With --with-root it is a TAR archive of that, of what `root export` writes and of the source,
+    from which a machine without a network can repeat the run.
     """
-    file = output or Path(f"{results.resolve().name}{_SUFFIX}")
-    with places.using_cache(services.cache()):
-        written = pack_results(
-            results,
-            file,
-            places.PAGES,
-            services.cache() / "pages",
-            license_=license_,
-            replace=replace,
-        )
+    file = output or Path(f"{results.resolve().name}{_SUFFIXES[with_root]}")
+    cache = services.cache()
+    with places.using_cache(cache), repeating(_log.info) as progress:
+        if with_root:
+            written = pack_artifact(
+                results, file, cache, progress, license_=license_, replace=replace
+            )
+        else:
+            written = pack_results(
+                results, file, places.PAGES, cache / "pages", license_=license_, replace=replace
+            )
     contents = written.contents
     size, count = format_bytes(file.stat().st_size), len(contents.files)
     pages = f" with the pages {', '.join(contents.pages)}" if contents.pages else ""
@@ -81,7 +94,9 @@ def pack(
         for name, why in sorted(contents.missing.items()):
             click.echo(f"  {name}: {why}")
     else:
-        click.echo(f"On another machine: ./run.sh unpack {shlex.quote(file.name)} --rerun")
+        name = shlex.quote(file.name)
+        first = f"./run.sh import {name} && " if with_root else ""
+        click.echo(f"On another machine: {first}./run.sh unpack {name} --rerun")
     return EXIT_OK
 
 
@@ -120,17 +135,26 @@ def unpack(
             option for option, value in (("-o", output), ("--jobs", jobs)) if value is not None
         )
         raise ConfigurationError([f"{given}: only with --rerun"])
-    folder = directory or services.results / file.name.removesuffix(_SUFFIX)
+    stem = file.stem if file.suffix in _SUFFIXES else file.name
+    folder = directory or services.results / stem
     refuse_latest(services.results, folder)
     if output is not None:
         _refuse_output(services.results, output, folder)
-    count = unpack_results(file, folder, replace=replace)
+    with results_in(file) as packed:
+        count = unpack_results(packed, folder, replace=replace)
     click.echo(f"{format_count(count, 'file')} unpacked to {folder}")
     if not rerun:
         click.echo(f"Look at it: ./run.sh report {shlex.quote(str(folder))}")
         return EXIT_OK
     again = shlex.join(["./run.sh", "unpack", str(file), str(folder), "--replace", "--rerun"])
-    return _rerun(services, folder, output, jobs or len(os.sched_getaffinity(0)), again)
+    old = find_lanes(folder)
+    wanted = roots_of([*old.values()]) if is_pack(file) else {}
+    _refuse(folder, old, services.catalogue(), wanted)
+    with places.using_cache(services.cache()), repeating(_log.info) as progress:
+        roots = import_roots(file, wanted, services.cache(), progress) if wanted else {}
+    prepare = services.prepare_from(folder / PAGES_FOLDER, roots)
+    jobs = jobs or len(os.sched_getaffinity(0))
+    return _rerun(services, folder, old, prepare, output, jobs, again)
 
 
 def _refuse_output(results: Path, output: Path, folder: Path) -> None:
@@ -147,12 +171,17 @@ def _refuse_output(results: Path, output: Path, folder: Path) -> None:
     refuse_explicit(results, output)
 
 
-def _rerun(services: Services, folder: Path, output: Path | None, jobs: int, again: str) -> int:
+def _rerun(
+    services: Services,
+    folder: Path,
+    old: dict[Path, Manifest],
+    prepare: Prepare,
+    output: Path | None,
+    jobs: int,
+    again: str,
+) -> int:
     """Run what was unpacked to ``folder`` again, and compare; ``again`` is the command for that."""
-    old = find_lanes(folder)
-    _refuse(folder, old, services.catalogue())
     experiments = tuple(manifest.experiment for manifest in old.values())
-    prepare = services.prepare_from(folder / PAGES_FOLDER)
     with places.using_cache(services.cache()):
         new, lanes = open_lanes(prepare, experiments, jobs, services.results, output, services.now)
         tallies = run_lanes(lanes, services.reports.list_unsettled, services.reports.draw_table)
@@ -176,8 +205,10 @@ def _compare(packed: Path, lane: RunLane) -> int:
     return comparison.exit_code
 
 
-def _refuse(folder: Path, lanes: dict[Path, Manifest], catalogue: Catalogue) -> None:
-    """Refuse what cannot be re-run here.
+def _refuse(
+    folder: Path, lanes: dict[Path, Manifest], catalogue: Catalogue, roots: Collection[str]
+) -> None:
+    """Refuse what cannot be re-run here, with the ``roots`` that came along.
 
     Raises:
         ConfigurationError: every reason.
@@ -196,7 +227,7 @@ def _refuse(folder: Path, lanes: dict[Path, Manifest], catalogue: Catalogue) -> 
             catalogue.references,
             catalogue.kernels,
             catalogue.libraries,
-            roots=catalogue.roots,
+            roots=catalogue.roots.union(roots),
         )
         problems += [
             f"{lane}: {problem}" for problem in check_experiment(manifest.experiment, names)

@@ -1,10 +1,12 @@
-"""Verbs of roots, the user lands of guests: ``root list``, ``assemble`` and ``update``."""
+"""Verbs of roots, the user lands of guests, and of packs of them for other machines."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from datetime import UTC
+from pathlib import Path
 
 import click
 
@@ -20,7 +22,11 @@ from testbed.base.heartbeat import repeating
 from testbed.base.units import format_bytes
 from testbed.base.whole_file import write_whole
 from testbed.client import CLIENTS
+from testbed.kernel.build.pin import DEFAULT_VERSION
 from testbed.model import DEFAULT_ROOT
+from testbed.packs.parts import find_starter, gather_parts
+from testbed.packs.root_import import describe, import_pack
+from testbed.packs.root_pack import write_pack
 from testbed.root.cache import ensure_root, find_root
 from testbed.root.lock import Lock, describe_changes, format_lock, read_lock
 from testbed.root.release import read_index
@@ -28,6 +34,7 @@ from testbed.root.spec import read_spec, root_names
 from testbed.setup.programs import package_names, programs_of
 
 _log = log.logger(__name__)
+_file = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 _name = click.argument("name", default=DEFAULT_ROOT)
 
 
@@ -111,4 +118,43 @@ def update(services: Services, /, name: str, dry_run: bool) -> int:
             f"{spec.lock_file} is written, with the digest {new.digest}; "
             "make results REASON='why' shows what it moves"
         )
+    return EXIT_OK
+
+
+@root.command()
+@_file
+@_name
+@click.option("--replace", is_flag=True, help="Replace the file if it is there.")
+@pass_services
+def export(services: Services, /, file: Path, name: str, replace: bool) -> int:
+    """Write all that a run takes to FILE, for machines without a network.
+
+    It is the root, the default virtual kernel, the C programs and the Python packages; what is
+    not there yet is made first.  To compress them takes some minutes.
+    """
+    cache = services.cache()
+    with places.using_cache(cache), repeating(_log.info) as progress:
+        parts = gather_parts(name, (DEFAULT_VERSION,), cache, progress)
+        packages = find_starter(cache, progress)
+        checksum = write_pack(file, parts, progress, packages=packages, replace=replace)
+    click.echo(f"{file}: {', '.join(each.title for each in parts)}, "
+               f"{format_bytes(file.stat().st_size)}")  # fmt: skip
+    click.echo(f"SHA-256 {checksum}")
+    click.echo("On another machine, in a tree of this version: "
+               f"./run.sh import {shlex.quote(file.name)} && ./run.sh")  # fmt: skip
+    return EXIT_OK
+
+
+@root.command("import")
+@_file
+@pass_services
+def import_(services: Services, /, file: Path) -> int:
+    """Put what is packed in FILE into the cache, so that a run needs no network.
+
+    FILE is what `root export` or `pack --with-root` wrote in a tree of this version; all of it is
+    checked first.  Import only from whom you trust: what is in it runs with your rights.
+    """
+    with places.using_cache(services.cache()), repeating(_log.info) as progress:
+        done = import_pack(file, services.cache(), progress)
+    click.echo(describe(done))
     return EXIT_OK

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from testbed.base import places
 
 if TYPE_CHECKING:
     from testbed.experiment.config import Catalogue
+    from testbed.root.cache import Root
     from testbed.way.launch import Prepare
 
 
@@ -24,12 +25,12 @@ class Services:
 
     ``check_determinism`` takes a number of boots, a client, a kernel version and the number of
     jobs, and returns a description of each boot that differs from the first.  ``prepare_from`` is
-    ``prepare`` with the pages of a folder.
+    ``prepare`` with the pages of a folder, and roots by their names.
     """
 
     catalogue: Callable[[], Catalogue]
     prepare: Prepare
-    prepare_from: Callable[[Path], Prepare]
+    prepare_from: Callable[[Path, Mapping[str, Root]], Prepare]
     check_determinism: Callable[[int, str, str, int], tuple[str, ...]]
     reports: Reports = field(default_factory=Reports)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)

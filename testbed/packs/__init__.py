@@ -1,1 +1,1 @@
-"""Packs of results: one file from which another machine reads, checks and repeats a run."""
+"""Packs for other machines: results, or all that a run takes, in one file that is checked."""

@@ -12,7 +12,7 @@ import re
 import shutil
 import stat
 import tarfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
@@ -49,12 +49,23 @@ class Assembly:
                 path = place_of(member.name)
                 if path is None or self._left_out(path):
                     continue
-                try:
-                    self._write(name, path, member, archive)
-                except FileExistsError:
-                    raise StorageError(
-                        f"{name} and {self.owners.get(path, 'another package')} both have {path}"
-                    ) from None
+                self.write(name, path, member, archive)
+
+    def write(
+        self, name: str, path: str, member: tarfile.TarInfo, archive: tarfile.TarFile
+    ) -> None:
+        """Write the next ``member`` of an archive to ``path``, which has no ``..``, for ``name``.
+
+        Raises:
+            StorageError: it is there, is no file, folder or link, or leads out of the root.
+            OSError: it cannot be written.
+        """
+        try:
+            self._write(name, path, member, archive)
+        except FileExistsError:
+            raise StorageError(
+                f"{name} and {self.owners.get(path, 'another package')} both have {path}"
+            ) from None
 
     def _write(
         self, name: str, path: str, member: tarfile.TarInfo, archive: tarfile.TarFile
@@ -115,10 +126,18 @@ def _matcher(patterns: Collection[str]) -> Callable[[str], bool]:
     return lambda path: matches(path) is not None
 
 
-def _describe(folder: Path) -> Iterator[str]:
-    """Yield a line for each file of a root, by path: kind, what it holds or leads to, path."""
+def list_files(folder: Path, left_out: Collection[str] = ()) -> Iterator[tuple[str, Path]]:
+    """Yield what is in a folder, by path, but for what matches a pattern in ``left_out``."""
+    is_left_out = _matcher(left_out)
     for path in sorted(folder.rglob("*"), key=lambda path: path.relative_to(folder).parts):
         name = path.relative_to(folder).as_posix()
+        if not is_left_out(name):
+            yield name, path
+
+
+def _describe(files: Iterable[tuple[str, Path]]) -> Iterator[str]:
+    """Yield a line for each file of a root, by path: kind, what it holds or leads to, path."""
+    for name, path in files:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
             yield f"link {path.readlink()} {name}"
@@ -126,6 +145,7 @@ def _describe(folder: Path) -> Iterator[str]:
             yield f"{'program' if mode & 0o111 else 'file'} {file_sha256(path)} {name}"
 
 
-def digest_files(folder: Path) -> str:
+def digest_files(folder: Path, left_out: Collection[str] = ()) -> str:
     """Return the digest that names a root of the files in ``folder``."""
-    return hashlib.sha256("".join(f"{line}\n" for line in _describe(folder)).encode()).hexdigest()
+    lines = _describe(list_files(folder, left_out))
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()

@@ -10,6 +10,8 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,8 +28,10 @@ from testbed.root.spec import RootSpec, read_spec
 
 FORMAT = 2
 """Raise it when a root of the same lock is to be assembled anew."""
-PACKAGES, ASSEMBLED = "packages", "assembled"
-_NOTE = "root.json"
+PACKAGES, ASSEMBLED, PACKED = "packages", "assembled", "packed"
+NOTE = "root.json"
+SCRATCH = ".new-"
+"""How the folder begins that a root is made in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +75,9 @@ def ensure_root(spec: RootSpec, cache: Path, progress: Progress, lock: Lock | No
     lock = lock or read_lock(spec.lock_file)
     root = _find(spec, lock, cache)
     if root is None:
-        roots = _home(cache)
         try:
-            with locked(roots / "lock", "waiting for another assembly of a root", progress):
-                root = _find(spec, lock, cache) or _make(spec, lock, roots, progress)
+            with roots_lock(cache, progress):
+                root = _find(spec, lock, cache) or _make(spec, lock, cache, progress)
         except OSError as error:
             room = "; make room, and try again" if error.errno in NO_ROOM else ""
             raise StorageError(f"cannot assemble the root {spec.name}: {error}{room}") from error
@@ -92,16 +95,12 @@ def find_root(spec: RootSpec, cache: Path) -> Root | None:
     return _find(spec, read_lock(spec.lock_file), cache)
 
 
-def _home(cache: Path) -> Path:
-    return (cache / "roots").resolve()
-
-
 def _find(spec: RootSpec, lock: Lock, cache: Path) -> Root | None:
     """Return the root of ``lock`` if it is there, or the one that took its place."""
-    place = _home(cache) / ASSEMBLED / _key(spec, lock)
-    root = _read(spec, place)
+    place = roots_folder(cache) / ASSEMBLED / _key(spec, lock)
+    root = read_root(spec.name, place)
     if root is None and not only_locked():
-        root = _read(spec, _newer_place(place))
+        root = read_root(spec.name, _newer_place(place))
     return root
 
 
@@ -110,11 +109,10 @@ def _newer_place(place: Path) -> Path:
     return place.with_name(f"{place.name}-newer")
 
 
-def _make(spec: RootSpec, lock: Lock, roots: Path, progress: Progress) -> Root:
+def _make(spec: RootSpec, lock: Lock, cache: Path, progress: Progress) -> Root:
     """Assemble the root of ``lock``, or the one that takes its place."""
+    roots = roots_folder(cache)
     packages, place = roots / PACKAGES, roots / ASSEMBLED / _key(spec, lock)
-    for stale in place.parent.glob(".new-*"):
-        shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
     newer = ""
     try:
         download(lock.packages, packages, list_sources(lock.taken), progress)
@@ -130,7 +128,7 @@ def _make(spec: RootSpec, lock: Lock, roots: Path, progress: Progress) -> Root:
             lock = renewed
     shutil.rmtree(place, ignore_errors=True)
     _assemble(spec, lock, packages, place, newer, progress)
-    root = _read(spec, place)
+    root = read_root(spec.name, place)
     if root is None:
         raise StorageError(f"{place} was changed while it was assembled; try again")
     return root
@@ -155,6 +153,15 @@ def _describe_newer(lock: Lock, renewed: Lock) -> str:
     )
 
 
+def root_place(spec: RootSpec, cache: Path) -> Path:
+    """Return the folder below ``cache`` that the root of ``spec`` has, or will have.
+
+    Raises:
+        ConfigurationError: its lock is none.
+    """
+    return roots_folder(cache) / ASSEMBLED / root_key(spec)
+
+
 def root_key(spec: RootSpec) -> str:
     """Return 16 hex digits that name all that a root is made of, assembled or not.
 
@@ -164,31 +171,69 @@ def root_key(spec: RootSpec) -> str:
     return _key(spec, read_lock(spec.lock_file))
 
 
+def packed_place(digest: str, cache: Path) -> Path:
+    """Return the folder below ``cache`` of a root that came in a pack, by the root's digest."""
+    return roots_folder(cache) / PACKED / digest
+
+
+def roots_folder(cache: Path) -> Path:
+    """Return the folder of all that belongs to roots."""
+    return (cache / "roots").resolve()
+
+
+@contextmanager
+def roots_lock(cache: Path, progress: Progress) -> Iterator[None]:
+    """Keep others from assembling or importing a root during the block."""
+    roots = roots_folder(cache)
+    with locked(roots / "lock", "waiting for another assembly or import of a root", progress):
+        for stale in roots.glob(f"*/{SCRATCH}*"):
+            # Left by a run that was killed; of a package it is a file.
+            stale.unlink() if stale.is_file() else shutil.rmtree(stale, ignore_errors=True)
+        yield
+
+
+def ensure_packages(spec: RootSpec, cache: Path, progress: Progress) -> tuple[Path, ...]:
+    """Return the files of the packages of ``spec``, downloaded if need be.
+
+    Raises:
+        ConfigurationError: its lock is none.
+        MissingError: some are nowhere to be had.
+        StorageError: the cache cannot be written.
+    """
+    lock, folder = read_lock(spec.lock_file), roots_folder(cache) / PACKAGES
+    try:
+        with roots_lock(cache, progress):
+            download(lock.packages, folder, list_sources(lock.taken), progress)
+    except OSError as error:
+        raise StorageError(f"cannot keep packages of the root {spec.name}: {error}") from error
+    return tuple(package_file(folder, package) for package in lock.packages)
+
+
 def _key(spec: RootSpec, lock: Lock) -> str:
     packages = [[package.name, package.sha256] for package in sorted(lock.packages)]
     made_of = json.dumps([FORMAT, packages, sorted(spec.patterns)])
     return hashlib.sha256(made_of.encode()).hexdigest()[:16]
 
 
-def _read(spec: RootSpec, place: Path) -> Root | None:
+def read_root(name: str, place: Path) -> Root | None:
     """Return the root at ``place``; ``None``: it is not there, or not whole any more."""
     try:
-        note = json.loads((place / _NOTE).read_text("utf-8"))
+        note = json.loads((place / NOTE).read_text("utf-8"))
     except (OSError, ValueError):
         return None
     newer = note.get("newer", "")
     if note["looks"] != read_looks(place / "usr"):
         if digest_files(place / "usr") != note["digest"]:
             return None
-        _write_note(place, note["digest"], newer)
-    return Root(spec.name, place / "usr", note["digest"], newer)
+        _write_note(place, note["digest"], newer, read_looks(place / "usr"))
+    return Root(name, place / "usr", note["digest"], newer)
 
 
 def _assemble(
     spec: RootSpec, lock: Lock, packages: Path, place: Path, newer: str, progress: Progress
 ) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=place.parent))
     try:
         assembly = Assembly(scratch, spec.patterns)
         progress(f"unpacking {len(lock.packages)} packages, about 15 s")
@@ -204,16 +249,24 @@ def _assemble(
                 f"{lock.digest}; was root.toml changed, or {scratch.parent} while it was "
                 f"assembled? ./run.sh root update {spec.name} writes the lock anew"
             )
-        _write_note(scratch, digest, newer)
+        note_root(scratch, digest, newer)
         scratch.rename(place)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
 
 
-def _write_note(place: Path, digest: str, newer: str) -> None:
-    note = {"digest": digest, "newer": newer, "looks": read_looks(place / "usr")}
-    (place / _NOTE).write_text(json.dumps(note), "utf-8")
+def note_root(folder: Path, digest: str, newer: str = "") -> None:
+    """Say of a folder that is about to become a root's which digest its files have.
+
+    They are held against it when they are in their place.
+    """
+    _write_note(folder, digest, newer, "")
+
+
+def _write_note(place: Path, digest: str, newer: str, looks: str) -> None:
+    note = {"digest": digest, "newer": newer, "looks": looks}
+    (place / NOTE).write_text(json.dumps(note), "utf-8")
 
 
 def read_looks(usr: Path) -> str:

@@ -50,21 +50,23 @@ def _find_member(file: Path, stream: BinaryIO, prefix: str) -> tuple[str, Binary
             break
         name = header[:16].decode("ascii", "replace").strip().rstrip("/")
         if name.startswith(prefix):
-            return name, cast(BinaryIO, io.BufferedReader(_Part(stream, int(size))))
+            return name, cast(BinaryIO, io.BufferedReader(Section(stream, int(size))))
         stream.seek(int(size) + int(size) % 2, io.SEEK_CUR)
     raise StorageError(f"{file}: damaged package (it has no {prefix}); remove it")
 
 
-class _Part(io.RawIOBase):
+class Section(io.RawIOBase):
     """The next ``size`` bytes of a stream."""
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream, self._left = stream, size
 
     def readable(self) -> bool:
+        """Return that it can be read."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Read into ``buffer``, and return how many bytes it was."""
         piece = self._stream.read(min(len(buffer), self._left))
         buffer[: len(piece)] = piece
         self._left -= len(piece)

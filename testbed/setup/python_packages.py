@@ -20,6 +20,8 @@ from testbed.base.locks import locked
 from testbed.base.places import ROOT
 
 LOCKS = ROOT / "bootstrap"
+RUN = "requirements"
+"""The lock file of the packages that a run takes."""
 VENVS = "venv"
 """The folder of environments in the cache."""
 _FORMAT = 3
@@ -38,7 +40,7 @@ Progress = Callable[[str], None]
 
 def find_packages(lock: str, cache: Path) -> Path | None:
     """Return the environment of the lock file named ``lock``; ``None``: it is not there."""
-    folder = _place(lock, cache)
+    folder = packages_place(lock, cache)
     return folder if (folder / _WHOLE).is_file() else None
 
 
@@ -52,7 +54,7 @@ def ensure_packages(lock: str, cache: Path, progress: Progress) -> Path:
     found = find_packages(lock, cache)
     if found is not None:
         return found
-    folder = _place(lock, cache)
+    folder = packages_place(lock, cache)
     try:
         with locked(folder.parent / "lock", "waiting for another run's Python packages", progress):
             if not (folder / _WHOLE).is_file():
@@ -63,9 +65,21 @@ def ensure_packages(lock: str, cache: Path, progress: Progress) -> Path:
     return folder
 
 
-def _place(lock: str, cache: Path) -> Path:
+def packages_place(lock: str, cache: Path) -> Path:
+    """Return where the environment of the lock file named ``lock`` is, or will be."""
     made_of = f"{_FORMAT}\n{interpreter()}\n{(LOCKS / f'{lock}.txt').read_text('utf-8')}"
     return cache / VENVS / hashlib.sha256(made_of.encode()).hexdigest()[:16]
+
+
+def adopt_packages(folder: Path) -> None:
+    """Make an environment of this machine's Python of ``folder``, which has the packages' ``lib``.
+
+    Raises:
+        TestbedError: it cannot be made.
+        OSError: it cannot be written.
+    """
+    _make_bare(folder)
+    (folder / _WHOLE).touch()
 
 
 def interpreter() -> str:
@@ -90,9 +104,7 @@ def _make(lock: str, folder: Path, logs: Path, progress: Progress) -> None:
 
 
 def _install(lock: str, folder: Path, log: Path) -> None:
-    proc.run(
-        (interpreter(), "-I", "-m", "venv", "--without-pip", str(folder)), timeout_s=_INSTALL_S
-    )
+    _make_bare(folder)
     usr = Path(sys.base_prefix)
     (wheel,) = (usr / "share" / "python-wheels").glob("pip-*.whl")
     # Hashes for every file, wheels only: nothing but what was locked gets in, no build script runs.
@@ -108,6 +120,11 @@ def _install(lock: str, folder: Path, log: Path) -> None:
         raise MissingError(
             f"the Python packages could not be installed; all of it is in {log}\n{tail}"
         )
+
+
+def _make_bare(folder: Path) -> None:
+    argv = (interpreter(), "-I", "-m", "venv", "--without-pip", str(folder))
+    proc.run(argv, timeout_s=_INSTALL_S)
 
 
 def _environment(usr: Path) -> dict[str, str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from testbed.archive.reading import read_archive
 from testbed.base import log, places
@@ -32,7 +33,7 @@ from testbed.model import Condition, Experiment, LinkSpec, TcpSpec, in_real_time
 from testbed.pages.build import build_page
 from testbed.pages.catalogue import find_page, list_pages, read_kind
 from testbed.results.environment import Environment, read_environment
-from testbed.root.cache import ensure_named
+from testbed.root.cache import Root, ensure_named
 from testbed.root.spec import guest_root_names
 from testbed.server.mechanisms.program import build_program
 from testbed.setup.bundle import make_bundle
@@ -66,17 +67,23 @@ def read_library(folder: Path) -> dict[str, str]:
     return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.toml"))}
 
 
-def prepare_from(pages: Path) -> Callable[[Experiment, int], tuple[RunSetup, Environment]]:
-    """Return ``prepare`` with the pages in the folder ``pages``, such as those of a pack."""
-    return partial(prepare, home=pages)
+def prepare_from(
+    pages: Path, roots: Mapping[str, Root]
+) -> Callable[[Experiment, int], tuple[RunSetup, Environment]]:
+    """Return ``prepare`` with the pages in the folder ``pages`` and ``roots``, as of a pack."""
+    return partial(prepare, home=pages, roots=roots)
 
 
 def prepare(
-    experiment: Experiment, jobs: int, home: Path | None = None
+    experiment: Experiment,
+    jobs: int,
+    home: Path | None = None,
+    roots: Mapping[str, Root] = MappingProxyType({}),
 ) -> tuple[RunSetup, Environment]:
     """Build or find pages, bundle and kernel for ``experiment``, and say what they are.
 
-    ``home`` is the folder of its pages, by default the work tree's.
+    ``home`` is the folder of its pages, by default the work tree's; ``roots`` go before those of
+    the work tree.
 
     Raises:
         ConfigurationError: a page is wrong.
@@ -91,7 +98,7 @@ def prepare(
     problems = check_programs(commands, own)
     if problems:
         raise ConfigurationError(problems)
-    root = ensure_named(experiment.root, cache, _log.info)
+    root = roots.get(experiment.root) or ensure_named(experiment.root, cache, _log.info)
     find_programs(commands, root.usr)
     bundle = make_bundle(cache, ensure_native(cache, _log.info), root, own)
     place = KernelPlace(cache, bundle.path, root.usr, _log.info)

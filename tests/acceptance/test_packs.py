@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import shutil
 from pathlib import Path
 
@@ -10,13 +11,18 @@ import pytest
 
 from testbed.base import places
 from testbed.model import CAPTURE_FILE
+from testbed.packs import root_pack
+from testbed.results.manifest import load_manifest
 from testbed.results.store import read_records
-from tests.acceptance.house import House
+from testbed.root.cache import packed_place
+from testbed.way import prepare
+from tests.acceptance.house import House, open_house
 from tests.packs.results import rewrite
 
 pytestmark = pytest.mark.guest
 
 PAGE = "my-own"
+ROOT = "debian-13"
 
 
 def test_a_pack_is_rerun_and_is_the_same_or_says_what_differs(house: House, tmp_path: Path) -> None:
@@ -54,3 +60,38 @@ def test_a_pack_is_rerun_and_is_the_same_or_says_what_differs(house: House, tmp_
     code, said = house.command("unpack", str(file), str(tmp_path / "damaged"), "--rerun")
     assert code == 2
     assert not (tmp_path / "damaged").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_an_artifact_is_rerun_in_its_own_root_where_the_tree_has_none(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(places.ROOT / "pages" / "file-60k", house.pages / "packed")
+    ran = house.run(page="packed", client="graph", tfo=[False, True], root=ROOT)
+    quick = {"id": lzma.FILTER_LZMA2, "preset": 0}
+    monkeypatch.setattr(root_pack, "FILTERS", (quick,))
+    file = tmp_path / "mine.tar"
+    code, said = house.command("pack", str(ran.folder), "--with-root", "-o", str(file))
+    assert code == 0, said
+
+    def refuse(*_asked: object) -> None:
+        raise AssertionError("the tree's own root was asked for")
+
+    monkeypatch.setattr(prepare, "ensure_named", refuse)
+    home = tmp_path / "elsewhere"
+    (home / "firstflight").mkdir(parents=True)
+    (home / "firstflight" / "kernels").symlink_to(house.cache / "kernels")
+    (tmp_path / "other").mkdir()
+    with open_house(tmp_path / "other", home) as other:
+        again = tmp_path / "again"
+        words = ("unpack", str(file), str(tmp_path / "there"), "--rerun", "-o", str(again))
+        code, said = other.command(*words)
+        assert code == 0, said
+        assert "SAME: 2 cells, 2 same." in said
+        then, now = (load_manifest(folder).environment for folder in (ran.folder, again))
+        assert now.id == then.id
+        assert packed_place(now.parts["root"], other.cache).is_dir()
+    assert {(r.trial_id, r.artefacts[CAPTURE_FILE]) for r in read_records(again)} == {
+        (r.trial_id, r.artefacts[CAPTURE_FILE]) for r in ran.records
+    }
