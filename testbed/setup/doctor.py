@@ -13,7 +13,7 @@ from testbed.base import places
 from testbed.base.errors import MissingError, TestbedError
 from testbed.base.units import format_bytes
 from testbed.client import CLIENTS
-from testbed.kernel import REGULAR_VERSIONS
+from testbed.kernel import REGULAR_VERSIONS, find_confinement
 from testbed.kernel.build.cache import KernelBuild, find_kernel
 from testbed.kernel.build.pin import DEFAULT_VERSION, pins, read_pin
 from testbed.kernel.run.container import read_gaps
@@ -26,8 +26,8 @@ from testbed.kernel.run.jail import (
     MEMORY_FILE_BYTES,
     SHARED_MEMORY,
     UNJAILED,
+    read_hold,
     read_instead,
-    read_jail_problem,
 )
 from testbed.kernel.run.virtual import boot_once
 from testbed.setup.bundle import make_bundle
@@ -35,11 +35,7 @@ from testbed.setup.programs import package_names, programs_of
 from testbed.setup.recording import RECORDING, find_driver
 
 HARNESS_TOOLS = {
-    "bwrap": "bubblewrap",
-    "prlimit": "util-linux",
     "setpriv": "util-linux",
-    "setsid": "util-linux",
-    "taskset": "util-linux",
     "unshare": "util-linux",
 }
 """Programs of the harness itself, and the Debian package of each."""
@@ -134,28 +130,27 @@ def _kernels() -> Iterator[MachineCheck]:
 
 def _boot(version: str, build: KernelBuild) -> str | None:
     """Return why a guest that only powers off does not do so; ``None``: it does."""
-    jailed = read_jail_problem() is None
-    if not jailed and read_instead() is None:
-        return "not booted: there is no jail for its guest"
     try:
         native = places.built_part("native")
-        booted = boot_once(version, build.binary, build.boot, native / "init", jailed=jailed)
+        booted = boot_once(version, build.binary, build.boot, native / "init", confinement=find_confinement())
         return booted.problem
     except (TestbedError, OSError) as error:
         return f"not booted: {error}"
 
 
 def _jail() -> MachineCheck:
-    problem = read_jail_problem()
     instead = read_instead()
-    if problem and instead == CONTAINER:
+    try:
+        return MachineCheck("jail", True, read_hold().describe())
+    except MissingError as error:
+        problem = str(error)
+    if instead == CONTAINER:
         return _container(problem)
     allowed = instead is not None
     return MachineCheck(
         "jail",
-        problem is None,
-        (problem or "bubblewrap, without privileges, with a system call filter")
-        + (f"; {UNJAILED}=1 lets guests run without one" if problem and allowed else ""),
+        False,
+        problem + (f"; {UNJAILED}=1 lets guests run without one" if allowed else ""),
         f"{JAIL_REMEDY}; or load only pages that you trust, with {UNJAILED}=1 (docs/security.md)",
         needed=not allowed,
     )

@@ -11,24 +11,30 @@ constant.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO
 
-from testbed.base import proc
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.run.image import RESUME_VARIABLE, SAVE_VARIABLE, GuestImages
 from testbed.kernel.run.interface import RawResult
-from testbed.kernel.run.jail import MEMORY_FILE_BYTES, USR, GuestFiles, Stage, open_stage
+from testbed.kernel.run.jail import (
+    CONTAINER,
+    JAIL,
+    MEMORY_FILE_BYTES,
+    NONE,
+    USR,
+    GuestFiles,
+    jailed,
+    open_stage,
+)
 from testbed.kernel.run.memory import MEMORY_VARIABLE, GuestMemories
-from testbed.kernel.run.sandbox import confined, gather_result, run_trial
+from testbed.kernel.run.sandbox import gather_result, run_trial
 from testbed.lab.sysctls import DEFAULTS
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Trial
 
@@ -99,11 +105,10 @@ class VirtualKernel:
         build: what it was built from, for the manifest.
         boot_options: words that this kernel's command line needs, such as ``seccomp=on``.
         bundle: harness, native helpers and browser driver for the guest.
-        jailed: whether bubblewrap holds the guest.
-        otherwise: what does where bubblewrap does not: ``container`` or ``none``.
+        confinement: what holds its guests (``testbed.kernel.run.jail``).
         usr: the user land of its guests.
         traced: whether the guest's system calls are written to ``TRACE_FILE``.
-        memories: what its jailed guests are lent.
+        memories: what its guests are lent.
         images: what they go on from, by seed and client.
     """
 
@@ -112,8 +117,7 @@ class VirtualKernel:
     build: dict[str, str]
     boot_options: tuple[str, ...]
     bundle: Path
-    jailed: bool
-    otherwise: str = "none"
+    confinement: str = JAIL
     traced: bool = False
     usr: Path = USR
     name: str = "virtual"
@@ -123,11 +127,6 @@ class VirtualKernel:
     images: GuestImages = field(
         default_factory=partial(GuestImages, MEMORY_FILE_BYTES), compare=False, repr=False
     )
-
-    @property
-    def confinement(self) -> str:
-        """What holds its guests."""
-        return "jail" if self.jailed else self.otherwise
 
     def identity(self) -> dict[str, str]:
         """Return what can influence a result; the jail cannot, and is a fact of the environment."""
@@ -143,11 +142,12 @@ class VirtualKernel:
             contents = GuestFiles(
                 self.binary, self.bundle, page, out, usr=self.usr, inherited=lent.descriptors
             )
-            with open_stage(contents, self.jailed, slot) as stage:
-                argv = self._boot_argv(stage, trial, slot)
-                start = partial(self._started, argv, stage)
+            landlock = self.confinement not in {CONTAINER, NONE}
+            with open_stage(contents, slot, landlock=landlock) as stage:
+                start = partial(jailed, stage, self._words(trial))
                 ended, console = run_trial(start, out, trial.timeout_s, cancel)
-            lent.ended = ended is not None
+            # Else the jail was killed, and cannot say that it was the last process.
+            lent.ended = ended is not None and ended.status >= 0
         return gather_result(
             trial, "the guest", out, ended, console,
             started_s=started_s, limit_s=trial.timeout_s, cancel=cancel,
@@ -158,13 +158,9 @@ class VirtualKernel:
     def _lent(self, trial: Trial) -> Iterator[_Lent]:
         """Lend a guest memory, and an image of its like to go on from or to make.
 
-        A guest without a jail gets neither: nothing says when its last process has gone.  One that
-        is traced gets no image, for what it does before is of interest, too.
+        One that is traced gets no image, for what it does before is of interest, too.
         """
         lent = _Lent({})
-        if not self.jailed:
-            yield lent
-            return
         like = (trial.seed, trial.client)
         image = None if self.traced else self.images.take(like)
         if image is not None and image.whole:
@@ -184,24 +180,13 @@ class VirtualKernel:
         if lent.ended:
             self.memories.give_back(memory)
 
-    def _boot_argv(self, stage: Stage, trial: Trial, slot: int) -> tuple[str, ...]:
+    def _words(self, trial: Trial) -> tuple[str, ...]:
+        """Return the kernel's name and arguments."""
         return (
-            *stage.prefix,
-            *("/usr/bin/taskset", "--cpu-list", str(core_of(slot))),
-            stage.kernel,
+            "linux",
             *command_line(trial.seed, self.boot_options),
             *((TRACE_OPTION,) if self.traced else ()),
             *(("--", trial.client) if trial.client else ()),
-        )
-
-    def _started(
-        self, argv: Sequence[str], stage: Stage, console: IO[bytes]
-    ) -> AbstractContextManager[proc.Process]:
-        environment = {"PATH": "/usr/bin:/bin", **stage.environment}
-        if self.jailed:
-            return confined(argv, console, env=environment, pass_fds=stage.descriptors)
-        return proc.started(
-            argv, cwd=stage.directory, env=environment, stdout=console, stderr=console
         )
 
 
@@ -217,18 +202,12 @@ def command_line(seed: int, boot_options: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def core_of(slot: int) -> int:
-    """Return the core that guests of ``slot`` are pinned to: one guest, one core."""
-    cores = sorted(os.sched_getaffinity(0))
-    return cores[slot % len(cores)]
-
-
 def boot_once(
-    version: str, binary: Path, boot_options: tuple[str, ...], init: Path, *, jailed: bool
+    version: str, binary: Path, boot_options: tuple[str, ...], init: Path, *, confinement: str
 ) -> FirstBoot:
     """Boot the kernel ``binary``, look at its sysctls, and power it off.
 
-    ``init`` is the guest's process 1, ``jailed`` as in ``VirtualKernel``.
+    ``init`` is the guest's process 1, ``confinement`` as in ``VirtualKernel``.
 
     Raises:
         MissingError: there is no jail, or no id, for the guest.
@@ -240,7 +219,7 @@ def boot_once(
         (scratch / "bundle" / "guest.py").write_text(GUEST)
         for path in (scratch, *scratch.rglob("*")):
             path.chmod(0o755)  # a guest that root starts is another user
-        kernel = VirtualKernel(version, binary, {}, boot_options, scratch / "bundle", jailed)
+        kernel = VirtualKernel(version, binary, {}, boot_options, scratch / "bundle", confinement)
         trial = Trial(Condition("none", "none"), 0, 0, "virtual", version, BOOT_S)
         never = threading.Event()
         raw = kernel.run(trial, scratch / "page", scratch / "out", 0, never)

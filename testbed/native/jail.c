@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: MIT
+/*
+ * jail - run the kernel of a guest so that whatever takes it over can do nothing but its trial.
+ *
+ *   jail filter=FD harness=FD stage=FD [kernel=FD run=FD,... read=FD,... write=FD,... lent=FD,...]
+ *        [cpu=N] [user=ID] [limit=NUMBER:VALUE ...] [landlock=no] -- [NAME ARG ...]
+ *
+ * Everything that it is given is an open descriptor, and whoever starts it says what each is for:
+ *
+ *   filter     the system call filter, a struct sock_filter[]
+ *   harness    a pipe whose other end the harness holds: once that is closed nothing begins
+ *   stage      the folder that the kernel is started in
+ *   kernel     the program; without one this says what holds here, on standard output
+ *   run        files and folders that may be executed and read
+ *   read       folders that may be read
+ *   write      folders in which files may be made, written, renamed and removed
+ *   lent       open files that the kernel finds under the same numbers
+ *
+ * What is in none of these can be neither opened nor executed (Landlock, from Linux 5.13 on), no
+ * privilege can be had, few system calls are left.  Where it may, the kernel gets namespaces of
+ * its own: of processes, network and System V objects.  No mount is made.  With user= (root only)
+ * the kernel runs as that user; the process that waits for it stays root, with CAP_KILL alone.
+ *
+ * This process ends when the kernel does, on SIGTERM, or with the process that started it, and in
+ * each case only after all that was started inside: by the table of processes, or as their
+ * subreaper.  Exit status: the kernel's, 128 and the number of its signal, or 125.
+ *
+ * Sources: landlock(7), seccomp(2), namespaces(7), user_namespaces(7), capabilities(7), prctl(2),
+ * close_range(2), execveat(2), pid_namespaces(7).
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "landlock.h"
+
+#define FAILED 125 /* of this program itself, as env(1) and setpriv(1) have it */
+#define ORPHANED 137
+#define MOST 64 /* descriptors of a kind, and limits */
+#define MOST_INSTRUCTIONS 4096
+#define NAMESPACES (CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC)
+
+struct descriptors {
+	int count, number[MOST];
+};
+
+static struct descriptors runs, reads, writes, lent;
+static int filter = -1, harness = -1, stage = -1, kernel = -1, cpu = -1;
+static long user = -1;
+static bool without_landlock;
+static struct { int resource; rlim_t value; } limits[MOST];
+static int count_limits;
+
+/* What came of it. */
+static bool own_processes; /* a table of processes of its own */
+static bool own_user;      /* bounds of processes count none of the user's others */
+
+static void die(const char *format, ...)
+{
+	int error = errno;
+	va_list args;
+
+	fprintf(stderr, "jail: ");
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, ": %s\n", strerror(error));
+	_exit(FAILED);
+}
+
+static unsigned long number(const char *text, char **end)
+{
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, end, 10);
+	if (errno || *end == text || !isdigit((unsigned char)*text)) {
+		errno = EINVAL;
+		die("not a number: %s", text);
+	}
+	return value;
+}
+
+static bool takes(const char *argument, const char *name, const char **value)
+{
+	size_t length = strlen(name);
+
+	if (strncmp(argument, name, length) || argument[length] != '=')
+		return false;
+	*value = argument + length + 1;
+	return true;
+}
+
+static long one(const char *text)
+{
+	char *end;
+	unsigned long value = number(text, &end);
+
+	if (*end) {
+		errno = EINVAL;
+		die("not a number: %s", text);
+	}
+	return value;
+}
+
+static void many(const char *text, struct descriptors *all)
+{
+	char *end;
+
+	do {
+		if (all->count == MOST) {
+			errno = E2BIG;
+			die("%s", text);
+		}
+		all->number[all->count++] = number(text, &end);
+		text = end + 1;
+	} while (*end == ',');
+}
+
+static void limit(const char *text)
+{
+	char *end;
+
+	if (count_limits == MOST) {
+		errno = E2BIG;
+		die("%s", text);
+	}
+	limits[count_limits].resource = number(text, &end);
+	if (*end != ':') {
+		errno = EINVAL;
+		die("limit=%s", text);
+	}
+	limits[count_limits++].value = one(end + 1);
+}
+
+/* The options; returns the kernel's name and arguments. */
+static char **read_arguments(char **argument)
+{
+	const char *value;
+
+	while (*++argument && strcmp(*argument, "--")) {
+		if (takes(*argument, "filter", &value))
+			filter = one(value);
+		else if (takes(*argument, "harness", &value))
+			harness = one(value);
+		else if (takes(*argument, "stage", &value))
+			stage = one(value);
+		else if (takes(*argument, "kernel", &value))
+			kernel = one(value);
+		else if (takes(*argument, "run", &value))
+			many(value, &runs);
+		else if (takes(*argument, "read", &value))
+			many(value, &reads);
+		else if (takes(*argument, "write", &value))
+			many(value, &writes);
+		else if (takes(*argument, "lent", &value))
+			many(value, &lent);
+		else if (takes(*argument, "cpu", &value))
+			cpu = one(value);
+		else if (takes(*argument, "user", &value))
+			user = one(value);
+		else if (takes(*argument, "limit", &value))
+			limit(value);
+		else if (!strcmp(*argument, "landlock=no"))
+			without_landlock = true;
+		else {
+			errno = EINVAL;
+			die("what is %s", *argument);
+		}
+	}
+	if (!*argument || filter < 0 || harness < 0 || stage < 0) {
+		errno = EINVAL;
+		die("filter=FD harness=FD stage=FD ... -- [NAME ARG ...]");
+	}
+	return argument + 1;
+}
+
+/* End with the parent; before that can be asked for it may have ended, and the harness with it. */
+static void end_with_parent(int signal)
+{
+	struct pollfd end = { .fd = harness };
+
+	if (prctl(PR_SET_PDEATHSIG, signal))
+		die("end with the parent");
+	if (poll(&end, 1, 0) < 0 || end.revents & (POLLHUP | POLLERR | POLLNVAL))
+		_exit(ORPHANED);
+}
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || close(fd))
+		die("write %s", path);
+}
+
+/*
+ * Namespaces for the next child, if this machine lets us have them: by a capability, or else in a
+ * user namespace in which this user is nobody else.  Root with an id to give has no use for the
+ * latter: it would have to be that user first.
+ */
+static void make_namespaces(void)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	char line[64];
+
+	if (!unshare(NAMESPACES)) {
+		own_processes = true;
+		return;
+	}
+	if (user >= 0 || unshare(CLONE_NEWUSER | NAMESPACES))
+		return;
+	own_processes = own_user = true;
+	write_file("/proc/self/setgroups", "deny");
+	snprintf(line, sizeof line, "%u %u 1", uid, uid);
+	write_file("/proc/self/uid_map", line);
+	snprintf(line, sizeof line, "%u %u 1", gid, gid);
+	write_file("/proc/self/gid_map", line);
+}
+
+/* No other capability than these is left, nor to be had; a bound that cannot be lowered binds none. */
+static void keep_capabilities(uint32_t kept)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2] = { { kept, kept, 0 }, { 0, 0, 0 } };
+
+	for (int i = 0; prctl(PR_CAPBSET_READ, i) >= 0; i++)
+		if (i >= 32 || !(kept >> i & 1))
+			prctl(PR_CAPBSET_DROP, i);
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	if (syscall(SYS_capset, &header, data))
+		die("give up capabilities");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		die("no new privileges");
+}
+
+static void become_user(void)
+{
+	if (user < 0)
+		return;
+	if (setgroups(0, NULL) || setresgid(user, user, user) || setresuid(user, user, user))
+		die("become user %ld", user);
+}
+
+/* A bound of processes is for all of a user's: for those that share an id it is for some more. */
+static void set_limits(void)
+{
+	struct sysinfo now;
+
+	if (sysinfo(&now))
+		die("count processes");
+	for (int i = 0; i < count_limits; i++) {
+		struct rlimit both, before;
+
+		if (getrlimit(limits[i].resource, &before))
+			die("limit %d", limits[i].resource);
+		both.rlim_max = limits[i].value;
+		if (limits[i].resource == RLIMIT_NPROC && user < 0 && !own_user)
+			both.rlim_max += now.procs;
+		if (both.rlim_max > before.rlim_max)
+			both.rlim_max = before.rlim_max;
+		both.rlim_cur = both.rlim_max;
+		if (setrlimit(limits[i].resource, &both))
+			die("limit %d", limits[i].resource);
+	}
+}
+
+static void choose_processor(void)
+{
+	cpu_set_t set;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof set, &set))
+		die("run on processor %d", cpu);
+}
+
+static void allow(int ruleset, const struct descriptors *some, uint64_t rights)
+{
+	for (int i = 0; i < some->count; i++) {
+		struct landlock_path_beneath rule = { rights, some->number[i] };
+		struct stat found;
+
+		if (fstat(rule.parent_fd, &found))
+			die("descriptor %d", rule.parent_fd);
+		if (!S_ISDIR(found.st_mode))
+			rule.allowed_access &= LANDLOCK_OF_FILES;
+		if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_PATH_BENEATH, &rule, 0))
+			die("Landlock: descriptor %d", rule.parent_fd);
+	}
+}
+
+/* Hold back all that this kernel can, but for what is given.  Returns the version, 0: without. */
+static int restrict_files(void)
+{
+	int version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION), ruleset;
+	struct landlock_ruleset all;
+	size_t size;
+
+	if (without_landlock)
+		return 0;
+	if (version <= 0)
+		die("Landlock, which this kernel does not have or its start has left out (lsm=)");
+	size = describe_landlock(version, &all);
+	ruleset = syscall(SYS_landlock_create_ruleset, &all, size, 0);
+	if (ruleset < 0)
+		die("Landlock %d", version);
+	allow(ruleset, &runs, LANDLOCK_RUN & all.files);
+	allow(ruleset, &reads, LANDLOCK_READ & all.files);
+	allow(ruleset, &writes, LANDLOCK_WRITE & all.files);
+	if (syscall(SYS_landlock_restrict_self, ruleset, 0))
+		die("Landlock %d", version);
+	close(ruleset);
+	return version;
+}
+
+static bool is_kept(int fd)
+{
+	const struct descriptors *const all[] = { &runs, &reads, &writes, &lent };
+
+	if (fd <= STDERR_FILENO || fd == kernel || fd == filter || fd == stage)
+		return true;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		for (int j = 0; j < all[i]->count; j++)
+			if (all[i]->number[j] == fd)
+				return true;
+	return false;
+}
+
+/* Of what is kept the first three are no file of the trial's, and are closed as the kernel begins. */
+static void close_others(void)
+{
+	const int once[] = { kernel, filter, stage };
+	unsigned int from = 0;
+	int last = 0;
+
+	for (int fd = 0; fd < 4096; fd++)
+		if (is_kept(fd))
+			last = fd;
+	for (int fd = 0; fd <= last; fd++) {
+		if (!is_kept(fd))
+			continue;
+		if ((unsigned int)fd > from && syscall(SYS_close_range, from, fd - 1, 0))
+			die("close descriptors");
+		from = fd + 1;
+	}
+	if (syscall(SYS_close_range, from, ~0U, 0))
+		die("close descriptors");
+	for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+		if (once[i] >= 0 && fcntl(once[i], F_SETFD, FD_CLOEXEC))
+			die("descriptor %d", once[i]);
+}
+
+static void filter_calls(void)
+{
+	static struct sock_filter instructions[MOST_INSTRUCTIONS];
+	ssize_t size = pread(filter, instructions, sizeof instructions, 0);
+	struct sock_fprog program = { 0, instructions };
+
+	if (size <= 0 || size == sizeof instructions || size % sizeof *instructions) {
+		errno = EINVAL;
+		die("read the filter");
+	}
+	program.len = size / sizeof *instructions;
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		die("filter system calls");
+}
+
+/* The guest's kernel; it randomizes no addresses, and would start itself anew to say so. */
+static void be_kernel(char **words)
+{
+	int version;
+
+	if (setsid() < 0)
+		die("a session of its own");
+	choose_processor();
+	set_limits();
+	become_user();
+	keep_capabilities(0);
+	end_with_parent(SIGKILL);
+	if (fchdir(stage))
+		die("enter the stage");
+	version = restrict_files();
+	if (kernel < 0) {
+		close_others();
+		filter_calls();
+		printf("landlock %d, %s\n", version, own_processes ? "namespaces" : "no namespaces");
+		fflush(stdout);
+		_exit(0);
+	}
+	if (personality(PER_LINUX | ADDR_NO_RANDOMIZE) < 0)
+		die("do not randomize addresses");
+	close_others();
+	filter_calls();
+	syscall(SYS_execveat, kernel, "", words, environ, AT_EMPTY_PATH);
+	die("start %s", words[0]);
+}
+
+static int status_of(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Process 1 of the new table: all others end with it.  A kernel that is process 1 cannot abort. */
+static void be_first(char **words)
+{
+	pid_t child, ended;
+	int status;
+
+	end_with_parent(SIGKILL);
+	child = fork();
+	if (child < 0)
+		die("fork");
+	if (child == 0)
+		be_kernel(words);
+	close(STDIN_FILENO);
+	do
+		ended = wait(&status);
+	while (ended != child && (ended > 0 || errno == EINTR));
+	_exit(ended == child ? status_of(status) : FAILED);
+}
+
+/* By their stat files (proc_pid_stat(5)): a list of children not every kernel has. */
+static void kill_children(void)
+{
+	char path[300], text[512], *rest;
+	struct dirent *entry;
+	DIR *all = opendir("/proc");
+	ssize_t size;
+	int fd, parent;
+
+	while (all && (entry = readdir(all))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+		close(fd);
+		if (size <= 0)
+			continue;
+		text[size] = 0;
+		rest = strrchr(text, ')'); /* the name may hold anything */
+		if (rest && sscanf(rest + 1, " %*c %d", &parent) == 1 && parent == getpid())
+			kill(atoi(entry->d_name), SIGKILL);
+	}
+	if (all)
+		closedir(all);
+}
+
+/* Until the first child has ended or a signal asks for the end; then until none is left. */
+static int await_all(pid_t first, const sigset_t *awaited)
+{
+	int status = 0, result = FAILED, number;
+	bool over = false;
+	pid_t ended;
+
+	while (!over) {
+		number = sigwaitinfo(awaited, NULL);
+		over = number > 0 && number != SIGCHLD;
+		while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
+			if (ended == first) {
+				result = status_of(status);
+				over = true;
+			}
+	}
+	/* As one ends, those that it started become ours. */
+	while ((ended = waitpid(-1, &status, WNOHANG)) >= 0 || errno == EINTR)
+		if (ended == 0) {
+			kill_children();
+			waitpid(-1, &status, 0);
+		}
+	return result;
+}
+
+int main(int count, char **arguments)
+{
+	char **words = read_arguments(arguments);
+	sigset_t awaited, before;
+	pid_t first;
+
+	(void)count;
+	end_with_parent(SIGTERM);
+	sigemptyset(&awaited);
+	sigaddset(&awaited, SIGTERM);
+	sigaddset(&awaited, SIGINT);
+	sigaddset(&awaited, SIGHUP);
+	sigaddset(&awaited, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &awaited, &before) || prctl(PR_SET_CHILD_SUBREAPER, 1))
+		die("wait for others");
+	make_namespaces();
+	first = fork();
+	if (first < 0)
+		die("fork");
+	if (first == 0) {
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		if (own_processes)
+			be_first(words);
+		be_kernel(words);
+	}
+	keep_capabilities(user >= 0 ? 1U << CAP_KILL : 0);
+	return await_all(first, &awaited);
+}
