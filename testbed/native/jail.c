@@ -3,7 +3,7 @@
  * jail - run the kernel of a guest so that whatever takes it over can do nothing but its trial.
  *
  *   jail filter=FD harness=FD stage=FD [kernel=FD run=FD,... read=FD,... write=FD,... lent=FD,...]
- *        [cpu=N] [user=ID] [limit=NUMBER:VALUE ...] [landlock=no] -- [NAME ARG ...]
+ *        [cpu=N] [user=ID] [limit=NUMBER:VALUE ...] [landlock=MOST] -- [NAME ARG ...]
  *
  * Everything that it is given is an open descriptor, and whoever starts it says what each is for:
  *
@@ -16,7 +16,8 @@
  *   write      folders in which files may be made, written, renamed and removed
  *   lent       open files that the kernel finds under the same numbers
  *
- * What is in none of these can be neither opened nor executed (Landlock, from Linux 5.13 on), no
+ * What is in none of these can be neither opened nor executed (Landlock, from Linux 5.13 on;
+ * landlock= holds it to an older version, or 0 to none), no
  * privilege can be had, few system calls are left.  Where it may, the kernel gets namespaces of
  * its own: of processes, network and System V objects.  No mount is made.  With user= (root only)
  * the kernel runs as that user; the process that waits for it stays root, with CAP_KILL alone.
@@ -30,17 +31,14 @@
  */
 #define _GNU_SOURCE
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -52,13 +50,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "descendants.h"
 #include "landlock.h"
 
-#define FAILED 125 /* of this program itself, as env(1) and setpriv(1) have it */
-#define ORPHANED 137
 #define MOST 64 /* descriptors of a kind, and limits */
 #define MOST_INSTRUCTIONS 4096
 #define NAMESPACES (CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC)
@@ -70,26 +66,13 @@ struct descriptors {
 static struct descriptors runs, reads, writes, lent;
 static int filter = -1, harness = -1, stage = -1, kernel = -1, cpu = -1;
 static long user = -1;
-static bool without_landlock;
+static long most_landlock = 99;
 static struct { int resource; rlim_t value; } limits[MOST];
 static int count_limits;
 
 /* What came of it. */
 static bool own_processes; /* a table of processes of its own */
 static bool own_user;      /* bounds of processes count none of the user's others */
-
-static void die(const char *format, ...)
-{
-	int error = errno;
-	va_list args;
-
-	fprintf(stderr, "jail: ");
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fprintf(stderr, ": %s\n", strerror(error));
-	_exit(FAILED);
-}
 
 static unsigned long number(const char *text, char **end)
 {
@@ -184,8 +167,8 @@ static char **read_arguments(char **argument)
 			user = one(value);
 		else if (takes(*argument, "limit", &value))
 			limit(value);
-		else if (!strcmp(*argument, "landlock=no"))
-			without_landlock = true;
+		else if (takes(*argument, "landlock", &value))
+			most_landlock = one(value);
 		else {
 			errno = EINVAL;
 			die("what is %s", *argument);
@@ -196,17 +179,6 @@ static char **read_arguments(char **argument)
 		die("filter=FD harness=FD stage=FD ... -- [NAME ARG ...]");
 	}
 	return argument + 1;
-}
-
-/* End with the parent; before that can be asked for it may have ended, and the harness with it. */
-static void end_with_parent(int signal)
-{
-	struct pollfd end = { .fd = harness };
-
-	if (prctl(PR_SET_PDEATHSIG, signal))
-		die("end with the parent");
-	if (poll(&end, 1, 0) < 0 || end.revents & (POLLHUP | POLLERR | POLLNVAL))
-		_exit(ORPHANED);
 }
 
 static void write_file(const char *path, const char *text)
@@ -242,15 +214,21 @@ static void make_namespaces(void)
 	write_file("/proc/self/gid_map", line);
 }
 
-/* No other capability than these is left, nor to be had; a bound that cannot be lowered binds none. */
+/* A bound that may not be lowered is of no use to those who have no capability. */
+static void lower_bound(uint32_t kept)
+{
+	for (int i = 0; prctl(PR_CAPBSET_READ, i) >= 0; i++)
+		if (i >= 32 || !(kept >> i & 1))
+			prctl(PR_CAPBSET_DROP, i);
+}
+
+/* No other capability than these is left, nor to be had. */
 static void keep_capabilities(uint32_t kept)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct data[2] = { { kept, kept, 0 }, { 0, 0, 0 } };
 
-	for (int i = 0; prctl(PR_CAPBSET_READ, i) >= 0; i++)
-		if (i >= 32 || !(kept >> i & 1))
-			prctl(PR_CAPBSET_DROP, i);
+	lower_bound(kept);
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (syscall(SYS_capset, &header, data))
 		die("give up capabilities");
@@ -303,34 +281,19 @@ static void choose_processor(void)
 
 static void allow(int ruleset, const struct descriptors *some, uint64_t rights)
 {
-	for (int i = 0; i < some->count; i++) {
-		struct landlock_path_beneath rule = { rights, some->number[i] };
-		struct stat found;
-
-		if (fstat(rule.parent_fd, &found))
-			die("descriptor %d", rule.parent_fd);
-		if (!S_ISDIR(found.st_mode))
-			rule.allowed_access &= LANDLOCK_OF_FILES;
-		if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_PATH_BENEATH, &rule, 0))
-			die("Landlock: descriptor %d", rule.parent_fd);
-	}
+	for (int i = 0; i < some->count; i++)
+		allow_landlock(ruleset, some->number[i], rights);
 }
 
 /* Hold back all that this kernel can, but for what is given.  Returns the version, 0: without. */
 static int restrict_files(void)
 {
-	int version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION), ruleset;
+	int version = find_landlock(most_landlock), ruleset;
 	struct landlock_ruleset all;
-	size_t size;
 
-	if (without_landlock)
+	if (!version)
 		return 0;
-	if (version <= 0)
-		die("Landlock, which this kernel does not have or its start has left out (lsm=)");
-	size = describe_landlock(version, &all);
-	ruleset = syscall(SYS_landlock_create_ruleset, &all, size, 0);
-	if (ruleset < 0)
-		die("Landlock %d", version);
+	ruleset = make_landlock(version, &all);
 	allow(ruleset, &runs, LANDLOCK_RUN & all.files);
 	allow(ruleset, &reads, LANDLOCK_READ & all.files);
 	allow(ruleset, &writes, LANDLOCK_WRITE & all.files);
@@ -401,9 +364,10 @@ static void be_kernel(char **words)
 		die("a session of its own");
 	choose_processor();
 	set_limits();
+	lower_bound(0); /* which takes a capability that the user does not have */
 	become_user();
 	keep_capabilities(0);
-	end_with_parent(SIGKILL);
+	end_with_parent(SIGKILL, harness);
 	if (fchdir(stage))
 		die("enter the stage");
 	version = restrict_files();
@@ -422,80 +386,23 @@ static void be_kernel(char **words)
 	die("start %s", words[0]);
 }
 
-static int status_of(int status)
-{
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
 /* Process 1 of the new table: all others end with it.  A kernel that is process 1 cannot abort. */
 static void be_first(char **words)
 {
 	pid_t child, ended;
 	int status;
 
-	end_with_parent(SIGKILL);
+	end_with_parent(SIGKILL, harness);
 	child = fork();
 	if (child < 0)
 		die("fork");
 	if (child == 0)
 		be_kernel(words);
-	close(STDIN_FILENO);
+	keep_capabilities(0);
 	do
 		ended = wait(&status);
 	while (ended != child && (ended > 0 || errno == EINTR));
 	_exit(ended == child ? status_of(status) : FAILED);
-}
-
-/* By their stat files (proc_pid_stat(5)): a list of children not every kernel has. */
-static void kill_children(void)
-{
-	char path[300], text[512], *rest;
-	struct dirent *entry;
-	DIR *all = opendir("/proc");
-	ssize_t size;
-	int fd, parent;
-
-	while (all && (entry = readdir(all))) {
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-		close(fd);
-		if (size <= 0)
-			continue;
-		text[size] = 0;
-		rest = strrchr(text, ')'); /* the name may hold anything */
-		if (rest && sscanf(rest + 1, " %*c %d", &parent) == 1 && parent == getpid())
-			kill(atoi(entry->d_name), SIGKILL);
-	}
-	if (all)
-		closedir(all);
-}
-
-/* Until the first child has ended or a signal asks for the end; then until none is left. */
-static int await_all(pid_t first, const sigset_t *awaited)
-{
-	int status = 0, result = FAILED, number;
-	bool over = false;
-	pid_t ended;
-
-	while (!over) {
-		number = sigwaitinfo(awaited, NULL);
-		over = number > 0 && number != SIGCHLD;
-		while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
-			if (ended == first) {
-				result = status_of(status);
-				over = true;
-			}
-	}
-	/* As one ends, those that it started become ours. */
-	while ((ended = waitpid(-1, &status, WNOHANG)) >= 0 || errno == EINTR)
-		if (ended == 0) {
-			kill_children();
-			waitpid(-1, &status, 0);
-		}
-	return result;
 }
 
 int main(int count, char **arguments)
@@ -505,7 +412,7 @@ int main(int count, char **arguments)
 	pid_t first;
 
 	(void)count;
-	end_with_parent(SIGTERM);
+	end_with_parent(SIGTERM, harness);
 	sigemptyset(&awaited);
 	sigaddset(&awaited, SIGTERM);
 	sigaddset(&awaited, SIGINT);

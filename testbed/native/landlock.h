@@ -6,7 +6,11 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
+
+#include "descendants.h"
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
@@ -57,4 +61,38 @@ static size_t describe_landlock(int version, struct landlock_ruleset *all)
 	all->ports = 3;  /* to bind, to connect */
 	all->scopes = 3; /* abstract sockets, signals */
 	return version >= 6 ? 24 : version >= 4 ? 16 : 8;
+}
+
+/* The version that is there, or an older one that is asked for; 0: none is asked for. */
+static int find_landlock(int most)
+{
+	int version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION);
+
+	if (most && version <= 0)
+		die("Landlock, which this kernel does not have or its start has left out (lsm=)");
+	return version < most ? version : most;
+}
+
+/* Refuse all that this version can but what rules allow; returns the set of rules. */
+static int make_landlock(int version, struct landlock_ruleset *all)
+{
+	size_t size = describe_landlock(version, all);
+	int ruleset = syscall(SYS_landlock_create_ruleset, all, size, 0);
+
+	if (ruleset < 0)
+		die("Landlock %d", version);
+	return ruleset;
+}
+
+static void allow_landlock(int ruleset, int fd, uint64_t rights)
+{
+	struct landlock_path_beneath rule = { rights, fd };
+	struct stat found;
+
+	if (fstat(fd, &found))
+		die("descriptor %d", fd);
+	if (!S_ISDIR(found.st_mode))
+		rule.allowed_access &= LANDLOCK_OF_FILES;
+	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_PATH_BENEATH, &rule, 0))
+		die("Landlock: descriptor %d", fd);
 }

@@ -44,6 +44,7 @@ LIMITS: dict[int, int] = {
     resource.RLIMIT_RTPRIO: 0,
 }
 """Bounds of each process in a jail, that of processes for all together (getrlimit(2))."""
+NEWEST = 99
 PROBE_S = 10.0
 END_S = 10.0
 UNJAILED = "FIRSTFLIGHT_UNJAILED"
@@ -118,11 +119,14 @@ class Hold:
 
 
 @contextmanager
-def open_stage(contents: GuestFiles, slot: int = 0, *, landlock: bool = True) -> Iterator[Stage]:
+def open_stage(
+    contents: GuestFiles, slot: int = 0, *, landlock: int = NEWEST
+) -> Iterator[Stage]:
     """Prepare the stage of a guest of ``slot``, pinned to a core of its own.
 
     The stage is a folder of links, the same for every guest, to descriptors: so what is behind them
-    may lie where the guest's user could not find it.  Without ``landlock`` all else holds.
+    may lie where the guest's user could not find it.  ``landlock`` is the newest version that is
+    used; with 0 all else holds.
 
     Raises:
         MissingError: root has no id to give to the guest, or the program is not built.
@@ -171,8 +175,7 @@ def open_stage(contents: GuestFiles, slot: int = 0, *, landlock: bool = True) ->
             *(f"{name}={','.join(map(str, all_))}" for name, all_ in several.items() if all_),
             *(f"limit={number}:{most}" for number, most in LIMITS.items()),
             *(f"cpu={core_of(slot)}", *(() if user is None else (f"user={user}",))),
-            *(() if landlock else ("landlock=no",)),
-            "--",
+            *(f"landlock={landlock}", "--"),
         )
         descriptors = {*single.values(), *(one for all_ in several.values() for one in all_)}
         yield Stage(prefix, environment, tuple(sorted(descriptors)))
@@ -198,7 +201,7 @@ def jailed(stage: Stage, words: Sequence[str], output: IO[bytes]) -> Iterator[pr
                 proc.wait(child, END_S, threading.Event())
 
 
-def read_hold(*, landlock: bool = True) -> Hold:
+def read_hold(*, landlock: int = NEWEST) -> Hold:
     """Make a jail, and return what it holds on this machine.
 
     Raises:

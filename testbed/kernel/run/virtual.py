@@ -27,6 +27,7 @@ from testbed.kernel.run.jail import (
     CONTAINER,
     JAIL,
     MEMORY_FILE_BYTES,
+    NEWEST,
     NONE,
     USR,
     GuestFiles,
@@ -142,7 +143,7 @@ class VirtualKernel:
             contents = GuestFiles(
                 self.binary, self.bundle, page, out, usr=self.usr, inherited=lent.descriptors
             )
-            landlock = self.confinement not in {CONTAINER, NONE}
+            landlock = 0 if self.confinement in {CONTAINER, NONE} else NEWEST
             with open_stage(contents, slot, landlock=landlock) as stage:
                 start = partial(jailed, stage, self._words(trial))
                 ended, console = run_trial(start, out, trial.timeout_s, cancel)
