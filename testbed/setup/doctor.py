@@ -132,7 +132,8 @@ def _boot(version: str, build: KernelBuild) -> str | None:
     """Return why a guest that only powers off does not do so; ``None``: it does."""
     try:
         native = places.built_part("native")
-        booted = boot_once(version, build.binary, build.boot, native / "init", confinement=find_confinement())
+        held = find_confinement()
+        booted = boot_once(version, build.binary, build.boot, native / "init", confinement=held)
         return booted.problem
     except (TestbedError, OSError) as error:
         return f"not booted: {error}"

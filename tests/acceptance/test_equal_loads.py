@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
+from typing import Any
 
 import pytest
 
 from testbed.base import places, proc
 from testbed.kernel.run import jail
+from testbed.kernel.run.jail import GuestFiles
 from testbed.model import CAPTURE_FILE, HAR_FILE
 from tests.acceptance.house import House, Plant, assert_ok
 
@@ -110,14 +114,17 @@ def test_the_level_of_the_processor_changes_nothing(
     without: tuple[str, ...],
 ) -> None:
     loader = emulate(without, tmp_path)
-    usual = jail.jail_argv
+    usual, usr = jail.open_stage, tmp_path / "usr"
 
-    def with_loader(*given: object) -> tuple[str, ...]:
-        argv = list(usual(*given))  # type: ignore[arg-type]
-        at = argv.index("--proc")
-        return (*argv[:at], "--ro-bind", str(loader), str(LOADER), *argv[at:])
+    def with_loader(contents: GuestFiles, *given: int, **named: int) -> Any:
+        if not usr.exists():
+            shutil.copytree(contents.usr, usr, symlinks=True, copy_function=os.link)
+            inside = usr / LOADER.relative_to("/usr")
+            inside.unlink()
+            shutil.copy(loader, inside)
+        return usual(replace(contents, usr=usr), *given, **named)
 
-    monkeypatch.setattr(jail, "jail_argv", with_loader)
+    monkeypatch.setattr("testbed.kernel.run.virtual.open_stage", with_loader)
     assert load(house, client) == plain[client]
 
 

@@ -119,9 +119,7 @@ class Hold:
 
 
 @contextmanager
-def open_stage(
-    contents: GuestFiles, slot: int = 0, *, landlock: int = NEWEST
-) -> Iterator[Stage]:
+def open_stage(contents: GuestFiles, slot: int = 0, *, landlock: int = NEWEST) -> Iterator[Stage]:
     """Prepare the stage of a guest of ``slot``, pinned to a core of its own.
 
     The stage is a folder of links, the same for every guest, to descriptors: so what is behind them

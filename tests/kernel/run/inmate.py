@@ -26,11 +26,13 @@ DEADLINE_S = 60.0
 
 def forbid_namespaces() -> None:
     """Have unshare(2) fail, as in most containers (seccomp(2))."""
-    rules = ((0x20, 0, 0, 0), (0x15, 0, 1, UNSHARE), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000))
+    refused, allowed = 0x50001, 0x7FFF0000
+    rules = ((0x20, 0, 0, 0), (0x15, 0, 1, UNSHARE), (0x06, 0, 0, refused), (0x06, 0, 0, allowed))
     program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *rule) for rule in rules))
     described = struct.pack("<HxxxxxxQ", len(rules), ctypes.addressof(program))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, 2, described, 0, 0):
+    failed = libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if failed or libc.prctl(PR_SET_SECCOMP, 2, described, 0, 0):
         raise OSError(ctypes.get_errno(), "no filter")
 
 
@@ -74,7 +76,7 @@ def main() -> None:
             seen = look(place / "out", child) if "bundle/probe.py" in words else {}
             child.wait(DEADLINE_S)
         said.seek(0)
-        scratch = (Path(os.readlink(f"/proc/self/fd/{os.path.basename(stage.environment['TMPDIR'])}")))
+        scratch = Path(stage.environment["TMPDIR"]).readlink()
         print(json.dumps({"said": said.read().decode(), "seen": seen, "scratch": str(scratch)}))
 
 
