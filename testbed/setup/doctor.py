@@ -36,7 +36,6 @@ from testbed.setup.recording import RECORDING, find_driver
 
 HARNESS_TOOLS = {
     "setpriv": "util-linux",
-    "unshare": "util-linux",
 }
 """Programs of the harness itself, and the Debian package of each."""
 

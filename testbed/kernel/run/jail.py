@@ -9,6 +9,7 @@ It takes no program of the machine, no mount and no privilege.
 
 from __future__ import annotations
 
+import ctypes
 import grp
 import os
 import pwd
@@ -17,6 +18,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -27,7 +29,7 @@ from testbed.base.errors import MissingError
 from testbed.base.places import built_part
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.run.enclosure import CAPABILITIES, effective_capabilities
-from testbed.kernel.run.seccomp import filter_program
+from testbed.kernel.run.seccomp import ADDR_NO_RANDOMIZE, filter_program
 
 USR = Path("/usr")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  UML unlinks its file
@@ -58,6 +60,7 @@ BECOMING = ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", "CAP_KILL")
 # No distribution gives these ids to an account: systemd's "Users, Groups, UIDs and GIDs" has them
 # as unused, and containers that know 65536 ids have them, too.
 FIRST_ID, LAST_ID = 60_706, 61_183
+_ASK = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +246,21 @@ def read_instead() -> str | None:
     pages are trusted; ``None``: the caller has named nothing, so no guest may run.
     """
     return {"1": NONE, CONTAINER: CONTAINER}.get(os.environ.get(UNJAILED, ""))
+
+
+@cache
+def has_fixed_addresses() -> bool:
+    """Return whether a guest's kernel can be started at the same addresses each time.
+
+    Filters of containers refuse it (personality(2)); without, memory lent has not the size that a
+    kernel finds, and no image is of use to another.
+    """
+    libc = ctypes.CDLL(None)
+    usual: int = libc.personality(_ASK)
+    if libc.personality(usual | ADDR_NO_RANDOMIZE) < 0:
+        return False
+    libc.personality(usual)
+    return True
 
 
 def core_of(slot: int) -> int:

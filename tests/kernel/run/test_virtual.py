@@ -120,6 +120,20 @@ def test_what_a_guest_sees_is_the_same_in_used_memory(guests: Guests, tmp_path: 
 
 
 @pytest.mark.guest
+def test_where_addresses_are_random_a_guest_has_memory_of_its_own(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = guests.kernel("leave()")
+    monkeypatch.setattr("testbed.kernel.run.virtual.has_fixed_addresses", lambda: False)
+    (guests.folder / "page").mkdir()
+    (guests.folder / "out").mkdir()
+    trial = Trial(Condition("p", "c"), 0, 0, "virtual", "7.3", 60.0)
+    raw = kept.run(trial, guests.folder / "page", guests.folder / "out", 0, threading.Event())
+    assert raw.status == "ended", raw
+    assert os.fstat(kept.memories.lend().descriptor).st_blocks == 0  # was lent to nobody
+
+
+@pytest.mark.guest
 def test_only_out_can_be_written(guests: Guests) -> None:
     program = """\
     said = {}
