@@ -153,7 +153,7 @@ def reach(process: int) -> dict[str, str]:
         "trace": call(101, PTRACE_SEIZE, process, 0, 0),
         "memory": end_of(lambda: os.open(f"/proc/{process}/mem", os.O_RDONLY)),
         "files": end_of(lambda: os.listdir(f"/proc/{process}/fd")),
-        "root": end_of(lambda: os.stat(f"/proc/{process}/root/.")),
+        "folder": end_of(lambda: os.stat(f"/proc/{process}/cwd/.")),
     }
 
 
