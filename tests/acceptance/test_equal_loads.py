@@ -116,12 +116,12 @@ def test_the_level_of_the_processor_changes_nothing(
     loader = emulate(without, tmp_path)
     usual, usr = jail.open_stage, tmp_path / "usr"
 
+    shutil.copytree(jail.USR, usr, symlinks=True, copy_function=os.link)
+    inside = usr / LOADER.relative_to(jail.USR)
+    inside.unlink()
+    shutil.copy(loader, inside)
+
     def with_loader(contents: GuestFiles, *given: int, **named: int) -> Any:
-        if not usr.exists():
-            shutil.copytree(contents.usr, usr, symlinks=True, copy_function=os.link)
-            inside = usr / LOADER.relative_to("/usr")
-            inside.unlink()
-            shutil.copy(loader, inside)
         return usual(replace(contents, usr=usr), *given, **named)
 
     monkeypatch.setattr("testbed.kernel.run.virtual.open_stage", with_loader)
