@@ -191,8 +191,8 @@ static void write_file(const char *path, const char *text)
 
 /*
  * Namespaces for the next child, if this machine lets us have them: by a capability, or else in a
- * user namespace in which this user is nobody else.  Root with an id to give has no use for the
- * latter: it would have to be that user first.
+ * user namespace in which this user is nobody else.  Root has no use for the latter: it may not be
+ * root there without a capability, nor give another id.
  */
 static void make_namespaces(void)
 {
@@ -204,7 +204,7 @@ static void make_namespaces(void)
 		own_processes = true;
 		return;
 	}
-	if (user >= 0 || unshare(CLONE_NEWUSER | NAMESPACES))
+	if (uid == 0 || unshare(CLONE_NEWUSER | NAMESPACES))
 		return;
 	own_processes = own_user = true;
 	write_file("/proc/self/setgroups", "deny");

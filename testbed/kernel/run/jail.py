@@ -248,6 +248,12 @@ def read_instead() -> str | None:
     return {"1": NONE, CONTAINER: CONTAINER}.get(os.environ.get(UNJAILED, ""))
 
 
+def maps(id_map: str, number: int) -> bool:
+    """Return whether a /proc/PID/uid_map has an id (user_namespaces(7))."""
+    lines = (map(int, line.split()) for line in id_map.splitlines())
+    return any(first <= number < first + count for first, _, count in lines)
+
+
 @cache
 def has_fixed_addresses() -> bool:
     """Return whether a guest's kernel can be started at the same addresses each time.
@@ -272,13 +278,17 @@ def core_of(slot: int) -> int:
 def jail_user(slot: int) -> int | None:
     """Return the id that root gives to a guest of ``slot``; ``None``: that of the caller.
 
-    No account of this machine has it, and no other slot.  Root without the capabilities to become
-    another stays root there: without any, with nothing of root's to write, behind the same filter.
+    No account of this machine has it, and no other slot.  Root who cannot become another, for want
+    of capabilities or of such an id in its user namespace, stays root there: without capabilities.
 
     Raises:
         MissingError: all such ids have accounts.
     """
     if os.geteuid() != 0 or not may_become_another(Path("/proc/self/status").read_text()):
+        return None
+    if not all(
+        maps(Path(f"/proc/self/{kind}_map").read_text(), FIRST_ID) for kind in ("uid", "gid")
+    ):
         return None
     numbers = (number for number in range(FIRST_ID, LAST_ID + 1) if not _has_account(number))
     free = tuple(islice(numbers, slot + 1))  # no more than needed: to ask takes 0.1 ms each

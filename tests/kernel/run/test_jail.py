@@ -26,6 +26,8 @@ from testbed.kernel.run.jail import (
     Stage,
     core_of,
     jail_user,
+    jailed,
+    maps,
     may_become_another,
     open_stage,
     read_hold,
@@ -206,6 +208,18 @@ def test_it_ends_with_its_parent(contents: GuestFiles, namespaces: str, tmp_path
         folder.rmdir()
 
 
+def test_it_ends_with_its_outermost_process(contents: GuestFiles, tmp_path: Path) -> None:
+    mark = f"mark-{os.getpid()}-outermost"
+    with (
+        open_stage(contents) as stage,
+        (tmp_path / "said").open("wb") as output,
+        jailed(stage, (*PYTHON, "import time; time.sleep(600)", mark), output) as child,
+    ):
+        await_that(lambda: len(marked(mark)) >= 2)
+        os.kill(child.pid, signal.SIGKILL)
+        await_that(lambda: not marked(mark))
+
+
 def test_the_stage_is_removed(contents: GuestFiles) -> None:
     with pytest.raises(KeyError), open_stage(contents) as stage:
         (number,) = (word for word in stage.prefix if word.startswith("stage="))
@@ -245,6 +259,18 @@ def test_root_gives_each_slot_an_id_that_nobody_has(monkeypatch: pytest.MonkeyPa
 )
 def test_root_needs_capabilities_to_give_another_id(capabilities: str, may: bool) -> None:
     assert may_become_another(f"CapPrm:\t1ffffffffff\nCapEff:\t{capabilities}\n") == may
+
+
+@pytest.mark.parametrize(
+    ("id_map", "mapped"),
+    [
+        ("         0          0 4294967295\n", True),
+        ("         0       1000          1\n", False),
+        ("         0       1000          1\n         1     100000      65536\n", True),
+    ],
+)
+def test_an_id_must_be_in_the_user_namespace(id_map: str, mapped: bool) -> None:
+    assert maps(id_map, FIRST_ID) == mapped
 
 
 @pytest.mark.usefixtures("jail")

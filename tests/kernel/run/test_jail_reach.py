@@ -318,9 +318,24 @@ print("left")
 """
 
 
-def test_no_process_is_left(jailer: Jailer) -> None:
+# Chains in which each process starts the next one and ends at once.
+FLEE = """
+import os, time
+for chain in range(20):
+    if os.fork() == 0:
+        os.setsid()
+        while True:
+            if os.fork():
+                os._exit(0)
+time.sleep(0.2)
+print("left")
+"""
+
+
+@pytest.mark.parametrize("program", [LEAVE, FLEE], ids=["leave", "flee"])
+def test_no_process_is_left(jailer: Jailer, program: str) -> None:
     mark = f"left-by-{os.getpid()}"
-    ran = jailer.run("-c", LEAVE, mark)
+    ran = jailer.run("-c", program, mark)
     assert ran["said"] == "left\n"
     assert mark not in " ".join(
         path.read_bytes().decode(errors="replace")
