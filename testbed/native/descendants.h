@@ -35,10 +35,10 @@ static void die(const char *format, ...)
 	_exit(FAILED);
 }
 
-/* End with the parent; before that can be asked for it may have ended, and the harness with it. */
-static void end_with_parent(int signal, int harness)
+/* End with the parent, which holds the other end of a pipe: it may have ended before this is asked. */
+static void end_with_parent(int signal, int pipe)
 {
-	struct pollfd end = { .fd = harness };
+	struct pollfd end = { .fd = pipe };
 
 	if (prctl(PR_SET_PDEATHSIG, signal))
 		die("end with the parent");

@@ -70,6 +70,8 @@ static long most_landlock = 99;
 static struct { int resource; rlim_t value; } limits[MOST];
 static int count_limits;
 
+static int above[2]; /* a pipe whose other end this process holds, for those inside */
+
 /* What came of it. */
 static bool own_processes; /* a table of processes of its own */
 static bool own_user;      /* bounds of processes count none of the user's others */
@@ -367,7 +369,7 @@ static void be_kernel(char **words)
 	lower_bound(0); /* which takes a capability that the user does not have */
 	become_user();
 	keep_capabilities(0);
-	end_with_parent(SIGKILL, harness);
+	end_with_parent(SIGKILL, above[0]);
 	if (fchdir(stage))
 		die("enter the stage");
 	version = restrict_files();
@@ -392,7 +394,7 @@ static void be_first(char **words)
 	pid_t child, ended;
 	int status;
 
-	end_with_parent(SIGKILL, harness);
+	end_with_parent(SIGKILL, above[0]);
 	child = fork();
 	if (child < 0)
 		die("fork");
@@ -420,11 +422,14 @@ int main(int count, char **arguments)
 	sigaddset(&awaited, SIGCHLD);
 	if (sigprocmask(SIG_BLOCK, &awaited, &before) || prctl(PR_SET_CHILD_SUBREAPER, 1))
 		die("wait for others");
+	if (pipe2(above, O_CLOEXEC))
+		die("pipe");
 	make_namespaces();
 	first = fork();
 	if (first < 0)
 		die("fork");
 	if (first == 0) {
+		close(above[1]);
 		sigprocmask(SIG_SETMASK, &before, NULL);
 		if (own_processes)
 			be_first(words);
