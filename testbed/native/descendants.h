@@ -88,6 +88,8 @@ static int await_all(pid_t first, const sigset_t *awaited)
 	while (!over) {
 		number = sigwaitinfo(awaited, NULL);
 		over = number > 0 && number != SIGCHLD;
+		if (over)
+			kill(first, SIGKILL);
 		while ((ended = waitpid(-1, &status, WNOHANG)) > 0)
 			if (ended == first) {
 				result = status_of(status);

@@ -30,7 +30,6 @@
  * close_range(2), execveat(2), pid_namespaces(7).
  */
 #define _GNU_SOURCE
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -53,135 +52,17 @@
 #include <unistd.h>
 
 #include "descendants.h"
+#include "given.h"
 #include "landlock.h"
 
-#define MOST 64 /* descriptors of a kind, and limits */
 #define MOST_INSTRUCTIONS 4096
 #define NAMESPACES (CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC)
-
-struct descriptors {
-	int count, number[MOST];
-};
-
-static struct descriptors runs, reads, writes, lent;
-static int filter = -1, harness = -1, stage = -1, kernel = -1, cpu = -1;
-static long user = -1;
-static long most_landlock = 99;
-static struct { int resource; rlim_t value; } limits[MOST];
-static int count_limits;
 
 static int above[2]; /* a pipe whose other end this process holds, for those inside */
 
 /* What came of it. */
 static bool own_processes; /* a table of processes of its own */
 static bool own_user;      /* bounds of processes count none of the user's others */
-
-static unsigned long number(const char *text, char **end)
-{
-	unsigned long value;
-
-	errno = 0;
-	value = strtoul(text, end, 10);
-	if (errno || *end == text || !isdigit((unsigned char)*text)) {
-		errno = EINVAL;
-		die("not a number: %s", text);
-	}
-	return value;
-}
-
-static bool takes(const char *argument, const char *name, const char **value)
-{
-	size_t length = strlen(name);
-
-	if (strncmp(argument, name, length) || argument[length] != '=')
-		return false;
-	*value = argument + length + 1;
-	return true;
-}
-
-static long one(const char *text)
-{
-	char *end;
-	unsigned long value = number(text, &end);
-
-	if (*end) {
-		errno = EINVAL;
-		die("not a number: %s", text);
-	}
-	return value;
-}
-
-static void many(const char *text, struct descriptors *all)
-{
-	char *end;
-
-	do {
-		if (all->count == MOST) {
-			errno = E2BIG;
-			die("%s", text);
-		}
-		all->number[all->count++] = number(text, &end);
-		text = end + 1;
-	} while (*end == ',');
-}
-
-static void limit(const char *text)
-{
-	char *end;
-
-	if (count_limits == MOST) {
-		errno = E2BIG;
-		die("%s", text);
-	}
-	limits[count_limits].resource = number(text, &end);
-	if (*end != ':') {
-		errno = EINVAL;
-		die("limit=%s", text);
-	}
-	limits[count_limits++].value = one(end + 1);
-}
-
-/* The options; returns the kernel's name and arguments. */
-static char **read_arguments(char **argument)
-{
-	const char *value;
-
-	while (*++argument && strcmp(*argument, "--")) {
-		if (takes(*argument, "filter", &value))
-			filter = one(value);
-		else if (takes(*argument, "harness", &value))
-			harness = one(value);
-		else if (takes(*argument, "stage", &value))
-			stage = one(value);
-		else if (takes(*argument, "kernel", &value))
-			kernel = one(value);
-		else if (takes(*argument, "run", &value))
-			many(value, &runs);
-		else if (takes(*argument, "read", &value))
-			many(value, &reads);
-		else if (takes(*argument, "write", &value))
-			many(value, &writes);
-		else if (takes(*argument, "lent", &value))
-			many(value, &lent);
-		else if (takes(*argument, "cpu", &value))
-			cpu = one(value);
-		else if (takes(*argument, "user", &value))
-			user = one(value);
-		else if (takes(*argument, "limit", &value))
-			limit(value);
-		else if (takes(*argument, "landlock", &value))
-			most_landlock = one(value);
-		else {
-			errno = EINVAL;
-			die("what is %s", *argument);
-		}
-	}
-	if (!*argument || filter < 0 || harness < 0 || stage < 0) {
-		errno = EINVAL;
-		die("filter=FD harness=FD stage=FD ... -- [NAME ARG ...]");
-	}
-	return argument + 1;
-}
 
 static void write_file(const char *path, const char *text)
 {
@@ -305,31 +186,17 @@ static int restrict_files(void)
 	return version;
 }
 
-static bool is_kept(int fd)
-{
-	const struct descriptors *const all[] = { &runs, &reads, &writes, &lent };
-
-	if (fd <= STDERR_FILENO || fd == kernel || fd == filter || fd == stage)
-		return true;
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		for (int j = 0; j < all[i]->count; j++)
-			if (all[i]->number[j] == fd)
-				return true;
-	return false;
-}
-
-/* Of what is kept the first three are no file of the trial's, and are closed as the kernel begins. */
+/*
+ * Leaves what is given and the standard streams.  Kernel, filter and stage are no files of the
+ * trial's, and are closed as the kernel begins.
+ */
 static void close_others(void)
 {
 	const int once[] = { kernel, filter, stage };
-	unsigned int from = 0;
-	int last = 0;
+	unsigned int from = STDERR_FILENO + 1;
 
-	for (int fd = 0; fd < 4096; fd++)
-		if (is_kept(fd))
-			last = fd;
-	for (int fd = 0; fd <= last; fd++) {
-		if (!is_kept(fd))
+	for (int fd = from; fd <= last_given; fd++) {
+		if (!is_given(fd))
 			continue;
 		if ((unsigned int)fd > from && syscall(SYS_close_range, from, fd - 1, 0))
 			die("close descriptors");
