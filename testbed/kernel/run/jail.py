@@ -327,13 +327,13 @@ def _scratch(undo: ExitStack, otherwise: Path) -> Path:
 
     Memory that it is not lent is one of them; its ``umid`` has a folder there.
     """
-    folder = otherwise / "files"
     filesystem = os.statvfs(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None
     if filesystem is not None:
         roomy = filesystem.f_bavail * filesystem.f_frsize >= MEMORY_FILE_BYTES
         runs = not filesystem.f_flag & os.ST_NOEXEC
         if roomy and runs and os.access(SHARED_MEMORY, os.W_OK):
-            folder = undo.enter_context(scratch_folder("stage", SHARED_MEMORY))
+            otherwise = undo.enter_context(scratch_folder("stage", SHARED_MEMORY))
+    folder = otherwise / "files"  # which is given to root's guest; what `clean` finds stays root's
     (folder / "guest").mkdir(parents=True)
     return folder
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import signal
 import sys
 import time
@@ -204,8 +205,7 @@ def test_it_ends_with_its_parent(contents: GuestFiles, namespaces: str, tmp_path
         # Not by the group: the jail leads one of its own.
         await_that(lambda: not marked(mark))
     for folder in set(SHARED_MEMORY.iterdir()) - before:
-        (folder / "guest").rmdir()
-        folder.rmdir()
+        shutil.rmtree(folder)
 
 
 def test_it_ends_with_its_outermost_process(contents: GuestFiles, tmp_path: Path) -> None:
