@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from testbed.base.errors import MissingError
 from testbed.base.places import cache
 from testbed.kernel.build.cache import find_kernel
 from testbed.kernel.build.pin import read_pin
-from testbed.kernel.run.jail import read_jail_problem
+from testbed.kernel.run.jail import read_hold
 from tests.kernel.guests import Guests, compile_init
 
 KERNEL_VARIABLE = "FIRSTFLIGHT_TEST_KERNEL"
@@ -47,6 +48,7 @@ def guests(kernel_binary: Path, guest_init: Path, tmp_path: Path) -> Guests:
 @pytest.fixture
 def jail() -> None:
     """Skip where the machine has no jail."""
-    problem = read_jail_problem()
-    if problem is not None:
-        pytest.skip(f"no jail here: {problem}")
+    try:
+        read_hold()
+    except MissingError as error:
+        pytest.skip(f"no jail here: {error}")

@@ -15,7 +15,7 @@ import os
 import pwd
 import resource
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -139,12 +139,8 @@ def open_stage(contents: GuestFiles, slot: int = 0, *, landlock: int = NEWEST) -
         for made in (folder, nothing):
             made.mkdir(exist_ok=True)
             made.chmod(0o755)
-        read = {
-            name: _opened(undo, path or nothing)
-            for name, path in (
-                *(("usr", contents.usr), ("bundle", contents.bundle), ("page", contents.page)),
-            )
-        }
+        readable = {"usr": contents.usr, "bundle": contents.bundle, "page": contents.page}
+        read = {name: _opened(undo, path or nothing) for name, path in readable.items()}
         scratch = _scratch(undo, folder)
         write = {
             "out": _opened(undo, contents.out),
@@ -167,18 +163,19 @@ def open_stage(contents: GuestFiles, slot: int = 0, *, landlock: int = NEWEST) -
         program.flush()
         harness = undo.enter_context(_open_pipe())
         single = {"filter": program.fileno(), "harness": harness, "stage": _opened(undo, folder)}
-        several = {
-            "run": run, "read": read.values(), "write": write.values(),
+        given: dict[str, Collection[int]] = {
+            **{name: (descriptor,) for name, descriptor in single.items()},
+            **{"kernel": (kernel,), "run": run, "read": read.values(), "write": write.values()},
             "lent": contents.inherited.values(),
-        }  # fmt: skip
+        }
         prefix = (
-            *(str(built_part("native") / "jail"), *_words(single), f"kernel={kernel}"),
-            *(f"{name}={','.join(map(str, all_))}" for name, all_ in several.items() if all_),
+            str(built_part("native") / "jail"),
+            *(f"{name}={','.join(map(str, some))}" for name, some in given.items() if some),
             *(f"limit={number}:{most}" for number, most in LIMITS.items()),
             *(f"cpu={core_of(slot)}", *(() if user is None else (f"user={user}",))),
             *(f"landlock={landlock}", "--"),
         )
-        descriptors = {*single.values(), *(one for all_ in several.values() for one in all_)}
+        descriptors = {descriptor for some in given.values() for descriptor in some}
         yield Stage(prefix, environment, tuple(sorted(descriptors)))
 
 
@@ -230,15 +227,6 @@ def read_hold(*, landlock: int = NEWEST) -> Hold:
     return Hold(int(version), namespaces == "namespaces", jail_user(0) is None)
 
 
-def read_jail_problem() -> str | None:
-    """Return why guests cannot be jailed on this machine; ``None`` when they can: one is made."""
-    try:
-        read_hold()
-    except MissingError as error:
-        return str(error)
-    return None
-
-
 def read_instead() -> str | None:
     """Return what the caller has named to hold guests where there is no jail.
 
@@ -248,7 +236,7 @@ def read_instead() -> str | None:
     return {"1": NONE, CONTAINER: CONTAINER}.get(os.environ.get(UNJAILED, ""))
 
 
-def maps(id_map: str, number: int) -> bool:
+def has_id(id_map: str, number: int) -> bool:
     """Return whether a /proc/PID/uid_map has an id (user_namespaces(7))."""
     lines = (map(int, line.split()) for line in id_map.splitlines())
     return any(first <= number < first + count for first, _, count in lines)
@@ -287,7 +275,7 @@ def jail_user(slot: int) -> int | None:
     if os.geteuid() != 0 or not may_become_another(Path("/proc/self/status").read_text()):
         return None
     if not all(
-        maps(Path(f"/proc/self/{kind}_map").read_text(), FIRST_ID) for kind in ("uid", "gid")
+        has_id(Path(f"/proc/self/{kind}_map").read_text(), FIRST_ID) for kind in ("uid", "gid")
     ):
         return None
     numbers = (number for number in range(FIRST_ID, LAST_ID + 1) if not _has_account(number))
@@ -347,7 +335,3 @@ def _open_pipe() -> Iterator[int]:
     finally:
         os.close(reader)
         os.close(writer)
-
-
-def _words(single: Mapping[str, int]) -> Iterable[str]:
-    return (f"{name}={number}" for name, number in single.items())

@@ -26,13 +26,12 @@ from testbed.kernel.run.jail import (
     Hold,
     Stage,
     core_of,
+    has_id,
     jail_user,
     jailed,
-    maps,
     may_become_another,
     open_stage,
     read_hold,
-    read_jail_problem,
 )
 from testbed.kernel.run.memory import MEMORY_VARIABLE, GuestMemory
 
@@ -270,7 +269,7 @@ def test_root_needs_capabilities_to_give_another_id(capabilities: str, may: bool
     ],
 )
 def test_an_id_must_be_in_the_user_namespace(id_map: str, mapped: bool) -> None:
-    assert maps(id_map, FIRST_ID) == mapped
+    assert has_id(id_map, FIRST_ID) == mapped
 
 
 @pytest.mark.usefixtures("jail")
@@ -307,14 +306,16 @@ def native(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_machine_without_landlock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     native(tmp_path, "echo 'jail: Landlock, which is not there' >&2; exit 125", monkeypatch)
-    assert read_jail_problem() == "jail: Landlock, which is not there"
+    with pytest.raises(MissingError, match="Landlock, which is not there"):
+        read_hold()
 
 
 def test_a_machine_whose_jail_does_not_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A filter that lets calls seem to succeed leaves it waiting for what never comes."""
     native(tmp_path, "exec sleep 600", monkeypatch)
     monkeypatch.setattr("testbed.kernel.run.jail.PROBE_S", 0.1)
-    assert read_jail_problem() == "the jail did not end within 0.1 s"
+    with pytest.raises(MissingError, match=r"^the jail did not end within 0\.1 s$"):
+        read_hold()
 
 
 @pytest.mark.usefixtures("jail")
