@@ -33,9 +33,9 @@ _ENVIRONMENT = (
     ("FIRSTFLIGHT_UNTRIED", "Set to 1: go on where this system was never tried."),
     (
         "FIRSTFLIGHT_UNJAILED",
-        "Set to 1: load pages without a jail, where none can be made; "
-        "`container`: the container that this runs in is the jail, if it "
-        "shows to be one.",
+        "Where the kernel has no Landlock, and so no jail can be made. Set to 1: load pages "
+        "without one; `container`: the container that this runs in is the jail, if it shows to "
+        "be one.",
     ),
     ("FIRSTFLIGHT_BROWSER", "The headless browser's program, instead of the installed one."),
     (

@@ -213,7 +213,7 @@ def _followed(path: Path) -> Iterator[Callable[[], bytes]]:
 
 
 def _signal_guests(number: signal.Signals) -> None:
-    """Signal all processes that this one started, and those that they started."""
+    """Signal all processes of guests: not the jails, which this process has started itself."""
     parents: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended meanwhile
@@ -224,7 +224,7 @@ def _signal_guests(number: signal.Signals) -> None:
         above = process
         while above in parents and above != os.getpid():
             above = parents[above]
-        if above == os.getpid() != process:
+        if above == os.getpid() not in {process, parents[process]}:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(process, number)
 

@@ -22,9 +22,9 @@ _NAME = re.compile(rf"firstflight-({'|'.join(get_args(Purpose))})-[a-z0-9_]{{8}}
 
 
 @contextmanager
-def scratch_folder(purpose: Purpose) -> Iterator[Path]:
-    """Yield an empty folder for the time of the block."""
-    with tempfile.TemporaryDirectory(prefix=f"firstflight-{purpose}-") as name:
+def scratch_folder(purpose: Purpose, within: Path | None = None) -> Iterator[Path]:
+    """Yield an empty folder for the time of the block; ``None``: among temporary files."""
+    with tempfile.TemporaryDirectory(prefix=f"firstflight-{purpose}-", dir=within) as name:
         folder = Path(name)
         with _opened(folder) as descriptor:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

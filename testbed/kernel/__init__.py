@@ -65,7 +65,7 @@ def _open_virtual(version: str, place: KernelPlace) -> Kernel:
     from testbed.kernel.run.virtual import VirtualKernel
 
     build = ensure_build(version, place.cache, place.usr, place.progress)
-    confinement = _find_confinement()
+    confinement = find_confinement()
     identity = {
         key: value if isinstance(value, str) else json.dumps(value, sort_keys=True)
         for key, value in asdict(build.identity).items()
@@ -77,8 +77,7 @@ def _open_virtual(version: str, place: KernelPlace) -> Kernel:
         boot_options=build.boot,
         bundle=place.bundle,
         usr=place.usr,
-        jailed=confinement == "jail",
-        otherwise=confinement,
+        confinement=confinement,
     )
 
 
@@ -116,8 +115,8 @@ def ensure_own_build(own: OwnKernel, cache: Path, usr: Path, progress: Progress)
 
     def check(build: KernelBuild) -> str | None:
         init = ensure_native(cache, progress) / "init"
-        jailed = _find_confinement() == "jail"
-        booted = boot_once(own.name, build.binary, build.boot, init, usr, jailed=jailed)
+        held = find_confinement()
+        booted = boot_once(own.name, build.binary, build.boot, init, usr, confinement=held)
         text = json.dumps(booted.other_defaults()) + "\n"
         (build.binary.parent / _DEFAULTS_FILE).write_text(text)
         return booted.problem
@@ -156,8 +155,8 @@ def _read_defaults(build: KernelBuild) -> dict[str, tuple[str, str]]:
     return {name: (value, ours) for name, (value, ours) in json.loads(text).items()}
 
 
-def _find_confinement() -> str:
-    """Return what holds guests: ``jail``, or what the caller has named instead where there is none.
+def find_confinement() -> str:
+    """Return what holds guests: a jail, or what the caller has named instead where there is none.
 
     Raises:
         MissingError: this machine has no jail, and the caller has named nothing, or a container
@@ -166,15 +165,23 @@ def _find_confinement() -> str:
     from testbed.kernel.run.container import read_gaps
     from testbed.kernel.run.jail import (
         CONTAINER,
+        JAIL,
         JAIL_REMEDY,
+        SIGNALS,
         UNJAILED,
+        read_hold,
         read_instead,
-        read_jail_problem,
     )
 
-    problem = read_jail_problem()
-    if problem is None:
-        return "jail"
+    try:
+        hold = read_hold()
+    except MissingError as error:
+        problem = str(error)
+    else:
+        if hold.signals:
+            return JAIL
+        _log.warning("guests: %s; see docs/security.md", hold.describe())
+        return SIGNALS
     instead = read_instead()
     if instead is None:
         raise MissingError(

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from testbed.base.errors import StorageError
 from testbed.base.scratch import find_scratch
+from testbed.kernel.run.jail import SHARED_MEMORY
 
 PARTS = frozenset(
     {"bpf", "bundles", "js", "kernels", "logs", "native", "packages", "pages"}
@@ -33,9 +34,9 @@ class Leftover:
 
 
 def find_leftovers(cache: Path, temporary: Path | None = None) -> list[Leftover]:
-    """Return everything of ours in the cache and in the folder for temporary files."""
-    temporary = temporary or Path(tempfile.gettempdir())
-    scratch = find_scratch(temporary)
+    """Return everything of ours in the cache and in the folders for temporary files."""
+    folders = [temporary] if temporary else [Path(tempfile.gettempdir()), SHARED_MEMORY]
+    scratch = (found for folder in folders for found in find_scratch(folder))
     candidates = [*_cached(cache), *((path, "a process uses it" * used) for path, used in scratch)]
     return [Leftover(path, size_of(path), kept) for path, kept in candidates]
 

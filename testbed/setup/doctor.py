@@ -12,7 +12,7 @@ from pathlib import Path
 from testbed.base import places
 from testbed.base.errors import MissingError, TestbedError
 from testbed.base.units import format_bytes
-from testbed.kernel import REGULAR_VERSIONS
+from testbed.kernel import REGULAR_VERSIONS, find_confinement
 from testbed.kernel.build.cache import KernelBuild, find_kernel
 from testbed.kernel.build.native import find_native
 from testbed.kernel.build.pin import DEFAULT_VERSION, pins, read_pin
@@ -26,8 +26,8 @@ from testbed.kernel.run.jail import (
     MEMORY_FILE_BYTES,
     SHARED_MEMORY,
     UNJAILED,
+    read_hold,
     read_instead,
-    read_jail_problem,
 )
 from testbed.kernel.run.virtual import boot_once
 from testbed.model import DEFAULT_ROOT
@@ -35,16 +35,6 @@ from testbed.root.cache import find_root
 from testbed.root.spec import read_spec, root_names
 from testbed.setup.bundle import make_bundle
 from testbed.setup.recording import RECORDING, find_driver
-
-HARNESS_TOOLS = {
-    "bwrap": "bubblewrap",
-    "prlimit": "util-linux",
-    "setpriv": "util-linux",
-    "setsid": "util-linux",
-    "taskset": "util-linux",
-    "unshare": "util-linux",
-}
-"""Programs of the harness itself, and the Debian package of each."""
 
 LEAST_DISK = 2 << 30
 _SBIN = "/usr/sbin:/sbin"
@@ -63,7 +53,7 @@ class MachineCheck:
 
 def examine(jobs: int) -> list[MachineCheck]:
     """Look at everything that ``jobs`` guests at once need; changes nothing but the cache."""
-    checks = [_machine(), _cpuid(), *_tools(), *_roots(), *_kernels()]
+    checks = [_machine(), _cpuid(), *_roots(), *_kernels()]
     checks += [_jail(), _memory(jobs), _shm(), _disk()]
     return [*checks, _native(), *_recording(), *_host_kernel()]
 
@@ -95,13 +85,6 @@ def _cpuid() -> MachineCheck:
     )
 
 
-def _tools() -> Iterator[MachineCheck]:
-    for tool, package in HARNESS_TOOLS.items():
-        where = _find_tool(tool)
-        yield MachineCheck(f"tool {tool}", where is not None, where or "not found",
-                    f"apt-get install {package}")  # fmt: skip
-
-
 def _find_tool(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_SBIN}")
 
@@ -124,27 +107,24 @@ def _kernels() -> Iterator[MachineCheck]:
         try:
             build = find_kernel(read_pin(version), places.cache())
         except TestbedError as error:
-            yield MachineCheck(f"kernel {version}", False, str(error), "as the message says",
-                        needed=version == DEFAULT_VERSION)  # fmt: skip
+            yield MachineCheck(f"kernel {version}", False, str(error), "as the message says")
             continue
         if build is None and version not in REGULAR_VERSIONS:
             continue  # nobody has asked for this one
-        state, remedy = "not built", "make kernel, or just run with it: a run builds what it needs"
+        state, remedy = "not built", "nothing to do: a run builds what it needs"
         booted = False
         if build:
             state, remedy = str(build.binary), "this machine cannot run this kernel: report it"
             problem = _boot(version, build)
             booted = problem is None
             state += ", boots" if booted else f": {problem}"
-        yield MachineCheck(f"kernel {version}", booted, state, remedy,
-                    needed=version == DEFAULT_VERSION)  # fmt: skip
+        # One that is not built yet is built by the first run.
+        needed = build is not None and version == DEFAULT_VERSION
+        yield MachineCheck(f"kernel {version}", booted, state, remedy, needed=needed)
 
 
 def _boot(version: str, build: KernelBuild) -> str | None:
     """Return why a guest that only powers off does not do so; ``None``: it does."""
-    jailed = read_jail_problem() is None
-    if not jailed and read_instead() is None:
-        return "not booted: there is no jail for its guest"
     try:
         root = find_root(read_spec(DEFAULT_ROOT), places.cache())
         if root is None:
@@ -152,23 +132,28 @@ def _boot(version: str, build: KernelBuild) -> str | None:
         native = find_native(places.cache())
         if native is None:
             return "not booted: the C programs are not made"
+        held = find_confinement()
         init = native / "init"
-        return boot_once(version, build.binary, build.boot, init, root.usr, jailed=jailed).problem
+        return boot_once(
+            version, build.binary, build.boot, init, root.usr, confinement=held
+        ).problem
     except (TestbedError, OSError) as error:
         return f"not booted: {error}"
 
 
 def _jail() -> MachineCheck:
-    problem = read_jail_problem()
     instead = read_instead()
-    if problem and instead == CONTAINER:
+    try:
+        return MachineCheck("jail", True, read_hold().describe())
+    except MissingError as error:
+        problem = str(error)
+    if instead == CONTAINER:
         return _container(problem)
     allowed = instead is not None
     return MachineCheck(
         "jail",
-        problem is None,
-        (problem or "bubblewrap, without privileges, with a system call filter")
-        + (f"; {UNJAILED}=1 lets guests run without one" if problem and allowed else ""),
+        False,
+        problem + (f"; {UNJAILED}=1 lets guests run without one" if allowed else ""),
         f"{JAIL_REMEDY}; or load only pages that you trust, with {UNJAILED}=1 (docs/security.md)",
         needed=not allowed,
     )

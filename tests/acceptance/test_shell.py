@@ -119,9 +119,13 @@ def descendants(pid: int) -> Iterator[tuple[int, str]]:
 
 
 def wait_until_stopped(pid: int, timeout_s: float = 60.0) -> None:
-    """Until all that ``pid`` started is stopped, or has ended."""
+    """Until all inside of the jail that ``pid`` started is stopped, or has ended."""
     deadline = time.monotonic() + timeout_s
-    while len(states := [state for _, state in descendants(pid)]) <= 2 or set(states) - {"T", "Z"}:
+    while True:
+        everyone = list(descendants(pid))
+        states = [state for _, state in everyone[1:]]  # the jail itself waits
+        if len(states) > 1 and not set(states) - {"T", "Z"}:
+            return
         assert time.monotonic() < deadline, states
         time.sleep(0.05)
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from testbed.base.errors import MissingError
 from testbed.base.places import cache
 from testbed.kernel.build.cache import find_kernel
 from testbed.kernel.build.pin import read_pin
-from testbed.kernel.run.jail import read_jail_problem
+from testbed.kernel.run.jail import read_hold
 from testbed.root.cache import Root
 from tests.kernel.guests import Guests, compile_init
 from tests.kernel.toolchains import find_toolchain
@@ -57,6 +58,7 @@ def guests(kernel_binary: Path, guest_init: Path, tmp_path: Path, root: Root) ->
 @pytest.fixture
 def jail() -> None:
     """Skip where the machine has no jail."""
-    problem = read_jail_problem()
-    if problem is not None:
-        pytest.skip(f"no jail here: {problem}")
+    try:
+        read_hold()
+    except MissingError as error:
+        pytest.skip(f"no jail here: {error}")

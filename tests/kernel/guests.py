@@ -11,6 +11,7 @@ from textwrap import dedent
 from testbed.base.sources import PACKAGE, imported_sources
 from testbed.kernel.build.native import compile_program
 from testbed.kernel.run.interface import RawResult
+from testbed.kernel.run.jail import JAIL
 from testbed.kernel.run.virtual import AWAIT_TRIAL, VirtualKernel
 from testbed.model import Condition, Trial
 from testbed.setup.bundle import FONTS_CONF, PROGRAMS
@@ -66,18 +67,19 @@ class Guests:
         (made / "guest.py").write_text(PRELUDE + dedent(program))
         return made
 
-    def kernel(self, program: str, *, jailed: bool = True) -> VirtualKernel:
+    def kernel(self, program: str, *, confinement: str = JAIL) -> VirtualKernel:
         """A kernel whose guests run ``program``."""
         bundle = self.bundle(program)
-        return VirtualKernel("7.3", self.binary, {}, self.boot_options, bundle, self.usr, jailed)
+        boot = self.boot_options
+        return VirtualKernel("7.3", self.binary, {}, boot, bundle, self.usr, confinement)
 
     def run(
-        self, program: str, *, seed: int = 0, timeout_s: float = 60.0, jailed: bool = True
+        self, program: str, *, seed: int = 0, timeout_s: float = 60.0, confinement: str = JAIL
     ) -> tuple[RawResult, Path]:
         """Boot a guest that runs ``program``; how it ended, and its folder."""
         page, out = self.folder / "page", self.folder / "out"
         page.mkdir()
         out.mkdir()
         trial = Trial(Condition("p", "c"), 0, seed, "virtual", "7.3", timeout_s)
-        kernel = self.kernel(program, jailed=jailed)
+        kernel = self.kernel(program, confinement=confinement)
         return kernel.run(trial, page, out, 0, threading.Event()), out

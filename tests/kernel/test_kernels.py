@@ -48,11 +48,11 @@ def test_a_kernel_that_there_is_not(tmp_path: Path) -> None:
 
 @pytest.fixture
 def unjailed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A machine with a kernel whose bubblewrap may make no namespace; its cache."""
-    fake = tmp_path / "bwrap"
-    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    """A machine with a kernel, and without Landlock; its cache."""
+    fake = tmp_path / "jail"
+    fake.write_text("#!/bin/sh\necho 'jail: Landlock is not there' >&2\nexit 125\n")
     fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("testbed.kernel.run.jail.program_file", lambda: tmp_path / "jail")
     words = ["", "", "", "", "", {}, "", "", ""]
     built = KernelBuild(tmp_path / "linux", KernelIdentity(*words), ())  # type: ignore[arg-type]
     monkeypatch.setattr("testbed.kernel.build.cache.find_kernel", lambda *_, **__: built)
@@ -69,10 +69,10 @@ def test_no_guest_runs_unjailed_unasked(
     unjailed: Path, monkeypatch: pytest.MonkeyPatch, asked: str
 ) -> None:
     monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", asked)
-    with pytest.raises(MissingError, match="No permissions to create new namespace") as caught:
+    with pytest.raises(MissingError, match="Landlock is not there") as caught:
         open_virtual(unjailed)
     assert caught.value.exit_code == EXIT_MISSING == 3
-    for words in ("FIRSTFLIGHT_UNJAILED=1", "user namespaces", "docs/security.md"):
+    for words in ("FIRSTFLIGHT_UNJAILED=1", "Linux 5.13", "docs/security.md"):
         assert words in str(caught.value)
 
 
@@ -98,7 +98,7 @@ def test_a_container_is_the_jail_where_it_holds(
     if gaps:
         with pytest.raises(MissingError, match="runs as root; it has no system call") as caught:
             open_virtual(unjailed)
-        assert "No permissions to create new namespace" in str(caught.value)
+        assert "Landlock is not there" in str(caught.value)
         assert "docs/containers.md" in str(caught.value)
         return
     kernel = open_virtual(unjailed)
@@ -109,10 +109,25 @@ def test_a_container_is_the_jail_where_it_holds(
 def test_a_jail_is_taken_where_a_container_allows_one(
     unjailed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (unjailed / "bwrap").write_text("#!/bin/sh\n")
+    (unjailed / "jail").write_text("#!/bin/sh\necho landlock 7, namespaces\n")
     monkeypatch.setenv("FIRSTFLIGHT_UNJAILED", "container")
     kernel = open_virtual(unjailed)
     assert kernel.confinement == "jail"
+
+
+@pytest.mark.parametrize(("version", "held"), [(5, "jail-but-signals"), (6, "jail")])
+def test_a_jail_that_lets_signals_out_is_called_so(
+    unjailed: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    version: int,
+    held: str,
+) -> None:
+    monkeypatch.setattr("testbed.kernel.run.jail.jail_user", lambda _slot: None)
+    (unjailed / "jail").write_text(f"#!/bin/sh\necho landlock {version}, no namespaces\n")
+    kernel = open_virtual(unjailed)
+    assert kernel.confinement == held
+    assert ("can signal this user's processes" in caplog.text) == (held != "jail")
 
 
 def test_the_host_runs_in_real_time(tmp_path: Path) -> None:

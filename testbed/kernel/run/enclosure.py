@@ -9,10 +9,18 @@ docs/security.md).  Root inside is root of the host, with fewer capabilities; th
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import IO
 
+from testbed.base import proc
 from testbed.base.errors import MissingError
 
 CAPABILITIES: dict[str, tuple[int, str]] = {
@@ -44,6 +52,14 @@ BPF_FACTS = ("/sys/kernel/btf", "/sys/devices/system/cpu/possible")
 """Sysctls of the network namespace of the process that opens them."""
 FOLDERS = ("/sys", "/root", "/etc", "/etc/netns", "/ff")
 PATH = "/usr/sbin:/usr/bin"
+END_S = 10.0
+ORPHANED = 137
+"""Exit status of a command whose harness was gone before it began."""
+_UNLESS_ORPHANED = (
+    f'read -t 0 -u "$0" && exit {ORPHANED}; harness=$0; exec {{harness}}<&-; '
+    'exec env --unset=SHLVL "$@"'  # bash(1) exports it
+)
+"""Of an open pipe without data ``read -t 0`` says no, at the end of one yes (bash(1))."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +111,67 @@ def enclosure_argv(files: EnclosureFiles, environment: dict[str, str]) -> tuple[
         # its own.
         *("--chdir", "/", "--"),
     )
+
+
+@contextmanager
+def confined(
+    argv: Sequence[str],
+    output: IO[bytes],
+    *,
+    env: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+) -> Iterator[proc.Process]:
+    """Start a command whose first word is ``bwrap``; after the block no process is left inside.
+
+    Ending bubblewrap would end the processes inside a moment too late.  The first process inside
+    is ended instead: it waits for all others (pid_namespaces(7)), and bubblewrap for it.
+
+    If this process is killed, so are bubblewrap and the processes inside, each by
+    PR_SET_PDEATHSIG.  That does nothing before it is set; so the inner process then checks that
+    this process still holds the other end of a pipe.
+    """
+    with _open_pipe() as (info, info_writer), _open_pipe() as (alive, _held), ExitStack() as undo:
+        command = confined_argv(argv, info_writer.fileno(), alive.fileno())
+        passed = (info_writer.fileno(), alive.fileno(), *pass_fds)
+        with info_writer:
+            starting = proc.started(command, env=env, stdout=output, stderr=output, pass_fds=passed)
+            child = undo.enter_context(starting)
+        try:
+            yield child
+        finally:
+            _end_inside(child, info)
+
+
+def confined_argv(argv: Sequence[str], info_fd: int, alive_fd: int) -> tuple[str, ...]:
+    """Return ``argv``, a bubblewrap command, with these two descriptors in their places.
+
+    Args:
+        argv: the command; its first ``--`` ends the options.
+        info_fd: where bubblewrap writes which process is the first one inside.
+        alive_fd: one end of a pipe; the words after ``--`` start only while the other end is open.
+    """
+    end = argv.index("--") + 1
+    return (
+        *(argv[0], "--info-fd", str(info_fd), *argv[1:end]),
+        *("/usr/bin/bash", "-c", _UNLESS_ORPHANED, str(alive_fd), *argv[end:]),
+    )
+
+
+@contextmanager
+def _open_pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as read, os.fdopen(writer, "wb") as written:
+        yield read, written
+
+
+def _end_inside(child: proc.Process, info: IO[bytes]) -> None:
+    if child.poll() is not None:
+        return
+    text = info.read()
+    if text:  # else it did not come to a first process
+        with suppress(ProcessLookupError):
+            os.kill(json.loads(text)["child-pid"], signal.SIGKILL)
+        proc.wait(child, END_S, threading.Event())
 
 
 def effective_capabilities(status: str) -> int:

@@ -16,11 +16,17 @@ from pathlib import Path
 
 from testbed.base import log, proc
 from testbed.base.errors import MissingError
-from testbed.kernel.run.enclosure import PATH, EnclosureFiles, enclosure_argv, require_privileges
+from testbed.kernel.run.enclosure import (
+    PATH,
+    EnclosureFiles,
+    confined,
+    enclosure_argv,
+    require_privileges,
+)
 from testbed.kernel.run.hardware import read_hardware
 from testbed.kernel.run.idle import await_idle
 from testbed.kernel.run.interface import InterruptedTrial, RawResult
-from testbed.kernel.run.sandbox import confined, gather_result, run_trial
+from testbed.kernel.run.sandbox import gather_result, run_trial
 from testbed.model import TRIAL_FILE, Trial
 
 SETUP_S = 90.0

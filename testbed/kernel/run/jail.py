@@ -1,72 +1,76 @@
-"""Jail of a guest: bubblewrap, or a plain stage directory where that cannot be had.
+"""Jail of a guest: the native program ``jail`` around its kernel, and what that is given.
 
 A page's code may break out of the browser and, in seccomp mode, out of the guest's processes into
-the guest's kernel, which is an ordinary process.  The jail is what it then finds: no privilege, a
-read-only /usr, private /tmp and process table, no network, few system calls, bounded memory and
-processes, nothing of the caller's files but the trial's own folder (bwrap(1), setpriv(1),
-prlimit(1); docs/security.md).
+the guest's kernel, which is an ordinary process.  The jail is what it then finds: no privilege, no
+file that can be opened but those of its trial, no sockets, few system calls, bounded memory and
+processes, and no process that it could outlive (native/jail.c, landlock(7); docs/security.md).
+It takes no program of the machine, no mount and no privilege.
 """
 
 from __future__ import annotations
 
+import ctypes
 import grp
 import os
 import pwd
 import resource
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import IO
 
 from testbed.base import proc
 from testbed.base.errors import MissingError
+from testbed.base.places import cache as testbed_cache
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.run.enclosure import CAPABILITIES, effective_capabilities
-from testbed.kernel.run.seccomp import filter_program
+from testbed.kernel.run.seccomp import ADDR_NO_RANDOMIZE, filter_program
 
-STAGE = "/stage"
-USR = Path("/usr")
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  only asked for its room; UML unlinks its file
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  UML unlinks its file
 MEMORY_FILE_BYTES = 1 << 30
-# The guest's memory, and what its kernel writes beside it.
-TMP_BYTES = MEMORY_FILE_BYTES + (64 << 20)
-UML_BYTES = 1 << 20
-LIMITS: dict[str, tuple[int, int]] = {
-    "core": (resource.RLIMIT_CORE, 0),
-    "data": (resource.RLIMIT_DATA, 2 << 30),
-    "fsize": (resource.RLIMIT_FSIZE, 2 << 30),
-    "memlock": (resource.RLIMIT_MEMLOCK, 0),
-    "msgqueue": (resource.RLIMIT_MSGQUEUE, 0),
-    "nproc": (resource.RLIMIT_NPROC, 1024),
-    "rtprio": (resource.RLIMIT_RTPRIO, 0),
+LIMITS: dict[int, int] = {
+    resource.RLIMIT_CORE: 0,
+    resource.RLIMIT_DATA: 2 << 30,
+    resource.RLIMIT_FSIZE: 2 << 30,
+    resource.RLIMIT_MEMLOCK: 0,
+    resource.RLIMIT_MSGQUEUE: 0,
+    resource.RLIMIT_NPROC: 1024,
+    resource.RLIMIT_RTPRIO: 0,
 }
 """Bounds of each process in a jail, that of processes for all together (getrlimit(2))."""
+NEWEST = 99
 PROBE_S = 10.0
+END_S = 10.0
 UNJAILED = "FIRSTFLIGHT_UNJAILED"
-CONTAINER = "container"
+JAIL, SIGNALS, CONTAINER, NONE = "jail", "jail-but-signals", "container", "none"
+"""What holds guests: a jail, one that lets signals out, the container around all, or nothing."""
 JAIL_REMEDY = (
-    "Install bubblewrap, and allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
-    "another container runtime) or start as root with CAP_SYS_ADMIN"
+    "Use Linux 5.13 or newer with Landlock among its security modules (lsm= on its command line), "
+    "and in a container a runtime that lets its calls through"
 )
+BECOMING = ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", "CAP_KILL")
 # No distribution gives these ids to an account: systemd's "Users, Groups, UIDs and GIDs" has them
 # as unused, and containers that know 65536 ids have them, too.
 FIRST_ID, LAST_ID = 60_706, 61_183
+_ASK = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A prepared place to start a guest.
 
-    ``prefix`` begins the command, ``kernel`` goes on; ``descriptors`` are what it inherits.
+    ``prefix`` begins the command: the kernel's name and arguments follow.  ``descriptors`` are what
+    it inherits, ``environment`` is all of the kernel's.
     """
 
     prefix: tuple[str, ...]
-    directory: Path | None
     environment: dict[str, str]
-    kernel: str
-    descriptors: tuple[int, ...] = ()
+    descriptors: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,8 @@ class GuestFiles:
     """Files that a guest is given, as paths of the host; without a page its folder is empty.
 
     ``usr`` is its user land, that of an assembled root.
-    ``inherited`` has open files for the kernel of a jailed guest: their descriptors, by the
-    variables of its environment that tell them.
+    ``inherited`` has open files for the guest's kernel: their descriptors, by the variables of its
+    environment that tell them.
     """
 
     kernel: Path
@@ -86,96 +90,199 @@ class GuestFiles:
     inherited: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
 
-def jail_argv(contents: GuestFiles, filter_descriptor: int, user: int | None) -> tuple[str, ...]:
-    """Return the bubblewrap command that a guest's kernel is started with.
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a jail holds on this machine.
 
-    Args:
-        contents: what the guest is given.
-        filter_descriptor: where bubblewrap reads the system call filter from.
-        user: the id that root gives to what it starts; ``None``: the caller's, in a user namespace.
+    Attributes:
+        landlock: the version of Landlock; 0: there is none, and files are not held.
+        namespaces: whether its processes, network and System V objects are its own.
+        shares_user: whether it runs as a user who has other processes.
     """
-    merged = [("--symlink", f"usr/{name}", f"/{name}") for name in ("bin", "sbin", "lib", "lib64")]
-    return (
-        # Root has no user namespace: it would map root to root, and no other id.
-        *("bwrap", *(("--unshare-user",) if user is None else ()), "--unshare-pid"),
-        *("--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
-        *("--die-with-parent", "--new-session", "--as-pid-1"),
-        *("--cap-drop", "ALL", *_kept_capabilities(user), "--clearenv"),
-        *("--hostname", "guest", "--ro-bind", str(contents.usr), "/usr"),
-        *(word for words in merged for word in words),
-        *("--proc", "/proc", "--dev", "/dev"),
-        *_room("/tmp", TMP_BYTES), *("--setenv", "TMPDIR", "/tmp"),  # noqa: S108  the jail's own
-        *_inherited(contents.inherited),
-        *("--dir", STAGE, *_room(f"{STAGE}/uml", UML_BYTES)),
-        *("--ro-bind", str(contents.kernel), f"{STAGE}/linux"),
-        *("--ro-bind", str(contents.bundle), f"{STAGE}/bundle"),
-        *("--symlink", "/usr", f"{STAGE}/usr"),
-        *_page(contents.page),
-        *("--bind", str(contents.out), f"{STAGE}/out"),
-        # Nothing in there has to write to these, whatever their owner.
-        *("--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"),
-        *("--seccomp", str(filter_descriptor), "--chdir", STAGE, "--"),
-        # A parent that waits, so that the guest's CPU time is counted; not the kernel itself: as
-        # process 1 it could not abort, and a panic would hang.  It is the caller still, because
-        # bubblewrap, which has no capability left, could not end another user's process 1.
-        *("/usr/bin/setsid", "--fork", "--wait"),
-        *_without_privileges(user),
-        *("/usr/bin/prlimit", *_limits(), "--"),
+
+    landlock: int
+    namespaces: bool
+    shares_user: bool
+
+    @property
+    def signals(self) -> bool:
+        """Whether no signal reaches another's process (Landlock does that from version 6)."""
+        return self.namespaces or self.landlock >= 6 or not self.shares_user
+
+    def describe(self) -> str:
+        """Say it in words."""
+        parts = [f"Landlock {self.landlock}" if self.landlock else "no Landlock"]
+        parts += ["a system call filter"]
+        parts += ["own process table and network"] if self.namespaces else ["no namespaces"]
+        parts += [] if self.shares_user else ["a user id of its own"]
+        return ", ".join(parts) + ("" if self.signals else "; it can signal this user's processes")
+
+
+@contextmanager
+def open_stage(contents: GuestFiles, slot: int = 0, *, landlock: int = NEWEST) -> Iterator[Stage]:
+    """Prepare the stage of a guest of ``slot``, pinned to a core of its own.
+
+    The stage is a folder of links, the same for every guest, to descriptors: so what is behind them
+    may lie where the guest's user could not find it.  ``landlock`` is the newest version that is
+    used; with 0 all else holds.
+
+    Raises:
+        MissingError: root has no id to give to the guest, or the program is not built.
+    """
+    user = jail_user(slot)
+    with ExitStack() as undo:
+        folder = undo.enter_context(scratch_folder("stage"))
+        nothing = folder / "none"
+        for made in (folder, nothing):
+            made.mkdir(exist_ok=True)
+            made.chmod(0o755)
+        readable = {"usr": contents.usr, "bundle": contents.bundle, "page": contents.page}
+        read = {name: _opened(undo, path or nothing) for name, path in readable.items()}
+        scratch = _scratch(undo, folder)
+        write = {
+            "out": _opened(undo, contents.out),
+            "uml": _opened(undo, scratch),
+            "uml/guest": _opened(undo, scratch / "guest"),
+        }
+        environment = {name: str(number) for name, number in contents.inherited.items()}
+        environment["TMPDIR"] = f"/proc/self/fd/{write['uml']}"
+        for name, descriptor in (*read.items(), *write.items()):
+            if "/" not in name:
+                # The point, so that it is no link again behind this one (hostfs follows one).
+                (folder / name).symlink_to(f"/proc/self/fd/{descriptor}/.")
+            if user is not None and name in write:
+                os.chown(f"/proc/self/fd/{descriptor}", user, user)
+        write["/dev/null"] = _opened(undo, Path(os.devnull))
+        kernel = _opened(undo, contents.kernel)
+        program = undo.enter_context(TemporaryFile())
+        program.write(filter_program())
+        program.flush()
+        harness = undo.enter_context(_open_pipe())
+        single = {"filter": program.fileno(), "harness": harness, "stage": _opened(undo, folder)}
+        given: dict[str, Collection[int]] = {
+            **{name: (descriptor,) for name, descriptor in single.items()},
+            "kernel": (kernel,),
+            "run": (kernel,),
+            "read": read.values(),
+            "write": write.values(),
+            "lent": contents.inherited.values(),
+        }
+        prefix = (
+            str(program_file()),
+            *(f"{name}={','.join(map(str, some))}" for name, some in given.items() if some),
+            *(f"limit={number}:{most}" for number, most in LIMITS.items()),
+            *(f"cpu={core_of(slot)}", *(() if user is None else (f"user={user}",))),
+            *(f"landlock={landlock}", "--"),
+        )
+        descriptors = {descriptor for some in given.values() for descriptor in some}
+        yield Stage(prefix, environment, tuple(sorted(descriptors)))
+
+
+@contextmanager
+def jailed(stage: Stage, words: Sequence[str], output: IO[bytes]) -> Iterator[proc.Process]:
+    """Start a guest's kernel; after the block no process is left inside.
+
+    The process is that of the jail, which ends all others before itself.  If this process is
+    killed, so are they (PR_SET_PDEATHSIG; the jail's own pipe says so before that is set).
+    """
+    starting = proc.started(
+        (*stage.prefix, *words),
+        env=stage.environment, stdout=output, stderr=output, pass_fds=stage.descriptors,
     )  # fmt: skip
+    with starting as child:
+        try:
+            yield child
+        finally:
+            if child.poll() is None:
+                child.terminate()
+                proc.wait(child, END_S, threading.Event())
 
 
-def _room(path: str, size_bytes: int) -> tuple[str, ...]:
-    """Return a tmpfs for whichever user, no larger than this."""
-    return ("--perms", "1777", "--size", str(size_bytes), "--tmpfs", path)
+def read_hold(*, landlock: int = NEWEST) -> Hold:
+    """Make a jail, and return what it holds on this machine.
+
+    Raises:
+        MissingError: there can be none: why.
+    """
+    with ExitStack() as undo:
+        scratch = undo.enter_context(scratch_folder("jail"))
+        folders = [scratch / part for part in ("bundle", "page", "out")]
+        for folder in folders:
+            folder.mkdir()
+        contents = GuestFiles(program_file(), *folders, usr=scratch)
+        stage = undo.enter_context(open_stage(contents, landlock=landlock))
+        argv = [word for word in stage.prefix if not word.startswith("kernel=")]
+        try:
+            completed = proc.run(
+                argv, check=False, timeout_s=PROBE_S, env={}, pass_fds=stage.descriptors
+            )
+        except OSError as error:
+            raise MissingError(str(error)) from error
+        except proc.CommandError:  # some filters let calls seem to succeed
+            raise MissingError(f"the jail did not end within {PROBE_S:g} s") from None
+    if completed.returncode != 0:
+        raise MissingError(completed.stderr.strip() or f"status {completed.returncode}")
+    version, namespaces = completed.stdout.removeprefix("landlock ").strip().split(", ")
+    return Hold(int(version), namespaces == "namespaces", jail_user(0) is None)
 
 
-def _inherited(descriptors: Mapping[str, int]) -> Iterator[str]:
-    for name, descriptor in descriptors.items():
-        yield from ("--setenv", name, str(descriptor))
+def program_file() -> Path:
+    """Return the native program, which is made with the others before any guest runs."""
+    from testbed.kernel.build.native import native_folder  # who only jails compiles nothing
+
+    return native_folder(testbed_cache()) / "jail"
 
 
-def _page(page: Path | None) -> tuple[str, ...]:
-    """Return the folder of the page; an empty one where none is loaded."""
-    if page is None:
-        return ("--dir", f"{STAGE}/page")
-    return ("--ro-bind", str(page), f"{STAGE}/page")
+def read_instead() -> str | None:
+    """Return what the caller has named to hold guests where there is no jail.
+
+    ``container``: the container that all of this runs in; ``none``: nothing holds them, and the
+    pages are trusted; ``None``: the caller has named nothing, so no guest may run.
+    """
+    return {"1": NONE, CONTAINER: CONTAINER}.get(os.environ.get(UNJAILED, ""))
 
 
-def _limits() -> Iterator[str]:
-    for name, (number, limit) in LIMITS.items():
-        hard = resource.getrlimit(number)[1]
-        # A jail cannot exceed a hard limit of its caller.
-        yield f"--{name}={limit if hard == resource.RLIM_INFINITY else min(limit, hard)}"
+def has_id(id_map: str, number: int) -> bool:
+    """Return whether a /proc/PID/uid_map has an id (user_namespaces(7))."""
+    lines = (map(int, line.split()) for line in id_map.splitlines())
+    return any(first <= number < first + count for first, _, count in lines)
 
 
-def _kept_capabilities(user: int | None) -> tuple[str, ...]:
-    """Return what it takes to become ``user`` and to give up all else."""
-    if user is None:
-        return ()
-    return ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP")
+@cache
+def has_fixed_addresses() -> bool:
+    """Return whether a guest's kernel can be started at the same addresses each time.
+
+    Filters of containers refuse it (personality(2)); without, memory lent has not the size that a
+    kernel finds, and no image is of use to another.
+    """
+    libc = ctypes.CDLL(None)
+    usual: int = libc.personality(_ASK)
+    if libc.personality(usual | ADDR_NO_RANDOMIZE) < 0:
+        return False
+    libc.personality(usual)
+    return True
 
 
-def _without_privileges(user: int | None) -> tuple[str, ...]:
-    """Return the command that becomes ``user`` for good."""
-    if user is None:
-        return ()
-    return (
-        *("/usr/bin/setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"),
-        *("--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--"),
-    )
+def core_of(slot: int) -> int:
+    """Return the core that guests of ``slot`` are pinned to: one guest, one core."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[slot % len(cores)]
 
 
 def jail_user(slot: int) -> int | None:
     """Return the id that root gives to a guest of ``slot``; ``None``: that of the caller.
 
-    No account of this machine has it, and no other slot.  Root without
-    CAP_SYS_ADMIN, as in most containers, needs a user namespace as others do, and stays root there:
-    without capabilities, with nothing of root's to write, and behind the same filter.
+    No account of this machine has it, and no other slot.  Root who cannot become another, for want
+    of capabilities or of such an id in its user namespace, stays root there: without capabilities.
 
     Raises:
         MissingError: all such ids have accounts.
     """
-    if os.geteuid() != 0 or not may_administer(Path("/proc/self/status").read_text()):
+    if os.geteuid() != 0 or not may_become_another(Path("/proc/self/status").read_text()):
+        return None
+    if not all(
+        has_id(Path(f"/proc/self/{kind}_map").read_text(), FIRST_ID) for kind in ("uid", "gid")
+    ):
         return None
     numbers = (number for number in range(FIRST_ID, LAST_ID + 1) if not _has_account(number))
     free = tuple(islice(numbers, slot + 1))  # no more than needed: to ask takes 0.1 ms each
@@ -187,9 +294,10 @@ def jail_user(slot: int) -> int | None:
     return free[slot % len(free)]
 
 
-def may_administer(status: str) -> bool:
-    """Return whether /proc/PID/status shows CAP_SYS_ADMIN among the effective capabilities."""
-    return bool(effective_capabilities(status) >> CAPABILITIES["CAP_SYS_ADMIN"][0] & 1)
+def may_become_another(status: str) -> bool:
+    """Return whether /proc/PID/status shows all that root needs to give a guest another id."""
+    held = effective_capabilities(status)
+    return all(held >> CAPABILITIES[name][0] & 1 for name in BECOMING)
 
 
 def _has_account(number: int) -> bool:
@@ -202,82 +310,34 @@ def _has_account(number: int) -> bool:
     return False
 
 
+def _opened(undo: ExitStack, path: Path) -> int:
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    undo.callback(os.close, descriptor)
+    return descriptor
+
+
+def _scratch(undo: ExitStack, otherwise: Path) -> Path:
+    """Return a new folder for files of a guest's kernel: in shared memory, if that will do.
+
+    Memory that it is not lent is one of them; its ``umid`` has a folder there.
+    """
+    filesystem = os.statvfs(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None
+    if filesystem is not None:
+        roomy = filesystem.f_bavail * filesystem.f_frsize >= MEMORY_FILE_BYTES
+        runs = not filesystem.f_flag & os.ST_NOEXEC
+        if roomy and runs and os.access(SHARED_MEMORY, os.W_OK):
+            otherwise = undo.enter_context(scratch_folder("stage", SHARED_MEMORY))
+    folder = otherwise / "files"  # which is given to root's guest; what `clean` finds stays root's
+    (folder / "guest").mkdir(parents=True)
+    return folder
+
+
 @contextmanager
-def open_stage(contents: GuestFiles, jailed: bool, slot: int = 0) -> Iterator[Stage]:
-    """Prepare the stage of a guest of ``slot``; both kinds look the same from inside the guest.
-
-    Raises:
-        MissingError: root has no id to give to the guest.
-    """
-    if jailed:
-        user = jail_user(slot)
-        with TemporaryFile() as file:
-            file.write(filter_program())
-            file.seek(0)
-            if user is not None:
-                os.chown(contents.out, user, user)
-            argv = jail_argv(contents, file.fileno(), user)
-            descriptors = (file.fileno(), *contents.inherited.values())
-            yield Stage(argv, None, {}, f"{STAGE}/linux", descriptors)
-        return
-    with scratch_folder("stage") as stage:
-        (stage / "uml").mkdir()
-        for link, target in (
-            ("bundle", contents.bundle),
-            ("usr", contents.usr),
-            ("page", contents.page),
-            ("out", contents.out),
-        ):
-            if target is None:
-                (stage / link).mkdir()
-            else:
-                (stage / link).symlink_to(target.resolve())
-        # Ends the guest with this process, as --die-with-parent does in the jail.
-        prefix = ("setpriv", "--pdeathsig", "KILL")
-        memory = str(memory_directory(stage))
-        yield Stage(prefix, stage, {"TMPDIR": memory}, str(contents.kernel.resolve()))
-
-
-def memory_directory(otherwise: Path) -> Path:
-    """Return the folder of an unjailed guest's memory: shared memory, if that will do."""
+def _open_pipe() -> Iterator[int]:
+    """Yield the end of a pipe that is closed when this process, which holds the other, ends."""
+    reader, writer = os.pipe()
     try:
-        filesystem = os.statvfs(SHARED_MEMORY)
-    except OSError:
-        return otherwise
-    roomy = filesystem.f_bavail * filesystem.f_frsize >= MEMORY_FILE_BYTES
-    usable = roomy and not filesystem.f_flag & os.ST_NOEXEC and os.access(SHARED_MEMORY, os.W_OK)
-    return SHARED_MEMORY if usable else otherwise
-
-
-def read_instead() -> str | None:
-    """Return what the caller has named to hold guests where there is no jail.
-
-    ``container``: the container that all of this runs in; ``none``: nothing holds them, and the
-    pages are trusted; ``None``: the caller has named nothing, so no guest may run.
-    """
-    return {"1": "none", CONTAINER: CONTAINER}.get(os.environ.get(UNJAILED, ""))
-
-
-def read_jail_problem() -> str | None:
-    """Return why guests cannot be jailed on this machine; ``None`` when they can: one is made."""
-    with scratch_folder("jail") as scratch:
-        folders = [scratch / part for part in ("bundle", "page", "out")]
-        for folder in folders:
-            folder.mkdir()
-        try:
-            with open_stage(
-                GuestFiles(Path("/usr/bin/true"), *folders, usr=USR), jailed=True
-            ) as stage:
-                argv = (*stage.prefix, stage.kernel)
-                completed = proc.run(
-                    argv, check=False, timeout_s=PROBE_S, pass_fds=stage.descriptors
-                )
-        except (MissingError, OSError) as error:
-            return str(error)
-        except proc.CommandError:  # some filters let calls seem to succeed
-            return f"bwrap did not end within {PROBE_S:g} s"
-    return (
-        None
-        if completed.returncode == 0
-        else completed.stderr.strip() or f"status {completed.returncode}"
-    )
+        yield reader
+    finally:
+        os.close(reader)
+        os.close(writer)

@@ -1,4 +1,4 @@
-"""Sandbox of a trial, whichever kernel it runs on: bubblewrap around it, and its results made safe.
+"""Sandbox of a trial, whichever kernel it runs on: its time, and its results made safe.
 
 What ran inside is not trusted: it may have left links to other places, devices, programs that run
 as another user, folders that are thousands deep.  Nothing is asked or changed by a path that it
@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import IO
@@ -26,8 +25,6 @@ from testbed.model import OBSERVATION_FILE, Cost, Trial
 
 CONSOLE_FILE = "console.log"
 
-END_S = 10.0
-
 CONSOLE_TAIL_LINES = 15
 CONSOLE_TAIL_BYTES = 16384
 FILE_MODE, FOLDER_MODE = 0o644, 0o755
@@ -35,74 +32,6 @@ MOST_BYTES = 4 << 30
 MOST_FILES = 4096
 """Bounds of what a trial may leave: a capture, a HAR and a few logs are some dozens of MiB."""
 BLOCK_BYTES = 512  # of st_blocks, whatever the file system (stat(3type))
-ORPHANED = 137
-"""Exit status of a command whose harness was gone before it began."""
-_UNLESS_ORPHANED = (
-    f'read -t 0 -u "$0" && exit {ORPHANED}; harness=$0; exec {{harness}}<&-; '
-    'exec env --unset=SHLVL "$@"'  # bash(1) exports it
-)
-"""Of an open pipe without data ``read -t 0`` says no, at the end of one yes (bash(1))."""
-
-
-@contextmanager
-def confined(
-    argv: Sequence[str],
-    output: IO[bytes],
-    *,
-    env: Mapping[str, str] | None = None,
-    pass_fds: Sequence[int] = (),
-) -> Iterator[proc.Process]:
-    """Start a command whose first word is ``bwrap``; after the block no process is left inside.
-
-    Ending bubblewrap would end the processes inside a moment too late.  The first process inside
-    is ended instead: it waits for all others (pid_namespaces(7)), and bubblewrap for it.
-
-    If this process is killed, so are bubblewrap and the processes inside, each by
-    PR_SET_PDEATHSIG.  That does nothing before it is set; so the inner process then checks that
-    this process still holds the other end of a pipe.
-    """
-    with _open_pipe() as (info, info_writer), _open_pipe() as (alive, _held), ExitStack() as undo:
-        command = confined_argv(argv, info_writer.fileno(), alive.fileno())
-        passed = (info_writer.fileno(), alive.fileno(), *pass_fds)
-        with info_writer:
-            starting = proc.started(command, env=env, stdout=output, stderr=output, pass_fds=passed)
-            child = undo.enter_context(starting)
-        try:
-            yield child
-        finally:
-            _end_inside(child, info)
-
-
-def confined_argv(argv: Sequence[str], info_fd: int, alive_fd: int) -> tuple[str, ...]:
-    """Return ``argv``, a bubblewrap command, with these two descriptors in their places.
-
-    Args:
-        argv: the command; its first ``--`` ends the options.
-        info_fd: where bubblewrap writes which process is the first one inside.
-        alive_fd: one end of a pipe; the words after ``--`` start only while the other end is open.
-    """
-    end = argv.index("--") + 1
-    return (
-        *(argv[0], "--info-fd", str(info_fd), *argv[1:end]),
-        *("/usr/bin/bash", "-c", _UNLESS_ORPHANED, str(alive_fd), *argv[end:]),
-    )
-
-
-@contextmanager
-def _open_pipe() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    reader, writer = os.pipe()
-    with os.fdopen(reader, "rb") as read, os.fdopen(writer, "wb") as written:
-        yield read, written
-
-
-def _end_inside(child: proc.Process, info: IO[bytes]) -> None:
-    if child.poll() is not None:
-        return
-    text = info.read()
-    if text:  # else it did not come to a first process
-        with suppress(ProcessLookupError):
-            os.kill(json.loads(text)["child-pid"], signal.SIGKILL)
-        proc.wait(child, END_S, threading.Event())
 
 
 def run_trial(

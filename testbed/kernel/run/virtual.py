@@ -11,24 +11,31 @@ constant.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO
 
-from testbed.base import proc
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.run.image import RESUME_VARIABLE, SAVE_VARIABLE, GuestImages
 from testbed.kernel.run.interface import RawResult
-from testbed.kernel.run.jail import MEMORY_FILE_BYTES, GuestFiles, Stage, open_stage
+from testbed.kernel.run.jail import (
+    CONTAINER,
+    JAIL,
+    MEMORY_FILE_BYTES,
+    NEWEST,
+    NONE,
+    GuestFiles,
+    has_fixed_addresses,
+    jailed,
+    open_stage,
+)
 from testbed.kernel.run.memory import MEMORY_VARIABLE, GuestMemories
-from testbed.kernel.run.sandbox import confined, gather_result, run_trial
+from testbed.kernel.run.sandbox import gather_result, run_trial
 from testbed.lab.sysctls import DEFAULTS
 from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Trial
 
@@ -100,10 +107,9 @@ class VirtualKernel:
         boot_options: words that this kernel's command line needs, such as ``seccomp=on``.
         bundle: harness, native helpers and browser driver for the guest.
         usr: the user land of its guests, that of a root.
-        jailed: whether bubblewrap holds the guest.
-        otherwise: what does where bubblewrap does not: ``container`` or ``none``.
+        confinement: what holds its guests (``testbed.kernel.run.jail``).
         traced: whether the guest's system calls are written to ``TRACE_FILE``.
-        memories: what its jailed guests are lent.
+        memories: what its guests are lent.
         images: what they go on from, by seed and client.
     """
 
@@ -113,8 +119,7 @@ class VirtualKernel:
     boot_options: tuple[str, ...]
     bundle: Path
     usr: Path
-    jailed: bool
-    otherwise: str = "none"
+    confinement: str = JAIL
     traced: bool = False
     name: str = "virtual"
     memories: GuestMemories = field(
@@ -123,11 +128,6 @@ class VirtualKernel:
     images: GuestImages = field(
         default_factory=partial(GuestImages, MEMORY_FILE_BYTES), compare=False, repr=False
     )
-
-    @property
-    def confinement(self) -> str:
-        """What holds its guests."""
-        return "jail" if self.jailed else self.otherwise
 
     def identity(self) -> dict[str, str]:
         """Return what can influence a result; the jail cannot, and is a fact of the environment."""
@@ -143,11 +143,12 @@ class VirtualKernel:
             contents = GuestFiles(
                 self.binary, self.bundle, page, out, usr=self.usr, inherited=lent.descriptors
             )
-            with open_stage(contents, self.jailed, slot) as stage:
-                argv = self._boot_argv(stage, trial, slot)
-                start = partial(self._started, argv, stage)
+            landlock = 0 if self.confinement in {CONTAINER, NONE} else NEWEST
+            with open_stage(contents, slot, landlock=landlock) as stage:
+                start = partial(jailed, stage, self._words(trial))
                 ended, console = run_trial(start, out, trial.timeout_s, cancel)
-            lent.ended = ended is not None
+            # Else the jail was killed, and cannot say that it was the last process.
+            lent.ended = ended is not None and ended.status >= 0
         return gather_result(
             trial, "the guest", out, ended, console,
             started_s=started_s, limit_s=trial.timeout_s, cancel=cancel,
@@ -158,11 +159,11 @@ class VirtualKernel:
     def _lent(self, trial: Trial) -> Iterator[_Lent]:
         """Lend a guest memory, and an image of its like to go on from or to make.
 
-        A guest without a jail gets neither: nothing says when its last process has gone.  One that
-        is traced gets no image, for what it does before is of interest, too.
+        Where addresses are random it gets neither.  One that is traced gets no image, for what it
+        does before is of interest, too.
         """
         lent = _Lent({})
-        if not self.jailed:
+        if not has_fixed_addresses():
             yield lent
             return
         like = (trial.seed, trial.client)
@@ -184,24 +185,13 @@ class VirtualKernel:
         if lent.ended:
             self.memories.give_back(memory)
 
-    def _boot_argv(self, stage: Stage, trial: Trial, slot: int) -> tuple[str, ...]:
+    def _words(self, trial: Trial) -> tuple[str, ...]:
+        """Return the kernel's name and arguments."""
         return (
-            *stage.prefix,
-            *("/usr/bin/taskset", "--cpu-list", str(core_of(slot))),
-            stage.kernel,
+            "linux",
             *command_line(trial.seed, self.boot_options),
             *((TRACE_OPTION,) if self.traced else ()),
             *(("--", trial.client) if trial.client else ()),
-        )
-
-    def _started(
-        self, argv: Sequence[str], stage: Stage, console: IO[bytes]
-    ) -> AbstractContextManager[proc.Process]:
-        environment = {"PATH": "/usr/bin:/bin", **stage.environment}
-        if self.jailed:
-            return confined(argv, console, env=environment, pass_fds=stage.descriptors)
-        return proc.started(
-            argv, cwd=stage.directory, env=environment, stdout=console, stderr=console
         )
 
 
@@ -217,12 +207,6 @@ def command_line(seed: int, boot_options: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def core_of(slot: int) -> int:
-    """Return the core that guests of ``slot`` are pinned to: one guest, one core."""
-    cores = sorted(os.sched_getaffinity(0))
-    return cores[slot % len(cores)]
-
-
 def boot_once(
     version: str,
     binary: Path,
@@ -230,11 +214,11 @@ def boot_once(
     init: Path,
     usr: Path,
     *,
-    jailed: bool,
+    confinement: str,
 ) -> FirstBoot:
     """Boot the kernel ``binary``, look at its sysctls, and power it off.
 
-    ``init`` is the guest's process 1, ``usr`` and ``jailed`` are as in ``VirtualKernel``.
+    ``init`` is the guest's process 1, ``usr`` and ``confinement`` are as in ``VirtualKernel``.
 
     Raises:
         MissingError: there is no jail, or no id, for the guest.
@@ -247,7 +231,7 @@ def boot_once(
         for path in (scratch, *scratch.rglob("*")):
             path.chmod(0o755)  # a guest that root starts is another user
         bundle = scratch / "bundle"
-        kernel = VirtualKernel(version, binary, {}, boot_options, bundle, usr, jailed)
+        kernel = VirtualKernel(version, binary, {}, boot_options, bundle, usr, confinement)
         trial = Trial(Condition("none", "none"), 0, 0, "virtual", version, BOOT_S)
         never = threading.Event()
         raw = kernel.run(trial, scratch / "page", scratch / "out", 0, never)

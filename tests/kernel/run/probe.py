@@ -1,15 +1,24 @@
-"""What a process finds where it runs: all that it may write, see and call.  It changes nothing.
+"""What a process finds where it runs: all that it may write, see, call and reach.
 
-Run alone by a plain interpreter; writes JSON.  What may be written is asked by access(2) only, and
-calls are made with arguments that no kernel accepts, in case that one is let through.
+Run alone by a plain interpreter; writes JSON.  ``PROBE_ASKED`` is a file of JSON: paths to open,
+the processes and sockets of others.  What is attempted changes nothing but the trial's own
+folders, unless the jail lets it; and calls are made with arguments that no kernel accepts, in case
+that one is let through.
 """
+# Each of these is one system call, by its name.
+# ruff: noqa: PTH101, PTH102, PTH106, PTH108, PTH112, PTH115, PTH116, PTH104, PTH120, PTH208
 
+import contextlib
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import socket
 import sys
+import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 # Calls of which each is a way out, or to more of the host's kernel than anybody needs.
@@ -27,8 +36,15 @@ CALLS = {
     "clock_settime": 227, "settimeofday": 164, "adjtimex": 159, "setdomainname": 171,
     "migrate_pages": 256, "move_pages": 279, "mbind": 237, "vmsplice": 278, "msgget": 68,
     "semget": 64, "shmget": 29, "mq_open": 240, "x32 read": 0x40000000, "no such call": 2000,
+    # Of an older jail, which mounted what it gave: files, and names for sockets and links.
+    "socket": 41, "connect": 42, "accept": 43, "bind": 49, "listen": 50, "accept4": 288,
+    "getsockopt": 55, "setsockopt": 54, "getsockname": 51, "sendmmsg": 307, "truncate": 76,
+    "link": 86, "linkat": 265, "symlink": 88, "symlinkat": 266, "mkdirat": 258, "creat": 85,
+    "openat2": 437, "setxattr": 188, "fsetxattr": 190, "flock": 73, "setuid": 105,
+    "sched_setaffinity": 203, "setpriority": 141, "ioprio_set": 251, "inotify_init1": 294,
+    "capset": 126, "landlock_create_ruleset": 444,
 }  # fmt: skip
-CLONE, IOCTL, PERSONALITY, PRLIMIT = 56, 16, 135, 302
+CLONE, IOCTL, PERSONALITY, PRLIMIT, OPEN, FCNTL = 56, 16, 135, 302, 2, 72
 CLONE_NEW = {
     "mount": 0x20000, "cgroup": 0x2000000, "uts": 0x4000000, "ipc": 0x8000000,
     "user": 0x10000000, "pid": 0x20000000, "net": 0x40000000,
@@ -42,7 +58,9 @@ TERMINAL_CALLS = {
     "SIOCGIFCONF": 0x8912,
 }
 READ_IMPLIES_EXEC = 0x0400000
-FAMILIES = (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK, socket.AF_PACKET, socket.AF_VSOCK)
+F_SETLEASE, F_NOTIFY = 1024, 1026
+PTRACE_SEIZE = 0x4206
+DEADLINE_S = 60.0
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -58,31 +76,32 @@ def call(number: int, *arguments: int) -> str:
     return errno.errorcode[ctypes.get_errno()]
 
 
-def list_writable() -> list[str]:
-    """Every path that may be written, links aside; read-only trees without devices are left out."""
-    writable, waiting = [], ["/"]
-    while waiting:
-        folder = waiting.pop()
-        if os.access(folder, os.W_OK):
-            writable.append(folder)
-        flags = os.statvfs(folder).f_flag
-        if folder == "/usr" and flags & os.ST_RDONLY and flags & os.ST_NODEV:
-            continue
-        try:
-            entries = list(os.scandir(folder))
-        except OSError:
-            continue
-        for entry in entries:
-            if entry.is_symlink():
-                continue
-            try:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif os.access(entry.path, os.W_OK):
-                    writable.append(entry.path)
-            except OSError:
-                continue
-    return sorted(writable)
+def end_of(act: Callable[[], object]) -> str:
+    """The name of the error that ``act`` ends with; empty: it did not."""
+    try:
+        act()
+    except OSError as error:
+        return errno.errorcode[error.errno or 0]
+    return ""
+
+
+def opens(path: str, flags: int) -> bool:
+    """Whether a path can be opened so."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, flags | os.O_NOCTTY | os.O_NONBLOCK))
+        return True
+    return False
+
+
+def is_writable(path: str) -> bool:
+    """Whether something can be written there: into a file, or as one in a folder."""
+    if not os.path.isdir(path):
+        return opens(path, os.O_WRONLY) or opens(path, os.O_RDWR)
+    name = f"{path}/made-by-{os.getpid()}"
+    made = opens(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    if made:
+        os.unlink(name)
+    return made or opens(path, os.O_TMPFILE | os.O_WRONLY)
 
 
 def list_calls() -> dict[str, str]:
@@ -92,44 +111,80 @@ def list_calls() -> dict[str, str]:
     ends |= {name: call(IOCTL, NO_FILE, number, 0) for name, number in TERMINAL_CALLS.items()}
     ends["personality"] = call(PERSONALITY, READ_IMPLIES_EXEC)
     ends["prlimit64 of another"] = call(PRLIMIT, 1, 0, 0, 0)
-    for family in FAMILIES:
-        try:
-            socket.socket(family, socket.SOCK_RAW).close()
-            ends[family.name] = ""
-        except OSError as error:
-            ends[family.name] = errno.errorcode[error.errno or 0]
+    ends["F_SETLEASE"] = call(FCNTL, NO_FILE, F_SETLEASE, 0)
+    ends["F_NOTIFY"] = call(FCNTL, NO_FILE, F_NOTIFY, 0)
+    for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW):
+        ends[f"pair of {kind.name}"] = end_of(partial(socket.socketpair, socket.AF_UNIX, kind))
     return ends
 
 
-def read_lines(path: str) -> list[str]:
-    """The lines of a file of the kernel's."""
-    return Path(path).read_text("utf-8").splitlines()
-
-
 def list_descriptors() -> dict[str, str]:
-    """What this process has open, but for the listing itself."""
-    links = list(Path("/proc/self/fd").iterdir())
-    return {link.name: str(link.readlink()) for link in links if os.path.lexists(link)}
+    """What this process has open."""
+    found = {}
+    for number in range(256):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(number, fcntl.F_GETFD)
+            found[str(number)] = os.readlink(f"/proc/self/fd/{number}")
+    return found
+
+
+def change(path: str) -> dict[str, str]:
+    """How attempts to change a file that this user owns end; the caller looks at the file."""
+    into = "out/taken"
+    return {
+        "chmod": end_of(lambda: os.chmod(path, 0o777)),  # noqa: S103  it is refused
+        "chown": end_of(lambda: os.chown(path, -1, os.getgid())),
+        "utime": end_of(lambda: os.utime(path, (1, 1))),
+        "truncate": end_of(lambda: os.truncate(path, 0)),
+        "open to truncate": end_of(lambda: os.close(os.open(path, os.O_RDONLY | os.O_TRUNC))),
+        "open for neither": end_of(lambda: os.close(os.open(path, 3 | os.O_TRUNC))),
+        "rename": end_of(lambda: os.rename(path, into)),
+        "link": end_of(lambda: os.link(path, into)),
+        "unlink": end_of(lambda: os.unlink(path)),
+        "mkdir": end_of(lambda: os.mkdir(f"{path}-folder")),
+        "rmdir": end_of(lambda: os.rmdir(os.path.dirname(path))),
+    }
+
+
+def reach(process: int) -> dict[str, str]:
+    """How attempts to reach another's process end; signal 0 asks only."""
+    return {
+        "signal": end_of(lambda: os.kill(process, 0)),
+        "trace": call(101, PTRACE_SEIZE, process, 0, 0),
+        "memory": end_of(lambda: os.open(f"/proc/{process}/mem", os.O_RDONLY)),
+        "files": end_of(lambda: os.listdir(f"/proc/{process}/fd")),
+        "folder": end_of(lambda: os.stat(f"/proc/{process}/cwd/.")),
+    }
+
+
+def await_looks() -> None:
+    """Say that this process is there, and wait until it has been looked at."""
+    Path("out/ready").write_text("")  # touch() would ask utime(2), which says that it did
+    deadline = time.monotonic() + DEADLINE_S
+    while not Path("out/seen").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def main() -> None:
     """Tell all of it."""
+    asked = json.loads(Path(os.environ["PROBE_ASKED"]).read_text("utf-8"))
+    one, other = socket.socketpair()
     reported = {
-        "writable": list_writable(),
+        "writable": sorted(path for path in asked["written"] if is_writable(path)),
+        "readable": sorted(path for path in asked["read"] if opens(path, os.O_RDONLY)),
+        "executable": end_of(lambda: os.execv("/usr/bin/true", ["true"])),  # noqa: S606  it is refused
         "calls": list_calls(),
         "ids": [*os.getresuid(), *os.getresgid(), *os.getgroups()],
-        "status": {
-            w[0].rstrip(":"): w[1:] for w in map(str.split, read_lines("/proc/self/status"))
-        },
-        "processes": sorted(int(path.name) for path in Path("/proc").glob("[0-9]*")),
         "descriptors": list_descriptors(),
-        "interfaces": [line.split(":")[0].strip() for line in read_lines("/proc/net/dev")[2:]],
-        "sockets": read_lines("/proc/net/unix")[1:],
-        "session": os.getsid(0),
-        "suid mounts": [
-            line for line in read_lines("/proc/self/mountinfo") if "nosuid" not in line.split()[5]
-        ],
+        "environment": sorted(os.environ),
+        "changes": {path: change(path) for path in asked["owned"]},
+        "processes": {str(process): reach(process) for process in asked["processes"]},
+        "sent by an address": end_of(lambda: one.sendto(b"x", asked["socket"])),
+        "session": os.getsid(0) == os.getpid(),
+        "affinity": len(os.sched_getaffinity(0)),
     }
+    other.close()
+    await_looks()
     sys.stdout.write(json.dumps(reported))
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from testbed.base import proc
 from testbed.base.errors import EXIT_MISSING, MissingError
 from testbed.kernel.run.enclosure import (
     BPF_FACTS,
     CAPABILITIES,
+    ORPHANED,
     OWN_SYSCTLS,
     EnclosureFiles,
+    confined_argv,
     enclosure_argv,
     parse_capabilities,
     require_privileges,
@@ -48,6 +52,28 @@ def test_it_ends_with_its_parent_and_shares_no_namespace() -> None:
     assert "--die-with-parent" in argv
     assert "--clearenv" in argv
     assert "/ff/page" not in argv
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes an enclosure")
+def test_nothing_begins_in_an_enclosure_whose_harness_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "etc" / "fonts").mkdir(parents=True)
+    enclosure = enclosure_argv(EnclosureFiles(tmp_path, Path("/usr")), {"PATH": "/usr/bin"})
+
+    def run(harness_lives: bool) -> tuple[int, str]:
+        told, alive, held = os.open("/dev/null", os.O_WRONLY), *os.pipe()
+        try:
+            if not harness_lives:
+                os.close(held)
+            argv = confined_argv((*enclosure, "echo", "begun"), told, alive)
+            done = proc.run(argv, check=False, pass_fds=(told, alive))
+            return done.returncode, done.stdout
+        finally:
+            for descriptor in (told, alive, *((held,) if harness_lives else ())):
+                os.close(descriptor)
+
+    assert run(harness_lives=True) == (0, "begun\n")
+    assert run(harness_lives=False) == (ORPHANED, "")
 
 
 def test_it_keeps_no_more_capabilities_than_are_named() -> None:

@@ -251,12 +251,6 @@ def test_a_browser_that_is_not_there() -> None:
 
 
 CLIENT = ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--no-new-privs")
-LIST = """\
-import json, re, sys
-sys.path.insert(0, "/ff/bundle")
-from probe import list_writable
-print(json.dumps(sorted({re.sub("/[0-9]+", "/N", path) for path in list_writable()})))
-"""
 OWN = {
     # Devices that keep nothing, terminals of the enclosure's own, its /tmp.
     *(f"/dev/{name}" for name in ("full", "null", "random", "tty", "urandom", "zero")),
@@ -273,11 +267,11 @@ OWN = {
 
 def list_writable(room: Room, prefix: tuple[str, ...] = ()) -> set[str]:
     """What a process in an enclosure may write, by access(2); process ids are N."""
-    shutil.copy(Path(__file__).with_name("probe.py"), room.bundle)
+    shutil.copy(Path(__file__).with_name("writable.py"), room.bundle)
     for path in (room.folder, *room.bundle.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     given = EnclosureFiles(room.bundle, room.usr, room.page, room.out())
-    python = ("/usr/bin/python3", "-I", "-S", "-c", LIST)
+    python = ("/usr/bin/python3", "-I", "-S", "/ff/bundle/writable.py")
     argv = (*enclosure_argv(given, {"PATH": "/usr/bin"}), *prefix, *python)
     return set(json.loads(proc.run(argv).stdout))
 

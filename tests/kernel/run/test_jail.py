@@ -1,10 +1,9 @@
-"""The jail: what its command says, and what a program inside can see, change and outlive."""
+"""The jail: what its command says, what is given to a program inside, and how both end."""
 
 from __future__ import annotations
 
 import os
 import pwd
-import resource
 import shutil
 import signal
 import sys
@@ -18,199 +17,224 @@ import pytest
 from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.base.places import ROOT
+from testbed.kernel.run import jail
 from testbed.kernel.run.jail import (
     FIRST_ID,
     LAST_ID,
+    SHARED_MEMORY,
     GuestFiles,
-    jail_argv,
+    Hold,
+    Stage,
+    core_of,
+    has_id,
     jail_user,
-    may_administer,
+    jailed,
+    may_become_another,
     open_stage,
-    read_jail_problem,
+    read_hold,
 )
 from testbed.kernel.run.memory import MEMORY_VARIABLE, GuestMemory
-from testbed.kernel.run.sandbox import ORPHANED, confined_argv
 
+LOADER = Path("/lib64/ld-linux-x86-64.so.2").resolve()
 DEADLINE_S = 60.0
+ORPHANED = 137
+PYTHON = ("loader", "/usr/bin/python3", "-I", "-S", "-c")
 PARENT = """\
 import sys, tempfile
 from pathlib import Path
-from testbed.kernel.run.sandbox import confined
-from testbed.base import proc
-from testbed.kernel.run.jail import GuestFiles, open_stage
-contents = GuestFiles(*(Path(word) for word in sys.argv[2:6]), usr=Path("/usr"))
-jailed = sys.argv[1] == "jailed"
-with open_stage(contents, jailed) as stage, tempfile.TemporaryFile() as output:
-    argv = (*stage.prefix, "/usr/bin/sleep", sys.argv[6])
-    started = (
-        confined(argv, output, pass_fds=stage.descriptors) if jailed
-        else proc.started(argv, cwd=stage.directory)
-    )
-    with started as child:
+from testbed.kernel.run.jail import GuestFiles, jailed, open_stage
+from tests.kernel.run import inmate
+mark, namespaces, *paths = sys.argv[1:]
+if namespaces == "none":
+    inmate.forbid_namespaces()
+code = '''
+import os, sys, time
+for generation in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        break
+while True:
+    time.sleep(60)
+'''
+contents = GuestFiles(*map(Path, paths), usr=Path("/usr"))
+with open_stage(contents) as stage, tempfile.TemporaryFile() as output:
+    words = ("loader", "/usr/bin/python3", "-I", "-S", "-c", code, mark)
+    with jailed(stage, words, output) as child:
         child.wait()
 """
 
 
 @pytest.fixture
 def contents(tmp_path: Path) -> GuestFiles:
-    """A shell in place of the kernel, and folders with a file in each."""
-    kernel = tmp_path / "kernel"
-    shutil.copy("/bin/sh", kernel)
+    """The machine's loader in place of the kernel, which runs Python; folders with a file each."""
     folders = [tmp_path / name for name in ("bundle", "page", "out")]
     for folder in folders:
         folder.mkdir()
         (folder / "file").write_text(f"{folder.name}\n")
-    return GuestFiles(kernel, *folders, usr=Path("/usr"))
+    return GuestFiles(LOADER, *folders, usr=Path("/usr"))
 
 
-def inside(contents: GuestFiles, script: str, *, jailed: bool = True) -> str:
-    """What ``script`` prints, errors included, when it runs in place of the guest's kernel."""
-    with open_stage(contents, jailed) as stage:
-        argv = (*stage.prefix, stage.kernel, "-c", f"exec 2>&1; {script}")
-        return proc.run(
-            argv,
-            cwd=stage.directory,
-            check=False,
-            env=stage.environment,
-            pass_fds=stage.descriptors,
-        ).stdout
+def run(stage: Stage, *words: str) -> proc.Completed:
+    """Run ``words`` in place of the guest's kernel."""
+    argv = (*stage.prefix, *words)
+    return proc.run(argv, check=False, env=stage.environment, pass_fds=stage.descriptors)
 
 
-@pytest.mark.parametrize("user", [None, FIRST_ID])
-def test_the_command(contents: GuestFiles, user: int | None) -> None:
-    argv = jail_argv(contents, 7, user)
-    assert argv[0] == "bwrap"
-    assert argv[argv.index("--") + 1 :][:3] == ("/usr/bin/setsid", "--fork", "--wait")
-    assert argv[argv.index("--seccomp") + 1] == "7"
-    kept = [argv[i + 1] for i, word in enumerate(argv) if word == "--cap-add"]
-    assert bool(kept) == (user is not None)
-    assert (f"--reuid={user}" in argv) == (user is not None)
-    for word in ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
-                 "--die-with-parent", "--new-session", "--clearenv"):  # fmt: skip
-        assert word in argv
-    writable = [argv[i + 1 : i + 3] for i, word in enumerate(argv) if word == "--bind"]
-    assert writable == [(str(contents.out), "/stage/out")]
-    read_only = {argv[i + 2]: argv[i + 1] for i, word in enumerate(argv) if word == "--ro-bind"}
-    assert read_only == {
-        "/usr": "/usr",
-        "/stage/linux": str(contents.kernel),
-        "/stage/bundle": str(contents.bundle),
-        "/stage/page": str(contents.page),
-    }
+def inside(contents: GuestFiles, program: str, *, landlock: int = 99) -> str:
+    """What a Python ``program`` prints, errors included, inside."""
+    with open_stage(contents, landlock=landlock) as stage:
+        done = run(stage, *PYTHON, f"import os\n{program}")
+    return done.stdout + done.stderr
 
 
-def test_memory_is_lent_by_its_descriptor(contents: GuestFiles) -> None:
-    assert MEMORY_VARIABLE not in jail_argv(contents, 7, None)
-    argv = jail_argv(replace(contents, inherited={MEMORY_VARIABLE: 9}), 7, None)
-    at = argv.index(MEMORY_VARIABLE)
-    assert argv[at - 1 : at + 2] == ("--setenv", MEMORY_VARIABLE, "9")
-    assert argv.index("--clearenv") < at < argv.index("--")
+def words_of(contents: GuestFiles, slot: int = 0) -> dict[str, list[str]]:
+    """The options of the command."""
+    with open_stage(contents, slot) as stage:
+        options: dict[str, list[str]] = {}
+        for word in stage.prefix[1:-1]:
+            name, _, value = word.partition("=")
+            options.setdefault(name, []).append(value)
+        assert stage.prefix[-1] == "--"
+        descriptors = {
+            number
+            for name in ("filter", "harness", "stage", "run", "read", "write", "lent")
+            for value in options.get(name, [])
+            for number in value.split(",")
+        }
+        assert {str(number) for number in stage.descriptors} == descriptors
+    return options
+
+
+def test_the_command_names_descriptors(contents: GuestFiles) -> None:
+    options = words_of(contents)
+    for name in ("filter", "harness", "stage", "kernel", "run", "read", "write", "cpu"):
+        assert all(value.replace(",", "").isdigit() for value in options[name]), name
+    assert "lent" not in options
+    assert options["cpu"] == [str(core_of(0))]
+    assert ("user" in options) == (os.geteuid() == 0)
+    assert words_of(contents, slot=1)["cpu"] == [str(core_of(1))]
+
+
+def test_slots_are_spread_over_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5, 1, 3})
+    assert [core_of(slot) for slot in range(4)] == [1, 3, 5, 1]
 
 
 @pytest.mark.usefixtures("jail")
 def test_lent_memory_is_open_inside(contents: GuestFiles) -> None:
     memory = GuestMemory(1 << 20)
     os.pwrite(memory.descriptor, b"lent", 0)
-    script = f'head -c 4 "/proc/self/fd/${MEMORY_VARIABLE}"'
     lent = replace(contents, inherited={MEMORY_VARIABLE: memory.descriptor})
-    assert inside(lent, script) == "lent"
+    assert words_of(lent)["lent"] == [str(memory.descriptor)]
+    program = f"print(os.pread(int(os.environ['{MEMORY_VARIABLE}']), 4, 0))"
+    assert inside(lent, program) == "b'lent'\n"
+
+
+@pytest.mark.parametrize("landlock", [99, 1, 0])
+def test_the_stage_has_links_to_what_is_given(contents: GuestFiles, landlock: int) -> None:
+    program = """\
+for name in ("bundle", "page", "out"):
+    print(open(name + "/file").read(), end="")
+print(os.path.samefile("usr", "/usr"), os.path.samefile("uml", os.environ["TMPDIR"]))
+"""
+    assert inside(contents, program, landlock=landlock) == "bundle\npage\nout\nTrue True\n"
+    program = "print(os.listdir('page'), os.path.samefile('page', 'bundle'))"
+    assert inside(replace(contents, page=None), program, landlock=landlock) == "[] False\n"
 
 
 @pytest.mark.usefixtures("jail")
-@pytest.mark.parametrize("path", ["/home", "/root", "/etc/passwd", "/etc/hosts", "/run", "/var"])
-def test_the_hosts_files_are_not_there(contents: GuestFiles, path: str) -> None:
-    assert "No such file" in inside(contents, f"ls {path}")
+def test_any_folder_may_be_the_user_land(contents: GuestFiles, tmp_path: Path) -> None:
+    usr = tmp_path / "closed" / "usr"
+    usr.mkdir(parents=True)
+    (usr / "file").write_text("another\n" * 1000)
+    usr.parent.chmod(0o700)
+    # Without Python in it: the loader itself reads what it is to start.
+    with open_stage(replace(contents, usr=usr)) as stage:
+        done = run(stage, "loader", "/proc/self/cwd/usr/file")
+        assert "invalid ELF header" in done.stderr
+        done = run(stage, "loader", "/usr/bin/python3")
+        assert "cannot open shared object file" in done.stderr
 
 
 @pytest.mark.usefixtures("jail")
-def test_what_is_there(contents: GuestFiles) -> None:
-    listed = inside(contents, "ls -A / /stage /tmp; ls -A /home | wc -l").split("\n\n")
-    assert listed[0].split()[1:] == [
-        "bin",
-        "dev",
-        "lib",
-        "lib64",
-        "proc",
-        "sbin",
-        "stage",
-        "tmp",
-        "usr",
-    ]
-    assert listed[1].split()[1:] == ["bundle", "linux", "out", "page", "uml", "usr"]
-    assert listed[2].splitlines()[0] == "/tmp:"
-    assert inside(contents, "cat bundle/file page/file out/file") == "bundle\npage\nout\n"
-
-
-@pytest.mark.usefixtures("jail")
-def test_no_network_but_its_own_loopback(contents: GuestFiles) -> None:
-    lines = inside(contents, "cat /proc/net/dev").splitlines()[2:]
-    assert [line.split(":")[0].strip() for line in lines] == ["lo"]
-    assert len(inside(contents, "cat /proc/net/route").splitlines()) == 1
-
-
-@pytest.mark.usefixtures("jail")
-def test_no_environment_and_no_other_process(
+def test_the_environment_is_the_jails(
     contents: GuestFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_SECRET", "x")
-    names = {line.split("=")[0] for line in inside(contents, "env").splitlines()}
-    assert names == {"TMPDIR", "PWD"}
-    commands = inside(contents, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
-    assert str(os.getpid()) not in inside(contents, "echo /proc/[0-9]*")
-    assert "pytest" not in commands
+    said = inside(contents, "print(sorted(os.environ))")
+    assert said == "['LC_CTYPE', 'TMPDIR']\n"
 
 
 @pytest.mark.usefixtures("jail")
 def test_only_out_can_be_written(contents: GuestFiles) -> None:
-    assert inside(contents, "echo new > out/made; mkdir out/folder; rm out/file") == ""
-    assert (contents.out / "made").read_text() == "new\n"
-    assert sorted(path.name for path in contents.out.iterdir()) == ["folder", "made"]
-    for path in ("bundle/file", "page/file", "/usr/bin/env"):
-        said = inside(contents, f"echo x >> {path}")
-        assert "Read-only file system" in said or "Permission denied" in said, path
-    for path in ("bundle/new", "page/new", "/usr/new"):
-        said = inside(contents, f"mkdir {path}")
-        assert "Read-only file system" in said or "Permission denied" in said, path
+    program = """\
+open("out/made", "w").write("new")
+os.unlink("out/file")
+os.rename("out/made", "out/renamed")
+for name in ("bundle/file", "page/file", "bundle/new", "usr/new", "new", "/tmp/new"):
+    try:
+        open(name, "a")
+        print(name)
+    except PermissionError:
+        pass
+"""
+    assert inside(contents, program) == ""
+    assert (contents.out / "renamed").read_text() == "new"
+    assert [path.name for path in contents.out.iterdir()] == ["renamed"]
 
 
-@pytest.mark.parametrize("kind", ["jailed", "plain"])
-def test_it_ends_with_its_parent(
-    contents: GuestFiles, kind: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    if kind == "jailed":
-        request.getfixturevalue("jail")
-    mark = f"86400.{os.getpid()}{kind == 'jailed':d}"
+def test_the_exit_status_is_the_kernels(contents: GuestFiles) -> None:
+    with open_stage(contents) as stage:
+        for code, status in (("os._exit(7)", 7), ("os.kill(os.getpid(), 9)", 137)):
+            assert run(stage, *PYTHON, f"import os; {code}").returncode == status
+
+
+@pytest.mark.parametrize("namespaces", ["namespaces", "none"])
+def test_it_ends_with_its_parent(contents: GuestFiles, namespaces: str, tmp_path: Path) -> None:
+    mark = f"mark-{os.getpid()}-{namespaces}"
     paths = (contents.kernel, contents.bundle, contents.page, contents.out)
-    argv = (sys.executable, "-c", PARENT, kind, *map(str, paths), mark)
+    argv = (sys.executable, "-c", PARENT, mark, namespaces, *map(str, paths))
     env = {**os.environ, "TMPDIR": str(tmp_path)}  # a killed parent leaves its stage
+    before = set(SHARED_MEMORY.iterdir())
     with proc.started(argv, cwd=ROOT, env=env) as parent:
-        await_that(lambda: bool(sleeping(mark)))
+        await_that(lambda: len(marked(mark)) >= 5)  # the parent, the jail, three generations
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait(DEADLINE_S)
-        # Not by the group: the child leads one of its own.
-        await_that(lambda: not sleeping(mark))
+        # Not by the group: the jail leads one of its own.
+        await_that(lambda: not marked(mark))
+    for folder in set(SHARED_MEMORY.iterdir()) - before:
+        shutil.rmtree(folder)
 
 
-def test_without_a_jail_the_stage_looks_the_same(contents: GuestFiles) -> None:
-    listed = inside(contents, "ls -A; cat bundle/file page/file out/file", jailed=False)
-    folders = ["bundle", "out", "page", "uml", "usr"]
-    assert listed.split() == [*folders, "bundle", "page", "out"]
+def test_it_ends_with_its_outermost_process(contents: GuestFiles, tmp_path: Path) -> None:
+    mark = f"mark-{os.getpid()}-outermost"
+    with (
+        open_stage(contents) as stage,
+        (tmp_path / "said").open("wb") as output,
+        jailed(stage, (*PYTHON, "import time; time.sleep(600)", mark), output) as child,
+    ):
+        await_that(lambda: len(marked(mark)) >= 2)
+        os.kill(child.pid, signal.SIGKILL)
+        await_that(lambda: not marked(mark))
 
 
-def test_without_a_jail_the_stage_is_removed(contents: GuestFiles) -> None:
-    with pytest.raises(KeyError), open_stage(contents, jailed=False) as stage:
-        assert stage.directory is not None
-        assert stage.directory.is_dir()
-        folder = stage.directory
-        (folder / "uml" / "left").write_text("x")
+def test_the_stage_is_removed(contents: GuestFiles) -> None:
+    with pytest.raises(KeyError), open_stage(contents) as stage:
+        (number,) = (word for word in stage.prefix if word.startswith("stage="))
+        folder = Path(f"/proc/self/fd/{number.removeprefix('stage=')}").readlink()
+        uml = (folder / "uml").resolve()
+        (uml / "guest" / "left").write_text("x")
         raise KeyError
     assert not folder.exists()
+    assert not uml.exists()
     assert (contents.out / "file").read_text() == "out\n"
 
 
 def test_root_gives_each_slot_an_id_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr("testbed.kernel.run.jail.may_administer", lambda _status: True)
+    monkeypatch.setattr("testbed.kernel.run.jail.may_become_another", lambda _status: True)
     taken = {FIRST_ID, FIRST_ID + 2}
 
     def find(number: int) -> int:
@@ -228,74 +252,105 @@ def test_root_gives_each_slot_an_id_that_nobody_has(monkeypatch: pytest.MonkeyPa
     assert jail_user(0) is None
 
 
-@pytest.mark.parametrize(("capabilities", "may"), [("00000000a80425fb", False), ("200000", True)])
-def test_root_needs_a_capability_to_become_another(capabilities: str, may: bool) -> None:
-    assert may_administer(f"CapPrm:\t1ffffffffff\nCapEff:\t{capabilities}\n") == may
+@pytest.mark.parametrize(
+    ("capabilities", "may"),
+    # Docker's; without that to kill; none.
+    [("00000000a80425fb", True), ("00000000a80425db", False), ("0", False)],
+)
+def test_root_needs_capabilities_to_give_another_id(capabilities: str, may: bool) -> None:
+    assert may_become_another(f"CapPrm:\t1ffffffffff\nCapEff:\t{capabilities}\n") == may
 
 
-def test_a_jail_has_no_more_than_its_caller(
-    contents: GuestFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "--nproc=1024" in jail_argv(contents, 7, None)
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (5, 5))
-    argv = jail_argv(contents, 7, None)
-    assert "--nproc=5" in argv
-    assert "--core=0" in argv
-
-
-def test_a_machine_without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert "bwrap" in (read_jail_problem() or "")
-
-
-def test_a_machine_that_refuses_the_jail(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    fake = tmp_path / "bwrap"
-    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert read_jail_problem() == "bwrap: No permissions to create new namespace"
+@pytest.mark.parametrize(
+    ("id_map", "mapped"),
+    [
+        ("         0          0 4294967295\n", True),
+        ("         0       1000          1\n", False),
+        ("         0       1000          1\n         1     100000      65536\n", True),
+    ],
+)
+def test_an_id_must_be_in_the_user_namespace(id_map: str, mapped: bool) -> None:
+    assert has_id(id_map, FIRST_ID) == mapped
 
 
 @pytest.mark.usefixtures("jail")
-def test_nothing_begins_in_a_jail_whose_harness_is_gone(contents: GuestFiles) -> None:
-    def run(harness_lives: bool) -> tuple[int, str]:
-        told, alive, held = os.open("/dev/null", os.O_WRONLY), *os.pipe()
-        try:
-            if not harness_lives:
-                os.close(held)
-            with open_stage(contents, jailed=True) as stage:
-                command = (*stage.prefix, stage.kernel, "-c", "echo begun")
-                argv = confined_argv(command, told, alive)
-                passed = (told, alive, *stage.descriptors)
-                done = proc.run(argv, check=False, pass_fds=passed)
-            return done.returncode, done.stdout
-        finally:
-            for descriptor in (told, alive, *((held,) if harness_lives else ())):
-                os.close(descriptor)
+def test_a_jail_has_no_more_than_its_caller(contents: GuestFiles) -> None:
+    program = "import resource; print(resource.getrlimit(resource.RLIMIT_FSIZE)[0])"
+    with open_stage(contents) as stage:
+        assert run(stage, *PYTHON, program).stdout == f"{2 << 30}\n"
+        argv = ("prlimit", f"--fsize={1 << 20}", *stage.prefix, *PYTHON, program)
+        done = proc.run(argv, env=stage.environment, pass_fds=stage.descriptors)
+        assert done.stdout == f"{1 << 20}\n"
 
-    assert run(harness_lives=True) == (0, "begun\n")
-    assert run(harness_lives=False) == (ORPHANED, "")
+
+def test_nothing_begins_in_a_jail_whose_harness_is_gone(contents: GuestFiles) -> None:
+    with open_stage(contents) as stage:
+        reader, writer = os.pipe()
+        (named,) = (word for word in stage.prefix if word.startswith("harness="))
+        prefix = tuple(f"harness={reader}" if word == named else word for word in stage.prefix)
+        other = replace(stage, prefix=prefix, descriptors=(*stage.descriptors, reader))
+        words = (*PYTHON, "print('begun')")
+        assert run(other, *words).stdout == "begun\n"
+        os.close(writer)
+        done = run(other, *words)
+        os.close(reader)
+    assert (done.returncode, done.stdout) == (ORPHANED, "")
+
+
+def native(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put ``script`` in place of the jail's program."""
+    fake = folder / "jail"
+    fake.write_text(f"#!/bin/sh\n{script}\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(jail, "program_file", lambda: folder / "jail")
+
+
+def test_a_machine_without_landlock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    native(tmp_path, "echo 'jail: Landlock, which is not there' >&2; exit 125", monkeypatch)
+    with pytest.raises(MissingError, match="Landlock, which is not there"):
+        read_hold()
 
 
 def test_a_machine_whose_jail_does_not_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A filter that lets calls seem to succeed leaves bubblewrap waiting for what never comes."""
-    fake = tmp_path / "bwrap"
-    fake.write_text("#!/bin/sh\nexec sleep 600\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    """A filter that lets calls seem to succeed leaves it waiting for what never comes."""
+    native(tmp_path, "exec sleep 600", monkeypatch)
     monkeypatch.setattr("testbed.kernel.run.jail.PROBE_S", 0.1)
-    assert read_jail_problem() == "bwrap did not end within 0.1 s"
+    with pytest.raises(MissingError, match=r"^the jail did not end within 0\.1 s$"):
+        read_hold()
 
 
-def sleeping(mark: str) -> list[int]:
-    """Processes of this machine that sleep for ``mark`` seconds."""
+@pytest.mark.usefixtures("jail")
+def test_what_holds_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = read_hold()
+    assert hold.landlock >= 1
+    assert read_hold(landlock=1) == replace(hold, landlock=1)
+    assert read_hold(landlock=0) == replace(hold, landlock=0)
+
+
+@pytest.mark.parametrize(
+    ("hold", "signals"),
+    [
+        (Hold(1, namespaces=True, shares_user=True), True),
+        (Hold(6, namespaces=False, shares_user=True), True),
+        (Hold(5, namespaces=False, shares_user=True), False),
+        (Hold(1, namespaces=False, shares_user=False), True),
+    ],
+)
+def test_what_holds_signals(hold: Hold, signals: bool) -> None:
+    assert hold.signals == signals
+    assert ("it can signal" in hold.describe()) == (not signals)
+    assert f"Landlock {hold.landlock}" in hold.describe()
+
+
+def marked(mark: str) -> list[int]:
+    """Processes of this machine with this word."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue
-        if words[:2] == [b"/usr/bin/sleep", mark.encode()]:
+        if mark.encode() in words:
             found.append(int(path.parent.name))
     return found
 

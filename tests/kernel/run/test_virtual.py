@@ -12,9 +12,11 @@ from textwrap import dedent
 
 import pytest
 
+from testbed.base import proc
 from testbed.kernel.run import sandbox
 from testbed.kernel.run.interface import InterruptedTrial
-from testbed.kernel.run.virtual import VirtualKernel, boot_once, command_line, core_of
+from testbed.kernel.run.jail import JAIL, NONE
+from testbed.kernel.run.virtual import VirtualKernel, boot_once, command_line
 from testbed.model import Condition, Trial
 from tests.kernel.guests import Guests
 
@@ -48,23 +50,18 @@ def test_every_seed_is_one_of_the_kernels() -> None:
     assert "tt-seed=20" in command_line(19, ())
 
 
-def test_slots_are_spread_over_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5, 1, 3})
-    assert [core_of(slot) for slot in range(4)] == [1, 3, 5, 1]
-
-
 def test_identity_is_that_of_the_build_and_the_command_line() -> None:
     build, boot = {"source": "x"}, ("seccomp=on",)
-    kernel = VirtualKernel("7.3", Path("/a"), build, boot, Path("/b"), Path("/r"), True)
-    other = VirtualKernel("7.3", Path("/c"), build, boot, Path("/d"), Path("/s"), False)
+    kernel = VirtualKernel("7.3", Path("/a"), build, boot, Path("/b"), Path("/r"), JAIL)
+    other = VirtualKernel("7.3", Path("/c"), build, boot, Path("/d"), Path("/s"), NONE)
     line = " ".join(command_line(0, ("seccomp=on",)))
     assert kernel.identity() == other.identity() == {"source": "x", "command_line": line}
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("jailed", [True, False])
-def test_a_guest_that_ends(guests: Guests, jailed: bool) -> None:
-    raw, out = guests.run(LEAVE, jailed=jailed)
+@pytest.mark.parametrize("confinement", [JAIL, NONE])
+def test_a_guest_that_ends(guests: Guests, confinement: str) -> None:
+    raw, out = guests.run(LEAVE, confinement=confinement)
     assert (raw.status, raw.message, raw.console_tail) == ("ended", "", ""), raw
     assert raw.observation == out / "observation.json"
     assert json.loads(raw.observation.read_text()) == {"virtual_s": 1.5, "seen": 1}
@@ -87,10 +84,10 @@ def test_what_a_guest_sees_is_the_same_jailed_or_not(guests: Guests, tmp_path: P
     )
     """
     seen = []
-    for number, jailed in enumerate((True, False, True)):
+    for number, confinement in enumerate((JAIL, NONE, JAIL)):
         each = replace(guests, folder=tmp_path / str(number))
         each.folder.mkdir()
-        raw, _ = each.run(program, jailed=jailed)
+        raw, _ = each.run(program, confinement=confinement)
         assert raw.observation is not None, raw
         seen.append(json.loads(raw.observation.read_text()))
     assert seen[0] == seen[1] == seen[2]
@@ -121,6 +118,20 @@ def test_what_a_guest_sees_is_the_same_in_used_memory(guests: Guests, tmp_path: 
     assert seen[0] == seen[1]
     memory = kernel.memories.lend()
     assert os.fstat(memory.descriptor).st_blocks * 512 > 32 << 20
+
+
+@pytest.mark.guest
+def test_where_addresses_are_random_a_guest_has_memory_of_its_own(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = guests.kernel("leave()")
+    monkeypatch.setattr("testbed.kernel.run.virtual.has_fixed_addresses", lambda: False)
+    (guests.folder / "page").mkdir()
+    (guests.folder / "out").mkdir()
+    trial = Trial(Condition("p", "c"), 0, 0, "virtual", "7.3", 60.0)
+    raw = kept.run(trial, guests.folder / "page", guests.folder / "out", 0, threading.Event())
+    assert raw.status == "ended", raw
+    assert os.fstat(kept.memories.lend().descriptor).st_blocks == 0  # was lent to nobody
 
 
 @pytest.mark.guest
@@ -160,13 +171,15 @@ def test_idle_time_is_skipped(guests: Guests) -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("jailed", [True, False])
-def test_a_busy_loop_is_a_timeout(guests: Guests, jailed: bool) -> None:
+@pytest.mark.parametrize("confinement", [JAIL, NONE])
+def test_a_busy_loop_is_a_timeout(guests: Guests, confinement: str) -> None:
     for timeout_s in (3, 30, 300):  # a busy machine may not have it up within the first
         folder = guests.folder / str(timeout_s)
         folder.mkdir()
         raw, _ = replace(guests, folder=folder).run(
-            "print('before', flush=True)\nwhile True: pass", timeout_s=timeout_s, jailed=jailed
+            "print('before', flush=True)\nwhile True: pass",
+            timeout_s=timeout_s,
+            confinement=confinement,
         )
         assert raw.message == f"the guest did not end within {timeout_s} s"
         if "before" in raw.console_tail:
@@ -178,8 +191,8 @@ def test_a_busy_loop_is_a_timeout(guests: Guests, jailed: bool) -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("jailed", [True, False])
-def test_a_panicking_guest(guests: Guests, jailed: bool) -> None:
+@pytest.mark.parametrize("confinement", [JAIL, NONE])
+def test_a_panicking_guest(guests: Guests, confinement: str) -> None:
     program = """\
     leave(seen=1)
     Path("/proc/sys/vm/panic_on_oom").write_text("2")
@@ -187,7 +200,7 @@ def test_a_panicking_guest(guests: Guests, jailed: bool) -> None:
     while True:
         hoard.append(b"x" * (64 << 20))
     """
-    raw, _ = guests.run(program, jailed=jailed)
+    raw, _ = guests.run(program, confinement=confinement)
     assert (raw.status, raw.message) == ("panicked", "the guest's kernel panicked")
     assert "Kernel panic" in raw.console_tail
     assert raw.observation is None
@@ -204,9 +217,9 @@ def test_a_guest_that_fails(guests: Guests) -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("jailed", [True, False])
-def test_a_cancelled_guest(guests: Guests, jailed: bool) -> None:
-    kernel = guests.kernel("while True: pass", jailed=jailed)
+@pytest.mark.parametrize("confinement", [JAIL, NONE])
+def test_a_cancelled_guest(guests: Guests, confinement: str) -> None:
+    kernel = guests.kernel("while True: pass", confinement=confinement)
     page, out, cancel = guests.folder / "page", guests.folder / "out", threading.Event()
     page.mkdir()
     out.mkdir()
@@ -219,25 +232,36 @@ def test_a_cancelled_guest(guests: Guests, jailed: bool) -> None:
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("jailed", [True, False])
+@pytest.mark.parametrize("confinement", [JAIL, NONE])
 def test_what_a_hostile_guest_leaves_is_plain_files_of_the_caller(
-    guests: Guests, jailed: bool
+    guests: Guests, confinement: str
 ) -> None:
     program = """\
-    import os, shutil
+    import os, shutil, socket
     shutil.copyfile("/usr/bin/env", "/ff/out/program")
     os.chmod("/ff/out/program", 0o6755)
-    os.symlink("/etc/hostname", "/ff/out/link")
+    os.close(os.open("/ff/out/setuid", os.O_WRONLY | os.O_CREAT, 0o6755))
     print("said", flush=True)
     os.unlink("/ff/out/console.log")
-    os.symlink("/etc/passwd", "/ff/out/console.log")
+    def link(name):
+        os.symlink("/etc/passwd", name)
+    for make in (link, os.mkfifo, os.mkdir, socket.socket(socket.AF_UNIX).bind):
+        for name in ("/ff/out/console.log", f"/ff/out/{make.__name__}"):
+            try:
+                make(name)
+            except OSError:
+                pass
     raise SystemExit("no observation")
     """
-    raw, out = guests.run(program, jailed=jailed)
+    raw, out = guests.run(program, confinement=confinement)
     assert raw.status == "failed"
     assert "said" in raw.console_tail
     assert "root:" not in raw.console_tail
-    assert sorted(path.name for path in out.iterdir()) == ["program", "trial.json"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        "program",
+        "setuid",
+        "trial.json",
+    ]
     for path in (out, *out.iterdir()):
         found = path.lstat()
         assert (found.st_uid, found.st_gid) == (os.geteuid(), os.getegid())
@@ -285,7 +309,7 @@ def running(binary: Path) -> list[str]:
 @pytest.mark.guest
 def test_a_built_kernel_boots(guests: Guests) -> None:
     boot = guests.boot_options
-    found = boot_once("7.3", guests.binary, boot, guests.init, guests.usr, jailed=True)
+    found = boot_once("7.3", guests.binary, boot, guests.init, guests.usr, confinement=JAIL)
     assert found.problem is None
     assert found.sysctls["net.ipv4.tcp_sack"] == "1"
     assert found.other_defaults() == {}
@@ -294,10 +318,13 @@ def test_a_built_kernel_boots(guests: Guests) -> None:
 def test_a_kernel_that_dies_is_reported_with_its_console(tmp_path: Path) -> None:
     init = tmp_path / "init"
     init.touch()
-    binary = tmp_path / "linux"
-    binary.write_text("#!/bin/sh\necho ptrace set fp regs failed, errno = 14\nexit 1\n")
-    binary.chmod(0o755)
-    reported = boot_once("6.1", binary, (), init, tmp_path, jailed=False).problem
+    binary, source = tmp_path / "linux", tmp_path / "linux.c"
+    source.write_text(
+        "#include <stdio.h>\n"
+        'int main(void) { puts("ptrace set fp regs failed, errno = 14"); return 1; }\n'
+    )
+    proc.run(("gcc", "-static", "-o", str(binary), str(source)))
+    reported = boot_once("6.1", binary, (), init, tmp_path, confinement=JAIL).problem
     assert reported is not None
     assert "does not boot" in reported
     assert "ptrace set fp regs failed, errno = 14" in reported
