@@ -40,9 +40,15 @@ _ENVIRONMENT = (
     ("FIRSTFLIGHT_BROWSER", "The headless browser's program, instead of the installed one."),
     (
         "FIRSTFLIGHT_DEBIAN_MIRROR",
-        "Where the packages of kernels' sources are had from, instead "
-        "of this machine's Debian mirror.",
+        "Where Debian's packages are had from, instead of this machine's mirror: an address that "
+        "ends with /debian and has debian-security beside it.",
     ),
+    (
+        "FIRSTFLIGHT_DEBIAN_ARCHIVE",
+        "Where packages are had from that have left the mirror: a server with the layout of "
+        "Debian's snapshot service.",
+    ),
+    ("FIRSTFLIGHT_LOCKED", "Set to 1: as --locked, for every command."),
 )
 _QUOTED = re.compile(r"`([^`]+)`")
 

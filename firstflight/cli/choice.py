@@ -10,6 +10,7 @@ from typing import Any, get_args
 import click
 
 from testbed.base import places
+from testbed.base.debian import locked_only
 from testbed.base.errors import ConfigurationError
 from testbed.client import CLIENTS
 from testbed.experiment.config import Catalogue, load_experiment
@@ -25,11 +26,24 @@ def names_of(names: Iterable[str]) -> str:
     return f"[{'|'.join(names)}]"
 
 
+def _hold_locks(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        context.with_resource(locked_only())
+
+
+locked_option = click.option(
+    "--locked", is_flag=True, expose_value=False, callback=_hold_locks,
+    help="End where a package or a kernel's source is not to be had as locked; else the newest "
+         "takes its place, and the run says so.",
+)  # fmt: skip
+"""For verbs that assemble a root or build a kernel."""
+
 _LAB_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.argument("config", required=False, type=click.Path(path_type=Path)),
     click.option("--kernel", metavar=names_of(KERNELS), help="Kind of kernel."),
     click.option("--kernel-version", metavar="V",
                  help="Which version of it: a pinned one, or one of yours (kernel add)."),
+    locked_option,
     click.option("--protocol", metavar=names_of(get_args(Protocol)), help="Of TLS origins."),
     click.option("--only", metavar="KEY=VALUE,...", help="Only the conditions that match."),
     click.option("--set", "sets", metavar="KEY=VALUE", multiple=True,
@@ -37,14 +51,14 @@ _LAB_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--seed", metavar="N", help="The first seed."),
 )  # fmt: skip
 _LOAD_OPTIONS: tuple[Callable[[Command], Command], ...] = (
-    *_LAB_OPTIONS[:3],
+    *_LAB_OPTIONS[:4],
     click.option("--client", metavar=names_of(CLIENTS), help="Client that loads the pages."),
-    *_LAB_OPTIONS[3:6],
+    *_LAB_OPTIONS[4:7],
     click.option("-n", "repetitions", metavar="N", help="Repetitions: seeds SEED..SEED+N-1."),
     click.option("--until-ci", metavar="PCT",
                  help="Instead of a fixed N: repeat until every 95 % interval is within +- PCT %."),
     click.option("--max-n", metavar="N", help="With --until-ci: at most N repetitions."),
-    *_LAB_OPTIONS[6:],
+    *_LAB_OPTIONS[7:],
 )  # fmt: skip
 
 _KNOBS = {

@@ -49,7 +49,7 @@ def list_pages(folder: Path, lanes: Sequence[RunLane]) -> list[Path]:
 
 def say_tally(lane: RunLane, tally: Tally, run_folder: Path) -> None:
     """Log the tally of a lane, and what is left to do."""
-    name = f"kernel {lane.name}: " if lane.name else ""
+    name = f"{lane.name}: " if lane.name else ""
     if tally.interrupted:
         _log.error("interrupted: %s%s; go on with --resume %s", name, tally.sentence(), run_folder)
         return

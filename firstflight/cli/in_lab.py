@@ -58,6 +58,7 @@ def plan_command(
         until_ci_pct=None,
         warmup_blocks=0,
         kernel_versions=(),
+        roots=(),
         reference=None,
     )
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from firstflight.cli.choice import locked_option
 from firstflight.cli.kernel_bisect import bisect_command, bisect_step
 from firstflight.cli.kernel_try import try_command
 from firstflight.cli.own_kernel import add, build, list_command, remove, show
@@ -39,10 +40,11 @@ for command in (add, try_command, bisect_command, bisect_step, list_command, sho
 @_file
 @click.option("--kernel-version", "version", default=DEFAULT_VERSION, show_default=True,
               metavar="V", help="Which kernel: a pinned one, or one of yours.")  # fmt: skip
+@locked_option
 @click.option("--replace", is_flag=True, help="Replace the file if it is there.")
 @pass_services
 def export_command(services: Services, /, file: Path, version: str, replace: bool) -> int:
-    """Write a built kernel to FILE, for machines without a compiler.
+    """Write a built kernel to FILE, so that another machine need not compile it.
 
     A kernel that is not built yet is built first.  The C programs of this tree go with it, and of
     a kernel of yours what it is made of; a git tree stays where it is.

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import click
 
-from firstflight.cli.choice import names_of
+from firstflight.cli.choice import locked_option, names_of
 from firstflight.cli.services import Services, pass_services
 from testbed.base.errors import EXIT_MISSING, EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.base.places import emptying_cache
@@ -29,6 +29,7 @@ from testbed.setup.doctor import MachineCheck, examine, healthy
               help="The client that --determinism boots with.")  # fmt: skip
 @click.option("--kernel-version", default=DEFAULT_VERSION, show_default=True,
               help="The kernel that --determinism boots.")  # fmt: skip
+@locked_option
 @pass_services
 def doctor(
     services: Services,

@@ -126,7 +126,7 @@ def show(services: Services, /, name: str, as_json: bool) -> int:
 @_names
 @pass_services
 def build(services: Services, /, names: tuple[str, ...]) -> int:
-    """Build kernels that are not in the cache, such as after another compiler came."""
+    """Build kernels that are not in the cache, such as after the toolchain was renewed."""
     home, known = places.data(), pins()
     for name in names:
         if name not in known:
@@ -178,7 +178,7 @@ def _pinned(version: str, cache: Path) -> dict[str, Any]:
         "patches": [{"file": patch.name, "touches": list(patch.touched)} for patch in patches],
         "options": {},
         "omitted": [],
-        **_built(find_kernel(pin, cache, allow_revision=True)),
+        **_built(find_kernel(pin, cache)),
     }
 
 

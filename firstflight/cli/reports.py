@@ -113,7 +113,10 @@ class Reports:
             shown = [compare_results(base, folder_new, metric_options) for folder_new in further]
         texts = [render_text(comparison, read_width()) for comparison in shown]
         kernels = None
-        if all(cell.attribution for comparison in comparisons for cell in comparison.cells):
+        of_kernels = all(comparison.kernels is not None for comparison in comparisons)
+        if of_kernels and all(
+            cell.attribution for comparison in comparisons for cell in comparison.cells
+        ):
             kernels, text = self._write_kernels(folder, comparisons, shown)
             texts = texts if len(texts) == 1 else [text]
         alone = documents[0] if len(documents) == 1 else None

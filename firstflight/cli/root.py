@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import click
 
 from analysis.tables.columns import Column
 from analysis.words import MISSING
+from firstflight.cli.choice import locked_option
 from firstflight.cli.listing import print_columns
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
+from testbed.base.debian import locked_only
 from testbed.base.errors import EXIT_OK
 from testbed.base.heartbeat import repeating
 from testbed.base.units import format_bytes
@@ -70,11 +73,13 @@ def list_roots(services: Services, /, as_json: bool) -> int:
 
 @root.command()
 @_name
+@locked_option
 @pass_services
 def assemble(services: Services, /, name: str) -> int:
     """Assemble a root in the cache, and print its folder and the digest of its files.
 
-    Each package is verified by the lock's SHA-256; no privilege, apt or dpkg is needed.
+    Each package is verified by the lock's SHA-256; no privilege, apt or dpkg is needed.  Where a
+    version is gone from all sources, the newest takes its place, and is named; not with --locked.
     """
     spec = read_spec(name)
     with places.using_cache(services.cache()), repeating(_log.info) as progress:
@@ -88,19 +93,31 @@ def assemble(services: Services, /, name: str) -> int:
 @click.option("--dry-run", is_flag=True, help="Say what would change, and change nothing.")
 @pass_services
 def update(services: Services, /, name: str, dry_run: bool) -> int:
-    """Renew a root's lock: the newest packages that its suites offer, and what they need."""
+    """Renew a root's lock: the newest packages that its suites offer, and what they need.
+
+    The root is assembled, and its digest written into the lock.
+    """
     spec = read_spec(name)
     programs = programs_of(tuple(CLIENTS)) if spec.clients else ()
     declared = [package for program in programs for package in package_names(program)]
-    index = read_index(spec)
+    index = read_index(spec.suites)
     packages = index.closure([*spec.packages, *declared], frozenset(spec.without))
-    new = Lock(services.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ"), packages)
-    old = read_lock(spec.lock_file).packages if spec.lock_file.exists() else ()
-    changes = describe_changes(old, packages)
+    old = read_lock(spec.lock_file) if spec.lock_file.exists() else None
+    changes = describe_changes(old.packages if old else (), packages)
     click.echo("\n".join(changes) or f"{name}: nothing newer is offered")
-    if changes and not dry_run:
+    if dry_run:
+        return EXIT_OK
+    taken = services.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    new = old if old and packages == old.packages else Lock(taken, packages)
+    new = replace(new, digest=None)
+    with places.using_cache(services.cache()), repeating(_log.info) as progress, locked_only():
+        new = replace(new, digest=ensure_root(spec, services.cache(), progress, new).digest)
+    if new != old:
         write_whole(spec.lock_file, format_lock(new), "make it writable")
-        click.echo(f"{spec.lock_file} is written; ./run.sh root assemble {name} makes the root")
+        click.echo(
+            f"{spec.lock_file} is written, with the digest {new.digest}; "
+            "make results REASON='why' shows what it moves"
+        )
     return EXIT_OK
 
 
@@ -116,7 +133,7 @@ def export(services: Services, /, file: Path, name: str, replace: bool) -> int:
     not there yet is made first.  To compress them takes some minutes.
     """
     cache = services.cache()
-    with places.using_cache(cache), repeating(_log.info) as progress:
+    with places.using_cache(cache), repeating(_log.info) as progress, locked_only():
         parts = gather_parts(name, (DEFAULT_VERSION,), cache, progress)
         packages = find_starter(cache, progress)
         checksum = write_pack(file, parts, progress, packages=packages, replace=replace)

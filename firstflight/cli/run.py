@@ -21,7 +21,7 @@ from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, worst_exit
 from testbed.experiment.label import label, varying
-from testbed.experiment.lanes import read_lanes, split
+from testbed.experiment.lanes import name_lanes, read_lanes, split
 from testbed.experiment.plan import plan_trials
 from testbed.model import Experiment
 from testbed.results.tally import Tally
@@ -177,12 +177,16 @@ def _show_plan(experiments: Sequence[Experiment], as_json: bool) -> None:
             first.until_ci_pct,
             first.max_repetitions,
         )
-    trials = [trial for experiment in experiments for trial in plan_trials(experiment)]
+    lanes = [
+        (name, trial)
+        for name, experiment in zip(name_lanes(experiments), experiments, strict=True)
+        for trial in plan_trials(experiment)
+    ]
     if as_json:
-        click.echo(json.dumps([{"id": trial.id, **asdict(trial)} for trial in trials], indent=2))
+        click.echo(json.dumps([{"id": trial.id, **asdict(trial)} for _, trial in lanes], indent=2))
         return
-    names = varying([trial.condition for trial in trials])
-    for trial in trials:
-        kernel = f" kernel_version={trial.kernel_version}" if len(experiments) > 1 else ""
+    names = varying([trial.condition for _, trial in lanes])
+    for name, trial in lanes:
+        lane = f" {name}" if name else ""
         warm_up = " warm-up" * trial.warm_up
-        click.echo(f"{trial.id} {kernel} {label(trial, names)} seed={trial.seed}{warm_up}")
+        click.echo(f"{trial.id} {lane} {label(trial, names)} seed={trial.seed}{warm_up}")

@@ -39,10 +39,11 @@ def saturation(services: Services, /, output: Path | None, as_json: bool, **chos
     # Whatever rates the file has, the search has its own.
     rate = Override(RATE, str(BEGIN), "saturation")
     sweep = Choice(**chosen).load(services.catalogue(), (rate,))
-    if sweep.kernel_versions:
+    if sweep.kernel_versions or sweep.roots:
         raise ConfigurationError(
-            [f"{sweep.name}: a search has one kernel; name it with --kernel-version"]
-        )
+            [f"{sweep.name}: a search has one kernel and one root; name them with --kernel-version "
+             "and --set root=NAME"]
+        )  # fmt: skip
     experiment = plan_search(sweep)
     with places.using_cache(services.cache()):
         folder, (lane,) = open_lanes(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from firstflight.cli.choice import names_of
+from firstflight.cli.choice import locked_option, names_of
 from firstflight.cli.reports import PROMISES_PAGE, REPORT_FILE, STYLES
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
@@ -35,6 +35,7 @@ _log = log.logger(__name__)
 @click.option("--kernel-version", "versions", metavar="V", multiple=True,
               help="Which version; repeatable.  By default the newest; for all, 7.3 and 6.1."
               )  # fmt: skip
+@locked_option
 @click.option("--host", is_flag=True, help="And on this machine's own kernel, as root.")
 @click.option("--jobs", type=click.IntRange(1, 1024), help="At once; default: one for each core.")
 @click.option("-o", "output", type=click.Path(path_type=Path), metavar="DIR",

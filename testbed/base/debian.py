@@ -1,139 +1,83 @@
-"""Packages of Debian, by apt with a private state, as any user (apt.conf(5), sources.list(5)).
+"""Debian's archives as this machine names them: apt's source files, debootstrap, the environment.
 
-The machine's own apt configuration is neither read nor changed, but for where a mirror is; apt
-trusts Debian's archive keyring alone (Signed-By), so what it downloads is what Debian's signed
-index names.
+The files are read (sources.list(5)), so that a machine needs no apt.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from testbed.base import proc
-from testbed.base.errors import MissingError
-
-KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+APT = Path("/etc/apt")
 DEBOOTSTRAP = Path("/usr/share/debootstrap/scripts")
 MIRROR_VARIABLE = "FIRSTFLIGHT_DEBIAN_MIRROR"
+"""Address of a mirror of Debian's main archive."""
+LOCKED_VARIABLE = "FIRSTFLIGHT_LOCKED"
+"""Set, nothing takes the place of what a lock names; as the option --locked sets it."""
+MAIN, SECURITY = ARCHIVES = ("debian", "debian-security")
 
-_UPDATE_S = 300.0
-_DOWNLOAD_S = 1800.0
-
-
-@dataclass(frozen=True, slots=True)
-class PrivateApt:
-    """apt's programs, with one suite of one mirror and a state in ``folder``."""
-
-    folder: Path
-    options: tuple[str, ...]
-
-    def offered(self, package: str) -> list[str]:
-        """Return the versions of ``package`` that the suite has, newest first."""
-        return parse_madison(proc.run(["apt-cache", *self.options, "madison", package]).stdout)
-
-    def download(self, package: str, version: str) -> Path:
-        """Download a package into ``folder`` and return the file.
-
-        Raises:
-            CommandError: apt failed.
-            MissingError: not one file came.
-        """
-        argv = ["apt-get", *self.options, "download", f"{package}={version}"]
-        proc.run(argv, timeout_s=_DOWNLOAD_S, cwd=self.folder)
-        files = sorted(self.folder.glob("*.deb"))
-        if len(files) != 1:
-            raise MissingError(f"apt-get downloaded {len(files)} files for {package}, not one")
-        return files[0]
-
-
-def private_apt(suite: str, folder: Path) -> PrivateApt:
-    """Return apt with the state in ``folder`` and a fresh index of ``suite``.
-
-    Raises:
-        MissingError: the keyring is missing, or no mirror is known.
-        CommandError: apt failed.
-    """
-    mirror = debian_mirror()
-    if not KEYRING.is_file():
-        raise MissingError(f"{KEYRING} is missing; install the package debian-archive-keyring")
-    state = folder / "apt"
-    for part in ("lists/partial", "cache/archives/partial"):
-        (state / part).mkdir(parents=True)
-    (state / "status").touch()
-    (state / "debian.sources").write_text(
-        f"Types: deb\nURIs: {mirror}\nSuites: {suite}\nComponents: main\n"
-        f"Architectures: amd64\nTargets: Packages\nSigned-By: {KEYRING}\n"
-    )
-    settings = {
-        "Dir::Etc::SourceList": state / "debian.sources",
-        "Dir::Etc::SourceParts": "-",
-        "Dir::Etc::Preferences": "-",
-        "Dir::Etc::PreferencesParts": "-",
-        "Dir::State": state,
-        "Dir::State::Lists": state / "lists",
-        "Dir::State::Status": state / "status",
-        "Dir::Cache": state / "cache",
-        "APT::Sandbox::User": "root",  # apt's own user could not write in here; an ordinary user
-        "Acquire::Languages": "none",  # never switches users anyway
-    }
-    words = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
-    apt = PrivateApt(folder, ("-qq", *words))
-    proc.run(["apt-get", *apt.options, "update"], timeout_s=_UPDATE_S)
-    return apt
-
-
-def debian_mirror() -> str:
-    """Return the base address of a mirror of Debian's main archive, without a final slash.
-
-    Raises:
-        MissingError: neither the environment, apt nor debootstrap knows one.
-    """
-    configured = os.environ.get(MIRROR_VARIABLE)
-    if configured:
-        return configured.rstrip("/")
-    if shutil.which("apt-get") is None:
-        raise MissingError("cannot fetch a package of Debian: this machine has no apt-get")
-    fields = "$(ORIGIN)|$(LABEL)|$(REPO_URI)"
-    targets = proc.run(["apt-get", "indextargets", "--format", fields]).stdout
-    mirror = parse_indextargets(targets) or _debootstrap_mirror()
-    if mirror is None:
-        raise MissingError(
-            "no mirror of Debian's main archive is known on this machine; install debootstrap "
-            f"and debian-archive-keyring, or set {MIRROR_VARIABLE} to a mirror's address"
-        )
-    return mirror
+_MIRROR_LIST = "mirror+file:"
 
 
 def debian_archives() -> dict[str, str]:
     """Return the addresses of mirrors of ``debian`` and ``debian-security``, as far as known.
 
-    A mirror of the one whose address ends with its name is taken to have the other beside it.
+    Beside a mirror whose address ends with ``/debian`` the other archive is taken to be, where
+    nothing says where it is.
     """
+    configured = os.environ.get(MIRROR_VARIABLE, "").rstrip("/")
+    known = {MAIN: configured} if configured else _read_apt() or _read_debootstrap()
+    main = known.get(MAIN, "")
+    beside = {SECURITY: f"{main}-security"} if main.endswith(f"/{MAIN}") else {}
+    return beside | known
+
+
+def only_locked() -> bool:
+    """Return whether nothing may take the place of what a lock names."""
+    return bool(os.environ.get(LOCKED_VARIABLE))
+
+
+@contextmanager
+def locked_only() -> Iterator[None]:
+    """Let nothing take the place of what a lock names, for the time of the block."""
+    before = os.environ.get(LOCKED_VARIABLE)
+    os.environ[LOCKED_VARIABLE] = "1"
     try:
-        main = debian_mirror()
-    except MissingError:
-        return {}
-    beside = main.endswith("/debian")
-    return {"debian": main} | ({"debian-security": f"{main}-security"} if beside else {})
+        yield
+    finally:
+        if before is None:
+            del os.environ[LOCKED_VARIABLE]
+        else:
+            os.environ[LOCKED_VARIABLE] = before
 
 
-def parse_indextargets(text: str) -> str | None:
-    """Return the first address of Debian's main archive among lines of ``origin|label|address``.
+def parse_sources_list(text: str) -> Iterator[tuple[str, str]]:
+    """Yield suite and address of each line of a ``sources.list`` that offers ``main``'s binaries.
 
-    Before the first ``apt-get update`` origin and label are empty; then the address decides.
+    A suite that is a path, as others than Debian have them, is left out.
     """
-    rows = [line.split("|") for line in text.splitlines() if line.count("|") == 2]
-    for origin, label, address in rows:
-        if (origin, label) == ("Debian", "Debian"):
-            return address.rstrip("/")
-    for origin, label, address in rows:
-        if not origin and not label and address.rstrip("/").endswith("/debian"):
-            return address.rstrip("/")
-    return None
+    for line in text.splitlines():
+        words = re.sub(r"\[[^]]*\]", " ", line.partition("#")[0]).split()
+        if len(words) > 3 and words[0] == "deb" and "main" in words[3:] and "/" not in words[2]:
+            yield words[2], words[1]
+
+
+def parse_sources(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what ``parse_sources_list`` does, of each paragraph of a ``.sources`` file."""
+    plain = re.sub(r"^#.*\n?", "", text, flags=re.MULTILINE)
+    for paragraph in re.split(r"\n\s*\n", plain):
+        fields = {
+            match[1].lower(): match[2].split()
+            for match in re.finditer(r"^([A-Za-z-]+):((?:.*\n?)(?:[ \t]+.*\n?)*)", paragraph, re.M)
+        }
+        if "no" in fields.get("enabled", ()) or "deb" not in fields.get("types", ()):
+            continue
+        if "main" in fields.get("components", ()):
+            for address in fields.get("uris", ()):
+                yield from ((s, address) for s in fields.get("suites", ()) if "/" not in s)
 
 
 def parse_debootstrap(script: str) -> str | None:
@@ -142,17 +86,40 @@ def parse_debootstrap(script: str) -> str | None:
     return assignment.group(1).strip("'\"").rstrip("/") if assignment else None
 
 
-def parse_madison(text: str) -> list[str]:
-    """Return the package versions that ``apt-cache madison`` printed, newest first."""
-    rows = [line.split("|") for line in text.splitlines()]
-    versions = [row[1].strip() for row in rows if len(row) == 3 and "Packages" in row[2]]
-    return list(dict.fromkeys(versions))
+def _read_apt() -> dict[str, str]:
+    """Return the first address of each archive in apt's files; an archive's name ends it."""
+    known: dict[str, str] = {}
+    lists = [APT / "sources.list", *sorted((APT / "sources.list.d").glob("*.list"))]
+    entries = [entry for file in lists for entry in parse_sources_list(_read(file))]
+    for file in sorted((APT / "sources.list.d").glob("*.sources")):
+        entries += parse_sources(_read(file))
+    for _, address in entries:
+        for one in _resolve(address):
+            name = one.rpartition("/")[2]
+            if name in ARCHIVES:
+                known.setdefault(name, one)
+    return known if MAIN in known else {}
 
 
-def _debootstrap_mirror() -> str | None:
+def _resolve(address: str) -> Iterator[str]:
+    """Yield the addresses that one of apt's stands for (apt-transport-mirror(1))."""
+    if not address.startswith(_MIRROR_LIST):
+        yield address.rstrip("/")
+        return
+    for line in _read(Path(address.removeprefix(_MIRROR_LIST))).splitlines():
+        words = line.partition("#")[0].split()
+        yield from (word.rstrip("/") for word in words[:1])
+
+
+def _read_debootstrap() -> dict[str, str]:
     for name in ("debian-common", "sid"):
-        script = DEBOOTSTRAP / name
-        mirror = parse_debootstrap(script.read_text()) if script.is_file() else None
-        if mirror:
-            return mirror
-    return None
+        if mirror := parse_debootstrap(_read(DEBOOTSTRAP / name)):
+            return {MAIN: mirror}
+    return {}
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", "replace")
+    except OSError:
+        return ""

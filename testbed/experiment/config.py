@@ -13,7 +13,7 @@ from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
-from testbed.experiment.knobs import FIXED, OF_KIND, SWEPT, kinds_with
+from testbed.experiment.knobs import FIXED, LANED, OF_KIND, SWEPT, kinds_with
 from testbed.experiment.options import Override, apply_overrides, leave_out
 from testbed.experiment.saturation import set_absolute_rates
 from testbed.experiment.settings import (
@@ -223,9 +223,10 @@ def _kind(values: Mapping[str, Any]) -> Kind:
 
 def _fixed_and_swept(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
     for name in values.get("sweep", {}):
-        if name not in SWEPT:  # a setting, which was checked where it was read
+        knob = (SWEPT | LANED).get(name)
+        if knob is None:  # a setting, which was checked where it was read
             continue
-        path = (*SWEPT[name].table, name)
+        path = knob.path
         if value_at(values, path) is not None:
             yield (
                 f"{source.where(path)}: {'.'.join(path)}: also swept "
@@ -309,7 +310,8 @@ def _too_many(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
 
 def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Experiment:
     kernel, versions = _kernel(values, catalogue)
-    axes: dict[str, list[Any]] = values.get("sweep", {})
+    axes: dict[str, list[Any]] = dict(values.get("sweep", {}))
+    roots = tuple(axes.pop("root", ()))
     # Each once: a sweep of commands leaves one of any other client.
     conditions = tuple(dict.fromkeys(
         _condition(values, dict(zip(axes, point, strict=True)), catalogue)
@@ -327,7 +329,8 @@ def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Expe
         kernel=kernel,
         kernel_version=versions[0],
         kernel_versions=versions if len(versions) > 1 else (),
-        **own,
+        roots=roots if len(roots) > 1 else (),
+        **own | ({"root": roots[0]} if roots else {}),
     )
 
 

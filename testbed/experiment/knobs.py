@@ -151,6 +151,9 @@ KERNEL: dict[str, FileKnob] = {
 FIXED: dict[str, FileKnob] = {name: knob for name, knob in _WHOLE.items() if not knob.table}
 """The knobs that hold for a whole experiment."""
 
+LANED: dict[str, FileKnob] = {"root": FIXED["root"]}
+"""Those of them that may be swept: each value has results of its own."""
+
 
 def kinds_with(name: str) -> str:
     """Return the kinds of trial that have the knob ``name``, in words."""
@@ -171,6 +174,6 @@ def explain(knob: FileKnob) -> dict[str, str | bool | int]:
         "allowed": knob.allowed,
         "default": knob.default,
         "unit": about.unit,
-        "swept": knob.declared.name in SWEPT | RELATIVE,
+        "swept": knob.declared.name in SWEPT | RELATIVE | LANED,
         "since": about.since,
     }

@@ -1,7 +1,7 @@
-"""Lanes: one experiment on several kernels, each a results folder of its own, never pooled.
+"""Lanes: one experiment on several kernels or roots, each a results folder, never pooled.
 
-The run's folder holds a results folder for each kernel version, ``lanes.json`` with their names,
-and what they came to side by side.
+The run's folder holds a results folder for each of them, ``lanes.json`` with their names, and what
+they came to side by side.
 """
 
 from __future__ import annotations
@@ -19,12 +19,24 @@ _SCHEMA = 1
 
 
 def split(experiment: Experiment) -> tuple[Experiment, ...]:
-    """Return ``experiment`` for each of its kernel versions; itself where it has one."""
-    lanes = (
-        replace(experiment, kernel_version=version, kernel_versions=())
-        for version in experiment.kernel_versions
+    """Return ``experiment`` for each of its kernel versions on each of its roots."""
+    versions = experiment.kernel_versions or (experiment.kernel_version,)
+    roots = experiment.roots or (experiment.root,)
+    return tuple(
+        replace(experiment, kernel_version=version, kernel_versions=(), root=root, roots=())
+        for version in versions
+        for root in roots
     )
-    return tuple(lanes) or (experiment,)
+
+
+def name_lanes(experiments: Sequence[Experiment]) -> tuple[str, ...]:
+    """Return the name of each lane, by what they differ in; of one alone it is empty."""
+    parts = [(experiment.kernel_version, experiment.root) for experiment in experiments]
+    differing = [len(set(column)) > 1 for column in zip(*parts, strict=True)]
+    return tuple(
+        "-".join(part for part, differs in zip(lane, differing, strict=True) if differs)
+        for lane in parts
+    )
 
 
 def write_lanes(directory: Path, names: Sequence[str]) -> None:
@@ -80,7 +92,7 @@ def refuse_lanes(directory: Path) -> None:
         folders = " and ".join(str(directory / name) for name in names)
         raise ConfigurationError(
             [
-                f"{directory} holds the results of {len(names)} kernels, which are never pooled; "
+                f"{directory} holds the results of {len(names)} lanes, which are never pooled; "
                 f"name one of its folders: {folders}"
             ]
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
-from testbed.experiment.knobs import RELATIVE, SWEPT, FileKnob, paths
+from testbed.experiment.knobs import LANED, RELATIVE, SWEPT, FileKnob, paths
 from testbed.experiment.label import axes_of, knob_of, knob_text
 from testbed.experiment.saturation import multiply_rate
 from testbed.experiment.settings import find_path, read_settings
@@ -111,7 +111,7 @@ def apply_overrides(
             )
         else:
             axis, rivals = ("sweep", path[-1]), ()
-        swept = isinstance(value, list) and axis[1] in SWEPT | RELATIVE
+        swept = isinstance(value, list) and axis[1] in SWEPT | RELATIVE | LANED
         target = axis if swept else path
         other = path if target[0] == "sweep" else axis
         for rival in {other, *rivals, *_RIVALS.get(target, ())} - {target}:

@@ -44,8 +44,8 @@ def _whole(experiment: Experiment, catalogue: Catalogue) -> Iterator[str]:
             "it runs a command of somebody's own, which no pack brings along and nothing here can "
             "judge: read it, write it into an experiment file of yours, and run that"
         )
-    if experiment.kernel_versions:
-        yield "it is of several kernels, which a run splits into results of one each"
+    if experiment.kernel_versions or experiment.roots:
+        yield "it is of several kernels or roots, which a run splits into results of one each"
     for name, knob in FIXED.items():
         yield from _wrong(name, knob, getattr(experiment, name), catalogue)
     versions = catalogue.kernels.get(experiment.kernel, ())

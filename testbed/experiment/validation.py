@@ -13,7 +13,16 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from testbed.base.suggest import did_you_mean, nearest
-from testbed.experiment.knobs import FIXED, KERNEL, RELATIVE, SWEPT, FileKnob, paths, unique
+from testbed.experiment.knobs import (
+    FIXED,
+    KERNEL,
+    LANED,
+    RELATIVE,
+    SWEPT,
+    FileKnob,
+    paths,
+    unique,
+)
 from testbed.kinds.experiment_file import toml_text
 
 _CONFIG = ConfigDict(extra="forbid", strict=True)
@@ -22,7 +31,9 @@ KeyPath = tuple[str, ...]
 Where = Callable[[KeyPath], str]
 _MOST_PROBLEMS = 100
 _WRITTEN = SWEPT | RELATIVE
-"""The knobs of [sweep], and of the tables of trials."""
+"""The knobs of the tables of trials."""
+_AXES = _WRITTEN | LANED
+"""The knobs of [sweep]."""
 
 
 def _swept(kind: Any) -> Any:
@@ -49,7 +60,7 @@ TABLES: dict[str, type[BaseModel]] = {
         for table in dict.fromkeys(knob.table[0] for knob in _WRITTEN.values() if knob.table)
     },
     "kernel": _model("Kernel", _kinds(KERNEL)),
-    "sweep": _model("Sweep", {name: _swept(knob.kind) for name, knob in _WRITTEN.items()}),
+    "sweep": _model("Sweep", {name: _swept(knob.kind) for name, knob in _AXES.items()}),
 }
 
 _File = _model("File", _of(()) | _kinds(FIXED) | TABLES)
@@ -119,7 +130,7 @@ def _sentence(error: ErrorDetails, key: KeyPath, spot: tuple[str | int, ...]) ->
     if len(key) == 1 and key[0] in TABLES:
         return f"{toml_text(error['input'])} is not a table; write it as [{key[0]}]"
     swept = key[0] == "sweep"
-    knob = _WRITTEN[key[1]] if swept else paths()[key]
+    knob = _AXES[key[1]] if swept else paths()[key]
     if swept and len(spot) == 2:
         given = toml_text(error["input"])
         return f"{given} is not a list of one or more values; each: {knob.allowed}"

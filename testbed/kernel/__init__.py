@@ -17,6 +17,7 @@ from testbed.base.errors import ConfigurationError, MissingError
 
 if TYPE_CHECKING:
     from testbed.kernel.build.cache import KernelBuild
+    from testbed.kernel.build.pin import Pin
     from testbed.kernel.own.definition import OwnKernel
     from testbed.kernel.run.interface import Kernel
 
@@ -91,16 +92,16 @@ def ensure_build(version: str, cache: Path, usr: Path, progress: Progress) -> Ke
         BuildError: it does not compile, or does not boot.
         MissingError: what builds it is not to be had.
     """
-    from testbed.kernel.build.cache import ensure_kernel, find_kernel
+    from testbed.kernel.build.cache import ensure_kernel
     from testbed.kernel.build.pin import pins, read_pin
     from testbed.kernel.own.definition import read_own
 
     if version not in pins():
         return ensure_own_build(read_own(version, places.data()), cache, usr, progress)
     pin = read_pin(version)
-    # Another Debian revision is used only if it was built on purpose; its identity says so.
-    build = find_kernel(pin, cache, allow_revision=True)
-    return build or ensure_kernel(pin, cache, len(os.sched_getaffinity(0)), progress)
+    build = ensure_kernel(pin, cache, len(os.sched_getaffinity(0)), progress)
+    _say_newer(build, pin, progress)
+    return build
 
 
 def ensure_own_build(own: OwnKernel, cache: Path, usr: Path, progress: Progress) -> KernelBuild:
@@ -122,6 +123,8 @@ def ensure_own_build(own: OwnKernel, cache: Path, usr: Path, progress: Progress)
         return booted.problem
 
     build = ensure_own(own, cache, len(os.sched_getaffinity(0)), progress, check)
+    if own.git is None:
+        _say_newer(build, own.pin, progress)
     for name, (value, ours) in _read_defaults(build).items():
         _log.warning(
             "kernel %s has %s %r by itself, and before each load both ends are set to %r as on "
@@ -130,6 +133,15 @@ def ensure_own_build(own: OwnKernel, cache: Path, usr: Path, progress: Progress)
             own.name, name, value, ours, name.removeprefix("net.ipv4."), json.dumps(value),
         )  # fmt: skip
     return build
+
+
+def _say_newer(build: KernelBuild, pin: Pin, progress: Progress) -> None:
+    """Say so where a build is of another source than the pin's, which was gone."""
+    if build.identity.source_sha256 != pin.tarball_sha256:
+        progress(
+            f"kernel {build.identity.version}: {pin.package} {build.identity.package_version} is "
+            f"newer than the pinned {pin.package_version}, which was gone when it was built"
+        )
 
 
 def _read_defaults(build: KernelBuild) -> dict[str, tuple[str, str]]:

@@ -137,8 +137,8 @@ class Experiment:
     """An experiment as asked for: a title, the conditions in order, how often, and on which kernel.
 
     ``testbed.experiment.stopping`` says how ``until_ci_pct`` ends a run, and
-    ``testbed.experiment.lanes`` how several ``kernel_versions`` are run, each into a results folder
-    of its own.
+    ``testbed.experiment.lanes`` how several ``kernel_versions`` or ``roots`` are run, each into a
+    results folder of its own.
     """
 
     name: str
@@ -169,6 +169,8 @@ class Experiment:
         "The locked user land whose programs trials run.",
         label="Root", listed="root", since=3,
     )] = DEFAULT_ROOT  # fmt: skip
+    roots: tuple[str, ...] = ()
+    """The roots of [sweep], to run one after the other and compare with the first."""
     timeout_s: Annotated[float, Knob(
         "After how long a load is given up.",
         label="Time-out", unit="s", above=0, high=86_400,

@@ -146,9 +146,9 @@ def _check_root(variant: str, folder: str, _files: Path, digest: str) -> Iterato
     spec = read_spec(variant)
     if folder != f"roots/{ASSEMBLED}/{root_place(spec, places.cache()).name}":
         yield "is assembled in another way than here"
-    locked = getattr(read_lock(spec.lock_file), "digest", None)
-    if locked is not None and locked != digest:
-        yield f"has the digest {digest[:16]}, and the lock says {locked[:16]}"
+    locked = read_lock(spec.lock_file).digest
+    if locked not in (None, digest):
+        yield f"has the digest {digest[:16]}, and the lock says {locked}"
 
 
 def _check_kernel(variant: str, folder: str, files: Path, _digest: str) -> Iterator[str]:

@@ -39,8 +39,9 @@ class Environment:
     """The digest of each built page, by its name."""
     facts: dict[str, str] = field(default_factory=dict)
     """What cannot influence a number in virtual time, for the reader: `git_revision`, `git_dirty`,
-    `machine`, `processor`, `cores`, `memory_bytes`, `python`, `user`, `confinement`, `cpuid`. A
-    baseline has the first two only."""
+    `machine`, `processor`, `cores`, `memory_bytes`, `python`, `user`, `confinement`, `cpuid`;
+    `root_newer`, where packages of a root are not those of its lock, names them. A baseline has the
+    first two only."""
 
     @property
     def id(self) -> str:

@@ -12,16 +12,18 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from testbed.base.errors import NO_ROOM, StorageError
+from testbed.base.debian import only_locked
+from testbed.base.errors import NO_ROOM, MissingError, StorageError
 from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
 from testbed.root.assembly import Assembly, digest_files
-from testbed.root.download import Progress, download, list_sources, package_file
+from testbed.root.download import GoneError, Progress, download, list_sources, package_file
 from testbed.root.interpreter import compile_library
-from testbed.root.lock import Lock, read_lock
+from testbed.root.lock import Lock, describe_changes, read_lock
+from testbed.root.release import read_index
 from testbed.root.spec import RootSpec, read_spec
 
 FORMAT = 2
@@ -34,11 +36,15 @@ SCRATCH = ".new-"
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """An assembled root: the folder that guests get as ``/usr``, and the digest of its files."""
+    """An assembled root: the folder that guests get as ``/usr``, and the digest of its files.
+
+    ``newer`` says in one line which packages are not those of the lock; empty: all are.
+    """
 
     name: str
     usr: Path
     digest: str
+    newer: str = ""
 
 
 def ensure_named(name: str, cache: Path, progress: Progress) -> Root:
@@ -54,32 +60,30 @@ def ensure_named(name: str, cache: Path, progress: Progress) -> Root:
         return ensure_root(read_spec(name), cache, report)
 
 
-def ensure_root(spec: RootSpec, cache: Path, progress: Progress) -> Root:
-    """Return the root of ``spec``, assembled below ``cache`` if need be.
+def ensure_root(spec: RootSpec, cache: Path, progress: Progress, lock: Lock | None = None) -> Root:
+    """Return the root of ``spec``, assembled below ``cache`` if need be, by its lock or ``lock``.
+
+    Where no source has a package any more, the newest that the suites offer takes its place, and
+    ``progress`` is told each time; not if FIRSTFLIGHT_LOCKED is set.
 
     Raises:
         ConfigurationError: its lock is none.
         MissingError: packages are nowhere to be had.
-        StorageError: packages are damaged, or the cache cannot be written.
+        StorageError: packages are damaged, do not come to the lock's digest, or the cache cannot be
+            written.
     """
-    lock = read_lock(spec.lock_file)
-    place = root_place(spec, cache)
-    if (root := read_root(spec.name, place)) is not None:
-        return root
-    try:
-        with roots_lock(cache, progress):
-            if (root := read_root(spec.name, place)) is not None:
-                return root
-            shutil.rmtree(place, ignore_errors=True)
-            packages = place.parents[1] / PACKAGES
-            download(lock, packages, list_sources(lock.taken), progress)
-            _assemble(spec, lock, packages, place, progress)
-    except OSError as error:
-        room = "; make room, and try again" if error.errno in NO_ROOM else ""
-        raise StorageError(f"cannot assemble the root {spec.name}: {error}{room}") from error
-    root = read_root(spec.name, place)
+    lock = lock or read_lock(spec.lock_file)
+    root = _find(spec, lock, cache)
     if root is None:
-        raise StorageError(f"{place} was changed while it was assembled; try again")
+        roots = roots_folder(cache)
+        try:
+            with roots_lock(cache, progress):
+                root = _find(spec, lock, cache) or _make(spec, lock, roots, progress)
+        except OSError as error:
+            room = "; make room, and try again" if error.errno in NO_ROOM else ""
+            raise StorageError(f"cannot assemble the root {spec.name}: {error}{room}") from error
+    if root.newer:
+        progress(f"root {spec.name}: {root.newer}")
     return root
 
 
@@ -89,7 +93,64 @@ def find_root(spec: RootSpec, cache: Path) -> Root | None:
     Raises:
         ConfigurationError: its lock is none.
     """
-    return read_root(spec.name, root_place(spec, cache))
+    return _find(spec, read_lock(spec.lock_file), cache)
+
+
+def _find(spec: RootSpec, lock: Lock, cache: Path) -> Root | None:
+    """Return the root of ``lock`` if it is there, or the one that took its place."""
+    place = roots_folder(cache) / ASSEMBLED / _key(spec, lock)
+    root = read_root(spec.name, place)
+    if root is None and not only_locked():
+        root = read_root(spec.name, _newer_place(place))
+    return root
+
+
+def _newer_place(place: Path) -> Path:
+    """Return where the root is that takes the place of the one at ``place``."""
+    return place.with_name(f"{place.name}-newer")
+
+
+def _make(spec: RootSpec, lock: Lock, roots: Path, progress: Progress) -> Root:
+    """Assemble the root of ``lock``, or the one that takes its place."""
+    packages, place = roots / PACKAGES, roots / ASSEMBLED / _key(spec, lock)
+    newer = ""
+    try:
+        download(lock.packages, packages, list_sources(lock.taken), progress)
+    except GoneError as gone:
+        if only_locked():
+            raise MissingError(f"root {spec.name}, only as locked: {gone}") from None
+        renewed = _renew(spec, lock, gone, progress)
+        download(renewed.packages, packages, list_sources(lock.taken), progress)
+        if _key(spec, renewed) == place.name:  # another path has the very same packages
+            lock = replace(renewed, digest=lock.digest)
+        else:
+            newer, place = _describe_newer(lock, renewed), _newer_place(place)
+            lock = renewed
+    shutil.rmtree(place, ignore_errors=True)
+    _assemble(spec, lock, packages, place, newer, progress)
+    root = read_root(spec.name, place)
+    if root is None:
+        raise StorageError(f"{place} was changed while it was assembled; try again")
+    return root
+
+
+def _renew(spec: RootSpec, lock: Lock, gone: GoneError, progress: Progress) -> Lock:
+    progress(f"{len(gone.packages)} packages are gone; asking Debian for the newest")
+    try:
+        packages = read_index(spec.suites).renew(
+            lock.packages, gone.packages, frozenset(spec.without)
+        )
+    except MissingError as error:
+        raise MissingError(f"root {spec.name}: {gone}\n{error}") from None
+    return Lock(lock.taken, packages)
+
+
+def _describe_newer(lock: Lock, renewed: Lock) -> str:
+    changes = describe_changes(lock.packages, renewed.packages)
+    return (
+        f"{len(changes)} of {len(renewed.packages)} packages are newer than the lock: "
+        f"{', '.join(change.replace(': ', ' ', 1) for change in changes)}"
+    )
 
 
 def root_place(spec: RootSpec, cache: Path) -> Path:
@@ -142,7 +203,7 @@ def ensure_packages(spec: RootSpec, cache: Path, progress: Progress) -> tuple[Pa
     lock, folder = read_lock(spec.lock_file), roots_folder(cache) / PACKAGES
     try:
         with roots_lock(cache, progress):
-            download(lock, folder, list_sources(lock.taken), progress)
+            download(lock.packages, folder, list_sources(lock.taken), progress)
     except OSError as error:
         raise StorageError(f"cannot keep packages of the root {spec.name}: {error}") from error
     return tuple(package_file(folder, package) for package in lock.packages)
@@ -160,14 +221,17 @@ def read_root(name: str, place: Path) -> Root | None:
         note = json.loads((place / NOTE).read_text("utf-8"))
     except (OSError, ValueError):
         return None
+    newer = note.get("newer", "")
     if note["looks"] != read_looks(place / "usr"):
         if digest_files(place / "usr") != note["digest"]:
             return None
-        _write_note(place, note["digest"], read_looks(place / "usr"))
-    return Root(name, place / "usr", note["digest"])
+        _write_note(place, note["digest"], newer)
+    return Root(name, place / "usr", note["digest"], newer)
 
 
-def _assemble(spec: RootSpec, lock: Lock, packages: Path, place: Path, progress: Progress) -> None:
+def _assemble(
+    spec: RootSpec, lock: Lock, packages: Path, place: Path, newer: str, progress: Progress
+) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=place.parent))
     try:
@@ -178,7 +242,14 @@ def _assemble(spec: RootSpec, lock: Lock, packages: Path, place: Path, progress:
         compile_library(scratch / "usr")
         for folder, _, _ in os.walk(scratch):
             Path(folder).chmod(0o755)
-        note_root(scratch, digest_files(scratch / "usr"))
+        digest = digest_files(scratch / "usr")
+        if lock.digest not in (None, digest):
+            raise StorageError(
+                f"root {spec.name}: its packages came to the digest {digest}, and its lock says "
+                f"{lock.digest}; was root.toml changed, or {scratch.parent} while it was "
+                f"assembled? ./run.sh root update {spec.name} writes the lock anew"
+            )
+        _write_note(scratch, digest, newer)
         scratch.rename(place)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -193,8 +264,9 @@ def note_root(folder: Path, digest: str) -> None:
     _write_note(folder, digest, "")
 
 
-def _write_note(place: Path, digest: str, looks: str) -> None:
-    (place / NOTE).write_text(json.dumps({"digest": digest, "looks": looks}), "utf-8")
+def _write_note(place: Path, digest: str, newer: str) -> None:
+    note = {"digest": digest, "newer": newer, "looks": read_looks(place / "usr")}
+    (place / NOTE).write_text(json.dumps(note), "utf-8")
 
 
 def read_looks(usr: Path) -> str:

@@ -1,6 +1,6 @@
 """Index of Debian's archives: which packages are offered, and what they need (deb822(5)).
 
-Dependencies are resolved without versions: the suites of one release agree with themselves.  Of
+A closure is resolved without versions: the suites of one release agree with themselves.  Of
 alternatives the first that is wanted anyway is taken, else the first that is offered.
 """
 
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cmp_to_key
 from itertools import zip_longest
 
 from testbed.base.errors import MissingError
@@ -17,6 +18,7 @@ from testbed.root.lock import LockedPackage
 
 ARCHITECTURES = ("amd64", "all")
 _NUMBERS = re.compile(r"(\d+)")
+_LEAST = re.compile(r"([a-z0-9][a-z0-9+.-]*)(?::[a-z0-9]+)?\s*\((?:>=|>>|=)\s*([^)\s]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +29,15 @@ class Offer:
         package: what a lock says of it.
         needs: alternatives of each of its dependencies, as names.
         provides: names that it stands for beside its own.
+        source: name of the source that it is built from.
+        least: the version that it needs at least of a package, by name.
     """
 
     package: LockedPackage
     needs: tuple[tuple[str, ...], ...]
     provides: tuple[str, ...]
+    source: str
+    least: Mapping[str, str]
 
 
 def parse_packages(text: str, archive: str) -> Iterator[Offer]:
@@ -48,9 +54,11 @@ def parse_packages(text: str, archive: str) -> Iterator[Offer]:
             size=int(fields["Size"]),
             sha256=fields["SHA256"],
         )
-        depends = (*_relations(fields.get("Pre-Depends")), *_relations(fields.get("Depends")))
-        provides = tuple(names[0] for names in _relations(fields.get("Provides")))
-        yield Offer(package, depends, provides)
+        depends = f"{fields.get('Pre-Depends', '')},{fields.get('Depends', '')}"
+        provides = tuple(names[0] for names in _relations(fields.get("Provides", "")))
+        source = fields.get("Source", package.name).partition(" ")[0]
+        least = dict(_LEAST.findall(depends))
+        yield Offer(package, tuple(_relations(depends)), provides, source, least)
 
 
 def _read_fields(paragraph: str) -> dict[str, str]:
@@ -66,30 +74,91 @@ def _read_fields(paragraph: str) -> dict[str, str]:
     return fields
 
 
-def _relations(field: str | None) -> Iterator[tuple[str, ...]]:
-    for relation in (field or "").split(","):
+def _relations(field: str) -> Iterator[tuple[str, ...]]:
+    for relation in field.split(","):
         if relation.strip():
             yield tuple(re.split(r"[\s(:\[]", word.strip())[0] for word in relation.split("|"))
 
 
 class Index:
-    """What several archives offer together: of each package the newest version."""
+    """What several archives offer together: of each package the newest version counts."""
 
     def __init__(self, offers: Iterable[Offer]) -> None:
-        self._offers: dict[str, Offer] = {}
+        self._all: dict[str, list[Offer]] = {}
         for offer in offers:
-            known = self._offers.get(offer.package.name)
-            if known is None or is_newer(offer.package.version, known.package.version):
-                self._offers[offer.package.name] = offer
+            self._all.setdefault(offer.package.name, []).append(offer)
+        for several in self._all.values():
+            several.sort(key=cmp_to_key(_compare), reverse=True)
+        self._offers = {name: several[0] for name, several in self._all.items()}
         self._providers: dict[str, list[str]] = {}
         for name, offer in sorted(self._offers.items()):
             for provided in offer.provides:
                 self._providers.setdefault(provided, []).append(name)
 
-    def newest(self, name: str) -> LockedPackage | None:
-        """Return the newest version of a package; ``None``: it is not offered."""
-        offer = self._offers.get(name)
-        return offer.package if offer else None
+    def offered(self, name: str) -> tuple[LockedPackage, ...]:
+        """Return what is offered of a package, the newest version first."""
+        packages = (offer.package for offer in self._all.get(name, ()))
+        return tuple({package.version: package for package in packages}.values())
+
+    def renew(
+        self,
+        locked: Sequence[LockedPackage],
+        gone: Collection[LockedPackage],
+        without: frozenset[str] = frozenset(),
+    ) -> tuple[LockedPackage, ...]:
+        """Return ``locked`` with the newest in place of those that are ``gone``, by name.
+
+        What these need comes too, ``without`` some.  The others stay as they are locked, but where
+        a newer one is needed, or where they are built from the same source as one that is replaced:
+        packages of one source need each other in one version.
+
+        Raises:
+            MissingError: some are not offered, or no newer; all of them.
+        """
+        there = {package.name: package for package in locked}
+        problems: list[str] = []
+        waiting = deque(sorted(package.name for package in gone))
+        moved: set[str] = set()
+        while waiting:
+            name = waiting.popleft()
+            if name in moved:
+                continue
+            moved.add(name)
+            offer = self._offers.get(name)
+            if offer is None or (offer.package in gone):
+                problems.append(f"{there[name].describe()}: nothing newer is offered")
+                continue
+            there[name] = offer.package
+            waiting.extend(self._of_source(offer.source, there))
+            waiting.extend(self._unmet(offer, there, without))
+        if problems:
+            raise MissingError("\n".join(problems))
+        return tuple(there[name] for name in sorted(there))
+
+    def _of_source(self, source: str, there: Mapping[str, LockedPackage]) -> Iterator[str]:
+        """Yield which packages of ``source`` are there in another version than is offered."""
+        for name, package in there.items():
+            offer = self._offers.get(name)
+            if offer and offer.source == source and offer.package != package:
+                yield name
+
+    def _unmet(
+        self, offer: Offer, there: Mapping[str, LockedPackage], without: frozenset[str]
+    ) -> Iterator[str]:
+        """Yield which packages ``offer`` needs that are not there, or not new enough."""
+        for alternatives in offer.needs:
+            kept = next((name for name in alternatives if name in there), None)
+            name = kept or self._choose(alternatives, there)
+            if name not in there and without.intersection(alternatives):
+                continue
+            if name is None:
+                raise MissingError(
+                    f"{offer.package.describe()} needs {' | '.join(alternatives)}, which is not "
+                    "offered"
+                )
+            least = offer.least.get(name)
+            if name not in there or (least and is_newer(least, there[name].version)):
+                yield name
 
     def closure(
         self, wanted: Sequence[str], without: frozenset[str] = frozenset()
@@ -128,6 +197,12 @@ class Index:
         ]
         there = set(known)
         return next((c for c in candidates if c in there), candidates[0] if candidates else None)
+
+
+def _compare(one: Offer, other: Offer) -> int:
+    """Return as ``cmp_to_key`` wants it which has the newer version."""
+    newer = is_newer(one.package.version, other.package.version)
+    return newer - is_newer(other.package.version, one.package.version)
 
 
 def is_newer(version: str, other: str) -> bool:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from testbed.base.debian import ARCHIVES
 from testbed.base.errors import ConfigurationError
 
-ARCHIVES = ("debian", "debian-security")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MOST_BYTES = 1 << 32
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.~:_-]*")
@@ -49,10 +49,14 @@ class LockedPackage:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """Packages of a root, by name, in the state that the archives had at ``taken`` (UTC)."""
+    """Packages of a root, by name, in the state that the archives had at ``taken`` (UTC).
+
+    ``digest`` is that of the files that they are assembled to; ``None``: the lock does not say.
+    """
 
     taken: str
     packages: tuple[LockedPackage, ...]
+    digest: str | None = None
 
     @property
     def size(self) -> int:
@@ -67,7 +71,8 @@ def read_lock(file: Path) -> Lock:
         ConfigurationError: it cannot be read, or is no lock; all problems.
     """
     document = read_document(file, _list_problems)
-    return Lock(document["taken"], tuple(LockedPackage(**entry) for entry in document["package"]))
+    packages = tuple(LockedPackage(**entry) for entry in document["package"])
+    return Lock(document["taken"], packages, document.get("digest"))
 
 
 def read_document(
@@ -93,6 +98,7 @@ def format_lock(lock: Lock) -> str:
     lines = [
         "# Written by `./run.sh root update`.",
         f'taken = "{lock.taken}"',
+        *([f'digest = "{lock.digest}"'] if lock.digest else []),
         "package = [",
     ]
     for package in sorted(lock.packages):
@@ -104,35 +110,47 @@ def format_lock(lock: Lock) -> str:
 
 def describe_changes(old: Iterable[LockedPackage], new: Iterable[LockedPackage]) -> tuple[str, ...]:
     """Return a line for each package that came, went or has another version or file."""
-    before = {package.name: package for package in old}
-    after = {package.name: package for package in new}
+    before, after = ({package.name: package for package in each} for each in (old, new))
+
+    def file_of(packages: Mapping[str, LockedPackage], name: str) -> str | None:
+        return packages[name].sha256 if name in packages else None
+
     return tuple(
         f"{name}: {before[name].version if name in before else 'absent'} -> "
         f"{after[name].version if name in after else 'absent'}"
         for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name)
+        if file_of(before, name) != file_of(after, name)
     )
 
 
 def _list_problems(document: Mapping[str, Any]) -> Iterator[str]:
-    if unknown := document.keys() - {"taken", "package"}:
+    if unknown := document.keys() - {"taken", "digest", "package"}:
         yield f"unknown: {', '.join(sorted(unknown))}"
     if not _fits(_TAKEN, document.get("taken")):
         yield f"taken is {document.get('taken')!r}, not a time such as 20261124T120000Z"
+    if "digest" in document and not _fits(_SHA256, document["digest"]):
+        yield f"digest is {document['digest']!r}, not 64 hexadecimal digits"
     entries = document.get("package")
     if not isinstance(entries, list) or not entries:
         yield "it names no package"
         return
     names: set[str] = set()
     for number, entry in enumerate(entries, 1):
-        if not isinstance(entry, dict) or entry.keys() != set(_FIELDS):
-            yield f"package {number} has not just {', '.join(_FIELDS)}"
+        if problems := list(list_entry_problems(entry)):
+            yield from (f"package {number}: {problem}" for problem in problems)
             continue
-        wrong = [name for name, fits in _FIELDS.items() if not fits(entry[name])]
-        yield from (f"package {number}: {name} is {entry[name]!r}" for name in wrong)
         if entry["name"] in names:
             yield f"package {number}: {entry['name']} is there twice"
         names.add(str(entry["name"]))
+
+
+def list_entry_problems(entry: object) -> Iterator[str]:
+    """Yield what is wrong with the fields of one package."""
+    if not isinstance(entry, dict) or entry.keys() != set(_FIELDS):
+        yield f"it has not just {', '.join(_FIELDS)}"
+        return
+    wrong = (name for name, fits in _FIELDS.items() if not fits(entry[name]))
+    yield from (f"{name} is {entry[name]!r}" for name in wrong)
 
 
 def _fits(pattern: re.Pattern[str], value: object) -> bool:

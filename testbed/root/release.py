@@ -1,4 +1,7 @@
-"""Release of Debian's archives: what its suites offer, as its signed index says (apt-secure(8))."""
+"""Release of Debian's archives: what its suites offer, as its signed index says (apt-secure(8)).
+
+Its signature is verified by the keys beside this file, on any machine.
+"""
 
 from __future__ import annotations
 
@@ -6,48 +9,50 @@ import hashlib
 import http.client
 import lzma
 import re
-import shutil
-import tempfile
-import urllib.error
+import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from testbed.base import proc
-from testbed.base.debian import KEYRING, MIRROR_VARIABLE, debian_archives
+from testbed.base.debian import MIRROR_VARIABLE, debian_archives
 from testbed.base.errors import MissingError
 from testbed.root.index import Index, Offer, parse_packages
-from testbed.root.spec import RootSpec
+from testbed.root.signature import read_keys, read_signed
 
+KEYS = Path(__file__).with_name("debian-keys.asc")
 _INDEX = "main/binary-amd64/Packages.xz"
 _STALL_S = 60.0
 _MOST_BYTES = 64 << 20
-_VERIFY_S = 60.0
+_ATTEMPTS = 3
+_PAUSE_S = 1.0
 
 
-def read_index(spec: RootSpec) -> Index:
-    """Return what the suites of ``spec`` offer now, on the mirror that this machine knows.
+def read_index(suites: Mapping[str, Sequence[str]]) -> Index:
+    """Return what ``suites``, by archive, offer now, on the mirror that this machine knows.
 
     Raises:
-        MissingError: no mirror is known, an index cannot be had or its signature is wrong, or the
-            keyring or the program that verifies it is missing.
+        MissingError: no mirror is known, an index cannot be had, or Debian has not signed it.
     """
     archives = debian_archives()
-    if absent := [archive for archive in spec.suites if archive not in archives]:
+    if absent := [archive for archive in suites if archive not in archives]:
         raise MissingError(
             f"no mirror of {' and '.join(absent)} is known; set {MIRROR_VARIABLE} to the address "
             "of a mirror that ends with /debian and has debian-security beside it"
         )
     return Index(
         offer
-        for archive, suites in spec.suites.items()
-        for suite in suites
+        for archive, names in suites.items()
+        for suite in names
         for offer in _read_suite(archive, f"{archives[archive]}/dists/{suite}")
     )
 
 
 def _read_suite(archive: str, address: str) -> Iterator[Offer]:
-    release = verify_release(_get(f"{address}/InRelease"), KEYRING)
+    release = verify_release(_get(f"{address}/InRelease"), f"{address}/InRelease")
+    suite = address.rpartition("/")[2]
+    if suite not in re.findall(r"^(?:Suite|Codename): (\S+)$", release, re.MULTILINE):
+        raise MissingError(f"{address}/InRelease is another suite's; ask another mirror by "
+                           f"{MIRROR_VARIABLE}")  # fmt: skip
     sha256 = find_sha256(release, _INDEX)
     packed = _get(f"{address}/{_INDEX}")
     if hashlib.sha256(packed).hexdigest() != sha256:
@@ -56,37 +61,32 @@ def _read_suite(archive: str, address: str) -> Iterator[Offer]:
 
 
 def _get(address: str) -> bytes:
-    try:
-        with urllib.request.urlopen(address, timeout=_STALL_S) as response:  # noqa: S310
-            data: bytes = response.read(_MOST_BYTES)
-            return data
-    except (http.client.HTTPException, OSError) as error:
-        raise MissingError(f"{address} cannot be had: {error}; try again later") from error
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            with urllib.request.urlopen(address, timeout=_STALL_S) as response:  # noqa: S310
+                data: bytes = response.read(_MOST_BYTES)
+                return data
+        except (http.client.HTTPException, OSError, ValueError) as error:
+            code = getattr(error, "code", 500)
+            if not left or code < 500 or isinstance(error, ValueError):
+                raise MissingError(f"{address} cannot be had: {error}; try again later") from error
+        time.sleep(_PAUSE_S)
+    raise AssertionError("the last attempt returns or raises")
 
 
-def verify_release(signed: bytes, keyring: Path) -> str:
-    """Return what is signed in an ``InRelease`` by a key of ``keyring``.
+def verify_release(signed: bytes, address: str) -> str:
+    """Return what a key of Debian's archives has signed in the ``InRelease`` at ``address``.
 
     Raises:
-        MissingError: it is signed by none, or cannot be verified here.
+        MissingError: none has.
     """
-    if not keyring.is_file():
-        raise MissingError(f"{keyring} is missing; install the package debian-archive-keyring")
-    with tempfile.TemporaryDirectory() as scratch:
-        file, plain = Path(scratch) / "InRelease", Path(scratch) / "Release"
-        file.write_bytes(signed)
-        verifiers = {
-            "gpgv": ("--keyring", keyring, "--output", plain, file),
-            "sqv": ("--keyring", keyring, "--cleartext", "--output", plain, file),
-        }
-        name = next(filter(shutil.which, verifiers), None)
-        if name is None:
-            raise MissingError("nothing verifies Debian's signature here; install gpgv or sqv")
-        argv = (name, *map(str, verifiers[name]))
-        done = proc.run(argv, timeout_s=_VERIFY_S, check=False)
-        if done.returncode != 0 or not plain.is_file():
-            raise MissingError(f"the index is not signed by Debian: {done.stderr.strip()[-300:]}")
-        return plain.read_text("utf-8")
+    release = read_signed(signed, read_keys(KEYS.read_text("ascii")))
+    if release is None:
+        raise MissingError(
+            f"{address} is not signed by a key of Debian's archives; ask another mirror by "
+            f"{MIRROR_VARIABLE} (the keys are in {KEYS})"
+        )
+    return release
 
 
 def find_sha256(release: str, name: str) -> str:

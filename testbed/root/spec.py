@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from testbed.base.debian import ARCHIVES
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import ROOT
 from testbed.base.suggest import did_you_mean
-from testbed.root.lock import ARCHIVES, read_document
+from testbed.root.lock import read_document
 
 ROOTS = ROOT / "roots"
 SPEC_FILE, LOCK_FILE = "root.toml", "lock.toml"

@@ -190,7 +190,7 @@ def serve(
 
 
 def nginx_argv(scratch: Path, program: tuple[str, ...] = NGINX) -> tuple[str, ...]:
-    """Return the command of an nginx, which ``program`` starts, with all its files in ``scratch``."""
+    """Return the command of an nginx with all its files in ``scratch``; ``program`` starts it."""
     conf, log = scratch / "nginx.conf", scratch / ERROR_LOG
     return (*program, "-p", f"{scratch}/", "-e", str(log), "-c", str(conf))
 

@@ -122,7 +122,7 @@ def _roots() -> Iterator[MachineCheck]:
 def _kernels() -> Iterator[MachineCheck]:
     for version in pins():
         try:
-            build = find_kernel(read_pin(version), places.cache(), allow_revision=True)
+            build = find_kernel(read_pin(version), places.cache())
         except TestbedError as error:
             yield MachineCheck(f"kernel {version}", False, str(error), "as the message says",
                         needed=version == DEFAULT_VERSION)  # fmt: skip

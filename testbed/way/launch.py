@@ -14,7 +14,7 @@ from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.heartbeat import repeating
 from testbed.base.units import format_count
 from testbed.client import tcp_alone
-from testbed.experiment.lanes import read_lanes, write_lanes
+from testbed.experiment.lanes import name_lanes, read_lanes, write_lanes
 from testbed.experiment.plan import plan_trials
 from testbed.experiment.stopping import Unsettled
 from testbed.model import Experiment, Record
@@ -37,7 +37,7 @@ DrawTable = Callable[[Experiment, Sequence[Record]], str]
 class RunLane:
     """One results folder, which has its manifest, and all that its trials need.
 
-    ``name`` is the kernel's version where a run has several lanes, and empty where it has one.
+    ``name`` is what the lanes of a run differ in, and empty where there is one.
     """
 
     folder: Path
@@ -86,8 +86,9 @@ def open_lanes(
     with new_results(results, experiments[0].name, began, output) as folder:
         lanes = tuple(
             RunLane(folder / name, manifest, setup, name)
-            for manifest, (setup, _) in zip(manifests, prepared, strict=True)
-            for name in ("" if alone else manifest.experiment.kernel_version,)
+            for name, manifest, (setup, _) in zip(
+                name_lanes(experiments), manifests, prepared, strict=True
+            )
         )
         for lane in lanes:
             try:
@@ -143,7 +144,7 @@ def run_lanes(
     tallies: list[Tally] = []
     for lane in lanes:
         if lane.name:
-            _log.info("kernel %s %s", lane.manifest.experiment.kernel, lane.name)
+            _log.info("%s", _describe(lane.manifest.experiment))
         tallies.append(
             run_experiment(
                 lane.folder,
@@ -162,9 +163,13 @@ def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[RunSe
     with repeating(_log.info) as report:
         pages = len(experiment.pages)
         needed = [format_count(pages, "page")] if pages else []
-        needed.append(f"kernel {experiment.kernel} {experiment.kernel_version}")
+        needed.append(_describe(experiment))
         report(f"preparing {' and '.join(needed)}")
         return prepare(experiment, jobs)
+
+
+def _describe(experiment: Experiment) -> str:
+    return f"kernel {experiment.kernel} {experiment.kernel_version} on root {experiment.root}"
 
 
 def _tcp_alone(experiment: Experiment) -> tuple[str, ...]:

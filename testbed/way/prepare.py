@@ -116,6 +116,7 @@ def prepare(
     )
     # Facts, and no part of the environment's id: what holds a guest does not change what it does.
     facts = {"confinement": kernel.confinement, "cpuid": read_cpuid()}
+    facts |= {"root_newer": root.newer} if root.newer else {}
     facts = environment.facts | facts
     setup = RunSetup(kernel, pages, judge.conclude, fitting_jobs(kernel, jobs), (bundle.path,))
     return setup, replace(environment, facts=facts)

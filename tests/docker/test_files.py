@@ -14,9 +14,12 @@ import pytest
 from ruamel.yaml import YAML
 
 from testbed.base import places, proc
-from testbed.base.debian import private_apt
+from testbed.base.debian import MAIN
 from testbed.kernel.run.enclosure import CAPABILITIES, WISHED
 from testbed.kernel.run.seccomp import ALLOWED, NARROWED
+from testbed.root.download import download, list_sources, package_file
+from testbed.root.package import open_content
+from testbed.root.release import read_index
 
 ROOT = places.ROOT
 TOOLS = Path(sys.executable).parent
@@ -95,11 +98,15 @@ def cloud_schema(tmp_path_factory: pytest.TempPathFactory) -> jsonschema.Draft4V
     The package is read and not installed: that would configure the machine at its next boot.
     """
     folder = tmp_path_factory.mktemp("cloud-init")
-    apt = private_apt("bookworm", folder)
-    package = apt.download("cloud-init", apt.offered("cloud-init")[0])
-    proc.run(("dpkg-deb", "--extract", str(package), str(folder / "there")))
-    (schema,) = (folder / "there").rglob("schema-cloud-config-v1.json")
-    return jsonschema.Draft4Validator(json.loads(schema.read_text()))
+    package = read_index({MAIN: ("bookworm",)}).offered("cloud-init")[0]
+    download((package,), folder, list_sources(), lambda said: None)
+    with open_content(package_file(folder, package)) as archive:
+        (schema,) = (
+            archive.extractfile(member).read()  # type: ignore[union-attr]
+            for member in archive
+            if member.isreg() and member.name.endswith("/schema-cloud-config-v1.json")
+        )
+    return jsonschema.Draft4Validator(json.loads(schema))
 
 
 def test_user_data_is_of_cloud_inits_schema(cloud_schema: jsonschema.Draft4Validator) -> None:

@@ -65,7 +65,7 @@ def test_each_kernel_has_a_folder_of_its_own_and_the_two_are_compared(
     out, err = capsys.readouterr()
     assert out == f"6.1 and 7.3 in {folder.name}\n"
     assert "kernel virtual 6.1" in err
-    assert f"kernel 7.3: 2 ok; results in {folder / '7.3'}" in err
+    assert f"7.3: 2 ok; results in {folder / '7.3'}" in err
 
 
 def test_as_many_kernels_as_wanted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

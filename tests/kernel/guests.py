@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
-from testbed.base import proc
 from testbed.base.sources import PACKAGE, imported_sources
+from testbed.kernel.build.native import compile_program
 from testbed.kernel.run.interface import RawResult
 from testbed.kernel.run.virtual import AWAIT_TRIAL, VirtualKernel
 from testbed.model import Condition, Trial
 from testbed.setup.bundle import FONTS_CONF, PROGRAMS
+from tests.kernel.toolchains import find_toolchain
 
 PRELUDE = f"""\
 {AWAIT_TRIAL}
@@ -29,10 +30,7 @@ def leave(**observation):
 
 def compile_init(folder: Path) -> Path:
     """The guest's process 1, compiled from its source."""
-    program = folder / "init"
-    source = PACKAGE / "native" / "init.c"
-    proc.run(("gcc", "-O2", "-static", "-o", str(program), str(source)), timeout_s=120)
-    return program
+    return compile_program(PACKAGE / "native" / "init.c", folder, find_toolchain())
 
 
 @dataclass(frozen=True)

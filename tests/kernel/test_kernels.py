@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from testbed.base.errors import EXIT_MISSING, ConfigurationError, MissingError
-from testbed.kernel import KERNELS, REGULAR_VERSIONS, KernelPlace, kernel_versions, open_kernel
+from testbed.kernel import (
+    KERNELS,
+    REGULAR_VERSIONS,
+    KernelPlace,
+    ensure_build,
+    kernel_versions,
+    open_kernel,
+)
+from testbed.kernel.build import cache
 from testbed.kernel.build.cache import KernelBuild, KernelIdentity
-from testbed.kernel.build.pin import DEFAULT_VERSION, pins
+from testbed.kernel.build.pin import DEFAULT_VERSION, pins, read_pin
 from testbed.kernel.run.host import HostKernel
 from testbed.kernel.run.interface import Kernel
 from testbed.model import in_real_time
@@ -121,3 +130,24 @@ def test_jobs(
     assert fitting_jobs(FakeKernel(name=name), jobs) == fitting
     logged = ["kernel host measures in real time: one trial at a time"] if name == "host" else []
     assert caplog.messages == logged
+
+
+def test_a_newer_source_than_is_pinned_is_said_at_each_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pin = read_pin("7.3")
+    same = cache.identify(pin, "gcc", "0" * 64)
+    newer = replace(same, package_version="7.3.9-1", source_sha256="1" * 64)
+    told: dict[str, list[str]] = {}
+    for identity in (same, newer):
+        said = told[identity.package_version] = []
+        build = cache.KernelBuild(tmp_path, identity, ())
+        monkeypatch.setattr(cache, "ensure_kernel", lambda *_asked, build=build: build)
+        assert ensure_build("7.3", tmp_path, tmp_path, said.append) is build
+    assert told == {
+        pin.package_version: [],
+        "7.3.9-1": [
+            f"kernel 7.3: linux-source-7.3 7.3.9-1 is newer than the pinned {pin.package_version}, "
+            "which was gone when it was built"
+        ],
+    }

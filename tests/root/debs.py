@@ -6,15 +6,24 @@ import hashlib
 import http.server
 import io
 import lzma
+import ssl
 import tarfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from testbed.root.lock import LockedPackage
 
+INDEX = "main/binary-amd64/Packages.xz"
 Member = str | bytes | Path | None
 """A file's text or content, where a link leads, or ``None``: a folder."""
 
@@ -49,11 +58,11 @@ def _member(name: str, data: bytes) -> bytes:
     return head + data + b"\n" * (len(data) % 2)
 
 
-def locked(name: str, data: bytes, archive: str = "debian") -> LockedPackage:
+def locked(name: str, data: bytes, archive: str = "debian", version: str = "1.0") -> LockedPackage:
     """Return what a lock says of a package."""
     sha256 = hashlib.sha256(data).hexdigest()
-    path = f"pool/main/{name[0]}/{name}/{name}_1.0_amd64.deb"
-    return LockedPackage(name, "1.0", archive, path, len(data), sha256)
+    path = f"pool/main/{name[0]}/{name}/{name}_{version}_amd64.deb"
+    return LockedPackage(name, version, archive, path, len(data), sha256)
 
 
 @dataclass
@@ -62,12 +71,16 @@ class Mirror:
 
     Attributes:
         cut: after how many bytes an answer ends, for the first answers of a path.
+        refused: status of the first answers of a path.
+        stalled: after how many bytes an answer stands still, while the server is there.
         asked: path and ``Range`` of each request.
     """
 
     files: dict[str, bytes]
     address: str = ""
     cut: dict[str, list[int]] = field(default_factory=dict)
+    refused: dict[str, list[int]] = field(default_factory=dict)
+    stalled: dict[str, int] = field(default_factory=dict)
     redirected: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[str, str | None]] = field(default_factory=list)
 
@@ -77,9 +90,10 @@ class Mirror:
 
 
 @contextmanager
-def serving(files: Mapping[str, bytes] = {}) -> Iterator[Mirror]:
-    """Serve ``files`` on loopback for the time of the block."""
+def serving(files: Mapping[str, bytes] = {}, certificate: Path | None = None) -> Iterator[Mirror]:
+    """Serve ``files`` on loopback for the time of the block, by TLS with a ``certificate``."""
     mirror = Mirror(dict(files))
+    ended = threading.Event()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -91,26 +105,90 @@ def serving(files: Mapping[str, bytes] = {}) -> Iterator[Mirror]:
                 self.end_headers()
                 return
             data = mirror.files.get(self.path)
-            if data is None:
-                self.send_error(404)
+            refused = mirror.refused.get(self.path)
+            if data is None or refused:
+                self.send_error(refused.pop(0) if refused else 404)
                 return
             first = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
             self.send_response(206 if wanted else 200)
             self.send_header("Content-Length", str(len(data) - first))
             self.end_headers()
+            if self.path in mirror.stalled:
+                self.wfile.write(data[first : mirror.stalled[self.path]])
+                ended.wait()
+                return
             cuts = mirror.cut.get(self.path)
             self.wfile.write(data[first : cuts.pop(0)] if cuts else data[first:])
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(http.server.ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """Say nothing: a client that has enough goes in the middle of an answer."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     mirror.address = f"http://127.0.0.1:{server.server_port}"
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        mirror.address = f"https://localhost:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:
         yield mirror
     finally:
+        ended.set()
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def publish(
+    packages: Mapping[str, Iterable[tuple[LockedPackage, bytes, str]]], archive: str = "debian"
+) -> dict[str, bytes]:
+    """Return the files of a mirror of an archive: its suites, and the packages of each.
+
+    A package is what a lock says, its file, and further fields of its paragraph in the index.
+    """
+    files: dict[str, bytes] = {}
+    for suite, entries in packages.items():
+        paragraphs = []
+        for package, data, fields in entries:
+            files[f"/{archive}/{package.path}"] = data
+            paragraphs.append(
+                f"Package: {package.name}\nVersion: {package.version}\nArchitecture: amd64\n"
+                f"{fields}Filename: {package.path}\nSize: {package.size}\n"
+                f"SHA256: {package.sha256}\n"
+            )
+        index = lzma.compress("\n".join(paragraphs).encode())
+        sums = f"{hashlib.sha256(index).hexdigest()} {len(index)} {INDEX}"
+        files[f"/{archive}/dists/{suite}/{INDEX}"] = index
+        release = f"Suite: {suite}\nSHA256:\n {sums}\n"
+        files[f"/{archive}/dists/{suite}/InRelease"] = release.encode()
+    return files
+
+
+def write_certificate(folder: Path) -> Path:
+    """Return a file with a certificate of ``localhost`` and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now().astimezone()
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, SHA256())
+    )
+    file = folder / "both.pem"
+    plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.write_bytes(plain + certificate.public_bytes(Encoding.PEM))
+    return file

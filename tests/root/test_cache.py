@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from testbed.base.debian import MIRROR_VARIABLE
+from testbed.base.debian import LOCKED_VARIABLE, MIRROR_VARIABLE, locked_only
 from testbed.base.errors import MissingError, StorageError
-from testbed.root import download
+from testbed.root import download, release
 from testbed.root.cache import Root, ensure_root, find_root
 from testbed.root.download import package_file
 from testbed.root.lock import Lock, format_lock
 from testbed.root.spec import RootSpec
-from tests.root.debs import Member, locked, pack, serving
+from tests.root.debs import Member, Mirror, locked, pack, publish, serving
 
 FILES: dict[str, dict[str, Member]] = {
     "base": {
@@ -42,12 +42,19 @@ class Trial:
     mirror: str
     said: list[str] = field(default_factory=list)
 
-    def write(self, packages: Mapping[str, bytes], left_out: tuple[str, ...] = ()) -> RootSpec:
+    def write(
+        self,
+        packages: Mapping[str, bytes],
+        left_out: tuple[str, ...] = (),
+        digest: str | None = None,
+    ) -> RootSpec:
         """Lock ``packages`` as a root."""
         entries = tuple(locked(name, data) for name, data in packages.items())
-        spec = RootSpec(self.folder, "A root", True, {}, {}, {}, {"for people": left_out})
+        spec = RootSpec(
+            self.folder, "A root", True, {"debian": ("stable",)}, {}, {}, {"for people": left_out}
+        )
         self.folder.mkdir(exist_ok=True)
-        spec.lock_file.write_text(format_lock(Lock("20261124T120000Z", entries)))
+        spec.lock_file.write_text(format_lock(Lock("20261124T120000Z", entries, digest)))
         return spec
 
     def assemble(self, spec: RootSpec, cache: str = "cache") -> Root:
@@ -62,6 +69,8 @@ LEFT_OUT = ("usr/share/doc/**",)
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "_PAUSE_S", 0.01)
+    monkeypatch.delenv(download.SNAPSHOT_VARIABLE, raising=False)
+    monkeypatch.delenv(LOCKED_VARIABLE, raising=False)
 
 
 @pytest.fixture
@@ -200,3 +209,106 @@ def test_two_at_once_assemble_it_once(trial: Trial, spec: RootSpec) -> None:
 def test_a_package_that_is_nowhere_is_named(trial: Trial) -> None:
     with pytest.raises(MissingError, match=r"base 1\.0: the mirror: .*\n.*more 1\.0"):
         trial.assemble(trial.write(PACKAGES))
+
+
+def test_the_digest_of_the_lock_is_that_of_the_root(trial: Trial, spec: RootSpec) -> None:
+    root = trial.assemble(spec)
+    keep(trial, PACKAGES, "other")
+    trial.write(PACKAGES, LEFT_OUT, root.digest)
+    assert trial.assemble(spec, "other").digest == root.digest
+
+
+def test_a_root_of_another_digest_than_the_lock_says_is_refused(trial: Trial) -> None:
+    spec = trial.write(PACKAGES, LEFT_OUT, "0" * 64)
+    keep(trial, PACKAGES)
+    with pytest.raises(StorageError, match=rf"to the digest [0-9a-f]{{64}}, .* says {'0' * 64}"):
+        trial.assemble(spec)
+    assert list((trial.folder.parent / "cache" / "roots" / "assembled").iterdir()) == []
+
+
+NEWER = {"base": "usr/newer", "extra": "usr/extra"}
+
+
+@pytest.fixture
+def moved_on(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
+    """A mirror that has another version of ``base``, which needs ``extra``, and ``more``."""
+    data = {name: pack({path: name}) for name, path in NEWER.items()}
+    offers = [
+        (locked("base", data["base"], version="2.0"), data["base"], "Depends: extra, more\n"),
+        (locked("extra", data["extra"], version="3.0"), data["extra"], ""),
+        (locked("more", PACKAGES["more"]), PACKAGES["more"], ""),
+    ]
+    monkeypatch.setattr(release, "verify_release", lambda data, address: data.decode())
+    with serving(publish({"stable": offers})) as mirror:
+        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
+        yield mirror
+
+
+LINE = (
+    "2 of 3 packages are newer than the lock: base 1.0 -> 2.0, extra absent -> 3.0"
+)  # fmt: skip
+
+
+def test_the_newest_takes_the_place_of_what_is_gone(trial: Trial, moved_on: Mirror) -> None:
+    spec = trial.write(PACKAGES, LEFT_OUT, "0" * 64)  # the digest of the lock is not its own
+    root = trial.assemble(spec)
+    assert root.newer == LINE
+    assert set(look(root)) == {"newer", "extra", "bin/more", "share/text"}
+    asked = len(moved_on.asked)
+    trial.said.clear()
+    assert trial.assemble(spec) == root == find_root(spec, trial.folder.parent / "cache")
+    assert trial.said == [f"root small: {LINE}"]
+    assert len(moved_on.asked) == asked
+
+
+def test_what_comes_to_be_had_again_is_preferred(trial: Trial, moved_on: Mirror) -> None:
+    spec = trial.write(PACKAGES, LEFT_OUT)
+    newer = trial.assemble(spec)
+    keep(trial, PACKAGES)
+    with locked_only():
+        exact = trial.assemble(spec)
+    assert exact.newer == ""
+    assert exact.digest != newer.digest
+    assert exact.usr != newer.usr
+    assert trial.assemble(spec) == exact
+
+
+def test_locked_names_all_that_is_missing_and_who_was_asked(
+    trial: Trial, moved_on: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = trial.write(PACKAGES | {"third": b"3"}, LEFT_OUT)
+    monkeypatch.setenv(download.SNAPSHOT_VARIABLE, f"{moved_on.address}/old")
+    with locked_only(), pytest.raises(MissingError) as caught:
+        trial.assemble(spec)
+    first, third, asked = str(caught.value).splitlines()
+    assert first.startswith("root small, only as locked: base 1.0: the mirror: 404 Not Found; ")
+    assert third.startswith("third 1.0: the mirror: 404 Not Found; the archive of old versions: ")
+    assert f"{moved_on.address}/debian" in asked
+    assert f"{moved_on.address}/old/archive/debian/20261124T120000Z" in asked
+    assert not (trial.folder.parent / "cache" / "roots" / "assembled").exists()
+
+
+def test_a_lock_of_what_nobody_offers_is_said_with_both_reasons(
+    trial: Trial, moved_on: Mirror
+) -> None:
+    spec = trial.write({"nowhere": b"1", "neither": b"2"})
+    with pytest.raises(MissingError) as caught:
+        trial.assemble(spec)
+    said = str(caught.value)
+    assert "nowhere 1.0: the mirror: 404 Not Found\nasked: the mirror (" in said
+    assert said.endswith("neither 1.0: nothing newer is offered\nnowhere 1.0: nothing newer is "
+                         "offered")  # fmt: skip
+
+
+def test_a_package_that_has_moved_to_another_path_is_the_very_same(
+    trial: Trial, moved_on: Mirror
+) -> None:
+    spec = trial.write({"more": PACKAGES["more"]}, digest="0" * 64)
+    text = spec.lock_file.read_text()
+    spec.lock_file.write_text(text.replace("pool/main", "pool/updates/main"))
+    with pytest.raises(StorageError, match="to the digest"):
+        trial.assemble(spec)
+    spec.lock_file.write_text(spec.lock_file.read_text().replace(f'digest = "{"0" * 64}"\n', ""))
+    root = trial.assemble(spec)
+    assert root.newer == ""
+    assert set(look(root)) == {"bin/more", "share/text"}

@@ -8,6 +8,7 @@ import pytest
 
 from testbed.base.errors import MissingError
 from testbed.root.index import Index, is_newer, parse_packages
+from testbed.root.lock import LockedPackage
 
 PARAGRAPH = """\
 Package: {name}
@@ -81,3 +82,61 @@ def test_versions_are_ordered_as_debian_orders_them() -> None:
         assert is_newer(newer, older), (newer, older)
         assert not is_newer(older, newer), (older, newer)
     assert not is_newer("1.0", "1.0-0")
+
+
+def renew(
+    *paragraphs: str, locked: dict[str, str], gone: str, without: frozenset[str] = frozenset()
+) -> dict[str, str]:
+    index = Index(parse_packages("\n".join(paragraphs), "debian"))
+    there = [LockedPackage(name, version, "debian", f"pool/{name}.deb", 5, "1" * 64)
+             for name, version in locked.items()]  # fmt: skip
+    moved = [package for package in there if package.name in gone.split()]
+    return {package.name: package.version for package in index.renew(there, moved, without)}
+
+
+ABC = {"a": "1", "b": "1", "c": "1"}
+
+
+def test_only_what_is_gone_is_replaced() -> None:
+    offers = [offer(name, "2") for name in "abc"]
+    assert renew(*offers, locked=ABC, gone="b") == ABC | {"b": "2"}
+
+
+def test_a_replacement_brings_what_it_needs() -> None:
+    offers = (
+        offer("a", "2", Depends="b, new | other, script"),
+        offer("b", "2"),
+        offer("new", "5", Depends="c, virtual"),
+        offer("last", "6", Provides="virtual"),
+        offer("script", "1"),
+    )
+    found = renew(*offers, locked=ABC, gone="a", without=frozenset(["script"]))
+    assert found == ABC | {"a": "2", "new": "5", "last": "6"}
+
+
+def test_a_replacement_gets_the_version_that_it_needs() -> None:
+    offers = (
+        offer("a", "2", Pre_Depends="b (>= 1.5), c:any (>= 0.5)"),
+        offer("b", "2", Depends="c (= 3)"),
+        offer("c", "3"),
+    )
+    assert renew(*offers, locked=ABC, gone="a") == {"a": "2", "b": "2", "c": "3"}
+
+
+def test_packages_of_one_source_move_together() -> None:
+    offers = (offer("a", "2", Source="x (2)"), offer("b", "2", Source="x"), offer("c", "2"))
+    assert renew(*offers, locked=ABC, gone="a") == {"a": "2", "b": "2", "c": "1"}
+
+
+def test_all_that_nobody_offers_is_said() -> None:
+    with pytest.raises(MissingError, match=r"a 1: nothing newer is offered\nb 1: nothing newer"):
+        renew(offer("c", "2"), locked=ABC, gone="a b c")
+    with pytest.raises(MissingError, match=r"a 2 needs new \| other, which is not offered"):
+        renew(offer("a", "2", Depends="new | other"), locked=ABC, gone="a")
+
+
+def test_all_versions_are_offered_the_newest_first() -> None:
+    offers = (offer("a", version) for version in ("1.9", "1.10", "1.10~rc1", "1.10"))
+    index = Index(parse_packages("\n".join(offers), "debian"))
+    assert [package.version for package in index.offered("a")] == ["1.10", "1.10~rc1", "1.9"]
+    assert index.offered("b") == ()

@@ -33,7 +33,7 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
         ("size = 1,", 'size = "1",', ["package 1: size is '1'"]),
         ("pool/main/o", "pool/../o", ["package 1: path is"]),
         ('archive = "debian"', 'archive = "ours"', ["package 1: archive is 'ours'"]),
-        ("size = 1, ", "", ["package 1 has not just"]),
+        ("size = 1, ", "", ["package 1: it has not just"]),
         ("package =", "packages =", ["unknown: packages", "it names no package"]),
         ("taken =", "taken", ["lock.toml: "]),
     ],
@@ -50,12 +50,14 @@ def test_all_that_is_wrong_is_said(tmp_path: Path, old: str, new: str, words: li
 
 
 def test_changes_are_described() -> None:
-    newer = replace(TWO, version="2.0")
+    newer = replace(TWO, version="2.0", sha256="0" * 64)
+    elsewhere = replace(ONE, path="pool/elsewhere.deb")
     assert describe_changes((ONE, TWO), (newer, locked("new", b""))) == (
         "new: absent -> 1.0",
         "one: 1.0 -> absent",
         "two: 1.0 -> 2.0",
     )
+    assert describe_changes((ONE,), (elsewhere,)) == ()
 
 
 @pytest.mark.parametrize("name", root_names())

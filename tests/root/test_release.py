@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import lzma
-from pathlib import Path
 
 import pytest
 
-from testbed.base.debian import KEYRING, MIRROR_VARIABLE
+from testbed.base.debian import MIRROR_VARIABLE
 from testbed.base.errors import MissingError
 from testbed.root import release
-from testbed.root.release import find_sha256, read_index, verify_release
-from testbed.root.spec import RootSpec
+from testbed.root.release import find_sha256, read_index
 from tests.root.debs import serving
 from tests.root.test_index import offer
 
 INDEX = "main/binary-amd64/Packages.xz"
 SUITES = {"debian": ("stable",), "debian-security": ("stable-security",)}
-SPEC = RootSpec(Path("small"), "A root", True, SUITES, {}, {}, {})
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "_PAUSE_S", 0.01)
 
 
 def publish(**packages: str) -> dict[str, bytes]:
@@ -36,16 +38,17 @@ def publish(**packages: str) -> dict[str, bytes]:
 @pytest.fixture
 def signed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take each index for one that Debian has signed."""
-    monkeypatch.setattr(release, "verify_release", lambda data, keyring: data.decode())
+    monkeypatch.setattr(release, "verify_release", lambda data, address: data.decode())
 
 
 @pytest.mark.usefixtures("signed")
 def test_the_newest_of_all_suites_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(publish(debian="1.0", debian_security="1.1")) as mirror:
         monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
-        newest = read_index(SPEC).newest("a")
-    assert newest is not None
-    assert (newest.version, newest.archive) == ("1.1", "debian-security")
+        offered = read_index(SUITES).offered("a")
+    assert [(one.version, one.archive) for one in offered] == [
+        ("1.1", "debian-security"), ("1.0", "debian"),
+    ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("signed")
@@ -55,27 +58,44 @@ def test_an_index_that_is_not_the_signed_one_is_refused(monkeypatch: pytest.Monk
     with serving(files) as mirror:
         monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
         with pytest.raises(MissingError, match="is not what its signed index says"):
-            read_index(SPEC)
+            read_index(SUITES)
+
+
+@pytest.mark.usefixtures("signed")
+def test_the_index_of_another_suite_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = publish(debian="1.0", debian_security="1.1")
+    files["/debian/dists/stable/InRelease"] = files["/debian-security/dists/stable-security/"
+                                                    "InRelease"]  # fmt: skip
+    with serving(files) as mirror:
+        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
+        with pytest.raises(MissingError, match="dists/stable/InRelease is another suite's"):
+            read_index(SUITES)
 
 
 def test_what_nobody_signed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(publish(debian="1.0", debian_security="1.1")) as mirror:
         monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
-        with pytest.raises(MissingError, match="not signed by Debian"):
-            read_index(SPEC)
-
-
-def test_without_keys_nothing_is_verified(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="install the package debian-archive-keyring"):
-        verify_release(b"", tmp_path / KEYRING.name)
+        with pytest.raises(MissingError, match="not signed by a key of Debian's archives"):
+            read_index(SUITES)
 
 
 def test_a_mirror_that_has_no_security_beside_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MIRROR_VARIABLE, "http://127.0.0.1:1/mirror")
     with pytest.raises(MissingError, match="no mirror of debian-security is known"):
-        read_index(SPEC)
+        read_index(SUITES)
 
 
 def test_an_index_without_the_file_is_said() -> None:
     with pytest.raises(MissingError, match="names no main"):
         find_sha256(f"SHA256:\n {'0' * 64} 5 other\n", INDEX)
+
+
+@pytest.mark.usefixtures("signed")
+def test_an_error_of_the_server_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(publish(debian="1.0", debian_security="1.1")) as mirror:
+        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
+        mirror.refused["/debian/dists/stable/InRelease"] = [503, 500]
+        assert read_index(SUITES).offered("a")
+        mirror.refused["/debian/dists/stable/InRelease"] = [404]
+        with pytest.raises(MissingError, match="InRelease cannot be had: HTTP Error 404"):
+            read_index(SUITES)

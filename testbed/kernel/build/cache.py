@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from testbed.base.checksums import file_sha256
+from testbed.base.debian import only_locked
 from testbed.base.errors import EXIT_INTERRUPTED, EXIT_MISSING, TestbedError
 from testbed.base.heartbeat import repeating
 from testbed.base.interrupt import raising
@@ -25,7 +26,7 @@ from testbed.base.places import cache
 from testbed.kernel.build.compiler import RECIPE
 from testbed.kernel.build.objects import KernelRecipe, build_in, is_kept
 from testbed.kernel.build.patches import read_patch
-from testbed.kernel.build.pin import DEFAULT_VERSION, Pin, read_pin, upstream
+from testbed.kernel.build.pin import DEFAULT_VERSION, Pin, read_pin
 from testbed.kernel.build.source import DebianSource, fetch_source
 from testbed.kernel.build.toolchain import Progress, ensure_toolchain, read_name
 from testbed.model import digest
@@ -33,6 +34,8 @@ from testbed.model import digest
 IDENTITY_FILE = "build.json"
 BINARY_FILE = "linux"
 LOG_FILE = "build.log"
+NEWER = "-newer"
+"""How the folder ends of a build whose source has taken the place of one that was gone."""
 OBJECTS = "objects"
 """The folder of object trees, one for each base (``testbed.kernel.build.objects``)."""
 
@@ -79,27 +82,35 @@ def build_folder(pin: Pin, cache: Path) -> Path:
     return cache / "kernels" / f"{pin.version}-{build_key(pin)[:12]}"
 
 
-def find_kernel(pin: Pin, cache: Path, allow_revision: bool = False) -> KernelBuild | None:
+def newer_folder(pin: Pin, cache: Path) -> Path:
+    """Return where the build of what took the place of the pin's inputs is, or will be."""
+    folder = build_folder(pin, cache)
+    return folder.with_name(f"{folder.name}{NEWER}")
+
+
+def find_kernel(pin: Pin, cache: Path) -> KernelBuild | None:
     """Return the kernel of ``pin`` if it is in the cache, whole and built from the same inputs.
 
-    With ``allow_revision`` also one from another Debian revision of the same upstream source.
+    Where its source or the toolchain was gone, that of newer ones; not if FIRSTFLIGHT_LOCKED is
+    set.
     """
     builds = [
         KernelBuild(folder / BINARY_FILE, identity, pin.boot)
         for folder, identity in _read_builds(pin, cache)
-        if not differences(identity, pin, allow_revision) and _is_whole(folder, identity)
+        if not differences(identity, pin, newer=_is_newer(folder, pin))
+        and _is_whole(folder, identity)
     ]
-    builds.sort(key=lambda build: build.identity.source_sha256 != pin.tarball_sha256)
+    builds.sort(key=lambda build: build.binary.parent.name.endswith(NEWER))
     return builds[0] if builds else None
 
 
-def differences(identity: KernelIdentity, pin: Pin, allow_revision: bool = False) -> list[str]:
-    """Return one phrase for each input of a build that is not the pin's, or not this tree's."""
+def differences(identity: KernelIdentity, pin: Pin, newer: bool = False) -> list[str]:
+    """Return one phrase for each input of a build that is not the pin's, or not this tree's.
+
+    A ``newer`` source or toolchain that took the place of what was gone is none.
+    """
     mismatches = []
-    revision = allow_revision and upstream(identity.package_version) == upstream(
-        pin.package_version
-    )
-    if identity.source_sha256 != pin.tarball_sha256 and not revision:
+    if identity.source_sha256 != pin.tarball_sha256 and not newer:
         mismatches.append(
             f"source {identity.package} {identity.package_version} ({identity.source_sha256[:12]}) "
             f"instead of {pin.package} {pin.package_version} ({pin.tarball_sha256[:12]})"
@@ -107,7 +118,7 @@ def differences(identity: KernelIdentity, pin: Pin, allow_revision: bool = False
     wanted = {
         "configuration": pin.config_sha256[:12],
         **{name: sha256[:12] for name, sha256 in pin.patch_sha256.items()},
-        "compiler": read_name(),
+        "compiler": identity.compiler if newer else read_name(),
         "build recipe": RECIPE,
     }
     had = {
@@ -128,7 +139,6 @@ def ensure_kernel(
     cache: Path,
     jobs: int,
     progress: Progress,
-    allow_revision: bool = False,
     keep_objects: bool = False,
 ) -> KernelBuild:
     """Return the kernel of ``pin``, built with ``jobs`` compilers at once unless the cache has it.
@@ -140,17 +150,17 @@ def ensure_kernel(
         MissingError: the toolchain, the source, or an asked option are not to be had.
         BuildError: the build failed.
     """
-    build = find_kernel(pin, cache, allow_revision)
+    build = find_kernel(pin, cache)
     if build is not None:
         return build
     with repeating(progress) as report, build_lock(pin, cache, report):
-        build = find_kernel(pin, cache, allow_revision)  # another run may have built it
+        build = find_kernel(pin, cache)  # another run may have built it
         if build is not None:
             return build
         if damaged := _damaged(pin, cache):
             report(f"kernel {pin.version}: {damaged} is damaged; building it again")
         toolchain = ensure_toolchain(cache, report)
-        source = fetch_source(pin, cache, toolchain, report, allow_revision)
+        source = fetch_source(pin, cache, toolchain, report)
         return _build(pin, source, cache, jobs, report, keep_objects)
 
 
@@ -167,8 +177,9 @@ def recipe_of(pin: Pin, source: DebianSource) -> KernelRecipe:
 def _build(
     pin: Pin, source: DebianSource, cache: Path, jobs: int, progress: Progress, keep: bool
 ) -> KernelBuild:
-    pin = replace(pin, package_version=source.package_version, tarball_sha256=source.sha256)
-    folder = build_folder(pin, cache)
+    as_locked = source.sha256 == pin.tarball_sha256 and source.toolchain.name == read_name()
+    folder = build_folder(pin, cache) if as_locked else newer_folder(pin, cache)
+    pin = source.take_place(pin)
     kept = objects_folder(pin, source, cache)
     keep = keep or is_kept(kept)
     recipe = recipe_of(pin, replace(source, whole=keep))
@@ -247,6 +258,11 @@ def _read_builds(pin: Pin, cache: Path) -> Iterator[tuple[Path, KernelIdentity]]
             yield folder, identity
 
 
+def _is_newer(folder: Path, pin: Pin) -> bool:
+    """Return whether a build may stand for ``pin`` that is of what took the place of its inputs."""
+    return folder.name == newer_folder(pin, folder.parent).name and not only_locked()
+
+
 def _is_whole(folder: Path, identity: KernelIdentity) -> bool:
     binary = folder / BINARY_FILE
     return binary.is_file() and file_sha256(binary) == identity.binary_sha256
@@ -280,19 +296,18 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("versions", nargs="*", default=[DEFAULT_VERSION], metavar="VERSION")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--allow-kernel-revision", action="store_true")
     parser.add_argument("--find", action="store_true", help="build none")
     parser.add_argument("--keep-objects", action="store_true", help="for kernels of your own")
     options = parser.parse_args(arguments)
     try:
         with raising():
             for version in options.versions:
-                pin, revision = read_pin(version), options.allow_kernel_revision
+                pin = read_pin(version)
                 if options.find:
-                    build = find_kernel(pin, cache(), revision)
+                    build = find_kernel(pin, cache())
                 else:
                     build = ensure_kernel(
-                        pin, cache(), options.jobs, _print_error, revision, options.keep_objects
+                        pin, cache(), options.jobs, _print_error, options.keep_objects
                     )
                 if build is None:
                     _print_error(f"kernel {version} is not in the cache")

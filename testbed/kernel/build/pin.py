@@ -1,7 +1,8 @@
 """Pinned kernels: one folder for each version, with its source, configuration and patches.
 
-A pin names the exact Debian source package (https://manpages.debian.org/deb-version.7) and the
-SHA-256 of the tarball inside; the hashes of configuration and patches are computed, never stored.
+A pin names the exact Debian source package (https://manpages.debian.org/deb-version.7), its file in
+Debian's archive, and the SHA-256 of the tarball inside; the hashes of configuration and patches are
+computed, never stored.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.base.checksums import file_sha256
+from testbed.base.debian import MAIN
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
+from testbed.root.lock import LockedPackage, list_entry_problems
 
 PINS = Path(__file__).parents[1] / "pins"
 DEFAULT_VERSION = "7.3"
 
-_TEXTS = ("package", "package_version", "suite", "tarball", "tarball_sha256")
+_TEXTS = ("package", "package_version", "suite", "tarball", "tarball_sha256", "taken")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class Pin:
 
     ``version`` is what ``--kernel-version`` takes.  ``boot`` are the words that this kernel wants
     on its command line beyond those of every kernel.  ``patches`` are in the order of application.
+    ``file`` is the package as Debian's archive had it at ``taken`` (UTC).
     """
 
     version: str
@@ -34,6 +38,8 @@ class Pin:
     suite: str
     tarball: str
     tarball_sha256: str
+    taken: str
+    file: LockedPackage
     boot: tuple[str, ...]
     config: Path
     patches: tuple[Path, ...]
@@ -74,6 +80,7 @@ def read_pin(version: str, folder: Path = PINS) -> Pin:
         raise ConfigurationError(problems)
     return Pin(
         version=version,
+        file=LockedPackage(table["package"], table["package_version"], MAIN, **table["file"]),
         boot=tuple(table["boot"]),
         config=home / "kernel.config",
         patches=tuple(sorted((home / "patches").glob("*.patch"))),
@@ -84,7 +91,7 @@ def read_pin(version: str, folder: Path = PINS) -> Pin:
 def pin_problems(table: dict[str, object], home: Path) -> list[str]:
     """Return one sentence for everything that is wrong with a pin folder."""
     name = home / "pin.toml"
-    valid = (*_TEXTS, "boot")
+    valid = (*_TEXTS, "boot", "file")
     problems = [f"{name}: {key}: not a text" for key in _TEXTS if not _is_text(table.get(key))]
     problems += [
         f"{name}: unknown key {key!r}{did_you_mean(key, valid)}"
@@ -94,15 +101,16 @@ def pin_problems(table: dict[str, object], home: Path) -> list[str]:
     boot = table.get("boot")
     if not isinstance(boot, list) or not all(_is_text(word) and " " not in word for word in boot):
         problems.append(f"{name}: boot: not a list of words without spaces")
+    file = table.get("file")
+    if not isinstance(file, dict):
+        problems.append(f"{name}: file: not a table of path, size, sha256")
+    else:
+        entry = {"name": table.get("package"), "version": table.get("package_version"),
+                 "archive": MAIN, **file}  # fmt: skip
+        problems += [f"{name}: file: {problem}" for problem in list_entry_problems(entry)]
     if not (home / "kernel.config").is_file():
         problems.append(f"{home / 'kernel.config'}: missing")
     return problems
-
-
-def upstream(package_version: str) -> str:
-    """Return the upstream part of a Debian version: ``7.3.4-1~bpo13+1`` gives ``7.3.4``."""
-    without_epoch = package_version.partition(":")[2] or package_version
-    return without_epoch.rpartition("-")[0] or without_epoch
 
 
 def _is_text(value: object) -> bool:

@@ -1,22 +1,36 @@
-"""Kernel sources from Debian, fetched without the machine's apt configuration.
+"""Kernel sources from Debian's archives, kept: a pin can be rebuilt after Debian has moved on.
 
-The tarball is kept, so that a pin can be rebuilt after Debian has moved on.
+Standard library only: a kernel is built before there is a Python environment.
 """
 
 from __future__ import annotations
 
 import shutil
-import tempfile
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from tempfile import NamedTemporaryFile
+from typing import IO
 
 from testbed.base import proc
 from testbed.base.checksums import file_sha256
-from testbed.base.debian import private_apt
-from testbed.base.errors import MissingError
-from testbed.kernel.build.pin import Pin, pins, upstream
+from testbed.base.debian import only_locked
+from testbed.base.errors import NO_ROOM, MissingError, StorageError
+from testbed.base.scratch import scratch_folder
+from testbed.kernel.build.patches import PatchError, apply_patch, read_patch
+from testbed.kernel.build.pin import Pin, pins
 from testbed.kernel.build.toolchain import Progress, Toolchain
+from testbed.root.download import (
+    SNAPSHOT_VARIABLE,
+    GoneError,
+    download,
+    list_sources,
+    package_file,
+)
+from testbed.root.index import is_newer
+from testbed.root.lock import LockedPackage
+from testbed.root.package import open_content
+from testbed.root.release import read_index
 
 _UNPACK_S = 600.0
 # What a kernel for User-Mode Linux has no use for, in tar(1)'s patterns; seven of ten files.
@@ -47,6 +61,10 @@ class DebianSource:
         """Return the package's name and version."""
         return f"{self.package} {self.package_version}"
 
+    def take_place(self, pin: Pin) -> Pin:
+        """Return ``pin`` with this source instead of its own."""
+        return replace(pin, package_version=self.package_version, tarball_sha256=self.sha256)
+
     def unpack(self, tree: Path) -> None:
         """Write the files into the empty folder ``tree``."""
         without = () if self.whole else _FOREIGN
@@ -60,35 +78,129 @@ class DebianSource:
         unpack(self.tarball, folder, self.toolchain, names)
 
 
-def fetch_source(
-    pin: Pin,
-    cache: Path,
-    toolchain: Toolchain,
-    progress: Progress,
-    allow_revision: bool = False,
-) -> DebianSource:
-    """Return the source of ``pin``: from ``cache`` when it is there, else from a Debian mirror.
+def fetch_source(pin: Pin, cache: Path, toolchain: Toolchain, progress: Progress) -> DebianSource:
+    """Return the source of ``pin``: from ``cache`` when it is there, else from Debian's archives.
 
-    ``allow_revision`` accepts another Debian revision of the same upstream version.  The caller
-    holds the pin's build lock.
+    Where no source has it any more, the newest that the suite offers and all patches of ``pin`` fit
+    takes its place; not if FIRSTFLIGHT_LOCKED is set.  The caller holds the pin's build lock.
 
     Raises:
-        MissingError: the source is no longer to be had, or a tool or the keyring is missing.
-        CommandError: apt or dpkg-deb failed.
+        MissingError: the source is no longer to be had.
+        StorageError: it cannot be written, or the package is damaged.
     """
     kept = kept_tarball(pin, cache)
     if kept.is_file() and file_sha256(kept) == pin.tarball_sha256:
         return DebianSource(kept, pin.tarball_sha256, pin.package, pin.package_version, toolchain)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    for stale in kept.parent.glob(".fetch-*"):
-        shutil.rmtree(stale, ignore_errors=True)  # left by a run that was killed
-    with tempfile.TemporaryDirectory(dir=kept.parent, prefix=".fetch-") as scratch:
-        progress(f"asking Debian for {pin.package}")
-        apt = private_apt(pin.suite, Path(scratch))
-        version = choose_version(pin, apt.offered(pin.package), allow_revision, kept)
-        progress(f"downloading {pin.package} {version}")
-        package = apt.download(pin.package, version)
-        return _keep(pin, version, _unpack_tarball(pin, package), cache, toolchain)
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return _fetch(pin, pin.file, cache, toolchain, progress)
+        except GoneError as gone:
+            if only_locked():
+                raise MissingError(_describe_gone(pin, kept, str(gone))) from None
+            return _fetch_newer(pin, cache, toolchain, progress, gone)
+    except OSError as error:
+        room = "; make room, and try again" if error.errno in NO_ROOM else ""
+        raise StorageError(f"cannot keep kernel {pin.version}'s source: {error}{room}") from error
+
+
+def _fetch(
+    pin: Pin, package: LockedPackage, cache: Path, toolchain: Toolchain, progress: Progress
+) -> DebianSource:
+    """Return the source in ``package``, downloaded and kept.
+
+    Raises:
+        GoneError, MissingError: it cannot be had.
+        StorageError: it is damaged, or not what is pinned.
+    """
+    folder = cache / "kernels" / "sources" / "packages"
+    folder.mkdir(parents=True, exist_ok=True)
+    for stale in folder.glob(f"{pin.tarball}.*"):
+        stale.unlink()  # left by a run that was killed
+    download((package,), folder, list_sources(pin.taken), progress)
+    file = package_file(folder, package)
+    with NamedTemporaryFile(dir=folder, prefix=f"{pin.tarball}.", delete=False) as scratch:
+        tarball = Path(scratch.name)
+        try:
+            _copy_tarball(file, pin.tarball, scratch)
+        except BaseException:
+            tarball.unlink()
+            raise
+    sha256 = file_sha256(tarball)
+    file.unlink()
+    if package == pin.file and sha256 != pin.tarball_sha256:
+        tarball.unlink()
+        raise StorageError(
+            f"{pin.tarball} of {package.describe()} has SHA-256 {sha256}, but kernel {pin.version} "
+            f"is pinned to {pin.tarball_sha256}; it is not used: correct one of them in pin.toml"
+        )
+    place = kept_tarball(replace(pin, tarball_sha256=sha256), cache)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    tarball.chmod(0o644)
+    tarball.replace(place)
+    return DebianSource(place, sha256, package.name, package.version, toolchain)
+
+
+def _fetch_newer(
+    pin: Pin, cache: Path, toolchain: Toolchain, progress: Progress, gone: GoneError
+) -> DebianSource:
+    """Return the newest source offered that all patches of ``pin`` fit.
+
+    Raises:
+        MissingError: there is none.
+    """
+    progress(f"kernel {pin.version}: {pin.file.describe()} is gone; asking Debian for the newest")
+    said = [str(gone)]
+    try:
+        offered = read_index({pin.file.archive: (pin.suite,)}).offered(pin.package)
+        for package in offered:
+            if not is_newer(package.version, pin.package_version):
+                continue
+            source = _fetch(pin, package, cache, toolchain, progress)
+            try:
+                _check_patches(pin, source)
+            except PatchError as error:
+                said.append(f"{package.describe()} is offered, and not used: {error}")
+                progress(said[-1])
+                shutil.rmtree(source.tarball.parent)
+                continue
+            return source
+        said.append(f"{pin.suite} offers {', '.join(p.version for p in offered) or 'none'}")
+    except MissingError as error:
+        said.append(str(error))
+    raise MissingError(_describe_gone(pin, kept_tarball(pin, cache), "\n".join(said)))
+
+
+def _check_patches(pin: Pin, source: DebianSource) -> None:
+    """Apply the patches of ``pin`` to the files that they touch, and keep nothing.
+
+    Raises:
+        PatchError: one does not apply.
+    """
+    patches = [read_patch(file) for file in pin.patches]
+    with scratch_folder("kernel") as tree:
+        source.extract({name for patch in patches for name in patch.touched}, tree)
+        for patch in patches:
+            apply_patch(patch, tree, source.describe(), source.toolchain)
+
+
+def _copy_tarball(package: Path, name: str, target: IO[bytes]) -> None:
+    with open_content(package) as archive:
+        for member in archive:
+            content = archive.extractfile(member) if member.isreg() else None
+            if content and PurePosixPath(member.name).name == name:
+                shutil.copyfileobj(content, target, 1 << 20)
+                return
+    raise StorageError(f"{package} holds no {name}; remove it, and try again")
+
+
+def _describe_gone(pin: Pin, kept: Path, said: str) -> str:
+    ways = [f"choose the other kernel by --kernel-version {v}" for v in pins() if v != pin.version]
+    ways.append(f"put {pin.tarball} with SHA-256 {pin.tarball_sha256} at {kept}")
+    return (
+        f"kernel {pin.version}: {pin.file.describe()} is no longer to be had:\n{said}\n"
+        f"Set {SNAPSHOT_VARIABLE} to an archive of old versions, {', or '.join(ways)}"
+    )
 
 
 def unpack(
@@ -123,49 +235,3 @@ def unpack(
 def kept_tarball(pin: Pin, cache: Path) -> Path:
     """Return where the pinned tarball is kept below ``cache``."""
     return cache / "kernels" / "sources" / pin.tarball_sha256[:12] / pin.tarball
-
-
-def choose_version(pin: Pin, offered: Iterable[str], allow_revision: bool, kept: Path) -> str:
-    """Return which of the package versions ``offered`` (newest first) satisfies ``pin``.
-
-    ``kept`` is where a copy of the tarball would be used from, for the message.
-
-    Raises:
-        MissingError: none does; the message says what is offered and the ways on.
-    """
-    versions = list(offered)
-    if pin.package_version in versions:
-        return pin.package_version
-    relatives = [v for v in versions if upstream(v) == upstream(pin.package_version)]
-    if relatives and allow_revision:
-        return relatives[0]
-    ways = [f"choose the other kernel by --kernel-version {v}" for v in pins() if v != pin.version]
-    if relatives:
-        ways.insert(0, f"accept {relatives[0]} of the same upstream by --allow-kernel-revision")
-    ways.append(f"put {pin.tarball} with SHA-256 {pin.tarball_sha256} at {kept}")
-    raise MissingError(
-        f"kernel {pin.version}: {pin.package} {pin.package_version} is no longer in Debian's "
-        f"suite {pin.suite} (offered: {', '.join(versions) or 'nothing'}); {', or '.join(ways)}"
-    )
-
-
-def _unpack_tarball(pin: Pin, package: Path) -> Path:
-    tree = package.parent / "tree"
-    proc.run(["dpkg-deb", "-x", str(package), str(tree)], timeout_s=_UNPACK_S)
-    tarball = tree / "usr" / "src" / pin.tarball
-    if not tarball.is_file():
-        raise MissingError(f"{package.name} holds no {pin.tarball}")
-    return tarball
-
-
-def _keep(pin: Pin, version: str, tarball: Path, cache: Path, toolchain: Toolchain) -> DebianSource:
-    sha256 = file_sha256(tarball)
-    if version == pin.package_version and sha256 != pin.tarball_sha256:
-        raise MissingError(
-            f"{pin.tarball} of {pin.package} {version} has SHA-256 {sha256}, "
-            f"but kernel {pin.version} is pinned to {pin.tarball_sha256}; it is not used"
-        )
-    place = cache / "kernels" / "sources" / sha256[:12] / pin.tarball
-    place.parent.mkdir(parents=True, exist_ok=True)
-    tarball.replace(place)
-    return DebianSource(place, sha256, pin.package, version, toolchain)

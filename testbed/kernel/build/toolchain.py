@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.base.debian import only_locked
 from testbed.base.errors import NO_ROOM, MissingError, StorageError
 from testbed.base.locks import locked
-from testbed.root.cache import ensure_root, read_looks, root_key
+from testbed.root.cache import Root, ensure_root, read_looks, root_key
 from testbed.root.relocation import FORMAT, relocate
 from testbed.root.spec import read_spec
 
@@ -76,34 +77,48 @@ def ensure_toolchain(cache: Path, progress: Progress) -> Toolchain:
     """
     if platform.machine() != "x86_64":
         raise MissingError(f"the virtual kernel needs x86_64; this machine is {platform.machine()}")
-    name = read_name()
-    place = (cache / _FOLDER).resolve() / name.rpartition(" ")[2]
+    place = (cache / _FOLDER).resolve() / read_name().rpartition(" ")[2]
+    there = [place] if only_locked() else [place, _newer_place(place)]
+    place = next(filter(_is_whole, there), place)
     if not _is_whole(place):
         root = ensure_root(read_spec(ROOT), cache, progress)
+        place = _newer_place(place) if root.newer else place
         try:
             with locked(place.parent / "lock", "waiting for another run's toolchain", progress):
                 if not _is_whole(place):
-                    _make(place, root.usr)
+                    _make(place, root)
         except OSError as error:
             room = "; make room, and try again" if error.errno in NO_ROOM else ""
             raise StorageError(f"cannot make the toolchain {place}: {error}{room}") from error
-    return Toolchain(place, name)
+    return Toolchain(place, _read_note(place).get("name", read_name()))
 
 
-def _make(place: Path, usr: Path) -> None:
+def _newer_place(place: Path) -> Path:
+    """Return where the toolchain is that takes the place of one whose packages were gone."""
+    return place.with_name(f"{place.name}-newer")
+
+
+def _make(place: Path, root: Root) -> None:
     shutil.rmtree(place, ignore_errors=True)
-    relocate(usr, place / "usr")
+    relocate(root.usr, place / "usr")
     for name, target in _LINKS.items():
         (place / name).symlink_to(target)
-    (place / _NOTE).write_text(json.dumps(_look(place)), "utf-8")
+    newer = {"name": f"root {ROOT} {root.digest[:16]}, newer than its lock"} if root.newer else {}
+    (place / _NOTE).write_text(json.dumps(_look(place) | newer), "utf-8")
 
 
 def _is_whole(place: Path) -> bool:
     """Return whether it is there as it was made, for programs know where they are."""
     try:
-        return bool(json.loads((place / _NOTE).read_text("utf-8")) == _look(place))
+        return bool(_look(place).items() <= _read_note(place).items())
     except (OSError, ValueError):
         return False
+
+
+def _read_note(place: Path) -> dict[str, str]:
+    """Return what was noted of a toolchain when it was made."""
+    note: dict[str, str] = json.loads((place / _NOTE).read_text("utf-8"))
+    return note
 
 
 def _look(place: Path) -> dict[str, object]:

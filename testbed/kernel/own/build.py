@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from testbed.base.checksums import file_sha256
+from testbed.base.debian import only_locked
 from testbed.base.errors import ConfigurationError, StorageError
 from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
@@ -21,6 +22,7 @@ from testbed.base.places import emptying_cache
 from testbed.kernel.build.cache import (
     BINARY_FILE,
     LOG_FILE,
+    NEWER,
     OBJECTS,
     KernelBuild,
     KernelIdentity,
@@ -32,7 +34,8 @@ from testbed.kernel.build.cache import (
 )
 from testbed.kernel.build.compiler import RECIPE, BuildError
 from testbed.kernel.build.objects import Source, build_in
-from testbed.kernel.build.source import fetch_source
+from testbed.kernel.build.pin import Pin
+from testbed.kernel.build.source import DebianSource, fetch_source
 from testbed.kernel.build.toolchain import Progress, Toolchain, ensure_toolchain, read_name
 from testbed.kernel.own.definition import OwnKernel, own_kernels, read_own, recipe_for
 
@@ -63,9 +66,21 @@ def build_place(own: OwnKernel, cache: Path) -> Path:
     return cache / "kernels" / OWN / key_of(own)[:24]
 
 
+def newer_place(folder: Path) -> Path:
+    """Return where the build of a newer source is that takes the place of the one in ``folder``."""
+    return folder.with_name(f"{folder.name}{NEWER}")
+
+
 def find_own(own: OwnKernel, cache: Path) -> KernelBuild | None:
-    """Return the build of ``own`` if the cache has it, whole."""
-    build = read_build(build_place(own, cache), own.pin)
+    """Return the build of ``own`` if the cache has it, whole.
+
+    Where its source or the toolchain was gone, that of newer ones; not if FIRSTFLIGHT_LOCKED is
+    set.
+    """
+    place = build_place(own, cache)
+    build = read_build(place, own.pin)
+    if build is None and not only_locked():
+        build = read_build(newer_place(place), own.pin)
     return build and replace(build, identity=replace(build.identity, version=own.name))
 
 
@@ -96,6 +111,9 @@ def ensure_own(
             return cached
         toolchain = ensure_toolchain(cache, report)
         source, objects = _open_source(own, cache, toolchain, report)
+        pin = source.take_place(own.pin) if isinstance(source, DebianSource) else own.pin
+        if pin != own.pin or toolchain.name != read_name():
+            folder = newer_place(folder)
         with new_build(folder) as work:
             (work / _FRAGMENT_FILE).write_text(own.render_config())
             recipe = recipe_for(own, source, work / _FRAGMENT_FILE)
@@ -103,7 +121,7 @@ def ensure_own(
                 objects, recipe, toolchain=toolchain, binary=work / BINARY_FILE,
                 log=work / LOG_FILE, jobs=jobs, progress=report,
             )  # fmt: skip
-            identity = _identify(own, toolchain.name, file_sha256(work / BINARY_FILE))
+            identity = _identify(own, pin, toolchain.name, file_sha256(work / BINARY_FILE))
             write_identity(work, identity)
             report(f"kernel {own.name}: booting it once")
             if problem := check(KernelBuild(work / BINARY_FILE, identity, own.pin.boot)):
@@ -141,7 +159,9 @@ def remove_own(name: str, home: Path, cache: Path) -> None:
 
 def _remove_builds(own: OwnKernel, cache: Path) -> None:
     with suppress(StorageError), emptying_cache(cache):
-        shutil.rmtree(build_place(own, cache), ignore_errors=True)
+        place = build_place(own, cache)
+        for folder in (place, newer_place(place)):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _open_source(
@@ -156,8 +176,7 @@ def _open_source(
     return source, objects_folder(own.pin, source, cache)
 
 
-def _identify(own: OwnKernel, compiler: str, binary_sha256: str) -> KernelIdentity:
-    pin = own.pin
+def _identify(own: OwnKernel, pin: Pin, compiler: str, binary_sha256: str) -> KernelIdentity:
     git = own.git
     return KernelIdentity(
         version=own.name,

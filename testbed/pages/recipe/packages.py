@@ -11,21 +11,20 @@ import hashlib
 import posixpath
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO
+from pathlib import Path, PurePosixPath
 
 from testbed.base import proc
-from testbed.base.debian import private_apt
+from testbed.base.debian import MAIN
 from testbed.base.errors import ConfigurationError, MissingError
 from testbed.pages.recipe.description import Recipe
+from testbed.root.download import download, list_sources, package_file
+from testbed.root.package import open_content
+from testbed.root.release import read_index
 
 Tell = Callable[[str], None]
 _NPM_S = 300.0
-_UNPACK_S = 120.0
 MAX_BYTES = 512 * 1024 * 1024
 _MAX_LINKS = 8
 
@@ -74,7 +73,7 @@ def install(recipe: Recipe, cache: Path, tell: Tell) -> Installed:
         if recipe.registry == "npm":
             archive, version = _fetch_npm(recipe, scratch), recipe.version
         else:
-            archive, version = _fetch_debian(recipe, scratch)
+            archive, version = _fetch_debian(recipe, scratch, tell)
             if version != recipe.version:
                 tell(f"{recipe.package} {recipe.version} is gone from Debian; taking {version}, "
                      'as when_gone = "newest" says')  # fmt: skip
@@ -92,12 +91,12 @@ def read_package(recipe: Recipe, installed: Installed) -> dict[str, bytes]:
 
     Raises:
         ConfigurationError: there are none.
-        CommandError: it is no package.
+        StorageError: it is no package.
     """
     if recipe.registry == "npm":
         return read_files(installed.archive, recipe.root)
-    with opened_debian(installed.archive) as tar:
-        return read_files(tar, recipe.root)
+    with open_content(installed.archive) as archive:
+        return collect_files(archive, installed.archive, recipe.root)
 
 
 def _shelf(recipe: Recipe, cache: Path) -> Path:
@@ -146,23 +145,24 @@ def npm_integrity(tarball: Path) -> str:
     return f"sha512-{base64.b64encode(digest).decode()}"
 
 
-def _fetch_debian(recipe: Recipe, scratch: Path) -> tuple[Path, str]:
+def _fetch_debian(recipe: Recipe, scratch: Path, tell: Tell) -> tuple[Path, str]:
     """Download a package into ``scratch``; return the file and its version.
 
     Raises:
-        MissingError: the version is gone, or what came is not what is pinned.
-        CommandError: apt failed.
+        MissingError: the version is gone, or what is offered is not what is pinned.
     """
-    apt = private_apt(recipe.suite or "", scratch)
-    version = choose_version(recipe, apt.offered(recipe.package))
-    package = apt.download(recipe.package, version)
-    checksum = _checksum(recipe, package)
+    offered = read_index({MAIN: (recipe.suite or "",)}).offered(recipe.package)
+    version = choose_version(recipe, [package.version for package in offered])
+    package = next(package for package in offered if package.version == version)
+    checksum = f"sha256-{package.sha256}"
     if version == recipe.version and checksum != recipe.checksum:
         raise MissingError(
-            f"{recipe.package} {version} has {checksum}, the recipe pins {recipe.checksum}; "
+            f"{package.describe()} has {checksum}, the recipe pins {recipe.checksum}; "
             "it is not used"
         )
-    return package, version
+    download((package,), scratch, list_sources(), tell)
+    file = scratch / PurePosixPath(package.path).name
+    return package_file(scratch, package).rename(file), version
 
 
 def choose_version(recipe: Recipe, offered: list[str]) -> str:
@@ -184,46 +184,39 @@ def choose_version(recipe: Recipe, offered: list[str]) -> str:
     )
 
 
-@contextmanager
-def opened_debian(package: Path) -> Iterator[IO[bytes]]:
-    """Yield the tar archive of a package's files (dpkg-deb(1)), as a file to read from.
+def read_files(file: Path, root: str, limit: int = MAX_BYTES) -> dict[str, bytes]:
+    """Read the files below the folder ``root`` of a tar archive (perhaps gzipped), by their path.
 
     Raises:
-        CommandError: it is no Debian package.
+        As ``collect_files``.
     """
-    with TemporaryFile() as tar:
-        argv = ["dpkg-deb", "--fsys-tarfile", str(package)]
-        with proc.started(argv, stdout=tar) as child:
-            status = child.wait(_UNPACK_S)
-        if status != 0:
-            raise proc.CommandError(f"`{' '.join(argv)}` ended with status {status}")
-        tar.seek(0)
-        yield tar
+    try:
+        with tarfile.open(file, mode="r:*") as archive:
+            return collect_files(archive, file, root, limit)
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise ConfigurationError([f"{file}: not a readable tar archive: {error}"]) from None
 
 
-def read_files(tar: Path | IO[bytes], root: str, limit: int = MAX_BYTES) -> dict[str, bytes]:
-    """Read the files below the folder ``root`` of an archive (perhaps gzipped), by their path.
+def collect_files(
+    archive: tarfile.TarFile, file: Path, root: str, limit: int = MAX_BYTES
+) -> dict[str, bytes]:
+    """Return the files below the folder ``root`` of the ``archive`` in ``file``, by their path.
 
     A symbolic link to a file of the same package counts as that file.
 
     Raises:
-        ConfigurationError: no archive, no such folder, or more than ``limit`` bytes of files.
+        ConfigurationError: no such folder, or more than ``limit`` bytes of files.
     """
     collected = _Found(_inside(root) + "/", limit)
-    try:
-        opened = {"name": tar} if isinstance(tar, Path) else {"fileobj": tar}
-        with tarfile.open(mode="r:*", **opened) as archive:
-            for member in archive:
-                collected.take(archive, member)
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise ConfigurationError([f"{tar}: not a readable tar archive: {error}"]) from None
+    for member in archive:
+        collected.take(archive, member)
     if collected.size > limit:
         raise ConfigurationError(
-            [f"{tar}: more than {limit} bytes of files below {root!r}; choose a smaller `root`"]
+            [f"{file}: more than {limit} bytes of files below {root!r}; choose a smaller `root`"]
         )
     files = collected.result()
     if not files:
-        raise ConfigurationError([f"{tar}: has no files below {root!r}; correct recipe.root"])
+        raise ConfigurationError([f"{file}: has no files below {root!r}; correct recipe.root"])
     return files
 
 

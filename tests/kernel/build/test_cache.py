@@ -148,18 +148,6 @@ def test_two_runs_build_once(tmp_path: Path) -> None:
     assert build.find_kernel(pin, cache) is not None
 
 
-def test_another_revision_is_found_only_when_allowed(tmp_path: Path) -> None:
-    pin, cache = make_pin(tmp_path), tmp_path / "cache"
-    build.ensure_kernel(pin, cache, 1, silent)
-    moved = replace(pin, package_version="9.9.1-2", tarball_sha256="0" * 64)
-    assert build.find_kernel(moved, cache) is None
-    found = build.find_kernel(moved, cache, allow_revision=True)
-    assert found is not None
-    assert found.identity.package_version == "9.9.1-1"
-    upstream_moved = replace(moved, package_version="9.9.2-1")
-    assert build.find_kernel(upstream_moved, cache, allow_revision=True) is None
-
-
 def test_a_build_of_another_toolchain_is_not_used(tmp_path: Path) -> None:
     pin, cache = make_pin(tmp_path), tmp_path / "cache"
     made = build.ensure_kernel(pin, cache, 1, silent)

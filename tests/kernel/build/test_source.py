@@ -1,179 +1,181 @@
-"""Where the kernel source comes from, and what is said when it cannot be had."""
+"""Where the kernel source comes from, what takes its place, and what is said when nothing does."""
 
 from __future__ import annotations
 
-import hashlib
+import io
+import lzma
+import tarfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from testbed.base import debian, proc
-from testbed.base.errors import MissingError
+from testbed.base.checksums import file_sha256
+from testbed.base.debian import LOCKED_VARIABLE, MIRROR_VARIABLE, locked_only
+from testbed.base.errors import MissingError, StorageError
+from testbed.kernel.build import cache as build
 from testbed.kernel.build import source
-from testbed.kernel.build.pin import Pin, read_pin
-from testbed.kernel.build.toolchain import Toolchain
+from testbed.kernel.build.pin import Pin
+from testbed.root import download, release
+from tests.kernel.small_pin import MAKEFILE, PROGRAM, make_pin
+from tests.kernel.toolchains import find_toolchain
+from tests.root.debs import Mirror, locked, pack, publish, serving
 
-MADISON = """\
- linux-source-7.3 | 7.3.5-1~bpo13+1 | http://mirror.test/debian suite/main amd64 Packages
- linux-source-7.3 | 7.3.4-1~bpo13+1 | http://mirror.test/debian suite/main amd64 Packages
- linux-source-7.3 | 7.3.4-1~bpo13+1 | http://other.test/debian suite/main amd64 Packages
-     linux | 7.3.4-1~bpo13+1 | http://mirror.test/debian suite/main Sources
-"""
-
-TOOLCHAIN = Toolchain(Path("/none"), "none")
-
-
-@pytest.fixture
-def pin() -> Pin:
-    return read_pin("7.3")
+SNAPSHOT = download.SNAPSHOT_VARIABLE
 
 
 def silent(message: str) -> None:
     assert message
 
 
-def test_madison_lists_binary_versions_once() -> None:
-    assert debian.parse_madison(MADISON) == ["7.3.5-1~bpo13+1", "7.3.4-1~bpo13+1"]
+def make_tarball(program: str) -> bytes:
+    """Return a kernel's tarball whose program is ``program``."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name, text in (("Makefile", MAKEFILE), ("hello.c", program)):
+            member = tarfile.TarInfo(f"linux-source/{name}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return lzma.compress(stream.getvalue())
 
 
-def test_exact_version_wins_over_newer_ones(pin: Pin, tmp_path: Path) -> None:
-    for allow in (False, True):
-        chosen = source.choose_version(pin, debian.parse_madison(MADISON), allow, tmp_path)
-        assert chosen == pin.package_version
+@pytest.fixture
+def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
+    """An empty mirror, which this machine knows, and whose index Debian has signed."""
+    monkeypatch.setattr(download, "_PAUSE_S", 0.01)
+    monkeypatch.setattr(release, "verify_release", lambda data, address: data.decode())
+    monkeypatch.delenv(SNAPSHOT, raising=False)
+    monkeypatch.delenv(LOCKED_VARIABLE, raising=False)
+    with serving() as mirror:
+        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
+        yield mirror
 
 
-def test_another_revision_needs_permission(pin: Pin, tmp_path: Path) -> None:
-    offered = ["7.3.5-1~bpo13+1", "7.3.4-2~bpo13+1"]
-    with pytest.raises(MissingError) as caught:
-        source.choose_version(pin, offered, False, tmp_path / "here")
-    text = str(caught.value)
-    assert f"linux-source-7.3 {pin.package_version} is no longer" in text
-    assert "accept 7.3.4-2~bpo13+1" in text
-    assert "--allow-kernel-revision" in text
-    assert "--kernel-version 6.1" in text
-    assert str(tmp_path / "here") in text
-    assert source.choose_version(pin, offered, True, tmp_path) == "7.3.4-2~bpo13+1"
+@pytest.fixture
+def pin(tmp_path: Path) -> Pin:
+    """A pin whose package is nowhere, and whose tarball is not in the cache."""
+    made = make_pin(tmp_path)
+    kept = source.kept_tarball(made, tmp_path / "cache")
+    data = pack({"usr/src": None, f"usr/src/{made.tarball}": kept.read_bytes()})
+    kept.unlink()
+    (tmp_path / "package").write_bytes(data)
+    return replace(made, file=locked(made.package, data, version=made.package_version))
 
 
-def test_another_upstream_is_never_taken(pin: Pin, tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match=r"offered: 7\.3\.5-1.*--kernel-version 6\.1") as caught:
-        source.choose_version(pin, ["7.3.5-1~bpo13+1"], True, tmp_path)
-    assert "--allow-kernel-revision" not in str(caught.value)
-    with pytest.raises(MissingError, match="offered: nothing"):
-        source.choose_version(pin, [], True, tmp_path)
+def offer(mirror: Mirror, pin: Pin, **programs: str) -> None:
+    """Let the mirror offer versions of the source with these programs, but not the pinned one."""
+    offers = []
+    for name, program in programs.items():
+        data = pack({f"usr/src/{pin.tarball}": make_tarball(program)})
+        version = name.removeprefix("v").replace("_", ".") + "-1"
+        offers.append((locked(pin.package, data, version=version), data, ""))
+    mirror.files |= publish({pin.suite: offers})
 
 
-def test_main_archive_is_picked_not_security() -> None:
-    text = (
-        "Debian|Debian-Security|http://mirror.test/debian-security/\n"
-        "Other|Other|http://elsewhere.test/apt/\n"
-        "Debian|Debian|http://mirror.test/debian/\n"
-    )
-    assert debian.parse_indextargets(text) == "http://mirror.test/debian"
-
-
-def test_before_the_first_update_the_address_decides() -> None:
-    text = "||http://mirror.test/debian-security/\n||http://mirror.test/debian/\n"
-    assert debian.parse_indextargets(text) == "http://mirror.test/debian"
-
-
-def test_a_machine_of_another_vendor_has_no_mirror_in_apt() -> None:
-    assert debian.parse_indextargets("Ubuntu|Ubuntu|http://mirror.test/ubuntu/\n") is None
-    assert debian.parse_indextargets("") is None
-
-
-def test_debootstrap_names_its_default_mirror() -> None:
-    script = "case $ARCH in\n\tamd64)\n\t\tdefault_mirror http://mirror.test/debian/\n\t;;\nesac\n"
-    assert debian.parse_debootstrap(script) == "http://mirror.test/debian"
-    assert debian.parse_debootstrap("mirror_style release\n") is None
-
-
-def test_environment_overrides_the_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(debian.MIRROR_VARIABLE, "http://mine.test/debian/")
-    assert debian.debian_mirror() == "http://mine.test/debian"
-
-
-def test_no_mirror_names_the_remedies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv(debian.MIRROR_VARIABLE, raising=False)
-    monkeypatch.setattr(debian, "DEBOOTSTRAP", tmp_path)
-    fake_program(tmp_path, "apt-get", "exit 0")
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with pytest.raises(MissingError, match=r"debootstrap.*FIRSTFLIGHT_DEBIAN_MIRROR"):
-        debian.debian_mirror()
-    (tmp_path / "sid").write_text("default_mirror http://mirror.test/debian\n")
-    assert debian.debian_mirror() == "http://mirror.test/debian"
-
-
-def test_kept_tarball_is_used_without_any_program(pin: Pin, tmp_path: Path) -> None:
-    content = b"a tarball"
-    kept_pin = replace(pin, tarball_sha256=hashlib.sha256(content).hexdigest())
-    place = source.kept_tarball(kept_pin, tmp_path)
-    place.parent.mkdir(parents=True)
-    place.write_bytes(content)
-    found = source.fetch_source(kept_pin, tmp_path, TOOLCHAIN, silent)
+def test_kept_tarball_is_used_without_any_server(tmp_path: Path) -> None:
+    pin = make_pin(tmp_path)
+    found = source.fetch_source(pin, tmp_path / "cache", find_toolchain(), silent)
+    place = source.kept_tarball(pin, tmp_path / "cache")
     assert found == source.DebianSource(
-        place, kept_pin.tarball_sha256, pin.package, pin.package_version, TOOLCHAIN
+        place, pin.tarball_sha256, pin.package, pin.package_version, find_toolchain()
     )
 
 
-def test_missing_keyring_names_its_package(
-    pin: Pin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_pinned_package_is_fetched_verified_and_its_tarball_kept(
+    tmp_path: Path, pin: Pin, mirror: Mirror
 ) -> None:
-    monkeypatch.setenv(debian.MIRROR_VARIABLE, "http://mirror.test/debian")
-    monkeypatch.setattr(debian, "KEYRING", tmp_path / "none.gpg")
-    with pytest.raises(MissingError, match="install the package debian-archive-keyring"):
-        source.fetch_source(pin, tmp_path, TOOLCHAIN, silent)
-    assert not list((tmp_path / "kernels" / "sources").rglob(".fetch-*"))
+    data = (tmp_path / "package").read_bytes()
+    mirror.add((pin.file, data))
+    mirror.cut[f"/debian/{pin.file.path}"] = [100]
+    found = source.fetch_source(pin, tmp_path / "cache", find_toolchain(), silent)
+    assert file_sha256(found.tarball) == pin.tarball_sha256 == found.sha256
+    assert found.tarball == source.kept_tarball(pin, tmp_path / "cache")
+    assert found.tarball.stat().st_mode & 0o777 == 0o644
+    assert list((tmp_path / "cache" / "kernels" / "sources" / "packages").iterdir()) == []
+    assert len(mirror.asked) == 2
 
 
-def test_download_is_private_verified_and_kept(
-    pin: Pin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_it_comes_from_an_archive_of_old_versions(
+    tmp_path: Path, pin: Pin, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = make_package(tmp_path, pin.tarball, b"the source")
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    fake_program(
-        programs,
-        "apt-get",
-        f'echo "$@" >> {tmp_path}/calls\ncase "$*" in *" download "*) cp {package} . ;; esac',
+    data = (tmp_path / "package").read_bytes()
+    offer(mirror, pin, v9_9_2=PROGRAM)
+    mirror.add((pin.file, data), below=f"old/archive/debian/{pin.taken}")
+    monkeypatch.setenv(SNAPSHOT, f"{mirror.address}/old")
+    assert (
+        source.fetch_source(pin, tmp_path / "cache", find_toolchain(), silent).sha256
+        == pin.tarball_sha256
     )
-    fake_program(
-        programs, "apt-cache", f"echo ' {pin.package} | {pin.package_version} | x y Packages'"
-    )
-    monkeypatch.setenv("PATH", str(programs), prepend=":")
-    monkeypatch.setenv(debian.MIRROR_VARIABLE, "http://mirror.test/debian")
-    monkeypatch.setattr(debian, "KEYRING", package)  # any file will do for a fake apt
+
+
+def test_a_package_with_another_tarball_than_is_pinned_is_not_used(
+    tmp_path: Path, pin: Pin, mirror: Mirror
+) -> None:
+    mirror.add((pin.file, (tmp_path / "package").read_bytes()))
+    wrong = replace(pin, tarball_sha256="0" * 64)
+    with pytest.raises(StorageError, match=r"is pinned to 0{64}; it is not used"):
+        source.fetch_source(wrong, tmp_path / "cache", find_toolchain(), silent)
+    assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []
+
+
+def test_the_newest_that_all_patches_fit_takes_its_place(
+    tmp_path: Path, pin: Pin, mirror: Mirror
+) -> None:
+    other = "int main(void) { return 1; }\n"
+    offer(mirror, pin, v9_9_0=PROGRAM, v9_9_3=f"{PROGRAM}\n", v9_9_2=f"{PROGRAM}\n\n", v9_9_4=other)
+    said: list[str] = []
+    found = source.fetch_source(pin, tmp_path / "cache", find_toolchain(), said.append)
+    assert found.package_version == "9.9.3-1"
+    assert found.sha256 != pin.tarball_sha256
+    assert any("linux-source-7.3 9.9.4-1 is offered, and not used: 0001.patch" in s for s in said)
+    tarballs = list((tmp_path / "cache").rglob(pin.tarball))
+    assert tarballs == [found.tarball]
+
+
+def test_nothing_older_and_nothing_that_patches_do_not_fit_takes_its_place(
+    tmp_path: Path, pin: Pin, mirror: Mirror
+) -> None:
+    offer(mirror, pin, v9_9_0=PROGRAM, v9_9_4="int main(void) { return 1; }\n")
+    with pytest.raises(MissingError) as caught:
+        source.fetch_source(pin, tmp_path / "cache", find_toolchain(), silent)
+    said = str(caught.value)
+    assert said.startswith("kernel 9.9: linux-source-7.3 9.9.1-1 is no longer to be had:\n")
+    assert f"asked: the mirror ({mirror.address}/debian" in said
+    assert "9.9.4-1 is offered, and not used: 0001.patch does not apply" in said
+    assert "trixie-backports offers 9.9.4-1, 9.9.0-1" in said
+    assert "--kernel-version 6.1" in said
+    assert str(source.kept_tarball(pin, tmp_path / "cache")) in said
+
+
+def test_nothing_takes_its_place_if_only_what_is_locked_may_be_used(
+    tmp_path: Path, pin: Pin, mirror: Mirror
+) -> None:
+    offer(mirror, pin, v9_9_2=PROGRAM)
+    with locked_only(), pytest.raises(MissingError, match=r"(?s)no longer .*404 Not Found.*asked"):
+        source.fetch_source(pin, tmp_path / "cache", find_toolchain(), silent)
+    assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []
+
+
+def test_a_kernel_of_a_newer_source_is_named_as_what_it_is(
+    tmp_path: Path, pin: Pin, mirror: Mirror
+) -> None:
     cache = tmp_path / "cache"
-
-    with pytest.raises(MissingError, match=r"is pinned to .*; it is not used"):
-        source.fetch_source(pin, cache, TOOLCHAIN, silent)
-
-    good = replace(pin, tarball_sha256=hashlib.sha256(b"the source").hexdigest())
-    found = source.fetch_source(good, cache, TOOLCHAIN, silent)
-    assert found.tarball == source.kept_tarball(good, cache)
-    assert found.tarball.read_bytes() == b"the source"
-    calls = (tmp_path / "calls").read_text()
-    assert f"download {pin.package}={pin.package_version}" in calls
-    for private in ("Dir::Etc::SourceList=", "Dir::State=", "Dir::Cache="):
-        assert f"{private}{cache}" in calls
-
-
-def fake_program(folder: Path, name: str, script: str) -> None:
-    """Write an executable shell script ``name`` into ``folder``."""
-    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-    (folder / name).chmod(0o755)
-
-
-def make_package(folder: Path, tarball: str, content: bytes) -> Path:
-    """Build a Debian package that holds ``/usr/src/<tarball>``."""
-    tree = folder / "package"
-    (tree / "DEBIAN").mkdir(parents=True)
-    (tree / "usr" / "src").mkdir(parents=True)
-    (tree / "usr" / "src" / tarball).write_bytes(content)
-    (tree / "DEBIAN" / "control").write_text(
-        "Package: p\nVersion: 1\nArchitecture: all\nMaintainer: m <m@m.test>\nDescription: d\n"
-    )
-    package = folder / "p.deb"
-    proc.run(["dpkg-deb", "--build", str(tree), str(package)])
-    return package
+    offer(mirror, pin, v9_9_2=f"{PROGRAM}\n")
+    made = build.ensure_kernel(pin, cache, 1, silent)
+    assert made.identity.package_version == "9.9.2-1"
+    assert made.identity.source_sha256 != pin.tarball_sha256
+    assert made.binary.parent.name.endswith("-newer")
+    asked = len(mirror.asked)
+    assert build.ensure_kernel(pin, cache, 1, silent) == made == build.find_kernel(pin, cache)
+    assert len(mirror.asked) == asked
+    assert build.find_kernel(replace(pin, tarball_sha256="1" * 64), cache) is None
+    with locked_only():
+        assert build.find_kernel(pin, cache) is None
+        with pytest.raises(MissingError, match="no longer to be had"):
+            build.ensure_kernel(pin, cache, 1, silent)
+    mirror.add((pin.file, (tmp_path / "package").read_bytes()))
+    with locked_only():
+        exact = build.ensure_kernel(pin, cache, 1, silent)
+    assert exact.identity.package_version == pin.package_version
+    assert build.find_kernel(pin, cache) == exact

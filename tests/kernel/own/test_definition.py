@@ -8,19 +8,23 @@ from pathlib import Path
 
 import pytest
 
+from testbed.base.debian import LOCKED_VARIABLE, locked_only
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import using_cache
 from testbed.kernel.build.cache import KernelBuild
 from testbed.kernel.build.compiler import BuildError
 from testbed.kernel.build.patches import PatchError
 from testbed.kernel.build.pin import Pin
+from testbed.kernel.build.source import DebianSource, kept_tarball
 from testbed.kernel.carrying import export_kernel, import_kernel
+from testbed.kernel.own import build as own_build
 from testbed.kernel.own import definition as own
 from testbed.kernel.own.build import ensure_own, find_own, remove_own
 from testbed.kernel.own.definition import OwnKernel, define, read_own, write_own
 from tests.kernel.packed import keep_programs
-from tests.kernel.small_pin import make_pin
+from tests.kernel.small_pin import PROGRAM, make_pin
 from tests.kernel.small_tree import commit, make_repository
+from tests.kernel.toolchains import find_toolchain
 
 SEVEN_TO_NINE = """\
 --- a/hello.c
@@ -99,6 +103,26 @@ def test_built_once_under_what_it_is_made_of(home: Path, tmp_path: Path) -> None
     made.binary.write_bytes(b"cut short")
     assert find_own(kernel, cache) is None
     assert returned(build(kernel, cache)) == 9
+
+
+def test_one_of_a_newer_source_is_named_as_what_it_is(
+    pin: Pin, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(LOCKED_VARIABLE, raising=False)
+    newer = make_pin(tmp_path / "newer", program=f"{PROGRAM}\n")
+    tarball = kept_tarball(newer, tmp_path / "newer" / "cache")
+    source = DebianSource(
+        tarball, newer.tarball_sha256, newer.package, "9.9.2-1", find_toolchain()
+    )
+    monkeypatch.setattr(own_build, "fetch_source", lambda *_asked: source)
+    kernel, cache = make(home, "mine", SEVEN_TO_NINE), tmp_path / "pin" / "cache"
+    made = build(kernel, cache)
+    assert returned(made) == 9
+    assert made.identity.package_version == "9.9.2-1"
+    assert made.identity.source_sha256 == newer.tarball_sha256 != pin.tarball_sha256
+    assert find_own(kernel, cache) == made == build(kernel, cache, "would be refused")
+    with locked_only():
+        assert find_own(kernel, cache) is None
 
 
 @pytest.mark.usefixtures("pin")

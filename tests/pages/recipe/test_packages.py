@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.base.debian import MIRROR_VARIABLE
 from testbed.base.errors import MissingError
 from testbed.pages.recipe.description import Recipe, read_recipe
 from testbed.pages.recipe.packages import (
@@ -15,7 +16,9 @@ from testbed.pages.recipe.packages import (
     npm_integrity,
     read_package,
 )
+from testbed.root import release
 from tests.pages.recipe.recipes import FILES, TABLE, tarball, write_page
+from tests.root.debs import locked, pack, publish, serving
 
 PINNED = Recipe.model_construct(package="p", version="1.0-1", suite="bookworm", when_gone="refuse")
 
@@ -112,3 +115,44 @@ def test_a_machine_keeps_the_version_that_it_settled_on(
         (place / "small.deb").write_bytes(b"another")
     found = find_installed(small, tmp_path / "cache")
     assert (found and found.version) == kept
+
+
+def debian_recipe(tmp_path: Path, sha256: str, when_gone: str = "refuse") -> Recipe:
+    table = TABLE.replace('"npm"', '"debian"').replace('"1.0.0"', '"1.0-1"')
+    more = f'sha256 = "{sha256}"\nsuite = "bookworm"\nwhen_gone = "{when_gone}"'
+    debian = table.replace('integrity = "{integrity}"', more)
+    return read_recipe(write_page(tmp_path / "pages", table=debian))
+
+
+@pytest.mark.parametrize(("when_gone", "version"), [("refuse", "1.0-1"), ("newest", "1.0-2")])
+def test_a_package_of_debian_is_what_its_signed_index_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when_gone: str, version: str
+) -> None:
+    data = pack({"package": None, "package/a.js": "of Debian", "package/b.js": Path("a.js")})
+    package = locked("small", data, version=version)
+    small = debian_recipe(tmp_path, package.sha256, when_gone)
+    said: list[str] = []
+    monkeypatch.setenv("PATH", "/nowhere")  # neither apt nor dpkg
+    monkeypatch.setattr(release, "verify_release", lambda signed, address: signed.decode())
+    with serving(publish({"bookworm": [(package, data, "")]})) as mirror:
+        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
+        installed = install(small, tmp_path / "cache", said.append)
+    assert (installed.version, installed.checksum) == (version, f"sha256-{package.sha256}")
+    assert installed.archive.name == f"small_{version}_amd64.deb"
+    assert read_package(small, installed) == {"a.js": b"of Debian", "b.js": b"of Debian"}
+    assert any("is gone from Debian; taking 1.0-2" in line for line in said) is (
+        version != small.version
+    )
+
+
+def test_another_package_of_debian_than_is_pinned_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = pack({"package/a.js": "another"})
+    package = locked("small", data, version="1.0-1")
+    monkeypatch.setattr(release, "verify_release", lambda signed, address: signed.decode())
+    with serving(publish({"bookworm": [(package, data, "")]})) as mirror:
+        monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
+        with pytest.raises(MissingError, match=r"the recipe pins sha256-0{64}; it is not used"):
+            install(debian_recipe(tmp_path, "0" * 64), tmp_path / "cache", lambda said: None)
+    assert not any(path.endswith(".deb") for path, _ in mirror.asked)
