@@ -134,7 +134,7 @@ def export(services: Services, /, file: Path, name: str, replace: bool) -> int:
     """
     cache = services.cache()
     with places.using_cache(cache), repeating(_log.info) as progress, locked_only():
-        parts = gather_parts(name, (DEFAULT_VERSION,), cache, progress)
+        parts = gather_parts((name,), (DEFAULT_VERSION,), cache, progress)
         packages = find_starter(cache, progress)
         checksum = write_pack(file, parts, progress, packages=packages, replace=replace)
     click.echo(f"{file}: {', '.join(each.title for each in parts)}, "

@@ -316,7 +316,7 @@ def test_what_a_killed_import_left_goes(file: Path, made: Path, cache: Path) -> 
 
 def test_a_kernel_of_ones_own_is_not_exported(cache: Path) -> None:
     with pytest.raises(ConfigurationError, match="kernel 'mine' is none that this tree pins"):
-        gather_parts(DEFAULT_ROOT, ("7.3", "mine"), cache, quiet)
+        gather_parts((DEFAULT_ROOT,), ("7.3", "mine"), cache, quiet)
 
 
 def test_it_is_imported_without_python_packages(file: Path, made: Path, cache: Path) -> None:
