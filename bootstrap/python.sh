@@ -4,6 +4,8 @@
 # this shell and what any system has: sha256sum, tar, and one of each list of programs below.
 # Sourced under `set -eu` with `here`, the work tree, and the arguments of run.sh. Leaves `python` behind.
 
+# Raise it when what is unpacked of the same packages changes.
+readonly FORMAT=1
 readonly EXIT_MISSING=3 EXIT_STORAGE=4 EXIT_INTERRUPTED=130
 
 say() {
@@ -30,7 +32,7 @@ find_cache() {
     /*) ;;
     *) give_up "$EXIT_MISSING" "XDG_CACHE_HOME is '$XDG_CACHE_HOME': it must be an absolute path." ;;
   esac
-  key=$(cat -- "$lock" "$here/bootstrap/python.sh" | sha256sum)
+  key=$( (printf '%s\n' "$FORMAT"; list_packages) | sha256sum)
   folder=$cache/python/$(printf '%.16s' "$key")
   python=$folder/usr/bin/python
 }

@@ -75,10 +75,9 @@ def ensure_root(spec: RootSpec, cache: Path, progress: Progress, lock: Lock | No
     lock = lock or read_lock(spec.lock_file)
     root = _find(spec, lock, cache)
     if root is None:
-        roots = roots_folder(cache)
         try:
             with roots_lock(cache, progress):
-                root = _find(spec, lock, cache) or _make(spec, lock, roots, progress)
+                root = _find(spec, lock, cache) or _make(spec, lock, cache, progress)
         except OSError as error:
             room = "; make room, and try again" if error.errno in NO_ROOM else ""
             raise StorageError(f"cannot assemble the root {spec.name}: {error}{room}") from error
@@ -110,8 +109,9 @@ def _newer_place(place: Path) -> Path:
     return place.with_name(f"{place.name}-newer")
 
 
-def _make(spec: RootSpec, lock: Lock, roots: Path, progress: Progress) -> Root:
+def _make(spec: RootSpec, lock: Lock, cache: Path, progress: Progress) -> Root:
     """Assemble the root of ``lock``, or the one that takes its place."""
+    roots = roots_folder(cache)
     packages, place = roots / PACKAGES, roots / ASSEMBLED / _key(spec, lock)
     newer = ""
     try:
@@ -225,7 +225,7 @@ def read_root(name: str, place: Path) -> Root | None:
     if note["looks"] != read_looks(place / "usr"):
         if digest_files(place / "usr") != note["digest"]:
             return None
-        _write_note(place, note["digest"], newer)
+        _write_note(place, note["digest"], newer, read_looks(place / "usr"))
     return Root(name, place / "usr", note["digest"], newer)
 
 
@@ -249,23 +249,23 @@ def _assemble(
                 f"{lock.digest}; was root.toml changed, or {scratch.parent} while it was "
                 f"assembled? ./run.sh root update {spec.name} writes the lock anew"
             )
-        _write_note(scratch, digest, newer)
+        note_root(scratch, digest, newer)
         scratch.rename(place)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
 
 
-def note_root(folder: Path, digest: str) -> None:
+def note_root(folder: Path, digest: str, newer: str = "") -> None:
     """Say of a folder that is about to become a root's which digest its files have.
 
     They are held against it when they are in their place.
     """
-    _write_note(folder, digest, "")
+    _write_note(folder, digest, newer, "")
 
 
-def _write_note(place: Path, digest: str, newer: str) -> None:
-    note = {"digest": digest, "newer": newer, "looks": read_looks(place / "usr")}
+def _write_note(place: Path, digest: str, newer: str, looks: str) -> None:
+    note = {"digest": digest, "newer": newer, "looks": looks}
     (place / NOTE).write_text(json.dumps(note), "utf-8")
 
 

@@ -111,9 +111,7 @@ def test_one_of_a_newer_source_is_named_as_what_it_is(
     monkeypatch.delenv(LOCKED_VARIABLE, raising=False)
     newer = make_pin(tmp_path / "newer", program=f"{PROGRAM}\n")
     tarball = kept_tarball(newer, tmp_path / "newer" / "cache")
-    source = DebianSource(
-        tarball, newer.tarball_sha256, newer.package, "9.9.2-1", find_toolchain()
-    )
+    source = DebianSource(tarball, newer.tarball_sha256, newer.package, "9.9.2-1", find_toolchain())
     monkeypatch.setattr(own_build, "fetch_source", lambda *_asked: source)
     kernel, cache = make(home, "mine", SEVEN_TO_NINE), tmp_path / "pin" / "cache"
     made = build(kernel, cache)
