@@ -133,8 +133,8 @@ def export(services: Services, /, file: Path, name: str, replace: bool) -> int:
     not there yet is made first.  To compress them takes some minutes.
     """
     cache = services.cache()
-    with places.using_cache(cache), repeating(_log.info) as progress:
-        parts = gather_parts(name, (DEFAULT_VERSION,), cache, progress)
+    with places.using_cache(cache), repeating(_log.info) as progress, locked_only():
+        parts = gather_parts((name,), (DEFAULT_VERSION,), cache, progress)
         packages = find_starter(cache, progress)
         checksum = write_pack(file, parts, progress, packages=packages, replace=replace)
     click.echo(f"{file}: {', '.join(each.title for each in parts)}, "

@@ -60,7 +60,8 @@ def pack_artifact(
         _refuse_machine(folder, lanes)
         experiments = [lane.manifest.experiment for lane in lanes]
         versions = tuple(dict.fromkeys(each.kernel_version for each in experiments))
-        parts = gather_parts(experiments[0].root, versions, cache, progress)
+        roots = tuple(dict.fromkeys(each.root for each in experiments))
+        parts = gather_parts(roots, versions, cache, progress)
         facts = lanes[0].manifest.environment.facts
         revision = facts.get("git_revision", "unknown")
         problems = [*_list_moved(lanes, parts), *_list_changed(revision, parts)]
@@ -130,7 +131,7 @@ def _list_moved(lanes: Sequence[PackedLane], parts: dict[CachePart, Path]) -> It
     for lane in lanes:
         ran, experiment = lane.manifest.environment.parts, lane.manifest.experiment
         for part, place in parts.items():
-            if part.kind == "root":
+            if part.kind == "root" and part.variant == experiment.root:
                 here, then = part.digest(place), ran.get("root")
             elif part.kind == "kernel" and part.variant == experiment.kernel_version:
                 here, then = file_sha256(place / BINARY_FILE), ran.get("kernel.binary_sha256")

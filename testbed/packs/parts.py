@@ -101,9 +101,9 @@ class CachePart:
 
 
 def gather_parts(
-    root: str, versions: Sequence[str], cache: Path, progress: Callable[[str], None]
+    roots: Sequence[str], versions: Sequence[str], cache: Path, progress: Callable[[str], None]
 ) -> dict[CachePart, Path]:
-    """Return the parts that a run in ``root`` on pinned kernels takes, and where each is.
+    """Return the parts that runs in ``roots`` on pinned kernels take, and where each is.
 
     What is not there is made now.
 
@@ -116,8 +116,9 @@ def gather_parts(
             [f"kernel {version!r} is none that this tree pins; one of your own goes into a file by "
              "./run.sh kernel export" for version in own]
         )  # fmt: skip
-    usr = ensure_root(read_spec(root), cache, progress).usr
-    found = [("root", root, usr.parent)]
+    lands = {root: ensure_root(read_spec(root), cache, progress).usr for root in roots}
+    usr = lands[roots[0]]
+    found = [("root", root, land.parent) for root, land in lands.items()]
     found += [("kernel", version, ensure_build(version, cache, usr, progress).binary.parent)
               for version in versions]  # fmt: skip
     found += [
@@ -146,9 +147,9 @@ def _check_root(variant: str, folder: str, _files: Path, digest: str) -> Iterato
     spec = read_spec(variant)
     if folder != f"roots/{ASSEMBLED}/{root_place(spec, places.cache()).name}":
         yield "is assembled in another way than here"
-    locked = getattr(read_lock(spec.lock_file), "digest", None)
-    if locked is not None and locked != digest:
-        yield f"has the digest {digest[:16]}, and the lock says {locked[:16]}"
+    locked = read_lock(spec.lock_file).digest
+    if locked not in (None, digest):
+        yield f"has the digest {digest[:16]}, and the lock says {locked}"
 
 
 def _check_kernel(variant: str, folder: str, files: Path, _digest: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ import shutil
 import tarfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,16 +29,24 @@ from testbed.base.errors import (
 from testbed.kernel.build.cache import read_build
 from testbed.kernel.build.pin import read_pin
 from testbed.model import DEFAULT_ROOT
+from testbed.packs import parts
 from testbed.packs.parts import gather_parts
 from testbed.packs.root_import import import_pack, import_roots
 from testbed.packs.root_pack import is_pack, read_pack
 from testbed.root.assembly import Assembly
 from testbed.root.cache import find_root, packed_place
+from testbed.root.lock import read_lock
 from testbed.root.spec import read_spec
 from testbed.setup.python_packages import interpreter
 from tests.packs.cached import PACKAGE, keep_root, pack_parts, rewrite
 
 Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture(autouse=True)
+def no_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock does not say what a made-up root comes to."""
+    monkeypatch.setattr(parts, "read_lock", lambda file: replace(read_lock(file), digest=None))
 
 
 @pytest.fixture
@@ -264,6 +273,13 @@ def test_a_root_is_taken_by_its_digest_whatever_the_lock_says(
         import_roots(file, {"mine": "0" * 64}, cache, quiet)
 
 
+def test_a_root_of_another_digest_than_the_locks_is_refused(
+    file: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "read_lock", lambda f: replace(read_lock(f), digest="0" * 64))
+    assert "root debian-13: has the digest" in refused(file, cache)
+
+
 def test_a_root_that_the_lock_names_is_not_put_there_twice(file: Path, cache: Path) -> None:
     import_pack(file, cache, quiet)
     root = find_root(read_spec(DEFAULT_ROOT), cache)
@@ -300,16 +316,21 @@ def test_what_a_killed_import_left_goes(file: Path, made: Path, cache: Path) -> 
 
 def test_a_kernel_of_ones_own_is_not_exported(cache: Path) -> None:
     with pytest.raises(ConfigurationError, match="kernel 'mine' is none that this tree pins"):
-        gather_parts(DEFAULT_ROOT, ("7.3", "mine"), cache, quiet)
+        gather_parts((DEFAULT_ROOT,), ("7.3", "mine"), cache, quiet)
 
 
 def test_it_is_imported_without_python_packages(file: Path, made: Path, cache: Path) -> None:
+    # Its lock would not let the made-up root in.
+    change_list(file, lambda document: document["parts"].pop(0))
+    rewrite(file, lambda name, data: None if name.startswith("parts/root") else data)
+    shutil.rmtree(made / "roots" / "assembled")
+    (made / "roots" / "assembled").mkdir()
     home = cache.parent / "home"
     argv = (interpreter(), "-I", "-S", "-c", "import sys; sys.path.insert(0, sys.argv[1]); "
             "from testbed.packs.root_import import import_named; "
             "sys.exit(import_named(sys.argv[2:]))", str(places.ROOT), str(file))  # fmt: skip
     done = proc.run(argv, env={**os.environ, "XDG_CACHE_HOME": str(home)})
-    assert "root debian-13: imported to" in done.stdout
+    assert "kernel 7.3: imported to" in done.stdout
     assert whole(home / "firstflight") == whole(made)
     file.write_bytes(file.read_bytes()[:5000])
     done = proc.run(argv, env={**os.environ, "XDG_CACHE_HOME": str(home)}, check=False)
