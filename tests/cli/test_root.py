@@ -26,7 +26,7 @@ NEW = locked("one", DATA, version="2.0")
 @pytest.fixture
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RootSpec:
     """A root of one package, which is the only one that verbs know."""
-    spec = RootSpec(tmp_path / "small", "A root", {"debian": ("stable",)}, {"one": "why"}, {}, {})
+    spec = RootSpec(tmp_path / "small", "A root", True, {"debian": ("stable",)}, {"one": "why"}, {}, {})
     spec.folder.mkdir()
     spec.lock_file.write_text(format_lock(Lock("20261124T120000Z", (OLD,))))
     monkeypatch.setattr(verbs, "read_spec", lambda name: spec)

@@ -143,7 +143,7 @@ def test_a_newer_source_than_is_pinned_is_said_at_each_start(
         said = told[identity.package_version] = []
         build = cache.KernelBuild(tmp_path, identity, ())
         monkeypatch.setattr(cache, "ensure_kernel", lambda *_asked, build=build: build)
-        assert ensure_build("7.3", tmp_path, said.append) is build
+        assert ensure_build("7.3", tmp_path, tmp_path, said.append) is build
     assert told == {
         pin.package_version: [],
         "7.3.9-1": [

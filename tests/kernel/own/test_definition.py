@@ -24,6 +24,7 @@ from testbed.kernel.own.definition import OwnKernel, define, read_own, write_own
 from tests.kernel.packed import keep_programs
 from tests.kernel.small_pin import PROGRAM, make_pin
 from tests.kernel.small_tree import commit, make_repository
+from tests.kernel.toolchains import find_toolchain
 
 SEVEN_TO_NINE = """\
 --- a/hello.c
@@ -110,7 +111,9 @@ def test_one_of_a_newer_source_is_named_as_what_it_is(
     monkeypatch.delenv(LOCKED_VARIABLE, raising=False)
     newer = make_pin(tmp_path / "newer", program=f"{PROGRAM}\n")
     tarball = kept_tarball(newer, tmp_path / "newer" / "cache")
-    source = DebianSource(tarball, newer.tarball_sha256, newer.package, "9.9.2-1")
+    source = DebianSource(
+        tarball, newer.tarball_sha256, newer.package, "9.9.2-1", find_toolchain()
+    )
     monkeypatch.setattr(own_build, "fetch_source", lambda *_asked: source)
     kernel, cache = make(home, "mine", SEVEN_TO_NINE), tmp_path / "pin" / "cache"
     made = build(kernel, cache)
