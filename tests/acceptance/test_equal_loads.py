@@ -15,7 +15,7 @@ import pytest
 from testbed.base import places, proc
 from testbed.kernel.run import jail
 from testbed.kernel.run.jail import GuestFiles
-from testbed.model import CAPTURE_FILE, HAR_FILE
+from testbed.model import CAPTURE_FILE, DEFAULT_ROOT, HAR_FILE
 from testbed.root.cache import ensure_named
 from tests.acceptance.house import House, Plant, assert_ok
 
@@ -61,10 +61,10 @@ def page(house: House) -> None:
 
 
 def load(
-    house: House, client: str, rtt_ms: Sequence[float] = (RTT_MS,)
+    house: House, client: str, rtt_ms: Sequence[float] = (RTT_MS,), root: str = DEFAULT_ROOT
 ) -> dict[str, tuple[bytes, bytes]]:
     """Capture and HAR of a load without and with Fast Open at ``RTT_MS``, the last of several."""
-    ran = house.run(page=PAGE, client=client, rtt_ms=list(rtt_ms), tfo=[False, True])
+    ran = house.run(page=PAGE, client=client, rtt_ms=list(rtt_ms), tfo=[False, True], root=root)
     found = {}
     for record in ran.records:
         assert_ok(record)

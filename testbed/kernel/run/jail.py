@@ -26,7 +26,7 @@ from typing import IO
 
 from testbed.base import proc
 from testbed.base.errors import MissingError
-from testbed.base.places import cache as testbed_cache
+from testbed.base.places import cache as cache_folder
 from testbed.base.scratch import scratch_folder
 from testbed.kernel.run.enclosure import CAPABILITIES, effective_capabilities
 from testbed.kernel.run.seccomp import ADDR_NO_RANDOMIZE, filter_program
@@ -230,7 +230,7 @@ def program_file() -> Path:
     """Return the native program, which is made with the others before any guest runs."""
     from testbed.kernel.build.native import native_folder  # who only jails compiles nothing
 
-    return native_folder(testbed_cache()) / "jail"
+    return native_folder(cache_folder()) / "jail"
 
 
 def read_instead() -> str | None:

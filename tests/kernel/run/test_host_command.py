@@ -11,7 +11,7 @@ import pytest
 
 from testbed.base.errors import MissingError
 from testbed.base.places import PAGES, ROOT
-from testbed.base.places import cache as testbed_cache
+from testbed.base.places import cache as cache_folder
 from testbed.kernel.build.native import ensure_native
 from testbed.kernel.run import host
 from testbed.kernel.run.host import open_host
@@ -38,7 +38,7 @@ LINK, FAST_OPEN = LinkSpec(rtt_ms=20.0), TcpSpec(tfo=True)
 def run(folder: Path, condition: Condition, monkeypatch: pytest.MonkeyPatch, root: Root) -> Record:
     """Run one trial with the example's files, and judge it."""
     try:
-        native = ensure_native(testbed_cache(), print)
+        native = ensure_native(cache_folder(), print)
     except MissingError as error:
         pytest.skip(str(error))
     monkeypatch.setattr(host, "await_idle", lambda cancel: not cancel.is_set())

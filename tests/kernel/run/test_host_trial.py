@@ -14,7 +14,7 @@ import pytest
 from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.base.places import PAGES, ROOT
-from testbed.base.places import cache as testbed_cache
+from testbed.base.places import cache as cache_folder
 from testbed.kernel.build.native import ensure_native
 from testbed.kernel.run import host
 from testbed.kernel.run.host import HostKernel, open_host
@@ -53,7 +53,7 @@ def trial(client: str) -> Trial:
 def kernel(tmp_path_factory: pytest.TempPathFactory, root: Root) -> HostKernel:
     """This machine's kernel."""
     try:
-        native = ensure_native(testbed_cache(), print)
+        native = ensure_native(cache_folder(), print)
     except MissingError as error:
         pytest.skip(str(error))
     cache = tmp_path_factory.mktemp("cache")

@@ -16,7 +16,7 @@ from typing import get_args
 import pytest
 
 from testbed.base.errors import MissingError
-from testbed.base.places import cache as testbed_cache
+from testbed.base.places import cache as cache_folder
 from testbed.kernel.build.native import ensure_native
 from testbed.kernel.run import host
 from testbed.kernel.run.host import HostKernel, open_host
@@ -48,7 +48,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory, root: Root) -> HostKernel:
         pytest.skip("server and generator need a processor each")
     cache = tmp_path_factory.mktemp("cache")
     try:
-        native, program = ensure_native(testbed_cache(), print), build_program(cache)
+        native, program = ensure_native(cache_folder(), print), build_program(cache)
     except MissingError as error:
         pytest.skip(str(error))
     opened = open_host(os.uname().release, make_patient_bundle(cache, native, root).path, root.usr)
