@@ -1,4 +1,4 @@
-"""Installation of Debian packages as root: apt asked in the right way, and no service started or left behind."""
+"""Debian packages installed as root: apt asked in the right way, no service left behind."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from testbed.kernel.run.jail import Hold
 from testbed.root.cache import Root
 from testbed.setup.doctor import examine, parse_meminfo
 
-
 CACHE = places.cache()
 
 
