@@ -105,15 +105,14 @@ def _make(lock: str, folder: Path, logs: Path, progress: Progress) -> None:
 
 def _install(lock: str, folder: Path, log: Path) -> None:
     _make_bare(folder)
-    usr = Path(sys.base_prefix)
-    (wheel,) = (usr / "share" / "python-wheels").glob("pip-*.whl")
+    (wheel,) = (Path(sys.base_prefix) / "share" / "python-wheels").glob("pip-*.whl")
     # Hashes for every file, wheels only: nothing but what was locked gets in, no build script runs.
     argv = (
         *(str(folder / "bin" / "python"), "-I", f"{wheel}/pip", "--disable-pip-version-check"),
         *("--no-input", "install", "--require-hashes", "--no-deps", "--only-binary", ":all:"),
         *("-r", str(LOCKS / f"{lock}.txt")),
     )
-    done = proc.run(argv, env=_environment(usr), timeout_s=_INSTALL_S, check=False)
+    done = proc.run(argv, env=_environment(), timeout_s=_INSTALL_S, check=False)
     log.write_text(done.stdout + done.stderr, "utf-8")
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
@@ -127,12 +126,16 @@ def _make_bare(folder: Path) -> None:
     proc.run(argv, timeout_s=_INSTALL_S)
 
 
-def _environment(usr: Path) -> dict[str, str]:
+def find_authorities() -> str:
+    """Return the file of authorities by which servers are verified, whatever the distribution."""
+    there = (path for path in _AUTHORITIES if Path(path).is_file())
+    return next(there, str(Path(sys.base_prefix) / "share" / "ca-certificates" / "all.crt"))
+
+
+def _environment() -> dict[str, str]:
     """Return the caller's environment, with authorities to verify the package index by."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
     }
-    there = (path for path in _AUTHORITIES if Path(path).is_file())
-    ours = str(usr / "share" / "ca-certificates" / "all.crt")
-    environment.setdefault("PIP_CERT", next(there, ours))
+    environment.setdefault("PIP_CERT", find_authorities())
     return environment
