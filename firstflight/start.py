@@ -9,8 +9,19 @@ import sys
 from testbed.base.interrupt import SIGNALS, leave_on_signals
 
 
+GIT_BISECT_STOPS = 128
+"""git bisect run takes 1 to 124 for a bad commit, and stops from here on (git-bisect(1))."""
+
+
 def main() -> int:
     """Answer the command line, or go on as the program in the environment of its packages."""
+    code = _start()
+    if sys.argv[1:3] == ["kernel", "bisect-step"] and 0 < code < GIT_BISECT_STOPS:
+        return GIT_BISECT_STOPS + code
+    return code
+
+
+def _start() -> int:
     leave_on_signals()
     # Imported here: a signal must not end in a traceback.
     from firstflight.usage import answer_first
