@@ -132,8 +132,11 @@ def _install(lock: str, folder: Path, log: Path) -> None:
     log.write_text(done.stdout + done.stderr, "utf-8")
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
+        remedy = "; let PIP_CERT name the file of your network's authority" * (
+            "CERTIFICATE_VERIFY_FAILED" in tail
+        )
         raise MissingError(
-            f"the Python packages could not be installed; all of it is in {log}\n{tail}"
+            f"the Python packages could not be installed; all of it is in {log}\n{tail}{remedy}"
         )
 
 
