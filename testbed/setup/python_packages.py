@@ -115,13 +115,10 @@ def _make(lock: str, folder: Path, logs: Path, progress: Progress) -> None:
 
 def _install(lock: str, folder: Path, log: Path) -> None:
     _make_bare(folder)
-    usr = Path(sys.base_prefix)
-    (wheel,) = (usr / "share" / "python-wheels").glob("pip-*.whl")
+    (wheel,) = (Path(sys.base_prefix) / "share" / "python-wheels").glob("pip-*.whl")
     # Hashes for every file, wheels only: nothing but what was locked gets in, no build script runs.
-    there = (path for path in _AUTHORITIES if Path(path).is_file())
-    ours = str(usr / "share" / "ca-certificates" / "all.crt")
     argv = (
-        *(str(folder / "bin" / "python"), "-I", "-c", _PIP, str(wheel), next(there, ours)),
+        *(str(folder / "bin" / "python"), "-I", "-c", _PIP, str(wheel), find_authorities()),
         *("--disable-pip-version-check", "--no-input", "install", "--require-hashes", "--no-deps"),
         *("--only-binary", ":all:", "-r", str(LOCKS / f"{lock}.txt")),
     )
@@ -143,3 +140,9 @@ def _install(lock: str, folder: Path, log: Path) -> None:
 def _make_bare(folder: Path) -> None:
     argv = (interpreter(), "-I", "-m", "venv", "--without-pip", str(folder))
     proc.run(argv, timeout_s=_INSTALL_S)
+
+
+def find_authorities() -> str:
+    """Return the file of authorities by which servers are verified, whatever the distribution."""
+    there = (path for path in _AUTHORITIES if Path(path).is_file())
+    return next(there, str(Path(sys.base_prefix) / "share" / "ca-certificates" / "all.crt"))
