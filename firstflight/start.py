@@ -18,11 +18,13 @@ def main() -> int:
     from testbed.base.heartbeat import repeating
     from testbed.base.interrupt import raising
     from testbed.base.places import cache
-    from testbed.setup.python_packages import RUN, ensure_packages
+    from testbed.setup.python_packages import RUN, ensure_packages, find_authorities
 
     code = answer_first(sys.argv[1:])
     if code is not None:
         return code
+    # The locked Python looks where Debian has them alone (SSL_CERT_FILE: OpenSSL).
+    os.environ.setdefault("SSL_CERT_FILE", find_authorities())
     if sys.argv[1:2] == ["import"] or sys.argv[1:3] == ["root", "import"]:
         # The packages may be in the file.
         from testbed.packs.root_import import import_named

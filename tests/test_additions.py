@@ -15,6 +15,7 @@ from testbed.base import proc
 from testbed.base.errors import EXIT_CONFIGURATION
 from testbed.model import PageLoad
 from testbed.results.store import read_records
+from testbed.root.cache import Root
 from tests.measured import load_of
 
 ROOT = Path(__file__).parent.parent
@@ -54,7 +55,7 @@ class Curl:
     """Fetches the root and nothing else."""
 
     name = "curl"
-    programs = (Program("curl", packages="curl >= 7.88"),)
+    programs = (Program("curl", packages="curl"),)
     tcp_alone = True
 
     def load(self, order: LoadOrder) -> PageLoad:
@@ -134,8 +135,7 @@ from firstflight.usage import REFERENCE, parse_reference
 from testbed.client import CLIENTS
 from testbed.experiment.config import load_experiment
 from testbed.results.environment import Environment
-from testbed.setup.doctor import read_tools
-from testbed.setup.programs import find, programs_of
+from testbed.setup.programs import find, package_names, programs_of
 from testbed.way import launch
 from testbed.way.prepare import read_catalogue
 (curl,) = (one for one in programs_of(("curl",)) if one.name == "curl")
@@ -146,7 +146,8 @@ launch._prepare = lambda *_: (None, Environment({}, {}))
 _, (lane,) = launch.open_lanes(
     None, [experiment], 1, config.parent, config.parent / "results", lambda: datetime.now(UTC))
 print(json.dumps({
-    "tool": read_tools()["curl"], "named": "curl" in CLIENTS, "looked_for": str(find(curl)),
+    "named": "curl" in CLIENTS, "found": str(find(curl, Path(sys.argv[2]))),
+    "wanted": [package for one in programs_of(tuple(CLIENTS)) for package in package_names(one)],
     "completed": complete(["run", "--client", "cu"], parse_reference(REFERENCE.read_text())),
     "alone": sorted(tcp_alone(asdict(lane.manifest))), "older": sorted(tcp_alone({})),
 }))
@@ -444,21 +445,18 @@ def make_reference(tree: Path) -> None:
     proc.run((sys.executable, "-P", "-c", code), cwd=tree, timeout_s=120)
 
 
-def test_a_client_of_an_external_program_touches_two_files(tree: Path) -> None:
+def test_a_client_of_an_external_program_touches_two_files(tree: Path, root: Root) -> None:
     (tree / "testbed" / "client" / "curl.py").write_text(CLIENT)
     line = '    "graph": ("testbed.client.graph", "Graph"),\n'
     added = '    "curl": ("testbed.client.curl", "Curl"),\n'
     apply(tree, (("testbed/client/__init__.py", line, line + added),))
     make_reference(tree)
-    found = ask(tree, CLIENT_ASK, str(tree / "client.toml"))
-    assert (found["tool"], found["named"]) == ("curl", True)
+    found = ask(tree, CLIENT_ASK, str(tree / "client.toml"), str(root.usr))
+    assert (found["found"], found["named"]) == (str(root.usr / "bin" / "curl"), True)
+    assert "curl" in str(found["wanted"])  # `root update` locks it
     assert found["completed"] == ["curl"]
     assert found["alone"] == ["curl", "wget2"]  # a manifest that says so
     assert found["older"] == ["graph", "wget2"]
-    shutil.copytree(ROOT / "bootstrap", tree / "bootstrap")
-    script = f"set -eu; root={tree}; source {tree}/bootstrap/packages.sh; "
-    listed = proc.run(("bash", "-c", script + 'list_packages "${RUN_PROGRAMS[@]}"')).stdout
-    assert "curl >= 7.88\n" in listed
 
 
 def test_a_published_figure_touches_its_csv_its_module_and_its_config(

@@ -58,8 +58,8 @@ def test_what_a_change_reaches_is_chosen_in_order() -> None:
     assert choose(ROOT, []) == [*ALWAYS]
     *first, itself = choose(ROOT, ["tests/base/test_units.py"])[:3]
     assert (first, itself) == ([*ALWAYS], "tests/base/test_units.py")
-    further = choose(ROOT, ["bootstrap/main.sh"])
-    assert "tests/test_bootstrap_parts.py" in further
+    further = choose(ROOT, ["bootstrap/install-packages.sh"])
+    assert "tests/test_package_installation.py" in further
     chosen = choose(ROOT, ["tests/native/conftest.py"], budget_s=10 * BUDGET_S)
     below = {str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "native").glob("test_*.py")}
     assert below <= set(chosen)

@@ -1,28 +1,47 @@
-"""The root half of bootstrap: apt asked in the right way, and no service started or left behind."""
+"""Debian packages installed as root: apt asked in the right way, no service left behind."""
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.small_machine import ROOT, SmallMachine, make_small_machine
+from testbed.base import places, proc
 
+INSTALLER = places.ROOT / "bootstrap" / "install-packages.sh"
 POLICY = "/usr/sbin/policy-rc.d"
+
+
+@dataclass(frozen=True)
+class SmallMachine:
+    """A folder with a copy of the installer, and programs that come before the system's."""
+
+    home: Path
+
+    def fake(self, name: str, script: str) -> None:
+        """Put a shell script before the system's program of that name."""
+        path = self.home / "bin" / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> SmallMachine:
     """A machine whose installer keeps its policy file, and npm, below the test's folder."""
-    machine = make_small_machine(tmp_path)
-    text = (ROOT / "bootstrap" / "install-packages.sh").read_text()
+    machine = SmallMachine(tmp_path)
+    (tmp_path / "bin").mkdir()
+    text = INSTALLER.read_text()
     assert text.count(POLICY) == 1
     assert text.count("/usr/bin/npm") == 1
     text = text.replace(POLICY, str(tmp_path / "policy")).replace(
         "/usr/bin/npm", str(tmp_path / "npm")
     )
-    (machine.tree / "bootstrap" / "install-packages.sh").write_text(text)
+    installer = tmp_path / INSTALLER.name
+    installer.write_text(text)
+    installer.chmod(0o755)
     machine.fake("update-rc.d", f'echo "update-rc.d $*" >>{tmp_path}/log')
     apt(machine, "")
     machine.fake("dpkg-query", f"if [ -e {tmp_path}/nginx ]; then echo installed; fi")
@@ -40,7 +59,9 @@ def apt(machine: SmallMachine, more: str) -> None:
 
 
 def install(machine: SmallMachine, *names: str) -> int:
-    return machine.run(str(machine.tree / "bootstrap" / "install-packages.sh"), *names).returncode
+    argv = (str(machine.home / INSTALLER.name), *names)
+    env = {"PATH": f"{machine.home / 'bin'}:{os.defpath}"}
+    return proc.run(argv, env=env, check=False, timeout_s=120).returncode
 
 
 def test_apt_asks_nothing_waits_for_its_lock_and_starts_no_service(machine: SmallMachine) -> None:

@@ -178,15 +178,16 @@ def _show_plan(experiments: Sequence[Experiment], as_json: bool) -> None:
             first.max_repetitions,
         )
     lanes = [
-        (name, trial)
+        (name, experiment.root, trial)
         for name, experiment in zip(name_lanes(experiments), experiments, strict=True)
         for trial in plan_trials(experiment)
     ]
     if as_json:
-        click.echo(json.dumps([{"id": trial.id, **asdict(trial)} for _, trial in lanes], indent=2))
+        planned = [{"id": trial.id, "root": root, **asdict(trial)} for _, root, trial in lanes]
+        click.echo(json.dumps(planned, indent=2))
         return
-    names = varying([trial.condition for _, trial in lanes])
-    for name, trial in lanes:
+    names = varying([trial.condition for _, _, trial in lanes])
+    for name, _, trial in lanes:
         lane = f" {name}" if name else ""
         warm_up = " warm-up" * trial.warm_up
         click.echo(f"{trial.id} {lane} {label(trial, names)} seed={trial.seed}{warm_up}")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from testbed.base import places
 from testbed.base.errors import MissingError, TestbedError
+from testbed.base.scratch import scratch_folder
 from testbed.base.units import format_bytes
 from testbed.kernel import REGULAR_VERSIONS, find_confinement
 from testbed.kernel.build.cache import KernelBuild, find_kernel
@@ -52,7 +53,7 @@ class MachineCheck:
 
 
 def examine(jobs: int) -> list[MachineCheck]:
-    """Look at everything that ``jobs`` guests at once need; changes nothing but the cache."""
+    """Look at everything that ``jobs`` guests at once need; makes and changes nothing."""
     checks = [_machine(), _cpuid(), *_roots(), *_kernels()]
     checks += [_jail(), _memory(jobs), _shm(), _disk()]
     return [*checks, _native(), *_recording(), *_host_kernel()]
@@ -142,6 +143,9 @@ def _boot(version: str, build: KernelBuild) -> str | None:
 
 
 def _jail() -> MachineCheck:
+    if find_native(places.cache()) is None:
+        found, remedy = "not tried: the C programs are not made", "nothing to do: a run makes them"
+        return MachineCheck("jail", False, found, remedy, needed=False)
     instead = read_instead()
     try:
         return MachineCheck("jail", True, read_hold().describe())
@@ -252,8 +256,8 @@ def _host_kernel() -> Iterator[MachineCheck]:
         native = find_native(places.cache())
         if native is None:
             raise MissingError("the C programs are not made; a run makes them")
-        bundle = make_bundle(places.cache(), native, root)
-        facts = probe_host(bundle.path, root.usr)
+        with scratch_folder("doctor") as scratch:
+            facts = probe_host(make_bundle(scratch, native, root).path, root.usr)
         if "problem" in facts:
             raise MissingError(facts["problem"])
     except (TestbedError, OSError) as error:

@@ -18,7 +18,7 @@ from firstflight.cli.services import Services
 from testbed.base.errors import ConfigurationError, StorageError, worst_exit
 from testbed.base.places import CONFIGS
 from testbed.experiment.config import load_experiment
-from testbed.experiment.lanes import read_lanes, split, write_lanes
+from testbed.experiment.lanes import name_lanes, read_lanes, split, write_lanes
 from testbed.experiment.options import parse_override
 from testbed.experiment.plan import plan_trials
 from testbed.kernel.run.interface import RawResult
@@ -32,6 +32,8 @@ from tests.hallway import CATALOGUE, ENVIRONMENT, make_means, make_services
 
 VERSIONS = 'kernel.versions=["6.1", "7.3"]'
 RUN = ["run", str(CONFIGS / "quick.toml"), "--set", VERSIONS, "--jobs", "1"]
+ROOTS = 'root=["debian-12", "debian-13"]'
+TWO_ROOTS = replace(CATALOGUE, roots=frozenset({"debian-12", "debian-13"}))
 OLD, NEW = split(
     load_experiment(CONFIGS / "quick.toml", CATALOGUE, [parse_override(VERSIONS)])
 )  # fmt: skip
@@ -188,7 +190,7 @@ def test_an_interrupt_ends_both_lanes_and_resume_runs_them(
         None,
         ["6.1"],
     )
-    assert f"interrupted: kernel 6.1: 2 not run; go on with --resume {folder}\n" in err
+    assert f"interrupted: 6.1: 2 not run; go on with --resume {folder}\n" in err
     assert not (folder / "compare.html").exists()
     assert main(["run", "--resume", str(folder)], make_services(tmp_path)) == 0
     assert counts(folder) == {"6.1": 2, "7.3": 2}
@@ -218,9 +220,7 @@ def test_the_plan_has_the_trials_of_both(
     assert main(["plan", *words], make_services(tmp_path)) == 0
     assert dry == capsys.readouterr().out
     assert [line.split()[:2] for line in dry.splitlines()] == [
-        [trial.id, f"kernel_version={trial.kernel_version}"]
-        for lane in (OLD, NEW)
-        for trial in plan_trials(lane)
+        [trial.id, trial.kernel_version] for lane in (OLD, NEW) for trial in plan_trials(lane)
     ]
     assert main(["plan", *words, "--json"], make_services(tmp_path)) == 0
     versions = [trial["kernel_version"] for trial in json.loads(capsys.readouterr().out)]
@@ -268,6 +268,94 @@ def test_versions_that_cannot_be(
     catalogue = replace(CATALOGUE, kernels={**CATALOGUE.kernels, "host": ("6.18",)})
     with pytest.raises(ConfigurationError) as caught:
         load_experiment(path, catalogue, [parse_override(text) for text in sets])
+    (found,) = caught.value.problems
+    expected = problem.replace("FOLDER", str(path))
+    assert found.startswith(expected if sets else f"{path}{expected}")
+
+
+def test_each_root_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    services = replace(make_services(tmp_path), catalogue=lambda: TWO_ROOTS)
+    assert main(["run", RUN[1], "--set", ROOTS, "--jobs", "1"], services) == 0
+    folder = latest(tmp_path)
+    assert read_lanes(folder) == ("debian-12", "debian-13")
+    for name in read_lanes(folder):
+        manifest = load_manifest(folder / name)
+        assert (manifest.experiment.root, manifest.experiment.roots) == (name, ())
+        assert tuple(record.trial_id for record in read_records(folder / name)) == manifest.trials
+    assert (folder / "compare.html").exists()
+    assert main(["run", "--resume", str(folder)], services) == 0
+
+
+def test_the_plan_has_the_trials_of_each_root(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    services = replace(make_services(tmp_path), catalogue=lambda: TWO_ROOTS)
+    words = ["plan", RUN[1], "--set", ROOTS]
+    assert main(words, services) == 0
+    lanes = [line.split()[1] for line in capsys.readouterr().out.splitlines()]
+    assert lanes == ["debian-12", "debian-12", "debian-13", "debian-13"]
+    assert main([*words, "--json"], services) == 0
+    assert [trial["root"] for trial in json.loads(capsys.readouterr().out)] == lanes
+
+
+def test_lanes_of_kernels_and_roots_are_named_by_both() -> None:
+    chosen = [parse_override(text) for text in (ROOTS, VERSIONS)]
+    lanes = split(load_experiment(CONFIGS / "quick.toml", TWO_ROOTS, chosen))
+    assert name_lanes(lanes) == ("6.1-debian-12", "6.1-debian-13", "7.3-debian-12", "7.3-debian-13")
+    assert [(each.kernel_version, each.root) for each in lanes] == [
+        (version, root) for version in ("6.1", "7.3") for root in ("debian-12", "debian-13")
+    ]
+
+
+SWEPT_ROOTS = '[sweep]\nroot = ["debian-12", "debian-13"]'
+
+
+@pytest.mark.parametrize(
+    ("text", "sets", "roots"),
+    [
+        ("", [], ["debian-13"]),
+        ('root = "debian-12"', [], ["debian-12"]),
+        (SWEPT_ROOTS, [], ["debian-12", "debian-13"]),
+        ('[sweep]\nroot = ["debian-12"]', [], ["debian-12"]),
+        ('root = "debian-12"', [ROOTS], ["debian-12", "debian-13"]),
+        (SWEPT_ROOTS, ["root=debian-13"], ["debian-13"]),
+    ],
+)
+def test_the_last_word_on_the_root_counts(
+    tmp_path: Path, text: str, sets: list[str], roots: list[str]
+) -> None:
+    path = tmp_path / "roots.toml"
+    path.write_text(f'page = "wsj"\nclient = "graph"\n{text}\n')
+    lanes = split(load_experiment(path, TWO_ROOTS, [parse_override(each) for each in sets]))
+    assert [each.root for each in lanes] == roots
+    assert name_lanes(lanes) == (tuple(roots) if len(roots) > 1 else ("",))
+    # Which root it is, is no condition: the trials are the same ones.
+    assert len({tuple(trial.id for trial in plan_trials(each)) for each in lanes}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "sets", "problem"),
+    [
+        ('root = "debian-14"', [], ":3: root: no root is named 'debian-14' (did you mean"),
+        ('[sweep]\nroot = ["debian-13", "debian-14"]', [],
+         ":4: sweep.root[1]: no root is named 'debian-14' (did you mean 'debian-13'?); allowed: "
+         "debian-12, debian-13"),
+        (f'root = "debian-12"\n{SWEPT_ROOTS}', [],
+         ":3: root: also swept (FOLDER:5); keep one of the two"),
+        ('[sweep]\nroot = ["debian-12", "debian-12"]', [],
+         ":4: sweep.root: 'debian-12' is in the list twice"),
+        ("[sweep]\nroot = []", [], ":4: sweep.root: [] is not a list of one or more values"),
+        ('[sweep]\nroot = "debian-12"', [], ':4: sweep.root: "debian-12" is not a list of one or'),
+        ('[sweep]\nroot = ["debian-12", 7]', [], ":4: sweep.root[1]: 7 is not the name of a root"),
+        ('root = ["debian-12"]', [], ':3: root: ["debian-12"] is not the name of a root'),
+        ("", ['root=["debian-12", "x"]'], '--set root=["debian-12", "x"]: sweep.root[1]: no root'),
+    ],
+)  # fmt: skip
+def test_roots_that_cannot_be(tmp_path: Path, text: str, sets: list[str], problem: str) -> None:
+    path = tmp_path / "roots.toml"
+    path.write_text(f'page = "wsj"\nclient = "graph"\n{text}\n')
+    with pytest.raises(ConfigurationError) as caught:
+        load_experiment(path, TWO_ROOTS, [parse_override(each) for each in sets])
     (found,) = caught.value.problems
     expected = problem.replace("FOLDER", str(path))
     assert found.startswith(expected if sets else f"{path}{expected}")

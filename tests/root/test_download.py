@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -288,17 +289,23 @@ def test_one_that_is_cut_off_at_each_piece_comes_all_the_same(
     assert len(ranges(mirror, AT_ONE)) == 10
 
 
+def trust(certificates: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trust the authorities in this file alone, as a program that starts now would."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates))
+    monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps those of its first request
+
+
 def test_tls_may_lead_to_another_host(
     tmp_path: Path, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = write_certificate(tmp_path)
-    monkeypatch.setenv("SSL_CERT_FILE", str(made))
+    trust(made, monkeypatch)
     with serving(certificate=made) as tls:
         tls.redirected = {path: f"{mirror.address}{path}" for path in (AT_ONE, AT_TWO)}
         monkeypatch.setenv(MIRROR_VARIABLE, f"{tls.address}/debian")
         fetch(tmp_path / "there")
         assert there(tmp_path / "there") == DATA
-        monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
+        trust(Path("/nowhere"), monkeypatch)
         with pytest.raises(MissingError, match="CERTIFICATE_VERIFY_FAILED"):
             fetch(tmp_path / "unknown")
 

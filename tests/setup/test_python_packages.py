@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 from pathlib import Path
 
@@ -10,7 +11,12 @@ import pytest
 from testbed.base import proc
 from testbed.base.errors import MissingError
 from testbed.setup import python_packages
-from testbed.setup.python_packages import ensure_packages, find_packages, interpreter
+from testbed.setup.python_packages import (
+    ensure_packages,
+    find_authorities,
+    find_packages,
+    interpreter,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -60,3 +66,14 @@ def test_one_that_was_not_finished_is_made_again(tmp_path: Path) -> None:
 def test_the_tests_run_on_the_locked_python() -> None:
     assert sys.version_info[:2] == (3, 13)
     assert Path(interpreter()).parent.parent.name == "usr"
+
+
+def test_authorities_are_there_also_where_the_machine_has_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(python_packages, "_AUTHORITIES", ("/nowhere/ca.crt",))
+    ours = find_authorities()
+    assert Path(ours).is_relative_to(sys.base_prefix)
+    assert len(ssl.create_default_context(cafile=ours).get_ca_certs()) > 100
+    monkeypatch.setattr(python_packages, "_AUTHORITIES", ("/nowhere/ca.crt", __file__))
+    assert find_authorities() == __file__
