@@ -150,7 +150,7 @@ def test_packages_that_are_nowhere_are_all_named(tmp_path: Path) -> None:
     assert done.returncode == 3
     for package in LOCK.packages:
         assert package.path in done.stderr
-    assert "./run.sh root import FILE" in done.stderr
+    assert "./run.sh import FILE" in done.stderr
     assert [path.name for path in (tmp_path / "home/cache/firstflight/python").iterdir()] == []
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from firstflight.cli.main import main
+from testbed.kernel.build.native import native_folder
 from testbed.kernel.build.toolchain import read_name
 from tests.hallway import make_services
 from tests.kernel.packed import keep_build, keep_programs
@@ -13,11 +14,11 @@ CACHE = "cache"
 
 
 @pytest.fixture
-def pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def pack(tmp_path: Path) -> Path:
     """What was exported on a machine that has built its kernel."""
     maker = tmp_path / "maker"
     keep_build(maker / CACHE)
-    monkeypatch.setenv("FIRSTFLIGHT_NATIVE", str(keep_programs(maker / CACHE)))
+    keep_programs(maker / CACHE).rename(native_folder(maker / CACHE))
     file = tmp_path / "kernel.zip"
     assert main(["kernel", "export", str(file)], make_services(maker)) == 0
     return file

@@ -233,6 +233,7 @@ def test_clean_says_what_goes_and_keeps_the_rest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "tmp"))
+    monkeypatch.setattr("testbed.setup.clean.SHARED_MEMORY", tmp_path / "shm")  # others' guests
     cache = tmp_path / "cache"
     for name in ("pages/x", "kernels/7.3", "somebody-elses"):
         (cache / name).mkdir(parents=True)

@@ -22,6 +22,7 @@ from testbed.base import proc
 from testbed.base.errors import EXIT_CONFIGURATION, EXIT_OK
 from testbed.base.places import ROOT
 from testbed.model import Replay, Substitution
+from testbed.root.cache import Root
 from testbed.server.loopback import LoopbackSite
 from testbed.setup.clean import find_leftovers, remove
 from testbed.way import prepare
@@ -32,9 +33,12 @@ DEADLINE_S = 120.0
 
 
 @pytest.fixture
-def ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[int, Path]]:
+def ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, root: Root
+) -> Callable[..., tuple[int, Path]]:
     """Runs the verb on a small page and, once the site was told, uses it and interrupts."""
     built = build(tmp_path / "built")
+    monkeypatch.setattr(cli_serve, "ensure_named", lambda *_asked: root)
     monkeypatch.setattr(prepare, "built_page", lambda _name, _cache: built)
     tell = cli_serve._show_site
 
@@ -142,15 +146,20 @@ def test_the_printed_command_is_one_for_a_shell(
 SERVE = """\
 import sys
 from pathlib import Path
+from testbed.base import places
+from testbed.root.cache import ensure_named
 from testbed.way import prepare
+from firstflight.cli import serve as cli_serve
 from firstflight.cli.serve import serve
 from firstflight.cli.exits import run_command
 from tests.hallway import make_services
+cli_serve.ensure_named = lambda name, _cache, say: ensure_named(name, places.cache(), say)
 prepare.built_page = lambda _name, _cache: Path(sys.argv[1]) / "built"
 run_command(serve, args=["small", "--json"], obj=make_services(Path(sys.argv[1])))
 """
 
 
+@pytest.mark.usefixtures("root")
 def test_killed_it_leaves_no_server_and_a_folder_that_clean_finds(tmp_path: Path) -> None:
     build(tmp_path / "built")
     temporary = tmp_path / "temporary"
