@@ -1,7 +1,7 @@
-"""A machine with nothing but busybox: an ordinary user runs the nightly sweep on it, the same bits.
+"""A machine with nothing but busybox: an ordinary user's nightly sweep has the same bits there.
 
-It has no C library, no package manager, no Python and no compiler, and namespaces are refused, since
-it is entered by chroot(2).
+It has no C library, no package manager, no Python and no compiler, and it gives no namespaces,
+since it is entered by chroot(2).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ exec chroot --userspec="$USER_ID:$USER_ID" --groups= "$root" /bin/busybox env -i
 
 def make_machine(root: Path) -> Path:
     """Fill ``root`` with busybox, the work tree and an empty home; return the home."""
-    for name in ("bin", "dev", "etc", "proc", "tmp", "home/u"):
+    for name in ("bin", "dev", "etc", "proc", "tmp", "home/somebody"):
         (root / name).mkdir(parents=True)
     shutil.copy(BUSYBOX, root / "bin" / "busybox")
     for applet in proc.run((str(BUSYBOX), "--list")).stdout.split():
@@ -52,7 +52,7 @@ def make_machine(root: Path) -> Path:
             (root / "bin" / applet).symlink_to("busybox")
     for name in ("resolv.conf", "hosts"):
         shutil.copy(Path("/etc") / name, root / "etc")
-    home = root / "home" / "u"
+    home = root / "home" / "somebody"
     shutil.copy(find_authorities(), home / "authorities.crt")
     shutil.copytree(
         places.ROOT,
@@ -63,7 +63,7 @@ def make_machine(root: Path) -> Path:
 
 
 def keep_what_takes_long(home: Path) -> None:
-    """Have the kernel and the packages, which are verified, in the cache; all else is made there."""
+    """Have the kernel and the packages, which are verified, in the cache; all else is made."""
     build = find_kernel(read_pin("7.3"), places.cache())
     assert build is not None
     cache = home / ".cache" / "firstflight"
@@ -81,9 +81,9 @@ def test_the_same_bits_without_anything(tmp_path: Path) -> None:
         os.chown(path, USER, USER, follow_symlinks=False)
     argv = (
         *("unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", str(root)),
-        *("HOME=/home/u", "PATH=/bin", "PIP_CERT=/home/u/authorities.crt"),
+        *("HOME=/home/somebody", "PATH=/bin", "PIP_CERT=/home/somebody/authorities.crt"),
         f"FIRSTFLIGHT_DEBIAN_MIRROR={debian_archives()['debian']}",
-        *("/home/u/tree/run.sh", "run", "/home/u/tree/configs/nightly.toml", "-o", "/home/u/ran"),
+        *("/home/somebody/tree/run.sh", "run", "/home/somebody/tree/configs/nightly.toml", "-o", "/home/somebody/ran"),
     )
     environment = {"PATH": os.environ["PATH"], "USER_ID": str(USER)}
     done = proc.run(argv, env=environment, check=False, timeout_s=900)
