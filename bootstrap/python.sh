@@ -121,28 +121,28 @@ fetch_package() {
   [ -n "${mirror:-}${FIRSTFLIGHT_DEBIAN_ARCHIVE:-}" ] || printf '%s\n' "$2" >>"$work/problems"
 }
 
-# unpack_package FILE: what it has in usr, by a program that reads Debian's packages, or by their format
-# (deb(5)): an archive of three members, of which the last is a tar.
+# unpack_package FILE: what it has in usr. A package is an archive of three members, of which the last is
+# a tar (deb(5)); where nothing else reads .xz, the program that makes packages does.
 unpack_package() {
-  if command -v dpkg-deb >/dev/null; then
-    dpkg-deb --fsys-tarfile "$1"
-  else
+  if command -v xz >/dev/null || command -v python3 >/dev/null; then
     control=$(tail -c +121 "$1" | head -c 10 | tr -d ' ')
     data=$((72 + 60 + control + control % 2))
     size=$(tail -c +$((data + 49)) "$1" | head -c 10 | tr -d ' ')
     tail -c +$((data + 61)) "$1" | head -c "$size" | decompress
+  elif command -v dpkg-deb >/dev/null; then
+    dpkg-deb --fsys-tarfile "$1"
+  else
+    say "nothing here reads .xz: install xz-utils"
+    return 1
   fi | tar -xof - -C "$work"
 }
 
 decompress() {
   if command -v xz >/dev/null; then
     xz -dc
-  elif command -v python3 >/dev/null; then
+  else
     python3 -I -c 'import lzma, shutil, sys
 shutil.copyfileobj(lzma.open(sys.stdin.buffer), sys.stdout.buffer)'
-  else
-    say "nothing here reads .xz: install xz-utils"
-    return 1
   fi
 }
 
@@ -200,7 +200,7 @@ make_python() {
     give_up "$EXIT_MISSING" "Without a network: ./run.sh import FILE takes all from a pack (docs/roots.md)."
   fi
   while read -r _ _ sha256; do
-    unpack_package "$packages/$sha256.deb" || give_up "$EXIT_STORAGE" "cannot unpack to $cache; make room"
+    unpack_package "$packages/$sha256.deb" || give_up "$EXIT_STORAGE" "cannot unpack $packages/$sha256.deb to $cache; make room, or do what is said above"
   done <"$work/list"
   # Authorities in one file, for a machine that has none.
   cat -- "$work"/usr/share/ca-certificates/mozilla/*.crt >"$work/usr/share/ca-certificates/all.crt"

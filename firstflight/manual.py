@@ -22,7 +22,7 @@ _FILES = (
     ("pages/NAME/", "A page, by its recording, its table of sizes or its recipe."),
     ("results/", "Results, a folder for each run; results/latest is the newest.  No command "
                  "removes them but `unpack --replace`, in the folder that it is given."),
-    ("$XDG_CACHE_HOME/firstflight/", "All that was built: the Python environment, kernels, pages; "
+    ("$XDG_CACHE_HOME/firstflight/", "All that was built: Python, roots, kernels, pages; "
                                      "~/.cache/firstflight by default.  clean empties it."),
     ("$XDG_DATA_HOME/firstflight/", "Kernels of your own: patches and settings; "
                                     "~/.local/share/firstflight by default."),
@@ -30,14 +30,17 @@ _FILES = (
 _ENVIRONMENT = (
     ("XDG_CACHE_HOME", "Where the cache is."),
     ("XDG_DATA_HOME", "Where kernels of your own are."),
-    ("FIRSTFLIGHT_UNTRIED", "Set to 1: go on where this system was never tried."),
     (
         "FIRSTFLIGHT_UNJAILED",
         "Where the kernel has no Landlock, and so no jail can be made. Set to 1: load pages "
         "without one; `container`: the container that this runs in is the jail, if it shows to "
         "be one.",
     ),
-    ("FIRSTFLIGHT_BROWSER", "The headless browser's program, instead of the installed one."),
+    (
+        "FIRSTFLIGHT_BROWSER",
+        "The headless browser's program, for recordings and on the host's kernel, instead of "
+        "the installed one and the root's.",
+    ),
     (
         "FIRSTFLIGHT_DEBIAN_MIRROR",
         "Where Debian's packages are had from, instead of this machine's mirror: an address that "

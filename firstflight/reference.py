@@ -24,9 +24,9 @@ _INTRODUCTION = f"""\
 This page lists every verb of `{PROGRAM}` with its options. It is written by `make reference` from
 the verbs themselves. `{PROGRAM}` alone is `{PROGRAM} run`.
 
-`{PROGRAM}` answers `--help` and mistyped words from this file, before any package is fetched. A
-verb sets up what it needs and no more: a run its root, its kernel and the C programs, a recording
-node, npm and the browser driver, and one that only reads nothing.
+`{PROGRAM}` answers `--help` and mistyped words from this file, before any Python package is
+fetched. A verb makes what it needs and no more: a run its root, its kernel and the C programs, a
+recording node, npm and the browser driver, and one that only reads nothing.
 """
 
 

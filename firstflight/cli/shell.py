@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -23,7 +22,6 @@ from testbed.base.errors import (
     EXIT_OK,
     EXIT_OUT_OF_TOLERANCE,
     ConfigurationError,
-    MissingError,
 )
 from testbed.experiment.plan import plan_trials
 from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
@@ -32,7 +30,6 @@ from testbed.results.records import read_records
 from testbed.way.launch import open_lanes
 from testbed.way.run import run_experiment
 
-MININET = Path("/usr/lib/python3/dist-packages/mininet")
 PROMPT = "/ff/bundle/testbed/kinds/command/prompt.py"
 LONGEST_S = 86_400
 _log = log.logger(__name__)
@@ -51,7 +48,6 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
     Lines come from FILE, standard input, or the terminal. In virtual time the clock stands still
     while a line is awaited (docs/shell.md).
     """
-    require_mininet()
     catalogue, choice = services.catalogue(), Choice(**chosen)
     live = not script and sys.stdin.isatty()
     with TemporaryDirectory(prefix="firstflight-shell-") as folder:
@@ -86,20 +82,6 @@ def shell(services: Services, /, script: Path | None, output: Path | None, **cho
         _log.error("interrupted; what there is of it is in %s", results)
         return tally.exit_code
     return _show(results, read_records(results)[-1], tally.exit_code)
-
-
-def require_mininet() -> None:
-    """Refuse a machine without Mininet.
-
-    Raises:
-        MissingError: with the remedy.
-    """
-    if not (MININET.is_dir() and shutil.which("mnexec", path="/usr/bin")):
-        raise MissingError(
-            "the prompt is Mininet's, which is not installed; as root: apt-get install "
-            "--no-install-recommends mininet iputils-ping (for one command without it: "
-            "./run.sh exec)"
-        )
 
 
 def never_began(record: Record) -> bool:

@@ -48,7 +48,7 @@ def pack_artifact(
     """Write the results in ``folder`` to ``file``, with all that it takes to repeat them.
 
     Raises:
-        ConfigurationError: the results ran in the machine's own programs, in another root or on
+        ConfigurationError: the results ran on the machine's kernel, in another root or on
             another kernel than are here, or at a revision that is not; every problem.
         As ``pack_results`` and ``write_pack``.
     """

@@ -193,7 +193,10 @@ KINDS = {
         (f"bootstrap/{RUN}.txt", f"roots/{STARTER}/lock.toml"),
         None,
         inner="lib",
-        left_out=("**/__pycache__", "**/__pycache__/**"),  # of files with other times
+        left_out=(
+            *("**/__pycache__", "**/__pycache__/**"),  # of files with other times
+            *("**/site-packages/pandas/tests/**", "**/site-packages/scipy/**/tests/**"),
+        ),
         here=lambda cache: packages_place(RUN, cache),  # named by where this machine's Python is
         finish=lambda folder, _: adopt_packages(folder),
     ),

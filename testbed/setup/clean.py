@@ -19,7 +19,7 @@ from testbed.kernel.run.jail import SHARED_MEMORY
 
 PARTS = frozenset(
     {"bpf", "bundles", "js", "kernels", "logs", "native", "packages", "pages"}
-    | {"recipes", "roots", "toolchains", "venv"}
+    | {"python", "recipes", "roots", "toolchains", "venv"}
 )
 """The folders that this program makes in its cache; anything else there is not ours to remove."""
 
@@ -69,9 +69,10 @@ def _cached(cache: Path) -> Iterator[tuple[Path, str]]:
     for part in sorted(cache.iterdir()) if cache.is_dir() else ():
         if part.name not in PARTS:
             continue
-        if part.name != "venv":
+        if part.name not in {"python", "venv"}:
             yield part, ""
             continue
-        for environment in sorted(part.iterdir()):
-            in_use = Path(sys.prefix).resolve() == environment.resolve()
-            yield environment, "this program runs in it" if in_use else ""
+        running = [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)]
+        for place in sorted(part.iterdir()):
+            in_use = any(prefix.is_relative_to(place.resolve()) for prefix in running)
+            yield place, "this program runs in it" if in_use else ""

@@ -29,6 +29,16 @@ _FORMAT = 3
 _WHOLE = ".whole"
 _INSTALL_S = 1800.0
 _LOG = "venv.log"
+_PIP = """\
+import runpy, sys
+wheel, authorities = sys.argv[1:3]
+del sys.argv[1:3]
+sys.path.insert(0, wheel)
+import pip._vendor.certifi as certifi
+certifi.where = certifi.core.where = lambda: authorities
+runpy.run_module("pip", run_name="__main__", alter_sys=True)
+"""
+"""Debian's pip reads a file of authorities as it begins, which few other systems have."""
 # Where distributions keep what servers are verified by; ours is for a machine that has none.
 _AUTHORITIES = (
     *("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"),
@@ -108,16 +118,22 @@ def _install(lock: str, folder: Path, log: Path) -> None:
     (wheel,) = (Path(sys.base_prefix) / "share" / "python-wheels").glob("pip-*.whl")
     # Hashes for every file, wheels only: nothing but what was locked gets in, no build script runs.
     argv = (
-        *(str(folder / "bin" / "python"), "-I", f"{wheel}/pip", "--disable-pip-version-check"),
-        *("--no-input", "install", "--require-hashes", "--no-deps", "--only-binary", ":all:"),
-        *("-r", str(LOCKS / f"{lock}.txt")),
+        *(str(folder / "bin" / "python"), "-I", "-c", _PIP, str(wheel), find_authorities()),
+        *("--disable-pip-version-check", "--no-input", "install", "--require-hashes", "--no-deps"),
+        *("--only-binary", ":all:", "-r", str(LOCKS / f"{lock}.txt")),
     )
-    done = proc.run(argv, env=_environment(), timeout_s=_INSTALL_S, check=False)
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
+    }
+    done = proc.run(argv, env=environment, timeout_s=_INSTALL_S, check=False)
     log.write_text(done.stdout + done.stderr, "utf-8")
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
+        remedy = "; let PIP_CERT name the file of your network's authority" * (
+            "CERTIFICATE_VERIFY_FAILED" in tail
+        )
         raise MissingError(
-            f"the Python packages could not be installed; all of it is in {log}\n{tail}"
+            f"the Python packages could not be installed; all of it is in {log}\n{tail}{remedy}"
         )
 
 
@@ -130,12 +146,3 @@ def find_authorities() -> str:
     """Return the file of authorities by which servers are verified, whatever the distribution."""
     there = (path for path in _AUTHORITIES if Path(path).is_file())
     return next(there, str(Path(sys.base_prefix) / "share" / "ca-certificates" / "all.crt"))
-
-
-def _environment() -> dict[str, str]:
-    """Return the caller's environment, with authorities to verify the package index by."""
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
-    }
-    environment.setdefault("PIP_CERT", find_authorities())
-    return environment

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from testbed.base import log
 from testbed.base.errors import ConfigurationError, StorageError
-from testbed.base.heartbeat import repeating
 from testbed.base.units import format_count
 from testbed.client import tcp_alone
 from testbed.experiment.lanes import name_lanes, read_lanes, write_lanes
@@ -160,12 +159,11 @@ def run_lanes(
 
 
 def _prepare(prepare: Prepare, experiment: Experiment, jobs: int) -> tuple[RunSetup, Environment]:
-    with repeating(_log.info) as report:
-        pages = len(experiment.pages)
-        needed = [format_count(pages, "page")] if pages else []
-        needed.append(_describe(experiment))
-        report(f"preparing {' and '.join(needed)}")
-        return prepare(experiment, jobs)
+    pages = len(experiment.pages)
+    needed = [format_count(pages, "page")] if pages else []
+    needed.append(_describe(experiment))
+    _log.info("preparing %s", " and ".join(needed))
+    return prepare(experiment, jobs)
 
 
 def _describe(experiment: Experiment) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from testbed.base import places
-from testbed.base.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_MISSING, EXIT_OK
+from testbed.base.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_OK
 from testbed.results.store import read_records
 from tests.acceptance.house import House, assert_ok
 from tests.typist import typing
@@ -195,19 +195,3 @@ def test_a_typed_session_that_does_not_end_leaves_nobody(tmp_path: Path, key: st
         while any(Path(f"/proc/{pid}/exe").exists() for pid in there):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-
-
-@pytest.mark.guest
-@pytest.mark.usefixtures("wikipedia")
-def test_without_mininet_the_remedy_is_said(
-    house: House,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    from firstflight.cli import shell
-
-    monkeypatch.setattr(shell, "MININET", tmp_path / "nowhere")
-    code, _ = house.command("shell", str(QUICK), "--script", "x")
-    assert code == EXIT_MISSING
-    assert "apt-get install --no-install-recommends mininet" in capsys.readouterr().err

@@ -12,13 +12,12 @@ from pathlib import Path
 from subprocess import CompletedProcess  # noqa: TID251 - only the type of what proc returns
 
 from testbed.base import proc
+from testbed.base.debian import MAIN, SECURITY, debian_archives
 
 BASE = "localhost/debian"
 AUTHORITIES = Path("/usr/local/share/ca-certificates")
 SETTINGS = Path("/etc/pip.conf")
-HOOKS = Path("/usr/share/mmdebstrap/hooks")
 USER = "1000:1000"
-_MIRRORS = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
 # What Debian's own small image leaves out, too.
 _LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 _STEP_S = 1500.0
@@ -78,30 +77,26 @@ class Container:
 
 
 def _mmdebstrap_argv(suite: str, folder: str) -> tuple[str, ...]:
-    hooks = ['chroot "$1" update-ca-certificates']
-    if AUTHORITIES.is_dir() and any(AUTHORITIES.iterdir()):
-        hooks.insert(0, f"copy-in {AUTHORITIES} {AUTHORITIES.parent}")
+    there = AUTHORITIES.is_dir() and any(AUTHORITIES.iterdir())
+    hooks, include = [], []
+    if there:
+        hooks += [
+            f"copy-in {AUTHORITIES} {AUTHORITIES.parent}",
+            'chroot "$1" update-ca-certificates',
+        ]
+        include.append("--include=ca-certificates")
     if SETTINGS.is_file():
         hooks.append(f"copy-in {SETTINGS} {SETTINGS.parent}")
+    archives = debian_archives()
     return (
         *("mmdebstrap", "--quiet", "--mode=root", "--format=directory", "--variant=minbase"),
-        # As in Debian's own image: without a Perl that merges a /usr which is merged.
-        *("--include=ca-certificates,usr-is-merged", f"--hook-dir={HOOKS}/merged-usr"),
+        *include,
         *(f"--dpkgopt=path-exclude={path}" for path in _LEFT_OUT),
         *(f"--aptopt={line}" for line in _proxies()),
         *(f"--customize-hook={hook}" for hook in hooks),
-        *(suite, folder, *_mirrors(suite)),
-    )
-
-
-def _mirrors(suite: str) -> list[str]:
-    """Return the lines of sources.list(5) by which this machine has a suite of Debian's."""
-    text = proc.run(("apt-get", "indextargets", "--format", _MIRRORS)).stdout
-    rows = {tuple(line.split("|")) for line in text.splitlines()}
-    return sorted(
-        f"deb {uri} {release} main"
-        for origin, uri, release, component in rows
-        if origin == "Debian" and component == "main" and release.startswith(suite)
+        *(suite, folder),
+        f"deb {archives[MAIN]} {suite} main",
+        f"deb {archives[SECURITY]} {suite}-security main",
     )
 
 

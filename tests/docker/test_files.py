@@ -45,7 +45,7 @@ def stages() -> set[str]:
 
 def test_the_dockerfile_names_no_server_and_takes_its_base_as_an_argument() -> None:
     text = DOCKERFILE.read_text()
-    assert text.count("FROM ${BASE} ") == 2
+    assert text.count("FROM ${BASE} ") == 3
     assert not re.search(r"https?:|\.(org|com|io|net)/", text)
 
 

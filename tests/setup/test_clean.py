@@ -60,9 +60,12 @@ def test_the_environment_that_runs_this_is_kept(
 ) -> None:
     for key in ("old", "new"):
         (tmp_path / "venv" / key).mkdir(parents=True)
+        (tmp_path / "python" / key / "usr").mkdir(parents=True)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv" / "new"))
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "python" / "new" / "usr"))
     remove(find_leftovers(tmp_path, tmp_path / "none"))
     assert [p.name for p in (tmp_path / "venv").iterdir()] == ["new"]
+    assert [p.name for p in (tmp_path / "python").iterdir()] == ["new"]
 
 
 def test_what_cannot_be_removed_is_named(tmp_path: Path) -> None:

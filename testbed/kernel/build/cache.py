@@ -1,7 +1,7 @@
 """Cache of built kernels: a folder for all that decides a kernel, built when it is not there.
 
 ``python -m testbed.kernel.build.cache 7.3 6.1`` builds (or finds) those versions.  Standard library
-only, and so is all that it imports: bootstrap builds a kernel while the Python environment is made.
+only, and so is all that it imports.
 """
 
 from __future__ import annotations

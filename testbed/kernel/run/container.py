@@ -1,9 +1,9 @@
 """Container around the harness, where it stands for the jail of guests: what the kernel says of it.
 
-Most container runtimes allow no namespaces within, so bubblewrap makes no jail there.  What holds a
-guest then is the container itself, if it does hold: a system call filter, an ordinary user and no
-capability can be read (proc_pid_status(5)); that nothing of value is mounted in it, and which
-network it has, is for those who start it to know (docs/containers.md).
+Older container runtimes do not let Landlock's calls through, so no jail can be made there.  What
+holds a guest then is the container itself, if it does hold: a system call filter, an ordinary user
+and no capability can be read (proc_pid_status(5)); that nothing of value is mounted in it, and
+which network it has, is for those who start it to know (docs/containers.md).
 """
 
 from __future__ import annotations

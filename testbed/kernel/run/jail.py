@@ -146,6 +146,8 @@ def open_stage(contents: GuestFiles, slot: int = 0, *, landlock: int = NEWEST) -
         }
         environment = {name: str(number) for name, number in contents.inherited.items()}
         environment["TMPDIR"] = f"/proc/self/fd/{write['uml']}"
+        # Kernels 6.1 and 6.12 start themselves again to have it, by a path that may be closed.
+        environment["GLIBC_TUNABLES"] = "glibc.pthread.rseq=0"
         for name, descriptor in (*read.items(), *write.items()):
             if "/" not in name:
                 # The point, so that it is no link again behind this one (hostfs follows one).
