@@ -8,7 +8,6 @@ import sys
 
 from testbed.base.interrupt import SIGNALS, leave_on_signals
 
-
 GIT_BISECT_STOPS = 128
 """git bisect run takes 1 to 124 for a bad commit, and stops from here on (git-bisect(1))."""
 

@@ -96,7 +96,14 @@ def test_a_root_that_a_disk_has_no_room_for_is_not_there_by_half(
     folder = tmp_path / "small"
     for place in (folder, tmp_path / "disk"):
         place.mkdir()
-    wanted = ("title = 'A root'", "[suites]", "[packages]", "[without]", "[left_out]")
+    wanted = (
+        "title = 'A root'",
+        "clients = false",
+        "[suites]",
+        "[packages]",
+        "[without]",
+        "[left_out]",
+    )
     (folder / "root.toml").write_text("\n".join(wanted))
     (folder / "lock.toml").write_text(format_lock(Lock("20261124T120000Z", (locked("a", data),))))
     (tmp_path / "assemble.py").write_text(ASSEMBLE)

@@ -50,7 +50,8 @@ def export_command(services: Services, /, file: Path, version: str, replace: boo
     a kernel of yours what it is made of; a git tree stays where it is.
     """
     own = None if version in pins() else read_own(version, places.data())
-    usr = ensure_named(DEFAULT_ROOT, services.cache(), _log.info).usr
+    # Only one of the user's own is booted when it is built.
+    usr = Path() if own is None else ensure_named(DEFAULT_ROOT, services.cache(), _log.info).usr
     build = ensure_build(version, services.cache(), usr, _log.info)
     native = ensure_native(services.cache(), _log.info)
     checksum = export_kernel(build, native, file, replace=replace, own=own)

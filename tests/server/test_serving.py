@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,9 @@ def test_head_is_answered_as_get_is(tmp_path: Path) -> None:
         site.connected() as connection,
     ):
         head, full = connection.ask("HEAD", "/a"), connection.get("/a")
-        assert (head.head, head.body) == (full.head, b"")
+        without_date = [re.sub(rb"\r\nDate: [^\r]*", b"", each.head) for each in (head, full)]
+        assert without_date[0] == without_date[1]
+        assert head.body == b""
     assert site.replay().exact == 2
 
 
