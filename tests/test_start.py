@@ -169,12 +169,14 @@ def test_a_wrong_package_is_named_and_not_kept(tmp_path: Path, archive: Path) ->
     assert kept == {f"{package.sha256}.deb" for package in LOCK.packages[1:]}
 
 
-def test_without_a_mirror_or_a_downloader_the_ways_on_are_named(tmp_path: Path) -> None:
-    bare = make_bare(tmp_path / "home", ("curl", "xz"), "")
-    bare.more = {"FIRSTFLIGHT_DEBIAN_ARCHIVE": "http://127.0.0.1:9"}
+def test_an_archive_of_old_versions_is_asked_after_the_mirror(tmp_path: Path) -> None:
+    bare = make_bare(tmp_path / "home", ("curl", "xz"), "http://127.0.0.1:9/debian")
+    bare.more = {"FIRSTFLIGHT_DEBIAN_ARCHIVE": "http://127.0.0.1:9/old"}
     done = bare.start("run")
     assert done.returncode == 3
-    assert "http://127.0.0.1:9/archive/debian/" in done.stderr
+    for package in LOCK.packages:
+        assert f"http://127.0.0.1:9/debian/{package.path}:" in done.stderr
+        assert f"http://127.0.0.1:9/old/archive/debian/{LOCK.taken}/{package.path}:" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["two words", "a:b"])
