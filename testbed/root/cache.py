@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from testbed.base.locks import locked
 from testbed.root.assembly import Assembly, digest_files
 from testbed.root.download import GoneError, Progress, download, list_sources, package_file
 from testbed.root.interpreter import compile_library
-from testbed.root.lock import Lock, describe_changes, join_parts, read_lock
+from testbed.root.lock import Lock, LockedPackage, describe_changes, join_parts, read_lock
 from testbed.root.release import read_index
 from testbed.root.relocation import FORMAT as RELOCATION
 from testbed.root.relocation import relocate
@@ -271,16 +271,12 @@ def _assemble(
     scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=place.parent))
     try:
         progress(f"unpacking {len(lock.all_packages)} packages, about 15 s")
-        for name, part in lock.parts.items():
+        _unpack(spec, lock.packages, packages, scratch, Path("/usr"))
+        for name, component in lock.components.items():
+            seen = Path("/usr", COMPONENTS, name, "usr")
             with tempfile.TemporaryDirectory(dir=scratch) as own:
-                unpacked = Path(own) if name else scratch
-                assembly = Assembly(unpacked, spec.patterns)
-                for package in part.packages:
-                    assembly.add(package.name, package_file(packages, package))
-                seen = Path("/usr", COMPONENTS, name, "usr") if name else Path("/usr")
-                compile_library(unpacked / "usr", str(seen))
-                if name:
-                    relocate(unpacked / "usr", scratch / seen.relative_to("/"), seen)
+                _unpack(spec, component.packages, packages, Path(own), seen)
+                relocate(Path(own, "usr"), scratch / seen.relative_to("/"), seen)
         for folder, _, _ in os.walk(scratch):
             Path(folder).chmod(0o755)
         digest = digest_files(scratch / "usr")
@@ -295,6 +291,16 @@ def _assemble(
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
+
+
+def _unpack(
+    spec: RootSpec, wanted: Sequence[LockedPackage], packages: Path, folder: Path, seen: Path
+) -> None:
+    """Unpack packages into ``folder``, whose ``usr`` guests have as ``seen``."""
+    assembly = Assembly(folder, spec.patterns)
+    for package in wanted:
+        assembly.add(package.name, package_file(packages, package))
+    compile_library(folder / "usr", str(seen))
 
 
 def note_root(folder: Path, digest: str, newer: str = "") -> None:
