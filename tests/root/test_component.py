@@ -13,12 +13,16 @@ import pytest
 from testbed.base.debian import LOCKED_VARIABLE, MIRROR_VARIABLE, locked_only
 from testbed.base.errors import ConfigurationError, MissingError
 from testbed.client.program import Program
+from testbed.packs import parts
+from testbed.packs.parts import CachePart
+from testbed.packs.root_import import import_pack
+from testbed.packs.root_pack import write_pack
 from testbed.root import download, release
-from testbed.root.cache import FORMAT, Root, ensure_root, find_root, root_key
+from testbed.root.cache import FORMAT, Root, ensure_root, find_root, root_key, root_place
 from testbed.root.download import package_file
 from testbed.root.lock import Lock, LockedPackage, format_lock, read_lock
 from testbed.root.spec import Component, RootSpec, read_spec
-from testbed.setup.programs import find
+from testbed.setup.programs import find, package_names
 from tests.root.debs import Mirror, locked, pack, publish, serving
 
 TAKEN, THEN = "20261124T120000Z", "20260101T120000Z"
@@ -87,7 +91,7 @@ def forget(folder: Path, package: LockedPackage) -> None:
 def moved_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
     """A mirror whose suite of the component, and none other, has another version."""
     offers = {"unstable": [(LATEST, NEWER, "")], "stable": []}
-    with serving(publish(offers)) as mirror:  # type: ignore[arg-type]
+    with serving(publish(offers)) as mirror:
         monkeypatch.setenv(MIRROR_VARIABLE, f"{mirror.address}/debian")
         yield mirror
 
@@ -119,7 +123,8 @@ def test_it_is_in_a_folder_of_its_own(spec: RootSpec) -> None:
     }
     assert [path.name for path in root.usr.parent.iterdir() if path.is_dir()] == ["usr"]
     assert find_root(spec, spec.folder.parent.parent / "cache") == root
-    program = Program("server", packages="server", places=(Path("/usr", PLACE, "bin/server"),))
+    program = Program("server", packages="", places=(Path("/usr", PLACE, "bin/server"),))
+    assert package_names(program) == ()
     assert find(program, root.usr) == root.usr / PLACE / "bin" / "server"
 
 
@@ -155,6 +160,22 @@ def test_the_newest_of_its_own_suites_takes_the_place_of_what_is_gone(
         "bin/server": "old", "share/text": "old", f"{PLACE}/bin/server": "newest"
     }  # fmt: skip
     assert not any("stable/" in path for path, _ in moved_on.asked if "unstable" not in path)
+
+
+def test_it_goes_along_in_a_pack(
+    spec: RootSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, other = assemble(spec), tmp_path / "other"
+    monkeypatch.setattr(parts, "read_spec", lambda name: spec)
+    place = root_place(spec, tmp_path / "cache")
+    part = CachePart("root", "small", f"roots/assembled/{place.name}")
+    write_pack(tmp_path / "pack.tar", {part: place}, lambda said: None)
+    other.mkdir()
+    import_pack(tmp_path / "pack.tar", other, lambda said: None)
+    imported = find_root(spec, other)
+    assert imported is not None
+    assert imported.digest == root.digest
+    assert files(imported.usr) == files(root.usr)
 
 
 def test_all_that_is_gone_is_said_at_once(
