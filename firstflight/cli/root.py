@@ -28,9 +28,9 @@ from testbed.packs.parts import find_starter, gather_parts
 from testbed.packs.root_import import describe, import_pack
 from testbed.packs.root_pack import write_pack
 from testbed.root.cache import ensure_root, find_root
-from testbed.root.lock import Lock, describe_changes, format_lock, read_lock
+from testbed.root.lock import Lock, describe_changes, format_lock, join_parts, read_lock
 from testbed.root.release import read_index
-from testbed.root.spec import read_spec, root_names
+from testbed.root.spec import RootSpec, read_spec, root_names
 from testbed.setup.programs import package_names, programs_of
 
 _log = log.logger(__name__)
@@ -54,7 +54,7 @@ def list_roots(services: Services, /, as_json: bool) -> int:
     if as_json:
         rows = [
             {"root": spec.name, "title": spec.title, "taken": lock.taken,
-             "packages": len(lock.packages), "bytes": lock.size, "digest": digest}
+             "packages": len(lock.all_packages), "bytes": lock.size, "digest": digest}
             for spec, lock, digest in zip(specs, locks, digests, strict=True)
         ]  # fmt: skip
         click.echo(json.dumps(rows, indent=2))
@@ -63,7 +63,7 @@ def list_roots(services: Services, /, as_json: bool) -> int:
         [
             Column("root", [spec.name for spec in specs], left=True),
             Column("lock of", [lock.taken for lock in locks], left=True),
-            Column("packages", [str(len(lock.packages)) for lock in locks]),
+            Column("packages", [str(len(lock.all_packages)) for lock in locks]),
             Column("to download", [format_bytes(lock.size) for lock in locks]),
             Column("assembled", [(digest or MISSING)[:16] for digest in digests], left=True),
         ]
@@ -98,18 +98,13 @@ def update(services: Services, /, name: str, dry_run: bool) -> int:
     The root is assembled, and its digest written into the lock.
     """
     spec = read_spec(name)
-    programs = programs_of(tuple(CLIENTS)) if spec.clients else ()
-    declared = [package for program in programs for package in package_names(program)]
-    index = read_index(spec.suites)
-    packages = index.closure([*spec.packages, *declared], frozenset(spec.without))
     old = read_lock(spec.lock_file) if spec.lock_file.exists() else None
-    changes = describe_changes(old.packages if old else (), packages)
+    taken = services.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    new = _resolve(spec, old, taken)
+    changes = describe_changes(old, new)
     click.echo("\n".join(changes) or f"{name}: nothing newer is offered")
     if dry_run:
         return EXIT_OK
-    taken = services.now().astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-    new = old if old and packages == old.packages else Lock(taken, packages)
-    new = replace(new, digest=None)
     with places.using_cache(services.cache()), repeating(_log.info) as progress, locked_only():
         new = replace(new, digest=ensure_root(spec, services.cache(), progress, new).digest)
     if new != old:
@@ -119,6 +114,19 @@ def update(services: Services, /, name: str, dry_run: bool) -> int:
             "make results REASON='why' shows what it moves"
         )
     return EXIT_OK
+
+
+def _resolve(spec: RootSpec, old: Lock | None, taken: str) -> Lock:
+    """Return a root's lock of now, without a digest; a part that is as before was taken then."""
+    programs = programs_of(tuple(CLIENTS)) if spec.clients else ()
+    parts: dict[str, Lock] = {}
+    for name, part in spec.parts.items():
+        own = () if name else [each for program in programs for each in package_names(program)]
+        index = read_index(part.suites)
+        packages = index.closure([*part.packages, *own], frozenset(part.without))
+        before = old.parts.get(name) if old else None
+        parts[name] = before if before and before.packages == packages else Lock(taken, packages)
+    return join_parts(parts)
 
 
 @root.command()

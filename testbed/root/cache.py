@@ -10,25 +10,29 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.base.debian import only_locked
-from testbed.base.errors import NO_ROOM, MissingError, StorageError
+from testbed.base.errors import NO_ROOM, ConfigurationError, MissingError, StorageError
 from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
 from testbed.root.assembly import Assembly, digest_files
 from testbed.root.download import GoneError, Progress, download, list_sources, package_file
 from testbed.root.interpreter import compile_library
-from testbed.root.lock import Lock, describe_changes, read_lock
+from testbed.root.lock import Lock, LockedPackage, describe_changes, join_parts, read_lock
 from testbed.root.release import read_index
+from testbed.root.relocation import FORMAT as RELOCATION
+from testbed.root.relocation import relocate
 from testbed.root.spec import RootSpec, read_spec
 
 FORMAT = 2
 """Raise it when a root of the same lock is to be assembled anew."""
 PACKAGES, ASSEMBLED, PACKED = "packages", "assembled", "packed"
+COMPONENTS = "lib/firstflight"
+"""The folder in ``usr`` where components are, each as NAME/usr."""
 NOTE = "root.json"
 SCRATCH = ".new-"
 """How the folder begins that a root is made in."""
@@ -72,7 +76,7 @@ def ensure_root(spec: RootSpec, cache: Path, progress: Progress, lock: Lock | No
         StorageError: packages are damaged, do not come to the lock's digest, or the cache cannot be
             written.
     """
-    lock = lock or read_lock(spec.lock_file)
+    lock = lock or _read_lock(spec)
     root = _find(spec, lock, cache)
     if root is None:
         try:
@@ -92,7 +96,17 @@ def find_root(spec: RootSpec, cache: Path) -> Root | None:
     Raises:
         ConfigurationError: its lock is none.
     """
-    return _find(spec, read_lock(spec.lock_file), cache)
+    return _find(spec, _read_lock(spec), cache)
+
+
+def _read_lock(spec: RootSpec) -> Lock:
+    lock = read_lock(spec.lock_file)
+    if lock.components.keys() != spec.components.keys():
+        raise ConfigurationError(
+            [f"{spec.lock_file}: its components are not those of root.toml; "
+             f"./run.sh root update {spec.name} writes it anew"]
+        )  # fmt: skip
+    return lock
 
 
 def _find(spec: RootSpec, lock: Lock, cache: Path) -> Root | None:
@@ -115,12 +129,12 @@ def _make(spec: RootSpec, lock: Lock, cache: Path, progress: Progress) -> Root:
     packages, place = roots / PACKAGES, roots / ASSEMBLED / _key(spec, lock)
     newer = ""
     try:
-        download(lock.packages, packages, list_sources(lock.taken), progress)
+        _download(lock, packages, progress)
     except GoneError as gone:
         if only_locked():
             raise MissingError(f"root {spec.name}, only as locked: {gone}") from None
         renewed = _renew(spec, lock, gone, progress)
-        download(renewed.packages, packages, list_sources(lock.taken), progress)
+        _download(renewed, packages, progress)
         if _key(spec, renewed) == place.name:  # another path has the very same packages
             lock = replace(renewed, digest=lock.digest)
         else:
@@ -134,21 +148,38 @@ def _make(spec: RootSpec, lock: Lock, cache: Path, progress: Progress) -> Root:
     return root
 
 
+def _download(lock: Lock, folder: Path, progress: Progress) -> None:
+    """Download the packages of ``lock``; what is gone of its components is said with the rest."""
+    gone: list[GoneError] = []
+    for part in lock.parts.values():
+        try:
+            download(part.packages, folder, list_sources(part.taken), progress)
+        except GoneError as error:
+            gone.append(error)
+    if gone:
+        packages = [package for error in gone for package in error.packages]
+        raise GoneError(packages, "\n".join(map(str, gone)))
+
+
 def _renew(spec: RootSpec, lock: Lock, gone: GoneError, progress: Progress) -> Lock:
     progress(f"{len(gone.packages)} packages are gone; asking Debian for the newest")
+    parts = lock.parts
     try:
-        packages = read_index(spec.suites).renew(
-            lock.packages, gone.packages, frozenset(spec.without)
-        )
+        for name, part in parts.items():
+            wanted = spec.parts[name]
+            if lost := [package for package in part.packages if package in gone.packages]:
+                index = read_index(wanted.suites)
+                packages = index.renew(part.packages, lost, frozenset(wanted.without))
+                parts[name] = Lock(part.taken, packages)
     except MissingError as error:
         raise MissingError(f"root {spec.name}: {gone}\n{error}") from None
-    return Lock(lock.taken, packages)
+    return join_parts(parts)
 
 
 def _describe_newer(lock: Lock, renewed: Lock) -> str:
-    changes = describe_changes(lock.packages, renewed.packages)
+    changes = describe_changes(lock, renewed)
     return (
-        f"{len(changes)} of {len(renewed.packages)} packages are newer than the lock: "
+        f"{len(changes)} of {len(renewed.all_packages)} packages are newer than the lock: "
         f"{', '.join(change.replace(': ', ' ', 1) for change in changes)}"
     )
 
@@ -168,7 +199,7 @@ def root_key(spec: RootSpec) -> str:
     Raises:
         ConfigurationError: its lock is none.
     """
-    return _key(spec, read_lock(spec.lock_file))
+    return _key(spec, _read_lock(spec))
 
 
 def packed_place(digest: str, cache: Path) -> Path:
@@ -210,9 +241,13 @@ def ensure_packages(spec: RootSpec, cache: Path, progress: Progress) -> tuple[Pa
 
 
 def _key(spec: RootSpec, lock: Lock) -> str:
-    packages = [[package.name, package.sha256] for package in sorted(lock.packages)]
-    made_of = json.dumps([FORMAT, packages, sorted(spec.patterns)])
-    return hashlib.sha256(made_of.encode()).hexdigest()[:16]
+    components = {
+        name: [[package.name, package.sha256] for package in sorted(part.packages)]
+        for name, part in lock.parts.items()
+    }
+    made_of: list[object] = [FORMAT, components.pop(""), sorted(spec.patterns)]
+    made_of += [RELOCATION, components] if components else []
+    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def read_root(name: str, place: Path) -> Root | None:
@@ -235,11 +270,13 @@ def _assemble(
     place.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=place.parent))
     try:
-        assembly = Assembly(scratch, spec.patterns)
-        progress(f"unpacking {len(lock.packages)} packages, about 15 s")
-        for package in lock.packages:
-            assembly.add(package.name, package_file(packages, package))
-        compile_library(scratch / "usr")
+        progress(f"unpacking {len(lock.all_packages)} packages, about 15 s")
+        _unpack(spec, lock.packages, packages, scratch, Path("/usr"))
+        for name, component in lock.components.items():
+            seen = Path("/usr", COMPONENTS, name, "usr")
+            with tempfile.TemporaryDirectory(dir=scratch) as own:
+                _unpack(spec, component.packages, packages, Path(own), seen)
+                relocate(Path(own, "usr"), scratch / seen.relative_to("/"), seen)
         for folder, _, _ in os.walk(scratch):
             Path(folder).chmod(0o755)
         digest = digest_files(scratch / "usr")
@@ -254,6 +291,16 @@ def _assemble(
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
+
+
+def _unpack(
+    spec: RootSpec, wanted: Sequence[LockedPackage], packages: Path, folder: Path, seen: Path
+) -> None:
+    """Unpack packages into ``folder``, whose ``usr`` guests have as ``seen``."""
+    assembly = Assembly(folder, spec.patterns)
+    for package in wanted:
+        assembly.add(package.name, package_file(packages, package))
+    compile_library(folder / "usr", str(seen))
 
 
 def note_root(folder: Path, digest: str, newer: str = "") -> None:

@@ -25,14 +25,14 @@ def nginx_argv(usr: Path) -> tuple[str, ...]:
     return program_argv(usr, "sbin/nginx")
 
 
-def compile_library(usr: Path) -> None:
-    """Compile the Python library of ``usr`` for its Python, as far as it has one.
+def compile_library(usr: Path, seen: str = "/usr") -> None:
+    """Compile the Python library of ``usr``, which guests have as ``seen``, as far as it has one.
 
     Raises:
         StorageError: it cannot be compiled.
     """
     for library in sorted(usr.glob("lib/python3.*")):
-        compile_python(usr, library, usr, "/usr")
+        compile_python(usr, library, usr, seen)
 
 
 def compile_python(usr: Path, folder: Path, strip: Path, prepend: str) -> None:

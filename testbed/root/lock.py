@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ _MOST_BYTES = 1 << 32
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.~:_-]*")
 _PATH = re.compile(r"pool/[A-Za-z0-9+._~:%-]+(?:/[A-Za-z0-9+._~:%-]+)*")
 _TAKEN = re.compile(r"\d{8}T\d{6}Z")
+_COMPONENT = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,17 +53,33 @@ class LockedPackage:
 class Lock:
     """Packages of a root, by name, in the state that the archives had at ``taken`` (UTC).
 
-    ``digest`` is that of the files that they are assembled to; ``None``: the lock does not say.
+    ``digest`` is that of the files that they are assembled to, with those of its ``components``, by
+    name; ``None``: the lock does not say.
     """
 
     taken: str
     packages: tuple[LockedPackage, ...]
     digest: str | None = None
+    components: Mapping[str, Lock] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> dict[str, Lock]:
+        """What is resolved apart: the root's own packages, by an empty name, and its components."""
+        return {"": Lock(self.taken, self.packages), **self.components}
+
+    @property
+    def all_packages(self) -> dict[str, LockedPackage]:
+        """Its packages by their names, and those of components by COMPONENT/NAME."""
+        return {
+            f"{name}/{package.name}" if name else package.name: package
+            for name, part in self.parts.items()
+            for package in part.packages
+        }
 
     @property
     def size(self) -> int:
         """How many bytes there are to download."""
-        return sum(package.size for package in self.packages)
+        return sum(package.size for package in self.all_packages.values())
 
 
 def read_lock(file: Path) -> Lock:
@@ -71,8 +89,18 @@ def read_lock(file: Path) -> Lock:
         ConfigurationError: it cannot be read, or is no lock; all problems.
     """
     document = read_document(file, _list_problems)
-    packages = tuple(LockedPackage(**entry) for entry in document["package"])
-    return Lock(document["taken"], packages, document.get("digest"))
+    tables = {"": document, **document.get("component", {})}
+    parts = {
+        name: Lock(table["taken"], tuple(LockedPackage(**entry) for entry in table["package"]))
+        for name, table in tables.items()
+    }
+    return join_parts(parts, document.get("digest"))
+
+
+def join_parts(parts: Mapping[str, Lock], digest: str | None = None) -> Lock:
+    """Return the lock that has ``parts``, the inverse of ``Lock.parts``."""
+    components = {name: part for name, part in parts.items() if name}
+    return Lock(parts[""].taken, parts[""].packages, digest, components)
 
 
 def read_document(
@@ -95,22 +123,27 @@ def read_document(
 
 def format_lock(lock: Lock) -> str:
     """Return the text of a lock file; equal locks have equal texts."""
-    lines = [
-        "# Written by `./run.sh root update`.",
-        f'taken = "{lock.taken}"',
-        *([f'digest = "{lock.digest}"'] if lock.digest else []),
-        "package = [",
-    ]
+    lines = ["# Written by `./run.sh root update`.", *_format_part(lock)]
+    for name, component in sorted(lock.components.items()):
+        lines += ["", f"[component.{name}]", *_format_part(component)]
+    return "\n".join([*lines, ""])
+
+
+def _format_part(lock: Lock) -> Iterator[str]:
+    yield f'taken = "{lock.taken}"'
+    if lock.digest:
+        yield f'digest = "{lock.digest}"'
+    yield "package = ["
     for package in sorted(lock.packages):
         values = {name: getattr(package, name) for name in _FIELDS}
         pairs = (f"{k} = {v}" if isinstance(v, int) else f'{k} = "{v}"' for k, v in values.items())
-        lines.append("  {" + ", ".join(pairs) + "},")
-    return "\n".join([*lines, "]", ""])
+        yield "  {" + ", ".join(pairs) + "},"
+    yield "]"
 
 
-def describe_changes(old: Iterable[LockedPackage], new: Iterable[LockedPackage]) -> tuple[str, ...]:
+def describe_changes(old: Lock | None, new: Lock) -> tuple[str, ...]:
     """Return a line for each package that came, went or has another version or file."""
-    before, after = ({package.name: package for package in each} for each in (old, new))
+    before, after = old.all_packages if old else {}, new.all_packages
 
     def file_of(packages: Mapping[str, LockedPackage], name: str) -> str | None:
         return packages[name].sha256 if name in packages else None
@@ -124,7 +157,27 @@ def describe_changes(old: Iterable[LockedPackage], new: Iterable[LockedPackage])
 
 
 def _list_problems(document: Mapping[str, Any]) -> Iterator[str]:
-    if unknown := document.keys() - {"taken", "digest", "package"}:
+    components = list_component_problems(document, lambda table: _list_part_problems(table, set()))
+    return chain(_list_part_problems(document, {"digest", "component"}), components)
+
+
+def list_component_problems(
+    document: Mapping[str, Any], list_problems: Callable[[dict[str, Any]], Iterable[str]]
+) -> Iterator[str]:
+    """Yield what is wrong with the tables ``[component.NAME]``, each one's by ``list_problems``."""
+    components = document.get("component", {})
+    if not isinstance(components, dict):
+        yield "component must be tables: [component.NAME]"
+        return
+    for name, table in components.items():
+        if not _fits(_COMPONENT, name):
+            yield f"component.{name}: a name has small letters, digits and hyphens"
+        problems = list_problems(table) if isinstance(table, dict) else ("it must be a table",)
+        yield from (f"component.{name}: {problem}" for problem in problems)
+
+
+def _list_part_problems(document: Mapping[str, Any], further: set[str]) -> Iterator[str]:
+    if unknown := document.keys() - {"taken", "package"} - further:
         yield f"unknown: {', '.join(sorted(unknown))}"
     if not _fits(_TAKEN, document.get("taken")):
         yield f"taken is {document.get('taken')!r}, not a time such as 20261124T120000Z"

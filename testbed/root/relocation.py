@@ -10,11 +10,13 @@ Standard library only: a root is assembled before there is a Python environment.
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 from dataclasses import astuple, dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from testbed.base.errors import StorageError
+from testbed.root.assembly import place_of
 from testbed.root.interpreter import LIBRARIES, LOADER
 
 FORMAT = 1
@@ -29,10 +31,11 @@ _END, _STRINGS, _SONAME, _FOLDERS, _LATER_FOLDERS = 0, 5, 14, 15, 29
 _PAGE = 4096
 
 
-def relocate(usr: Path, folder: Path) -> None:
+def relocate(usr: Path, folder: Path, seen: Path | None = None) -> None:
     """Make ``folder``, which is not there, what ``usr`` is, with programs that run from ``folder``.
 
-    Other files are the same ones, by hard links.
+    Other files are the same ones, by hard links.  Where they run, ``folder`` may be ``seen`` at
+    another place.
 
     Raises:
         StorageError: a program cannot be made so.
@@ -43,22 +46,30 @@ def relocate(usr: Path, folder: Path) -> None:
         target.mkdir(parents=True)
         for file in Path(place).iterdir():
             if file.is_symlink():
-                (target / file.name).symlink_to(file.readlink())
+                (target / file.name).symlink_to(_target(file.readlink(), target, folder))
             elif file.is_file():
-                _bring(file, target / file.name, folder)
+                _bring(file, target / file.name, seen or folder)
 
 
-def _bring(file: Path, target: Path, folder: Path) -> None:
+def _target(link: Path, beside: Path, folder: Path) -> Path:
+    """Return where a link in ``beside`` leads, so that one into ``/usr`` stays in ``folder``."""
+    place = place_of(str(link).lstrip("/")) if link.is_absolute() else None
+    if place is None:
+        return link
+    return Path(os.path.relpath(folder / PurePosixPath(place).relative_to("usr"), beside))
+
+
+def _bring(file: Path, target: Path, seen: Path) -> None:
     program = _read_program(file)
     if program is None:
         os.link(file, target)
         return
     try:
-        moved = relocated(program, folder / LOADER, folder / LIBRARIES)
+        moved = relocated(program, seen / LOADER, seen / LIBRARIES)
     except (ValueError, struct.error) as error:
         raise StorageError(f"{file} cannot be made to run elsewhere: {error}") from None
     target.write_bytes(moved)
-    target.chmod(0o755)
+    shutil.copystat(file, target)
 
 
 def _read_program(file: Path) -> bytes | None:

@@ -6,7 +6,7 @@ Standard library only: a root is assembled before there is a Python environment.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,19 @@ from testbed.base.debian import ARCHIVES
 from testbed.base.errors import ConfigurationError
 from testbed.base.places import ROOT
 from testbed.base.suggest import did_you_mean
-from testbed.root.lock import read_document
+from testbed.root.lock import list_component_problems, read_document
 
 ROOTS = ROOT / "roots"
 SPEC_FILE, LOCK_FILE = "root.toml", "lock.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """Packages of other suites in a folder of their own; its fields are as a root's."""
+
+    suites: Mapping[str, tuple[str, ...]]
+    packages: Mapping[str, str]
+    without: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,7 @@ class RootSpec:
         without: why each package is left out that others say they need.
         left_out: patterns of paths that no guest reads, by why; ``*`` within a folder, ``**``
             across.
+        components: what it has beside its own packages, by name.
     """
 
     folder: Path
@@ -42,6 +52,12 @@ class RootSpec:
     packages: Mapping[str, str]
     without: Mapping[str, str]
     left_out: Mapping[str, tuple[str, ...]]
+    components: Mapping[str, Component] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> dict[str, Component]:
+        """What is resolved apart: itself, by an empty name, and its components."""
+        return {"": Component(self.suites, self.packages, self.without), **self.components}
 
     @property
     def name(self) -> str:
@@ -84,26 +100,51 @@ def read_spec(name: str, roots: Path = ROOTS) -> RootSpec:
         raise ConfigurationError([f"no root {name!r}{near}; there are {', '.join(names)}"])
     file = roots / name / SPEC_FILE
     document = read_document(file, _list_problems)
+    parts = {
+        name: Component(
+            {archive: tuple(names) for archive, names in table["suites"].items()},
+            table["packages"],
+            table["without"],
+        )
+        for name, table in {"": document, **document.get("component", {})}.items()
+    }
+    own = parts.pop("")
     return RootSpec(
         file.parent,
         document["title"],
         document["clients"],
-        {archive: tuple(names) for archive, names in document["suites"].items()},
-        document["packages"],
-        document["without"],
+        own.suites,
+        own.packages,
+        own.without,
         {reason: tuple(patterns) for reason, patterns in document["left_out"].items()},
+        parts,
     )
 
 
+_PART: dict[str, tuple[type, str]] = {
+    "suites": (dict, "a table: an archive's name, and a list of its suites"),
+    "packages": (dict, "a table: a package's name, and why it is wanted"),
+    "without": (dict, "a table: a package's name, and why no guest needs it"),
+}
+_ROOT: dict[str, tuple[type, str]] = {
+    "title": (str, "a text"),
+    "clients": (bool, "true or false: whether guests run it"),
+    **_PART,
+    "left_out": (dict, "a table: a reason, and a list of patterns of paths"),
+}
+
+
 def _list_problems(document: Mapping[str, Any]) -> Iterator[str]:
-    wanted: dict[str, tuple[type, str]] = {
-        "title": (str, "a text"),
-        "clients": (bool, "true or false: whether guests run it"),
-        "suites": (dict, "a table: an archive's name, and a list of its suites"),
-        "packages": (dict, "a table: a package's name, and why it is wanted"),
-        "without": (dict, "a table: a package's name, and why no guest needs it"),
-        "left_out": (dict, "a table: a reason, and a list of patterns of paths"),
-    }
+    root = {key: value for key, value in document.items() if key != "component"}
+    yield from _list_part_problems(root, _ROOT)
+    yield from list_component_problems(document, lambda table: _list_part_problems(table, _PART))
+    if "component" in document and not document.get("clients"):
+        yield "component: only a root that guests run has some"
+
+
+def _list_part_problems(
+    document: Mapping[str, Any], wanted: Mapping[str, tuple[type, str]]
+) -> Iterator[str]:
     yield from (f"unknown: {key}" for key in sorted(document.keys() - wanted.keys()))
     for key, (kind, words) in wanted.items():
         if not isinstance(document.get(key), kind):

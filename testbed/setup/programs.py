@@ -38,8 +38,8 @@ def _is_in_usr(place: Path) -> bool:
 
 
 def package_names(program: Program) -> tuple[str, ...]:
-    """Return the Debian packages of a program; its own comes first."""
-    return tuple(word.strip() for word in program.packages.split(","))
+    """Return the Debian packages of a program; its own comes first; none: a component has it."""
+    return tuple(word.strip() for word in program.packages.split(",") if word.strip())
 
 
 def programs_of(clients: Collection[str]) -> tuple[Program, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from testbed.base.debian import LOCKED_VARIABLE, MIRROR_VARIABLE, only_locked
 from testbed.base.errors import EXIT_MISSING, EXIT_OK
 from testbed.root import download, release
 from testbed.root.lock import Lock, format_lock, read_lock
-from testbed.root.spec import RootSpec
+from testbed.root.spec import Component, RootSpec
 from tests.hallway import make_services
 from tests.root.debs import Mirror, locked, pack, publish, serving
 
@@ -82,6 +83,30 @@ def test_an_update_writes_what_the_root_comes_to(
     assert "make results" in written
     assert main(["root", "assemble", "small"], services) == EXIT_OK
     assert capsys.readouterr().out.splitlines()[1] == lock.digest
+    assert main(["root", "update", "small"], services) == EXIT_OK
+    assert capsys.readouterr().out == "small: nothing newer is offered\n"
+    assert read_lock(spec.lock_file) == lock
+
+
+def test_an_update_resolves_components_by_suites_of_their_own(
+    tmp_path: Path, spec: RootSpec, mirror: Mirror, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    data = pack({"usr/one": "newest"})
+    newest = locked("one", data, version="3.0")
+    mirror.files |= publish({"unstable": [(newest, data, "")]})
+    part = Component({"debian": ("unstable",)}, {"one": "why"}, {})
+    monkeypatch.setattr(verbs, "read_spec", lambda name: replace(spec, components={"new": part}))
+    services = make_services(tmp_path)
+    assert main(["root", "update", "small"], services) == EXIT_OK
+    assert capsys.readouterr().out.startswith("new/one: absent -> 3.0\none: 1.0 -> 2.0\n")
+    lock = read_lock(spec.lock_file)
+    assert lock.all_packages == {"one": NEW, "new/one": newest}
+    assert main(["root", "assemble", "small", "--locked"], services) == EXIT_OK
+    usr, digest = capsys.readouterr().out.split()
+    assert digest == lock.digest
+    assert Path(usr, "one").read_text() == "new"
+    assert Path(usr, "lib/firstflight/new/usr/one").read_text() == "newest"
     assert main(["root", "update", "small"], services) == EXIT_OK
     assert capsys.readouterr().out == "small: nothing newer is offered\n"
     assert read_lock(spec.lock_file) == lock

@@ -52,12 +52,12 @@ def test_all_that_is_wrong_is_said(tmp_path: Path, old: str, new: str, words: li
 def test_changes_are_described() -> None:
     newer = replace(TWO, version="2.0", sha256="0" * 64)
     elsewhere = replace(ONE, path="pool/elsewhere.deb")
-    assert describe_changes((ONE, TWO), (newer, locked("new", b""))) == (
+    assert describe_changes(LOCK, Lock(LOCK.taken, (newer, locked("new", b"")))) == (
         "new: absent -> 1.0",
         "one: 1.0 -> absent",
         "two: 1.0 -> 2.0",
     )
-    assert describe_changes((ONE,), (elsewhere,)) == ()
+    assert describe_changes(Lock("", (ONE,)), Lock("", (elsewhere,))) == ()
 
 
 @pytest.mark.parametrize("name", root_names())

@@ -55,6 +55,16 @@ def test_a_program_runs_by_the_loader_and_libraries_beside_it(
     assert mapped == {folder / name for name in needed}
 
 
+def test_a_program_may_run_where_its_folder_is_seen_at_another_place(
+    usr: Path, tmp_path: Path
+) -> None:
+    folder, seen = tmp_path / "there" / "usr", tmp_path / "seen" / "usr"
+    relocation.relocate(usr, folder, seen)
+    assert (folder / "bin" / "cat").stat().st_mtime == (usr / "bin" / "cat").stat().st_mtime
+    folder.parent.rename(seen.parent)
+    assert proc.run([str(seen / "bin" / "cat"), "/proc/self/comm"], env={}).stdout == "cat\n"
+
+
 def test_other_files_are_the_same_ones(usr: Path, tmp_path: Path) -> None:
     folder = tmp_path / "there"
     relocation.relocate(usr, folder)
