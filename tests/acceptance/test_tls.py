@@ -104,8 +104,9 @@ def test_graph_speaks_http_1_only(house: House, page: str) -> None:
         record = ran.one(protocol="h1", tls_version=version)
         assert_exact(record, house.archive(PAGE))
         proof = proof_of(record)
-        # Half a kilobyte: it fits.
-        assert 0 < proof.hello_bytes == proof.syn_hello_bytes
+        assert 0 < proof.syn_hello_bytes <= proof.hello_bytes
+        # Half a kilobyte fits; with a post-quantum key share (OpenSSL 3.5) it is three times that.
+        assert (proof.syn_hello_bytes == proof.hello_bytes) == (version == "1.2")
         took_ms[version] = load_of(record).plt_ms
         refused = ran.one(protocol="h2", tls_version=version)
         assert refused.outcome == "unsupported"

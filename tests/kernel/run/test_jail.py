@@ -164,7 +164,7 @@ def test_the_environment_is_the_jails(
 ) -> None:
     monkeypatch.setenv("A_SECRET", "x")
     said = inside(contents, "print(sorted(os.environ))")
-    assert said == "['LC_CTYPE', 'TMPDIR']\n"
+    assert said == "['GLIBC_TUNABLES', 'LC_CTYPE', 'TMPDIR']\n"
 
 
 @pytest.mark.usefixtures("jail")

@@ -257,7 +257,7 @@ def test_what_it_finds(found: Found) -> None:
     scratch = {found.scratch, f"{found.scratch}/guest"}
     pair = {path for path in kept if path.startswith("socket:")}
     assert kept - pair == {*given, *scratch, "/usr", "/dev/null"}
-    assert told["environment"] == ["LC_CTYPE", "PROBE_ASKED", "TMPDIR"]
+    assert told["environment"] == ["GLIBC_TUNABLES", "LC_CTYPE", "PROBE_ASKED", "TMPDIR"]
     assert told["session"]
     assert told["affinity"] == 1
 
