@@ -33,43 +33,37 @@ def page(house: House) -> None:
 
 
 class Watch:
-    """Files that processes of one kernel binary have had open or mapped, as the host names them."""
+    """Files that guests of this process have had open or mapped, as the host names them."""
 
     def __init__(self, binary: Path) -> None:
         self._binary = binary.stat()
-        self.files: dict[str, str] = {}
-        """The host's name of each file, by what identifies it."""
+        self.files: set[Path] = set()
 
     def look(self) -> None:
         """Look at all of them once."""
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                if os.path.samestat((process / "exe").stat(), self._binary):
+                if os.path.samestat((process / "exe").stat(), self._binary) and is_ours(process):
                     self._look_at(process)
             except OSError:  # it has ended
                 continue
 
     def _look_at(self, process: Path) -> None:
-        inside = process / "root"
-        for line in (process / "maps").read_text("utf-8", "replace").splitlines():
-            self._add(inside, line[73:].strip())
-        for descriptor in (process / "fd").iterdir():
-            self._add(inside, str(descriptor.readlink()))
-
-    def _add(self, inside: Path, name: str) -> None:
-        # A jail may have folders in other places: what they are is asked where they are.
-        name = name.removesuffix(" (deleted)")
-        if name and not name.startswith(NAMELESS):
-            self.files[identify(inside / name.lstrip("/"))] = name
+        names = [line[73:].strip() for line in (process / "maps").read_text().splitlines()]
+        names += [str(descriptor.readlink()) for descriptor in (process / "fd").iterdir()]
+        self.files.update(
+            Path(name.removesuffix(" (deleted)"))
+            for name in names
+            if name and not name.startswith(NAMELESS)
+        )
 
 
-def identify(path: Path) -> str:
-    """Device and inode of a file or folder; its path where it is gone."""
-    try:
-        found = path.stat()
-    except OSError:
-        return str(path)
-    return f"{found.st_dev}:{found.st_ino}"
+def is_ours(process: Path) -> bool:
+    """Whether this process has started it, or what has."""
+    while process.name not in ("0", "1", str(os.getpid())):
+        stat = (process / "stat").read_text()
+        process = process.with_name(stat.rpartition(")")[2].split()[1])
+    return process.name == str(os.getpid())
 
 
 @contextmanager
@@ -97,12 +91,17 @@ def test_no_file_of_the_machine_is_open_or_mapped(house: House, root: Root, clie
         ran = house.run(page=PAGE, client=client, rtt_ms=20)
     (record,) = ran.records
     assert_ok(record)
-    known = {identify(path): path for path in root.usr.rglob("*")}
-    seen = {known[name] for name in watch.files if name in known}
-    assert {path.name for path in seen} >= {"libc.so.6", "nginx"}, "the watch saw nothing"
-    ours = (build.binary.parent, house.cache, ran.folder)
-    mine = {identify(path) for folder in ours for path in (folder, *folder.rglob("*"))}
-    foreign = {name for file, name in watch.files.items() if file not in known.keys() | mine}
+    seen = {file.name for file in watch.files if file.is_relative_to(root.usr)}
+    assert seen >= {"libc.so.6", "nginx"}, "the watch saw nothing"
+    ours = (root.usr, build.binary.parent, house.cache, ran.folder)
     # Folders of the jail's own, in memory or beside the machine's other scratch folders.
-    scratch = (f"{folder}/firstflight-stage-" for folder in ("/dev/shm", tempfile.gettempdir()))
-    assert {name for name in foreign if not name.startswith(tuple(scratch))} == set()
+    scratch = tuple(
+        f"{folder}/firstflight-stage-" for folder in ("/dev/shm", tempfile.gettempdir())
+    )
+    foreign = {
+        file
+        for file in watch.files
+        if not str(file).startswith(scratch)
+        and not any(file.is_relative_to(folder.resolve()) for folder in ours)
+    }
+    assert foreign == set()
