@@ -30,16 +30,18 @@ PACKAGES = ROOT / "bootstrap" / "packages-development.txt"
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a command of development needs: a lock file of Python packages, and a kernel or none."""
+    """What a command of development needs: a lock file, a kernel or none, more Debian packages."""
 
     lock: str = TESTS
     kernel: bool = True
+    packages: tuple[str, ...] = ()
 
 
 OPTIONS = {
     "--without-kernel": Needs(kernel=False),
     "--notebooks": Needs(NOTEBOOKS, kernel=False),
-    "--labs": Needs(NOTEBOOKS),
+    # The browser prints their sheets.
+    "--labs": Needs(NOTEBOOKS, packages=("chromium-headless-shell", "fonts-dejavu-core")),
 }
 
 
@@ -72,6 +74,7 @@ def set_up(needs: Needs) -> dict[str, str]:
             ensure_machine_packages(read_list(PACKAGES), "development", progress)
             artifact = ensure_packages(ARTIFACT, cache(), progress)
             environment["FIRSTFLIGHT_ARTIFACT"] = str(artifact)
+        ensure_machine_packages(needs.packages, "labs", progress)
         packages = ensure_packages(needs.lock, cache(), progress)
         ensure_native(cache(), progress)
         ensure_named(DEFAULT_ROOT, cache(), progress)

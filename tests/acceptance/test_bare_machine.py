@@ -30,6 +30,8 @@ pytestmark = [
 
 BUSYBOX = Path("/bin/busybox")
 USER = 61_200
+TREE = ("analysis", "bootstrap", "configs", "docs", "firstflight", "pages", "roots", "scenarios",
+        "testbed")  # fmt: skip
 ENTER = """\
 set -e
 root=$1; shift
@@ -54,11 +56,11 @@ def make_machine(root: Path) -> Path:
         shutil.copy(Path("/etc") / name, root / "etc")
     home = root / "home" / "somebody"
     shutil.copy(find_authorities(), home / "authorities.crt")
-    shutil.copytree(
-        places.ROOT,
-        home / "tree",
-        ignore=shutil.ignore_patterns("results", ".git", "__pycache__", ".*_cache", "node_modules"),
-    )
+    unneeded = shutil.ignore_patterns("__pycache__", "node_modules")
+    for name in TREE:
+        shutil.copytree(places.ROOT / name, home / "tree" / name, ignore=unneeded)
+    for name in ("run.sh", "pyproject.toml"):
+        shutil.copy(places.ROOT / name, home / "tree")
     return home
 
 
