@@ -34,7 +34,6 @@ class Bare:
     """A machine with few programs, and a mirror on loopback."""
 
     home: Path
-    programs: tuple[str, ...]
     mirror: str
     more: dict[str, str] = field(default_factory=dict)
 
@@ -61,7 +60,7 @@ def make_bare(home: Path, programs: tuple[str, ...], mirror: str) -> Bare:
         found = shutil.which(name, path="/usr/bin:/bin")
         assert found is not None, name
         (home / "bin" / name).symlink_to(found)
-    return Bare(home, programs, mirror)
+    return Bare(home, mirror)
 
 
 @contextmanager

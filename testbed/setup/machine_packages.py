@@ -7,7 +7,6 @@ elsewhere, or without that right, a message names them.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
@@ -104,8 +103,3 @@ def _as_root() -> tuple[str, ...] | None:
     if typed and proc.run_attached(("sudo", "-v")).returncode == 0:
         return ("sudo", "-n")
     return None
-
-
-def parse_declared(packages: str) -> tuple[str, ...]:
-    """Return the packages that a program declares, which are separated by commas."""
-    return tuple(re.split(r", *", packages))

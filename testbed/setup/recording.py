@@ -16,7 +16,8 @@ from testbed.base.errors import MissingError, StorageError
 from testbed.base.heartbeat import repeating
 from testbed.base.locks import locked
 from testbed.client.program import Program
-from testbed.setup.machine_packages import ensure_packages, parse_declared
+from testbed.setup.machine_packages import ensure_packages
+from testbed.setup.programs import package_names
 
 RECORDING = (
     Program("chromium-headless-shell", packages="chromium-headless-shell, fonts-dejavu-core"),
@@ -45,7 +46,7 @@ def set_up_recording() -> Path:
         return found
     folder = _place()
     with repeating(_log.info) as progress:
-        packages = [name for each in RECORDING for name in parse_declared(each.packages)]
+        packages = [name for each in RECORDING for name in package_names(each)]
         ensure_packages(packages, "recording", progress)
         try:
             with locked(folder.parent / "lock", "waiting for another run's driver", progress):

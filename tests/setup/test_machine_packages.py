@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from testbed.base.errors import MissingError
+from testbed.client.program import Program
 from testbed.setup import machine_packages
 from testbed.setup.develop import PACKAGES
-from testbed.setup.machine_packages import ensure_packages, find_missing, parse_declared, read_list
+from testbed.setup.machine_packages import ensure_packages, find_missing, read_list
+from testbed.setup.programs import package_names
 
 
 class Machine:
@@ -102,4 +104,4 @@ def test_lists_have_a_reason_for_each_package() -> None:
     named = [line for line in lines if line and not line.startswith("#")]
     assert all(line.partition("#")[2].strip() for line in named)
     assert len(read_list(PACKAGES)) == len(named)
-    assert parse_declared("nodejs >= 18, npm") == ("nodejs >= 18", "npm")
+    assert package_names(Program("node", "nodejs >= 18, npm")) == ("nodejs >= 18", "npm")
