@@ -71,7 +71,7 @@ class HostKernel:
         if not await_idle(cancel):
             raise InterruptedTrial(f"trial {trial.id} was interrupted")
         folder = None if page is None else page.resolve()
-        browser = _folder_of(self.browser)
+        browser = None if self.browser is None else self.browser.parent
         files = EnclosureFiles(
             self.bundle, self.usr, folder, out.resolve(), browser, self.management
         )
@@ -143,13 +143,19 @@ def named_browser(named: str | None) -> Path | None:
     """Return the browser that the environment names, with its links resolved.
 
     Raises:
-        MissingError: it cannot be run.
+        MissingError: it cannot be run, or an enclosure would hide it.
     """
     if not named:
         return None
     if not os.access(named, os.X_OK):
         raise MissingError(f"{BROWSER_VARIABLE}={named}: no such program")
-    return Path(named).resolve()
+    browser = Path(named).resolve()
+    if browser.is_relative_to("/usr"):
+        raise MissingError(
+            f"{BROWSER_VARIABLE}={named}: {browser} is below /usr, where trials have the root's "
+            "files and not this machine's; copy the browser's folder elsewhere and name that"
+        )
+    return browser
 
 
 def environment_of(browser: Path | None) -> dict[str, str]:
@@ -164,10 +170,3 @@ def environment_of(browser: Path | None) -> dict[str, str]:
         "PYTHON_COLORS": "0",
     }
     return fixed if browser is None else fixed | {BROWSER_VARIABLE: str(browser)}
-
-
-def _folder_of(browser: Path | None) -> Path | None:
-    """Return what must be bound so that a browser is seen: its folder, if that is outside /usr."""
-    if browser is None or browser.is_relative_to("/usr"):
-        return None
-    return browser.parent

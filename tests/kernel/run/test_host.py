@@ -250,6 +250,13 @@ def test_a_browser_that_is_not_there() -> None:
         named_browser("/no/chrome")
 
 
+def test_a_browser_that_the_roots_files_would_hide(tmp_path: Path) -> None:
+    link = tmp_path / "chrome"
+    link.symlink_to("/usr/bin/true")
+    with pytest.raises(MissingError, match=r"true is below /usr.*copy the browser's folder"):
+        named_browser(str(link))
+
+
 CLIENT = ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--no-new-privs")
 OWN = {
     # Devices that keep nothing, terminals of the enclosure's own, its /tmp.
