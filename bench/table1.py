@@ -44,7 +44,7 @@ def measure_chromium(work: Work) -> Result:
 
 
 def measure_default(work: Work) -> Result:
-    """Measure `./run.sh` without arguments: 24 cells of five seeds."""
+    """Measure `./run.sh` without arguments: 24 cells of six seeds."""
     return _measure_cells(work, "table1-default", "chromium", 150.0, DEFAULT_SEEDS)
 
 

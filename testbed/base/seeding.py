@@ -1,4 +1,4 @@
-"""Seeded variation of a trial: when the load starts, and how long each think time lasts.
+"""Seeded variation of a trial: start of the load, price of computing, length of think times.
 
 Drawn from SHA-256 and not from ``random``, so that a seed means the same in every Python.
 """
@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import hashlib
 
+MOST_SYSTEM_CALL_NS = 200
+"""As long as a short system call takes on processors of today; docs/accuracy.md has what it moves.
+"""
 _BITS = 53  # of a float's precision
 
 
 def start_offset_ns(seed: int, start_spread_ms: float) -> int:
     """Return how long after the round instant a load starts: 0 to below ``start_spread_ms``."""
     return int(_uniform(seed, "start") * start_spread_ms * 1e6)
+
+
+def system_call_ns(seed: int) -> int:
+    """Return what a system call costs in the loads of ``seed``, in whole ns from 0."""
+    return int(_uniform(seed, "computing") * (MOST_SYSTEM_CALL_NS + 1))
 
 
 def think_factor(seed: int, request: str, think_spread_pct: float) -> float:

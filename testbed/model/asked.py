@@ -16,6 +16,7 @@ ThinkTime = Literal["recorded", "none"]
 Protocol = Literal["as-recorded", "h1", "h2"]
 TlsVersion = Literal["1.3", "1.2"]
 Randomness = Literal["as-recorded", "free", "pinned"]
+Jitter = Literal["none", "computing"]
 
 
 _AS_RECORDED = {"as-recorded": "as recorded"}
@@ -121,7 +122,8 @@ class TcpSpec:
 class Condition:
     """One point of a sweep: which page, which client, over which link, with which TCP.
 
-    ``testbed.base.seeding`` says how ``think_spread_pct`` and ``start_spread_ms`` are drawn.
+    ``testbed.base.seeding`` says how ``think_spread_pct``, ``start_spread_ms`` and ``jitter`` are
+    drawn.
     """
 
     page: Annotated[str, Knob("The page that is loaded.", label="Page", listed="page")]
@@ -166,7 +168,11 @@ class Condition:
         label="Start spread", unit="ms", low=0, high=_LONGEST_MS, since=3, draws=True,
         draws_of="browsers",
     )] = 0.0  # fmt: skip
-
+    jitter: Annotated[Jitter, Knob(
+        "What else a seed draws that nobody can hold: how long computing takes, by the price of a "
+        "system call, from 0 to 200 ns (virtual time); or nothing.",
+        label="Jitter", since=3, draws=True,
+    )] = "none"  # fmt: skip
     command: Annotated[str, Knob(
         'The command that is the client "command", with placeholders for what it is told.',
         label="Command", words=MappingProxyType({"": "none"}),

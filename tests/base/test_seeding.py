@@ -6,11 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.base.seeding import start_offset_ns, think_factor
+from testbed.base.seeding import (
+    MOST_SYSTEM_CALL_NS,
+    start_offset_ns,
+    system_call_ns,
+    think_factor,
+)
 
 SEEDS = st.integers(0, 2**31 - 1)
 TEXTS = st.text(st.characters(codec="utf-8"))
 START_OFFSETS_NS = [639_976_586, 282_302_066, 754_307_125]
+PRICES_NS = [115, 6, 29, 164, 65]
 FACTORS = [0.999511185046503, 0.9398148114360205]
 
 
@@ -46,3 +52,10 @@ def test_values_fill_the_spread_evenly() -> None:
     offsets = {start_offset_ns(seed, 100.0) for seed in range(100)}
     assert len(offsets) == 100
     assert max(offsets) - min(offsets) > 90e6
+    assert [system_call_ns(seed) for seed in range(5)] == PRICES_NS
+
+
+def test_each_price_of_a_system_call_is_as_likely() -> None:
+    drawn = [system_call_ns(seed) for seed in range(20_000)]
+    assert (min(drawn), max(drawn)) == (0, MOST_SYSTEM_CALL_NS)
+    assert sum(drawn) / len(drawn) == pytest.approx(MOST_SYSTEM_CALL_NS / 2, rel=0.02)

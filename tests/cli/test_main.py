@@ -48,7 +48,7 @@ def test_run_prints_the_table_and_leaves_a_whole_folder(
 def test_no_arguments_rebuild_the_papers_table(tmp_path: Path) -> None:
     assert main([], make_services(tmp_path)) == 0
     assert latest(tmp_path).name.endswith("Z-paper-table1")
-    assert len(read_records(latest(tmp_path))) == 120
+    assert len(read_records(latest(tmp_path))) == 144
 
 
 @pytest.mark.parametrize(

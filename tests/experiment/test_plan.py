@@ -87,7 +87,7 @@ def test_what_counts_has_the_id_that_it_had_before_there_were_warm_ups(
     (trial, *_) = plan_trials(experiment)
     identity = asdict(trial)
     del identity["timeout_s"], identity["warm_up"]
-    for name in ("server_think_ms", "think_spread_pct", "start_spread_ms", "command"):
+    for name in ("server_think_ms", "think_spread_pct", "start_spread_ms", "jitter", "command"):
         del identity["condition"][name]
     for name in ("sysctl", "route"):
         del identity["condition"]["tcp"][name]

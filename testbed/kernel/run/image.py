@@ -1,7 +1,7 @@
 """Images of guests: memory and state of a guest that is ready, saved for others to go on from.
 
 A guest boots, imports what trials need, lays the lab's wires and starts a browser before it learns
-which trial is its own.  What it is by then depends on its seed and its client alone.  So the third
+which trial is its own.  What it is by then depends on its kernel's words alone.  So the third
 such guest leaves an image, and those after it go on from there instead of booting: with the same
 packets, at less cost (patch 0015 of the kernel; docs/decisions/guest-memory.md).
 """
@@ -27,7 +27,7 @@ MOST_IMAGES = 4
 """A run goes from seed to seed.  One with a browser in it takes some 220 MB, others 50."""
 
 Like = Hashable
-"""What an image depends on: the seed, and the client of a page load."""
+"""What an image depends on: its kernel's words, which have seed, price of computing and client."""
 
 
 class GuestImage:

@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from testbed.base.scratch import scratch_folder
+from testbed.base.seeding import system_call_ns
 from testbed.kernel.run.image import RESUME_VARIABLE, SAVE_VARIABLE, GuestImages
 from testbed.kernel.run.interface import RawResult
 from testbed.kernel.run.jail import (
@@ -37,7 +38,7 @@ from testbed.kernel.run.jail import (
 from testbed.kernel.run.memory import MEMORY_VARIABLE, GuestMemories
 from testbed.kernel.run.sandbox import gather_result, run_trial
 from testbed.lab.sysctls import DEFAULTS
-from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Trial
+from testbed.model import OBSERVATION_FILE, TRIAL_FILE, Condition, Jitter, Trial
 
 # 2023-11-14 22:13:20 UTC: an arbitrary, round start of the guest's real-time clock.
 START_NS = 1_700_000_000_000_000_000
@@ -110,7 +111,7 @@ class VirtualKernel:
         confinement: what holds its guests (``testbed.kernel.run.jail``).
         traced: whether the guest's system calls are written to ``TRACE_FILE``.
         memories: what its guests are lent.
-        images: what they go on from, by seed and client.
+        images: what they go on from, by kernel's words, which have seed, jitter and client.
     """
 
     version: str
@@ -131,7 +132,8 @@ class VirtualKernel:
 
     def identity(self) -> dict[str, str]:
         """Return what can influence a result; the jail cannot, and is a fact of the environment."""
-        return {**self.build, "command_line": " ".join(command_line(0, self.boot_options))}
+        words = command_line(0, self.boot_options, "computing")
+        return {**self.build, "command_line": " ".join(words)}
 
     def run(
         self, trial: Trial, page: Path | None, out: Path, slot: int, cancel: threading.Event
@@ -166,7 +168,7 @@ class VirtualKernel:
         if not has_fixed_addresses():
             yield lent
             return
-        like = (trial.seed, trial.client)
+        like = self._words(trial)
         image = None if self.traced else self.images.take(like)
         if image is not None and image.whole:
             memory = self.memories.lend(image.written)
@@ -189,19 +191,28 @@ class VirtualKernel:
         """Return the kernel's name and arguments."""
         return (
             "linux",
-            *command_line(trial.seed, self.boot_options),
+            *command_line(trial.seed, self.boot_options, _jitter_of(trial)),
             *((TRACE_OPTION,) if self.traced else ()),
             *(("--", trial.client) if trial.client else ()),
         )
 
 
-def command_line(seed: int, boot_options: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the guest kernel's command line, by the seed and the pinned options alone."""
+def _jitter_of(trial: Trial) -> Jitter:
+    """Return the jitter of a trial; one that is no load of a page has none."""
+    return trial.condition.jitter if isinstance(trial.condition, Condition) else "none"
+
+
+def command_line(
+    seed: int, boot_options: tuple[str, ...], jitter: Jitter = "none"
+) -> tuple[str, ...]:
+    """Return the guest kernel's command line, by seed, jitter and the pinned options alone."""
+    price = (f"tt-syscall-ns={system_call_ns(seed)}",) if jitter == "computing" else ()
     return (
         f"mem={MEMORY}",
         *("root=/dev/root", "rootfstype=hostfs", "rootflags=/proc/self/cwd/bundle/native", "ro"),
         *("quiet", "time-travel=inf-cpu", f"time-travel-start={START_NS}", f"tt-seed={seed + 1}"),
         *boot_options,
+        *price,
         *("ipv6.disable=1", "con=null", "con0=null,fd:1"),
         *("uml_dir=/proc/self/cwd/uml/", "umid=guest", "init=/init"),
     )

@@ -13,6 +13,7 @@ from textwrap import dedent
 import pytest
 
 from testbed.base import proc
+from testbed.base.seeding import system_call_ns
 from testbed.kernel.run import sandbox
 from testbed.kernel.run.interface import InterruptedTrial
 from testbed.kernel.run.jail import JAIL, NONE
@@ -50,11 +51,17 @@ def test_every_seed_is_one_of_the_kernels() -> None:
     assert "tt-seed=20" in command_line(19, ())
 
 
+def test_a_system_call_costs_what_the_seed_draws() -> None:
+    assert not [word for word in command_line(3, ()) if "tt-syscall-ns" in word]
+    words = command_line(3, (), "computing")
+    assert f"tt-syscall-ns={system_call_ns(3)}" in words
+
+
 def test_identity_is_that_of_the_build_and_the_command_line() -> None:
     build, boot = {"source": "x"}, ("seccomp=on",)
     kernel = VirtualKernel("7.3", Path("/a"), build, boot, Path("/b"), Path("/r"), JAIL)
     other = VirtualKernel("7.3", Path("/c"), build, boot, Path("/d"), Path("/s"), NONE)
-    line = " ".join(command_line(0, ("seccomp=on",)))
+    line = " ".join(command_line(0, ("seccomp=on",), "computing"))
     assert kernel.identity() == other.identity() == {"source": "x", "command_line": line}
 
 
