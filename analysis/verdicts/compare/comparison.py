@@ -202,8 +202,9 @@ class CellFinding:
     """The verdict on one cell, and why.
 
     ``axes`` are those that both sides share; ``trials`` are given on the virtual kernel,
-    ``chances`` (by test) on the host's and where environments differ.  ``more_runs`` is how many more on each side would tell,
-    as far as can be said.  ``packets`` is the first packet that differs in the trial with ``seed``
+    ``chances`` (by test) on the host's and where environments differ.  ``more_runs`` is how many
+    more on each side would tell, as far as can be said.  ``packets`` is the first packet that
+    differs in the trial with ``seed``
     ``packets_seed``; ``packets_note`` says why none is shown.  Of two kernels ``change`` is there
     if both are virtual and ``clocks`` if one is not; ``word`` is the tolerance's own verdict.
     ``attribution`` says what a cell came to on the new one of two virtual kernels.

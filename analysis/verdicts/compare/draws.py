@@ -120,9 +120,7 @@ def _effect(draws: tuple[Draws, Draws], reference: float) -> Effect:
     return Effect(shift.value, pct, mean, shift.interval)
 
 
-def _conclude(
-    sampled: _Sampled, chance: float, alpha: float, min_effect_pct: float
-) -> CellFinding:
+def _conclude(sampled: _Sampled, chance: float, alpha: float, min_effect_pct: float) -> CellFinding:
     finding, effect = sampled.finding, sampled.finding.effect
     base, new = ([*side.values()] for side in sampled.draws)
     if sampled.settled or effect is None:
@@ -202,8 +200,7 @@ def _gain(arm: str, pair: Mapping[bool, Match], min_effect_pct: float) -> _Sampl
         return None
     copied = [a.copied and b.copied for a, b in ((off.base, on.base), (off.new, on.new))]
     draws = tuple(
-        dict([*side.items()][:1]) if one else side
-        for side, one in zip(whole, copied, strict=True)
+        dict([*side.items()][:1]) if one else side for side, one in zip(whole, copied, strict=True)
     )
     sides = [
         Side({"ok": len(side)}, tuple(side.values()), statistics.median(side.values()))

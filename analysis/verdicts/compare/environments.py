@@ -120,8 +120,9 @@ def refuse_unequal(
     """
     problems = [*_strangers(base), *_strangers(new)]
     problems += [
-        f"{part.name} is {_shown(part.base)} in BASE and {_shown(part.new)} in NEW: another page; "
-        f"load the same in both, or pass --across {part.name} if it is what is under test"
+        f"the environments differ: {part.name} is {_shown(part.base)} in BASE and "
+        f"{_shown(part.new)} in NEW; load one page in both, or pass --across {part.name} if it is "
+        "what is under test"
         for part in parts
         if part.name.startswith(PAGES) and not any(covers(name, part.name) for name in across)
     ]

@@ -47,8 +47,8 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
     of two kernels lacks are left out.
 
     Raises:
-        ConfigurationError: pages are unequal and not under test, a folder mixes what is never pooled,
-             no load of a folder has the metric, or the options make no sense.
+        ConfigurationError: pages are unequal and not under test, a folder mixes what is never
+            pooled, no load of a folder has the metric, or the options make no sense.
         StorageError: a folder cannot be read.
     """
     options = options or CompareOptions()
