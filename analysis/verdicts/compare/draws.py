@@ -124,27 +124,12 @@ def _conclude(sampled: _Sampled, chance: float, alpha: float, min_effect_pct: fl
     finding, effect = sampled.finding, sampled.finding.effect
     base, new = ([*side.values()] for side in sampled.draws)
     if sampled.settled or effect is None:
-        bits = all(pair.same for pair in finding.trials)
+        bits = bool(finding.trials) and all(pair.same for pair in finding.trials)
         what = "is the same to the bit" if bits else f"moved by less than {min_effect_pct:g} %"
-        return replace(finding, reason=f"no seed's number moved: each {what}")
-    least_chance = least_chance_of_deals(len(base), len(new))
+        return replace(finding, reason=f"each seed's number {what}")
     finding = replace(finding, chances={DEALS: Chance(chance, chance)})
-    if least_chance > alpha:
-        more = draws_to_tell(len(base), len(new), alpha)
-        low, high = min(base), max(base)
-        within = sum(low <= value <= high for value in new)
-        where = (
-            f"{within} of NEW's {count(len(new), 'draw')} {'lies' if within == 1 else 'lie'} "
-            f"within the range of BASE's {count(len(base), 'draw')}"
-        )
-        needed = f"{len(base) + more} and {len(new) + more}"
-        return replace(
-            finding,
-            verdict="inconclusive",
-            reason=f"{where}; too few draws to say: {len(base)} and {len(new)} of {needed}, "
-            "collect more (-n)",
-            more_runs=more,
-        )
+    if least_chance_of_deals(len(base), len(new)) > alpha:
+        return _too_few(finding, base, new, alpha)
     said = f"(p = {chance:.2g}, corrected)"
     ends = max(abs(max(new) - max(base)), abs(min(new) - min(base)))
     if chance > alpha:
@@ -165,6 +150,20 @@ def _conclude(sampled: _Sampled, chance: float, alpha: float, min_effect_pct: fl
         reason=f"{spread}{min(new):.6g} to {max(new):.6g} in NEW {said}",
         direction="changed",
     )
+
+
+def _too_few(
+    finding: CellFinding, base: Sequence[float], new: Sequence[float], alpha: float
+) -> CellFinding:
+    n, m = len(base), len(new)
+    more = draws_to_tell(n, m, alpha)
+    within = sum(min(base) <= value <= max(base) for value in new)
+    reason = (
+        f"{within} of NEW's {count(m, 'draw')} {'lies' if within == 1 else 'lie'} within the range "
+        f"of BASE's {count(n, 'draw')}; too few draws to say: {n} and {m} of {n + more} and "
+        f"{m + more}, collect more (-n)"
+    )
+    return replace(finding, verdict="inconclusive", reason=reason, more_runs=more)
 
 
 def _gains(matches: Sequence[Match], min_effect_pct: float) -> list[_Sampled]:

@@ -149,7 +149,7 @@ class ComparisonDocument(TypedDict):
     """Both kernels; only where they are two."""
     cells: list[CellDocument]
     """Every cell of the base, in the order of its table."""
-    gains: list[Annotated[_Fields, CellDocument]]
+    gains: list[CellDocument]
     """Where environments differ, what the second of two arms saves in each condition: the arm's
     knob is `gain`, and all values are savings."""
     uniform_p: float | None

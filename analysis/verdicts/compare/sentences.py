@@ -264,6 +264,8 @@ def name_cell(comparison: Comparison, cell: CellFinding) -> str:
 def verdict_words(comparison: Comparison, cell: CellFinding) -> str:
     """Return ``slower``, ``faster`` or another word for a difference, else the verdict."""
     word: str = cell.word or cell.verdict
+    if cell.verdict == "same" and comparison.drawn:
+        return "within"
     if cell.verdict != "different":
         return word
     if cell.word is None and cell.direction in ("slower", "faster"):

@@ -61,11 +61,13 @@ def test_further_draws_are_within_and_a_shift_is_beyond_with_its_gain(tmp_path: 
     assert (gain.axes["tfo"], gain.verdict) == ("gain", "different")
     assert gain.effect is not None and gain.effect.ms == pytest.approx(-100.0)
     text = render_text(beyond, 200)
-    assert "Ranks of NEW's draws among BASE's are not uniform (p = 0.00" in text
+    assert beyond.uniform is not None and beyond.uniform < 0.05
+    assert "Ranks of NEW's draws among BASE's are not uniform (p = 0.0" in text
     assert "beyond the spread of draws (p = 0.00" in text
     assert [row for row in text.splitlines() if " gain " in row and row.startswith("amazon")]
     document = json.loads(json.dumps(describe_comparison(beyond), allow_nan=False))
-    assert document["gains"][0]["condition"]["tfo"] == "gain" and document["uniform_p"] < 0.05
+    assert document["gains"][0]["condition"]["tfo"] == "gain"
+    assert document["uniform_p"] == beyond.uniform
     assert render_junit(beyond).count("<failure") == 2
 
 

@@ -50,7 +50,7 @@ def test_what_differs_is_named_and_what_can_move_loads_comes_first(
     )  # fmt: skip
     found = compare_results(base, write_times(tmp_path / "new", TIMES, environment=other))
     assert [part.name for part in found.parts] == [
-        "root", "kernel.build", "code.bundle", "code.testbed",
+        "root", "kernel.build", "code.bundle", "code.testbed", "package.nginx",
     ]  # fmt: skip
     assert found.verdict == "same" and found.drawn
     new = write_times(tmp_path / "bare", TIMES, environment=OTHER)
