@@ -203,7 +203,8 @@ def rule(comparison: Comparison) -> str:
     if comparison.drawn:
         return (
             f"Other environments, so seeds are draws: different needs p <= {comparison.alpha:g} "
-            f"(seeds dealt anew, corrected for all cells and gains) and {least}."
+            f"(seeds dealt anew, corrected for all cells and gains) and {least}; an interval is of "
+            "its own row alone."
         )
     if comparison.kernel == VIRTUAL:
         if exact:
