@@ -37,9 +37,11 @@ def _proven(table: ResultTable, kind: ReportKind) -> str:
     proven = sum(len(cell.proven) for cell in table.cells)
     trial = kind.trial
     if planned and proven == planned:
-        return f"All {count(planned, f'{trial} is', f'{trial}s are')} verified by packet capture."
+        all_of = f"The {trial} is" if planned == 1 else f"All {planned:,} {trial}s are"
+        return f"{all_of} verified by packet capture."
+    verb = "is" if 1 in (proven, planned) else "are"
     return (
-        f"{proven:,} of {count(planned, trial)} are verified by packet capture; "
+        f"{proven:,} of {count(planned, trial)} {verb} verified by packet capture; "
         f"the other {planned - proven:,} give{'s' * (planned - proven == 1)} no {kind.answer} and "
         f"say{'s' * (planned - proven == 1)} why below."
     )

@@ -27,10 +27,10 @@ _ALPHA = 0.05
 @click.argument("base", metavar="BASE", type=click.Path(path_type=Path))
 @click.argument("new", metavar="[NEW]", required=False, type=click.Path(path_type=Path))
 @click.option("--across", multiple=True, metavar="NAME",
-              help="What is under test and may differ: a part of the environment (kernel, code, "
-                   "pages, package.nginx, all) or a knob; may be repeated, or a,b.")  # fmt: skip
+              help="What is under test and may differ: pages, all, or a knob; may be repeated, or "
+                   "a,b. Other parts of the environment need no naming.")  # fmt: skip
 @click.option("--alpha", type=float, default=_ALPHA, show_default=True, metavar="P",
-              help="Host kernel: how often chance alone may be called different.")  # fmt: skip
+              help="How often chance alone may be called different, where chance is.")  # fmt: skip
 @click.option("--min-effect", "min_effect_pct", type=float, metavar="PCT",
               help="Least change that matters, in %; default: 0.1 virtual, 1 host.")  # fmt: skip
 @click.option("--allow-faster", is_flag=True, help="A faster cell is as good as the same.")
@@ -62,7 +62,7 @@ def compare(
 ) -> int:
     """Compare the results in NEW with those in BASE: same, different or inconclusive.
 
-    Two versions of a kernel need --across kernel; virtual and real time need nothing.
+    Equal environments are compared to the bit, others by the spread of their draws (seeds).
 
     Without NEW, BASE is a run on several virtual kernels: what each cell came to on each of them,
     beside the first.  So it is of two folders with --fail-on or --style.

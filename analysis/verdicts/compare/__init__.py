@@ -6,6 +6,7 @@ environments  differences between two environments, and whether they are under t
 kind          what a kind of trial has of its own: its verdict, its captures
 matching      which cell is which, and what became of its trials
 exact         the virtual kernel: to the bit
+draws         the virtual kernel in two environments: within the spread of draws or beyond
 estimated     the host's kernel: significance and size
 clocks        virtual against real time: a tolerance, and what accounts for more
 kernels       evidence on two kernels: packets, changes by client, savings

@@ -43,8 +43,8 @@ EVERYTHING = ("all",)
 class CompareOptions:
     """How two folders are compared.
 
-    ``across`` names what is under test and may differ: parts of the environment (a whole one, or
-    what its name begins with: ``package``), ``all`` for everything in the environment, or knobs.
+    ``across`` names what is under test and may differ: knobs, or pages (``pages``, ``pages.NAME``,
+    or ``all``).  Other parts of the environment may be named, and differ without.
     ``alpha`` is how often an A/A comparison may be called different, over all its cells.
     ``min_effect_pct`` of ``None`` is the kernel's MIN_EFFECT_PCT.  With ``allow_faster`` a faster
     cell is shown and counts as same.  ``metric`` is what loads are judged by.  ``attribute``
@@ -202,8 +202,9 @@ class CellFinding:
     """The verdict on one cell, and why.
 
     ``axes`` are those that both sides share; ``trials`` are given on the virtual kernel,
-    ``chances`` (by test) on the host's.  ``more_runs`` is how many more on each side would tell,
-    as far as can be said.  ``packets`` is the first packet that differs in the trial with ``seed``
+    ``chances`` (by test) on the host's and where environments differ.  ``more_runs`` is how many
+    more on each side would tell, as far as can be said.  ``packets`` is the first packet that
+    differs in the trial with ``seed``
     ``packets_seed``; ``packets_note`` says why none is shown.  Of two kernels ``change`` is there
     if both are virtual and ``clocks`` if one is not; ``word`` is the tolerance's own verdict.
     ``attribution`` says what a cell came to on the new one of two virtual kernels.
@@ -240,6 +241,9 @@ class Comparison:
     ``parts`` are the differing parts of the environment and ``knobs`` the knobs that were left
     out of matching cells: both under test.  ``added`` are the cells that only the new results
     have.  ``names`` are the axes that tell the cells apart.  ``kind`` is what their trials do.
+    ``drawn`` says that the environments differ, so that draws were compared: then ``gains`` are the
+    findings on what the second of two arms saves, and ``uniform`` is the p that ranks of the new
+    draws among the base's are uniform, if draws are enough.
     """
 
     base: str
@@ -257,6 +261,9 @@ class Comparison:
     kernels: Kernels | None = None
     metric: Metric = PLT
     kind: str = DEFAULT_KIND
+    drawn: bool = False
+    gains: tuple[CellFinding, ...] = ()
+    uniform: float | None = None
 
     @property
     def clocks_differ(self) -> bool:
@@ -277,8 +284,9 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """The gravest verdict that counts."""
-        return next((verdict for verdict, n in self.counts.items() if n), "inconclusive")
+        """The gravest verdict that counts, of a cell or a gain."""
+        found = {self.counted(cell) for cell in (*self.cells, *self.gains)}
+        return next((verdict for verdict in EXIT_CODES if verdict in found), "inconclusive")
 
     @property
     def exit_code(self) -> int:

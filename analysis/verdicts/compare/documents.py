@@ -99,6 +99,8 @@ def describe_comparison(comparison: Comparison) -> ComparisonDocument:
             },
         },
         "cells": [_cell(comparison, cell) for cell in comparison.cells],
+        "gains": [_cell(comparison, cell) for cell in comparison.gains],
+        "uniform_p": comparison.uniform,
         "added": list(comparison.added),
         "notes": list(comparison.notes),
     }
@@ -112,7 +114,7 @@ def render_junit(comparison: Comparison) -> str:
     facts = ("base", "new", "kernel", "alpha", "min_effect_pct")
     suite = Suite(
         "firstflight compare",
-        [_case(comparison, cell) for cell in comparison.cells],
+        [_case(comparison, cell) for cell in (*comparison.cells, *comparison.gains)],
         {n: str(getattr(comparison, n)) for n in facts} | {"metric": comparison.metric.name},
         "\n".join([*notes_of(comparison), headline(comparison)]),
     )
@@ -121,7 +123,8 @@ def render_junit(comparison: Comparison) -> str:
 
 def render_markdown(comparison: Comparison) -> str:
     """Return a comment for a pull request: verdict, changed cells, folded details."""
-    cells = [cell for cell in comparison.worst_first if cell.verdict != "same"]
+    rows = (*comparison.worst_first, *comparison.gains)
+    cells = [cell for cell in rows if cell.verdict != "same"]
     what = capitalised(comparison.metric.labels)
     lines = [f"### {SIGNS[comparison.verdict]} {what}: {escape(headline(comparison))}", ""]
     lines += [f"{escape(comparison.new)} against {escape(comparison.base)}.", ""]
@@ -139,7 +142,7 @@ def render_page(comparison: Comparison) -> str:
     # Imported here: the other forms need no templates.
     from analysis.report.rendering import TEMPLATES, open_templates
 
-    cells, kernels = comparison.cells, comparison.kernels
+    cells, kernels = (*comparison.cells, *comparison.gains), comparison.kernels
     columns = columns_of(comparison, cells)
     badges = [BADGES[comparison.counted(cell)] for cell in cells]
     packets = [(name_cell(comparison, cell), "\n".join(packet_lines(cell))) for cell in cells]

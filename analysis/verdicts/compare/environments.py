@@ -1,4 +1,4 @@
-"""Differences between the environments of two results folders, and whether they are under test."""
+"""Differences between the environments of two results folders, and what they are compared by."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ PAGES = "pages."
 ROOT = "root"
 SHOWN = 40
 """Characters of a value in a message; digests are longer."""
+FIRST = (ROOT, "kernel.", "code.bundle", PAGES, "version.", "architecture", "code.")
+"""What can move loads, the likeliest first; files and packages of the user land come after."""
 
 
 def split_across(
@@ -66,7 +68,7 @@ def parts_of(results: Results) -> dict[str, str]:
 
 
 def differing_parts(base: Results, new: Results) -> tuple[Part, ...]:
-    """Return every part that differs, by name.
+    """Return every part that differs, what is likeliest to move loads first, then by name.
 
     Of pages and clients only those that are in both: another sweep shows in its cells.  So do
     programs, if the clients differ: each client brings those that it runs.  A root stands for the
@@ -78,10 +80,19 @@ def differing_parts(base: Results, new: Results) -> tuple[Part, ...]:
         swept += ["package.", "program.", "file."]
     return tuple(
         Part(name, ours.get(name), theirs.get(name))
-        for name in sorted(ours.keys() | theirs.keys())
+        for name in sorted(ours.keys() | theirs.keys(), key=_order)
         if ours.get(name) != theirs.get(name)
         and not (name.startswith(tuple(swept)) and (name in ours) != (name in theirs))
     )
+
+
+def are_draws(parts: Iterable[Part]) -> bool:
+    """Whether the environments differ in more than pages, which draw nothing."""
+    return any(not part.name.startswith(PAGES) for part in parts)
+
+
+def _order(name: str) -> tuple[int, str]:
+    return next((i for i, head in enumerate(FIRST) if name.startswith(head)), len(FIRST)), name
 
 
 def _clients_of(results: Results) -> set[str]:
@@ -102,30 +113,19 @@ def kernel_of(results: Results) -> str | None:
 def refuse_unequal(
     base: Results, new: Results, parts: Sequence[Part], across: Sequence[str]
 ) -> None:
-    """Refuse parts that differ without being under test.
-
-    Between virtual and real time the whole environment is under test, but for the pages.
+    """Refuse other pages without their being under test, and folders that mix environments.
 
     Raises:
         ConfigurationError: naming each difference with both values, and the remedy.
     """
     problems = [*_strangers(base), *_strangers(new)]
-    clocks_differ = kernel_of(base) != kernel_of(new)
-    unasked = [
-        part
-        for part in parts
-        if not any(covers(name, part.name) for name in across)
-        and (part.name.startswith(PAGES) or not clocks_differ)
-    ]
     problems += [
         f"the environments differ: {part.name} is {_shown(part.base)} in BASE and "
-        f"{_shown(part.new)} in NEW; measure both in one environment, or pass "
-        f"--across {part.name} if it is what is under test"
-        for part in unasked
+        f"{_shown(part.new)} in NEW; load one page in both, or pass --across {part.name} if it is "
+        "what is under test"
+        for part in parts
+        if part.name.startswith(PAGES) and not any(covers(name, part.name) for name in across)
     ]
-    heads = sorted({part.name.partition(".")[0] for part in unasked})
-    if len(unasked) > 1:
-        problems.append(f"all of it at once: --across {','.join(heads)} (or --across {ALL})")
     if problems:
         raise ConfigurationError(problems)
 

@@ -1,7 +1,8 @@
 """Verdicts on cells of the virtual kernel: trial by trial, to the bit.
 
 There is no chance in virtual time, so no test and no interval: the same trial in the same
-environment gives the same bits, and one load says as much as twenty.
+environment gives the same bits, and one load says as much as twenty.  Where the environments
+differ, draws are compared (``draws``), unless it is in pages or kernels.
 """
 
 from __future__ import annotations
@@ -39,9 +40,7 @@ def judge_exactly(match: Match, equal: bool, min_effect_pct: float) -> CellFindi
     before, after = (cell.by_seed for cell in both.cells)
     metric = both.cells[0].metric
     proven = list(before)
-    pairs = tuple(
-        pair_records(ours[block], theirs[block], metric) for block in proven if block in after
-    )
+    pairs = pair_trials(both.cells)
     effect = _effect(pairs)
     broken = describe_failures(theirs[block] for block in proven if block in theirs)
     gone = [block for block in proven if block in theirs and block not in after]
@@ -75,6 +74,17 @@ def judge_exactly(match: Match, equal: bool, min_effect_pct: float) -> CellFindi
 def first_unequal(cell: CellFinding) -> TrialPair | None:
     """Return the first trial of which a bit differs."""
     return next((pair for pair in cell.trials if not pair.same), None)
+
+
+def pair_trials(cells: tuple[Cell, Cell]) -> tuple[TrialPair, ...]:
+    """Pair all trials that have a number in both folders."""
+    ours, theirs = (_by_block(cell) for cell in cells)
+    after, metric = cells[1].by_seed, cells[0].metric
+    return tuple(
+        pair_records(ours[block], theirs[block], metric)
+        for block in cells[0].by_seed
+        if block in after
+    )
 
 
 def _by_block(cell: Cell) -> dict[Block, Record]:

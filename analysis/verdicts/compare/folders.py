@@ -21,7 +21,9 @@ from analysis.verdicts.compare.comparison import (
     Comparison,
     Part,
 )
+from analysis.verdicts.compare.draws import Judged, judge_draws
 from analysis.verdicts.compare.environments import (
+    are_draws,
     differing_parts,
     kernel_of,
     parts_of,
@@ -45,8 +47,8 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
     of two kernels lacks are left out.
 
     Raises:
-        ConfigurationError: the environments are unequal and not under test, a folder mixes what is
-            never pooled, no load of a folder has the metric, or the options make no sense.
+        ConfigurationError: pages are unequal and not under test, a folder mixes what is never
+            pooled, no load of a folder has the metric, or the options make no sense.
         StorageError: a folder cannot be read.
     """
     options = options or CompareOptions()
@@ -73,11 +75,18 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
     equal = not parts and all(a == b for a, b in tested.values())
     kind = kind_of_cells(ours)
     judge = verdicts_of(kind).judge
+    drawn: Judged | None = None
     if judge is not None:
         exact = kernel_of(old) == kernel_of(later) == VIRTUAL
         cells = [_with_packets(judge(m, exact, equal), m, old, later, two) for m in both]
     elif kernel_of(old) != kernel_of(later):
         cells = [judge_by_tolerance(match, least) for match in both]
+    elif kernel == VIRTUAL and are_draws(parts) and not two:
+        drawn = judge_draws(both, options.alpha, least)
+        cells = [
+            _with_packets(cell, m, old, later, two)
+            for cell, m in zip(drawn.cells, both, strict=True)
+        ]
     elif kernel == VIRTUAL:
         cells = [_with_packets(judge_exactly(m, equal, least), m, old, later, two) for m in both]
         if two:
@@ -107,6 +116,9 @@ def compare_results(base: Path, new: Path, options: CompareOptions | None = None
         kernels=kernels,
         metric=next((cell.metric for cell in (*ours, *theirs)), options.metric),
         kind=kind,
+        drawn=drawn is not None,
+        gains=tuple(drawn.gains) if drawn else (),
+        uniform=drawn.uniform if drawn else None,
     )
 
 

@@ -73,7 +73,8 @@ class CellDocument(TypedDict):
     effect: Annotated[_Fields | None, Effect]
     """By how much the metric moved; null without it on both sides."""
     tests: dict[str, Annotated[_Fields, Chance]]
-    """In real time, the significance that each test found, by its name."""
+    """In real time, or where environments differ, the significance that each test found, by its
+    name."""
     base: Annotated[_Fields | None, SideDocument]
     """The cell in the base."""
     new: Annotated[_Fields | None, SideDocument]
@@ -131,7 +132,8 @@ class ComparisonDocument(TypedDict):
     kernel: str
     """The kernel of both: `virtual` or `host`."""
     alpha: float
-    """How often chance alone may be called a difference, over all cells, in real time."""
+    """How often chance alone may be called a difference, over all cells, in real time or in
+    another environment."""
     min_effect_pct: float
     """The least change that matters, of the base's median."""
     allow_faster: bool
@@ -147,6 +149,12 @@ class ComparisonDocument(TypedDict):
     """Both kernels; only where they are two."""
     cells: list[CellDocument]
     """Every cell of the base, in the order of its table."""
+    gains: list[CellDocument]
+    """Where environments differ, what the second of two arms saves in each condition: the arm's
+    knob is `gain`, and all values are savings."""
+    uniform_p: float | None
+    """The p that ranks of the new draws among the base's are uniform; null in equal environments,
+    in real time, of two kernels, or with too few draws."""
     added: list[Axes]
     """The conditions that only the new results have."""
     notes: list[str]

@@ -17,6 +17,7 @@ from analysis.tables.columns import Column, axis_columns, render_columns
 from analysis.verdicts.compare.attribution import Attributed
 from analysis.verdicts.compare.clocks import REASONS
 from analysis.verdicts.compare.comparison import (
+    EXIT_CODES,
     VIRTUAL,
     CellFinding,
     Comparison,
@@ -24,6 +25,7 @@ from analysis.verdicts.compare.comparison import (
     Side,
     Verdict,
 )
+from analysis.verdicts.compare.draws import DEALS
 from analysis.verdicts.compare.estimated import DISTANCE, RANKS
 from analysis.verdicts.compare.kernels import Overview, Parting, Saving
 from analysis.verdicts.compare.kind import verdicts_of
@@ -45,6 +47,11 @@ HEADINGS: dict[Verdict, str] = {
     "inconclusive": "INCONCLUSIVE",
     "same": "SAME",
 }
+DRAWN: dict[Verdict, str] = {
+    "different": "beyond the spread of draws",
+    "inconclusive": "of too few draws or no number",
+    "same": "within the spread of draws",
+}
 PARTINGS: dict[Parting, str] = {
     "acknowledgement": "TCP acknowledges at another time in {}",
     "request": "the client asks in another order in {}",
@@ -62,10 +69,10 @@ def render_text(comparison: Comparison, width: int = WIDTH) -> str:
     Columns that do not fit are left out, tests and intervals first; packets are never cut.
     """
     room = max(width, MIN_WIDTH)
-    cells = comparison.worst_first
+    cells = (*comparison.worst_first, *comparison.gains)
     lines = render_columns(columns_of(comparison, cells[:MAX_ROWS]), room)
     if len(cells) > MAX_ROWS:
-        lines.append(f"... and {len(cells) - MAX_ROWS} more cells: see --json")
+        lines.append(f"... and {len(cells) - MAX_ROWS} more rows: see --json")
     lines.append("")
     shown = [cell for cell in cells if cell.verdict != "same" or cell.packets is not None]
     for place, cell in enumerate(shown[:MAX_SENTENCES]):
@@ -90,7 +97,7 @@ def columns_of(comparison: Comparison, cells: Sequence[CellFinding]) -> list[Col
         Column(metric.with_unit("diff"), _numbers(effects, lambda e: e.ms, signed), 1),
         Column("diff %", _numbers(effects, lambda e: e.pct, "+.2f")),
     ]
-    if comparison.kernel != VIRTUAL:
+    if comparison.kernel != VIRTUAL or comparison.drawn:
         intervals = [_interval(e.interval_ms if e else None, signed) for e in effects]
         columns.append(Column(metric.with_unit("interval"), intervals, 3))
     if comparison.kernel != VIRTUAL and not comparison.clocks_differ:
@@ -98,6 +105,8 @@ def columns_of(comparison: Comparison, cells: Sequence[CellFinding]) -> list[Col
             Column("p MW", [_chance(cell, RANKS) for cell in cells], 4),
             Column("p KS", [_chance(cell, DISTANCE) for cell in cells], 4),
         ]
+    if comparison.drawn:
+        columns.append(Column("p", [_chance(cell, DEALS) for cell in cells], 4))
     if any(changes):
         intervals = [_interval(c.pct.interval if c else None, "+.2f") for c in changes]
         columns += [
@@ -134,13 +143,20 @@ def _clock_columns(cells: Sequence[CellFinding]) -> list[Column]:
 def headline(comparison: Comparison) -> str:
     """Return the verdict and how many cells have which."""
     counts = {verdict: n for verdict, n in comparison.counts.items() if n}
-    words = {verdict: f"{n} {verdict}" for verdict, n in counts.items()}
+    words = {verdict: f"{n} {_within(comparison, verdict)}" for verdict, n in counts.items()}
     other = sum(cell.verdict == "same" and not all(t.same for t in cell.trials)
                 for cell in comparison.cells)  # fmt: skip
     if other:
         words["same"] += f" ({other} with other bits)"
+    gains = [comparison.counted(cell) for cell in comparison.gains]
+    told = [f"{gains.count(v)} {_within(comparison, v)}" for v in EXIT_CODES if v in gains]
     tally = ", ".join(words.values())
+    tally += f"; {count(len(gains), 'gain')}, {', '.join(told)}" if gains else ""
     return f"{HEADINGS[comparison.verdict]}: {count(len(comparison.cells), 'cell')}, {tally}."
+
+
+def _within(comparison: Comparison, verdict: Verdict) -> str:
+    return DRAWN[verdict] if comparison.drawn else verdict
 
 
 def notes_of(comparison: Comparison) -> list[str]:
@@ -151,6 +167,7 @@ def notes_of(comparison: Comparison) -> list[str]:
         *attributed(comparison),
         *under_test(comparison),
         *comparison.notes,
+        *ranks_of(comparison),
         rule(comparison),
     ]
 
@@ -183,6 +200,12 @@ def rule(comparison: Comparison) -> str:
             "Virtual against real time: same needs the whole interval of the difference within "
             f"{least} (agrees){explained}."
         )
+    if comparison.drawn:
+        return (
+            f"Other environments, so seeds are draws: different needs p <= {comparison.alpha:g} "
+            f"(seeds dealt anew, corrected for all cells and gains) and {least}; an interval is of "
+            "its own row alone."
+        )
     if comparison.kernel == VIRTUAL:
         if exact:
             return bits
@@ -194,6 +217,14 @@ def rule(comparison: Comparison) -> str:
         f"{comparison.kernel.capitalize()} kernel: different needs p <= {comparison.alpha:g} "
         f"(Mann-Whitney, Kolmogorov-Smirnov; Holm over all tests of all cells) and {least}."
     )
+
+
+def ranks_of(comparison: Comparison) -> list[str]:
+    """Return whether the new environment is as one more draw of every cell."""
+    if comparison.uniform is None:
+        return []
+    verb = "are" if comparison.uniform > comparison.alpha else "are not"
+    return [f"Ranks of NEW's draws among BASE's {verb} uniform (p = {comparison.uniform:.2g})."]
 
 
 def under_test(comparison: Comparison) -> list[str]:
@@ -234,6 +265,8 @@ def name_cell(comparison: Comparison, cell: CellFinding) -> str:
 def verdict_words(comparison: Comparison, cell: CellFinding) -> str:
     """Return ``slower``, ``faster`` or another word for a difference, else the verdict."""
     word: str = cell.word or cell.verdict
+    if cell.verdict == "same" and comparison.drawn:
+        return "within"
     if cell.verdict != "different":
         return word
     if cell.word is None and cell.direction in ("slower", "faster"):

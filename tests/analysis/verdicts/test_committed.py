@@ -72,10 +72,10 @@ def test_what_differs_is_named(
     assert said[1].startswith(f"  {part}: ")
     assert said[1].endswith(" there, 157.0.1-1~deb12u1 here")
     assert "./run.sh compare analysis/baselines/paper-table1" in said[2]
-    assert compare(TABLE_1, run, tmp_path) == 2
-    told = capsys.readouterr().err
-    assert told.count("the environments differ") == 1
-    assert f"the environments differ: {part} is" in told
+    assert compare(TABLE_1, run, tmp_path) == 0
+    told = capsys.readouterr().out
+    assert told.count("Under test: ") == 1 and f"Under test: {part} (" in told
+    assert "24 cells, 24 within the spread of draws" in told
 
 
 def test_what_is_too_long_to_show_is_named_all_the_same(tmp_path: Path) -> None:

@@ -23,6 +23,11 @@ def changed(**parts: str) -> Environment:
     return replace(ENVIRONMENT, parts={**ENVIRONMENT.parts, **named})
 
 
+def another_page() -> Environment:
+    """The environment with another page, which is a treatment and no draw."""
+    return replace(ENVIRONMENT, pages={**ENVIRONMENT.pages, "amazon": "cd" * 32})
+
+
 def write_times(
     folder: Path,
     times: Times,

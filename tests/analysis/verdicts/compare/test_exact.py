@@ -16,7 +16,7 @@ from tests.analysis.sample import broken
 from tests.analysis.verdicts.compare.folder import (
     FIRST,
     SECOND,
-    changed,
+    another_page,
     made,
     with_capture,
     write_records_of,
@@ -24,8 +24,8 @@ from tests.analysis.verdicts.compare.folder import (
 )
 from tests.wire.conversation import MS, another_boot, conversation
 
-OTHER = changed(code__testbed="cd" * 32)
-CODE = CompareOptions(("code",))
+OTHER = another_page()
+PAGES = CompareOptions(("pages",))
 
 
 def pair(tmp_path: Path, base: list[float], new: list[float], across: bool = False) -> Comparison:
@@ -33,7 +33,7 @@ def pair(tmp_path: Path, base: list[float], new: list[float], across: bool = Fal
     if not across:
         return compare_results(one, write_times(tmp_path / "new", {FIRST: new}))
     return compare_results(
-        one, write_times(tmp_path / "new", {FIRST: new}, environment=OTHER), CODE
+        one, write_times(tmp_path / "new", {FIRST: new}, environment=OTHER), PAGES
     )
 
 
@@ -131,7 +131,7 @@ def test_other_bits_in_the_same_time_are_counted_in_the_headline(tmp_path: Path,
     found = compare_results(
         write_records_of(tmp_path / "base", base, [FIRST, SECOND]),
         write_records_of(tmp_path / "new", new, [FIRST, SECOND], environment=OTHER),
-        CODE,
+        PAGES,
     )
     assert headline(found) == "SAME: 2 cells, 2 same (1 with other bits)."
 

@@ -23,7 +23,7 @@ from testbed.base.errors import StorageError
 from tests.analysis.verdicts.compare.folder import (
     FIRST,
     SECOND,
-    changed,
+    another_page,
     made,
     with_capture,
     write_records_of,
@@ -140,11 +140,9 @@ def test_without_changes_the_comment_is_short(tmp_path: Path) -> None:
 
 def test_what_is_under_test_is_told(tmp_path: Path) -> None:
     base = write_times(tmp_path / "base", {FIRST: [1000.0]})
-    new = write_times(
-        tmp_path / "new", {FIRST: [1000.4]}, environment=changed(code__testbed="cd" * 32)
-    )
-    text = render_text(compare_results(base, new, CompareOptions(("code",))), 200)
-    assert "Under test: code.testbed (" in text
+    new = write_times(tmp_path / "new", {FIRST: [1000.4]}, environment=another_page())
+    text = render_text(compare_results(base, new, CompareOptions(("pages",))), 200)
+    assert "Under test: pages.amazon (" in text
     assert "Virtual kernel: exact; a load time that moved by 0.1 % or more is different." in text
 
 

@@ -23,12 +23,18 @@ from analysis.verdicts.compare.sentences import render_text
 from testbed.base.errors import ConfigurationError
 from testbed.model import Record
 from tests.analysis.sample import with_milestones
-from tests.analysis.verdicts.compare.folder import FIRST, SECOND, changed, made, write_records_of
+from tests.analysis.verdicts.compare.folder import (
+    FIRST,
+    SECOND,
+    another_page,
+    made,
+    write_records_of,
+)
 from tests.measured import load_of
 
 FCP, LCP, CLS = (find_metric(name) for name in ("fcp_ms", "lcp_ms", "cls"))
-OTHER = changed(code__testbed="cd" * 32)
-BY_PAINT = CompareOptions(("code",), metric=FCP)
+OTHER = another_page()
+BY_PAINT = CompareOptions(("pages",), metric=FCP)
 
 
 def seen(seed: int, kernel: str = "virtual", **values: float | None) -> Record:
@@ -59,7 +65,7 @@ def test_a_paint_moves_where_the_load_time_does_not(tmp_path: Path) -> None:
     assert (cell.verdict, cell.direction) == ("different", "slower")
     assert cell.reason == "the first contentful paint changed in 1 of 1 trial"
     assert cell.effect is not None and (cell.effect.ms, cell.effect.pct) == (40.0, 10.0)
-    by_load_time = compare_results(tmp_path / "base", tmp_path / "new", CompareOptions(("code",)))
+    by_load_time = compare_results(tmp_path / "base", tmp_path / "new", CompareOptions(("pages",)))
     assert by_load_time.verdict == "same"
 
 
@@ -113,14 +119,14 @@ def test_every_form_says_by_what_it_was_judged(tmp_path: Path) -> None:
 
 
 def test_nothing_is_said_of_the_load_time_which_is_meant_anyway(tmp_path: Path) -> None:
-    found = compare(tmp_path, [seen(0)], [seen(0)], CompareOptions(("code",)))
+    found = compare(tmp_path, [seen(0)], [seen(0)], CompareOptions(("pages",)))
     assert "judged by" not in render_text(found)
     assert describe_comparison(found)["metric"] == "plt_ms"
     assert "Page load times: SAME" in render_markdown(found)
 
 
 def test_what_is_no_time_has_no_unit(tmp_path: Path) -> None:
-    options = CompareOptions(("code",), metric=CLS)
+    options = CompareOptions(("pages",), metric=CLS)
     found = compare(tmp_path, [seen(0, cls=0.0)], [seen(0, cls=0.125)], options)
     cell = only(found)
     assert cell.verdict == "different" and cell.effect is not None and cell.effect.pct is None
@@ -133,7 +139,7 @@ def test_what_is_no_time_has_no_unit(tmp_path: Path) -> None:
 def test_chance_is_weighed_on_the_metric_in_real_time(tmp_path: Path) -> None:
     base = [seen(seed, "host", lcp_ms=400.0 + 4 * (seed % 3)) for seed in range(12)]
     new = [seen(seed, "host", lcp_ms=480.0 + 4 * (seed % 3)) for seed in range(12)]
-    cell = only(compare(tmp_path, base, new, CompareOptions(("code",), metric=LCP)))
+    cell = only(compare(tmp_path, base, new, CompareOptions(("pages",), metric=LCP)))
     assert (cell.verdict, cell.direction) == ("different", "slower")
     assert cell.reason.startswith("largest contentful paints shifted")
     assert cell.base is not None and cell.base.median_ms == 404.0
@@ -162,5 +168,5 @@ def test_computing_between_the_clocks_accounts_for_times_alone(
 def test_one_grain_is_no_shift_in_real_time(tmp_path: Path) -> None:
     base = [seen(seed, "host", lcp_ms=200.0) for seed in range(12)]
     new = [seen(seed, "host", lcp_ms=203.9) for seed in range(12)]
-    cell = only(compare(tmp_path, base, new, CompareOptions(("code",), metric=LCP)))
+    cell = only(compare(tmp_path, base, new, CompareOptions(("pages",), metric=LCP)))
     assert cell.verdict == "same"
