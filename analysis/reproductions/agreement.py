@@ -1,7 +1,8 @@
 """Verdicts: the claims of a publication held to measured cells.
 
 A stated number agrees when ours, rounded as the publication rounds, is that number or inside the
-stated range; "at least" and "at most" are held as they stand, unrounded.  A claim without a number is counted: the cells in which it does not hold are named.
+stated range; "at least" and "at most" are held as they stand, unrounded.  A claim without a number
+is counted: the cells in which it does not hold are named.
 
 A measured column ``gain`` may have the ends of its interval beside it, ``gain_low`` and
 ``gain_high``; NaN where it has none.  A claim then agrees if it does everywhere in the interval,
