@@ -1,7 +1,8 @@
 """Verdicts: the claims of a publication held to measured cells.
 
 A stated number agrees when ours, rounded as the publication rounds, is that number or inside the
-stated range.  A claim without a number is counted: the cells in which it does not hold are named.
+stated range; "at least" and "at most" are held as they stand, unrounded.  A claim without a number
+is counted: the cells in which it does not hold are named.
 
 A measured column ``gain`` may have the ends of its interval beside it, ``gain_low`` and
 ``gain_high``; NaN where it has none.  A claim then agrees if it does everywhere in the interval,
@@ -342,7 +343,9 @@ def _within(stated: Stated, ours: float, slack: float) -> bool:
 
 
 def _rounding_of(stated: Stated) -> float:
-    """Return the rounding error of a value that is printed as the stated one."""
+    """Return the rounding error of a value that is printed as the stated one; 0 of a bound."""
+    if stated.value is None and (stated.low is None or stated.high is None):
+        return 0.0
     return 0.5 * 10.0 ** -places_of(stated)
 
 

@@ -59,6 +59,7 @@ def measured(
         for arm, cell in pair.arms
         if len(times := list(cell.by_seed.values()) if cell else []) > 1
     ]
+    rows["most_of_others"] = [_most_of_others(row, rows) for _, row in rows.iterrows()]
     tables = {"rows": rows, **({"arms": pd.DataFrame(arms)} if arms else {})}
     paired = rows.dropna(subset=["improvement_pct"]) if published else rows
     if len(paired) > 1:
@@ -88,6 +89,7 @@ def _row(
     return {
         "name": name_row(pair.axes, ["page", "rtt_ms", *further_axes]),
         "series": name_row(pair.axes, ["page", *further_axes]),
+        "setting": name_row(pair.axes, ["rtt_ms", *further_axes]),
         "published": reference.variants.get(page, page),
         "rtt_ms": float(pair.axes["rtt_ms"]),
         "paper_pct": paper.improvement_pct,
@@ -101,6 +103,12 @@ def _row(
         "gain": _percent(gain) if gain else "",
         "missing": None if gain else pair.status.replace("_", " "),
     }
+
+
+def _most_of_others(row: pd.Series[Any], rows: pd.DataFrame) -> float:
+    """Return the largest improvement of other pages in the setting of ``row``, in percent."""
+    others = (rows["setting"] == row["setting"]) & (rows["published"] != row["published"])
+    return float(rows.loc[others, "improvement_pct"].max())
 
 
 def name_row(axes: Axes, names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from tests.measured import result_of
 pytestmark = [pytest.mark.guest, pytest.mark.slow]
 
 FILES = tuple(sorted(SCENARIOS.glob("*.toml")))
+PLACE = "\n# fault\n"
 STARTS = ('steps = """\n', "steps = '''\n")
 
 
@@ -29,8 +30,10 @@ def perform(house: House, name: str, *words: str) -> tuple[int, str, dict[str, R
 
 
 def with_fault(text: str) -> str:
-    """The file of a scenario whose script begins with its fault, in all its forms."""
+    """The file of a scenario with its fault in its place, or first, in all its forms."""
     fault = tomllib.loads(text)["fault"].strip()
+    if PLACE in text:
+        return text.replace(PLACE, f"\n{fault}\n")
     for start in STARTS:
         text = text.replace(start, f"{start}{fault}\n")
     return text

@@ -32,7 +32,7 @@ class Promise:
     """A promise of the protocol.
 
     ``source`` is where it is made, ``promise`` what is made, ``lesson`` what to learn from it.
-    ``fault`` is lines of a script that break it when they come first.
+    ``fault`` is lines of a script that break it when they come first, or in place of ``# fault``.
     """
 
     title: str

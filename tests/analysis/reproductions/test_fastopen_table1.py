@@ -76,6 +76,24 @@ def test_growth_and_mean(tmp_path: Path) -> None:
     assert check_at(found, "Abstract").agreement == "agrees"
 
 
+def test_who_gains_most_and_how_much_at_least(tmp_path: Path) -> None:
+    records = [
+        *pair("wikipedia", 100.0, 1000.0, 880.0),
+        *pair("nytimes", 100.0, 1000.0, 870.0),
+        *pair("wikipedia", 200.0, 1000.0, 700.0),
+        *pair("nytimes", 200.0, 1000.0, 902.0),
+        *pair("nytimes", 20.0, 1000.0, 946.0),
+        *pair("wsj", 20.0, 1000.0, 940.0),
+    ]
+    found = rebuilt(tmp_path, records)
+    most = check_at(found, "gain most")
+    assert most.agreement == "differs"
+    assert most.ours == "in 1 of 2; not in wikipedia, 100 ms (12.0 %, another page 13.0 %)"
+    assert check_at(found, "heavy on content").ours == "in 1 of 2; not in wsj, 20 ms (6.0 %)"
+    assert "nytimes, 200 ms (9.8 %)" in check_at(found, "Kattouw").ours
+    assert check_at(found, "PRECONNECT").agreement == "differs"
+
+
 def test_several_seeds_have_a_range_and_a_deviation(tmp_path: Path) -> None:
     records = [
         one
