@@ -55,8 +55,8 @@ _KIND: Any = Literal[tuple(KINDS)]
 @cache
 def _type_of(kind: str) -> TypeAdapter[Any]:
     """Return the type of a manifest whose conditions are of ``kind``."""
-    conditions: Any = tuple[KINDS[kind].spec, ...]
-    experiment = retyped(Experiment, conditions=conditions, kind=_KIND)
+    spec: Any = KINDS[kind].spec
+    experiment = retyped(Experiment, conditions=tuple[spec, ...], kind=_KIND)
     return TypeAdapter(retyped(Manifest, experiment=experiment))
 
 
