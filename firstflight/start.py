@@ -24,9 +24,8 @@ def _start() -> int:
     leave_on_signals()
     # Imported here: a signal must not end in a traceback.
     from firstflight.usage import answer_first
-    from testbed.base.errors import EXIT_INTERRUPTED, TestbedError
+    from testbed.base.exits import exit_code_of
     from testbed.base.heartbeat import repeating
-    from testbed.base.interrupt import raising
     from testbed.base.places import cache
     from testbed.setup.python_packages import RUN, ensure_packages, find_authorities
 
@@ -40,19 +39,17 @@ def _start() -> int:
         from testbed.packs.root_import import import_named
 
         return import_named(sys.argv[-1:])
-    try:
-        with raising(), repeating(say) as progress:
-            packages = ensure_packages(RUN, cache(), progress)
-    except TestbedError as error:
-        say(f"error: {error}")
-        return error.exit_code
-    except KeyboardInterrupt:
-        say("interrupted")
-        return EXIT_INTERRUPTED
+
+    def set_up() -> None:
+        with repeating(say) as progress:
+            python.append(str(ensure_packages(RUN, cache(), progress) / "bin" / "python"))
+
+    python: list[str] = []
+    if code := exit_code_of(set_up, say):
+        return code
     # A signal waits until the program can tell it (testbed/base/interrupt.py), which is a moment.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    python = str(packages / "bin" / "python")
-    os.execv(python, (python, "-P", "-m", "firstflight", *sys.argv[1:]))  # noqa: S606  no shell
+    os.execv(python[0], (*python, "-P", "-m", "firstflight", *sys.argv[1:]))  # noqa: S606  no shell
 
 
 def say(message: str) -> None:

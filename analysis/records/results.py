@@ -10,6 +10,7 @@ from typing import Any
 from analysis.records.kind import records_of
 from testbed.base.errors import ConfigurationError
 from testbed.model import Outcome, Record, canonical
+from testbed.results.manifest import load_manifest
 from testbed.results.records import plain_record
 from testbed.results.store import read_manifest, read_records
 
@@ -47,8 +48,9 @@ def read_results(folder: Path) -> Results:
 
     Raises:
         ConfigurationError: the records come from different environments, kernels or clients.
-        StorageError: the folder cannot be read.
+        StorageError: the folder cannot be read, or its manifest is damaged.
     """
+    load_manifest(folder)  # its types; what is shown of it are the plain data
     return gather_results(folder, read_records(folder), dict(read_manifest(folder)))
 
 

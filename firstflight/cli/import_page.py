@@ -38,7 +38,12 @@ class _Import(click.Command):
 def import_command(
     file: Path, name: str, url: str | None, page: str | None, replace: bool, **manner: Any
 ) -> int:
-    """Make a page of what another tool recorded."""
+    """Make a page of what another tool recorded.
+
+    Secrets are taken out as far as they can be told: those of headers and URLs everywhere, others
+    in bodies only where their form says what they are, such as private keys and ghp_ tokens.
+    Names, messages and passwords in a body stay: look at what you share, or give --anonymize.
+    """
     folder = name_page(places.PAGES, name, replace=replace)
     recording = read_recording(file, url=url, page=page)
     report_page(folder, write_page(folder, recording, Manner(replace=replace, **manner)))

@@ -216,7 +216,7 @@ class Container:
                     if left < 0:
                         break
                     yield piece
-        except _BROKEN as error:
+        except (*_BROKEN, OSError) as error:  # of a place that is none (lseek(2)), or a bad disk
             raise ValueError(f"{name}: damaged ({error})") from None
         if left:
             raise ValueError(f"{name}: damaged (another size than the archive says)")
@@ -288,11 +288,24 @@ def _list_problems(entries: Sequence[zipfile.ZipInfo], form: PackFormat) -> Iter
     yield from (
         f"{name!a} is there twice, or as file and folder" for name in list_collisions(names)
     )
+    yield from (
+        f"{info.filename} lies outside of the archive, or over another file"
+        for info in _list_misplaced(entries)
+    )
     sizes = {info.filename: info.file_size for info in entries}
     if sum(sizes.values()) > form.max_bytes + form.max_list_bytes:
         yield f"it would unpack to more than {format_bytes(form.max_bytes)}"
     if sizes.get(form.list_file, 0) > form.max_list_bytes:
         yield f"{form.list_file} has more than {format_bytes(form.max_list_bytes)}"
+
+
+def _list_misplaced(entries: Sequence[zipfile.ZipInfo]) -> Iterator[zipfile.ZipInfo]:
+    """Yield what begins before the archive, or before the one in front of it has ended."""
+    end = 0
+    for info in sorted(entries, key=lambda each: each.header_offset):
+        if info.header_offset < end:
+            yield info
+        end = info.header_offset + info.compress_size
 
 
 def _describe_mode(info: zipfile.ZipInfo, mode: int) -> str:

@@ -20,7 +20,7 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from testbed.base.errors import EXIT_INTERRUPTED
+from testbed.base.errors import EXIT_INTERRUPTED, StorageError
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -177,7 +177,9 @@ def holding() -> Iterator[Callable[[], None]]:
 def interruptible() -> Iterator[Interruption]:
     """Turn every signal into ``stop`` for the time of the block.
 
-    Works in the main thread alone, as signal(2) handlers do in Python.
+    What a signal stops may end in an error of its own: an error after a signal is the interrupt,
+    unless results could not be written.  Works in the main thread alone, as signal(2) handlers do
+    in Python.
     """
     interruption = Interruption()
 
@@ -186,7 +188,12 @@ def interruptible() -> Iterator[Interruption]:
         interruption.stop.set()
 
     with _handling(note):
-        yield interruption
+        try:
+            yield interruption
+        except Exception as error:
+            if interruption.signal is not None and not isinstance(error, StorageError):
+                raise SignalInterrupt from error
+            raise
 
 
 @contextmanager

@@ -17,15 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from testbed.base.errors import (
-    EXIT_INTERRUPTED,
-    NO_ROOM,
-    MissingError,
-    StorageError,
-    TestbedError,
-)
+from testbed.base.errors import NO_ROOM, MissingError, StorageError
+from testbed.base.exits import exit_code_of
 from testbed.base.heartbeat import repeating
-from testbed.base.interrupt import raising
 from testbed.base.places import cache as cache_folder
 from testbed.base.places import using_cache
 from testbed.base.units import format_bytes
@@ -234,15 +228,12 @@ def describe(done: Sequence[ImportedPart]) -> str:
 def import_named(arguments: Sequence[str]) -> int:
     """Import the pack that a command line names, and say what came of it; return the exit code."""
     cache = cache_folder()
-    try:
-        with raising(), using_cache(cache), repeating(_print_error) as progress:
+
+    def work() -> None:
+        with using_cache(cache), repeating(_print_error) as progress:
             print(describe(import_pack(Path(arguments[-1]), cache, progress)))
-    except TestbedError as error:
-        _print_error(f"error: {error}")
-        return error.exit_code
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    return 0
+
+    return exit_code_of(work, _print_error)
 
 
 def _print_error(message: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -18,7 +19,7 @@ from testbed.kinds import KINDS
 from testbed.model import SCHEMA_VERSION, Experiment, Trial, stored_kind
 from testbed.model.knob import with_defaults
 from testbed.results.environment import Environment
-from testbed.results.records import check_schema, not_results
+from testbed.results.records import check_schema, not_results, read_finite
 from testbed.results.typed import members, retyped
 
 MANIFEST_FILE = "manifest.json"
@@ -48,10 +49,15 @@ class Manifest:
     """The schema of the manifest and its records; others are refused."""
 
 
-_SPEC: Any = Union[tuple(kind.spec for kind in KINDS.values())]  # noqa: UP007
 _KIND: Any = Literal[tuple(KINDS)]
-_EXPERIMENT = retyped(Experiment, conditions=tuple[_SPEC, ...], kind=_KIND)
-_MANIFEST: TypeAdapter[Any] = TypeAdapter(retyped(Manifest, experiment=_EXPERIMENT))
+
+
+@cache
+def _type_of(kind: str) -> TypeAdapter[Any]:
+    """Return the type of a manifest whose conditions are of ``kind``."""
+    spec: Any = KINDS[kind].spec
+    experiment = retyped(Experiment, conditions=tuple[spec, ...], kind=_KIND)
+    return TypeAdapter(retyped(Manifest, experiment=experiment))
 
 
 def make_manifest(
@@ -101,7 +107,8 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     refuse_lanes(directory)
     path = directory / MANIFEST_FILE
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        document = json.loads(text, parse_float=read_finite, parse_constant=read_finite)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise not_results(directory) from None
     except OSError as error:
@@ -125,16 +132,23 @@ def load_manifest(directory: Path) -> Manifest:
     environment = document.get("environment")
     if isinstance(environment, Mapping):
         document["environment"] = {k: v for k, v in environment.items() if k != "id"}
+    path = directory / MANIFEST_FILE
     try:
-        read = members(_MANIFEST.validate_python(document))
+        read = members(
+            _type_of(_kind_in(document)).validate_json(json.dumps(document), strict=True)
+        )
     except ValidationError as error:
-        problems = "; ".join(
+        problems = [
             f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
             for each in error.errors(include_url=False, include_input=False)[:_MAX_NAMED]
-        )
-        raise StorageError(
-            f"{directory / MANIFEST_FILE} does not hold a manifest: {problems}"
-        ) from None
+        ]
+        raise _damaged(path, problems) from None
+    conditions = zip(
+        document["experiment"]["conditions"], read["experiment"].conditions, strict=True
+    )
+    unknown = {name for plain, spec in conditions for name in _list_unknown(plain, asdict(spec))}
+    if unknown:
+        raise _damaged(path, [f"there is no knob {name!a}" for name in sorted(unknown)])
     return Manifest(**read | {"experiment": Experiment(**members(read["experiment"]))})
 
 
@@ -150,6 +164,30 @@ def holds_results(directory: Path) -> bool:
     except (OSError, ValueError, RecursionError, StorageError):
         return False
     return bool(lanes) or (isinstance(document, dict) and {"schema", "experiment"} <= set(document))
+
+
+def _damaged(path: Path, problems: Sequence[str]) -> StorageError:
+    return StorageError(
+        f"{path} does not hold a manifest: {'; '.join(problems[:_MAX_NAMED])}; it was changed or "
+        "damaged, or is of a newer revision: get it again, or run the experiment again"
+    )
+
+
+def _kind_in(document: Mapping[str, Any]) -> str:
+    """Return the kind of the first condition, which is that of all."""
+    experiment = document.get("experiment")
+    conditions = experiment.get("conditions") if isinstance(experiment, Mapping) else None
+    first = conditions[0] if isinstance(conditions, list) and conditions else None
+    return stored_kind(first if isinstance(first, Mapping) else {})
+
+
+def _list_unknown(plain: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the knobs in ``plain`` that the types do not have, with those that they are in."""
+    for name, value in plain.items():
+        if name not in known:
+            yield name
+        elif isinstance(value, Mapping) and isinstance(known[name], Mapping):
+            yield from (f"{name}.{inner}" for inner in _list_unknown(value, known[name]))
 
 
 def _fill(document: Mapping[str, Any]) -> dict[str, Any]:

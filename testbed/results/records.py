@@ -6,6 +6,7 @@ A line has every kind's key for what its trials measure, and null in all but the
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -97,6 +98,18 @@ def check_schema(document: object) -> None:
         )
 
 
+def read_finite(text: str) -> float:
+    """Return the number in ``text``.
+
+    Raises:
+        ValueError: it is none, or has no end: NaN and Infinity are not JSON (RFC 8259, section 6).
+    """
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no finite number")
+    return number
+
+
 def plain_record(record: Record) -> dict[str, Any]:
     """Return what a line says of ``record``, as plain data."""
     plain = asdict(record)
@@ -116,7 +129,7 @@ def parse_record(line: bytes) -> Record:
     Raises:
         ValueError: it is none that can be read; the message names the schema or the field.
     """
-    document = json.loads(line)
+    document = json.loads(line, parse_float=read_finite, parse_constant=read_finite)
     if not isinstance(document, dict):
         raise ValueError("not a record")
     check_schema(document)

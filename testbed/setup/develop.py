@@ -11,9 +11,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from testbed.base.errors import EXIT_INTERRUPTED, TestbedError
+from testbed.base.exits import exit_code_of
 from testbed.base.heartbeat import repeating
-from testbed.base.interrupt import raising
 from testbed.base.places import ROOT, cache
 from testbed.kernel.build.cache import ensure_kernel
 from testbed.kernel.build.native import ensure_native
@@ -49,15 +48,9 @@ def main(arguments: Sequence[str]) -> int:
     """Set up what the command needs, and become it."""
     needs = OPTIONS.get(arguments[0]) if arguments else None
     command = list(arguments if needs is None else arguments[1:])
-    try:
-        with raising():
-            environment = set_up(needs or Needs())
-    except TestbedError as error:
-        _say(f"error: {error}")
-        return error.exit_code
-    except KeyboardInterrupt:
-        _say("interrupted")
-        return EXIT_INTERRUPTED
+    environment: dict[str, str] = {}
+    if code := exit_code_of(lambda: environment.update(set_up(needs or Needs())), _say):
+        return code
     os.chdir(ROOT)
     os.execvpe(command[0], command, environment)  # noqa: S606  no shell
 

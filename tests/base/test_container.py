@@ -239,3 +239,48 @@ def test_a_damaged_file(tmp_path: Path) -> None:
     file.write_bytes(data)
     with open_container(file, FORM) as found, pytest.raises(ValueError, match="x"):
         found.extract("x", tmp_path / "out", "0" * 64)
+
+
+def damaged_directories(data: bytes) -> list[bytes]:
+    """Return the archive with every field of its directory, and every length of it, made wrong."""
+    start = data.index(b"PK\x01\x02")
+    values = (b"\0\0\0\0", b"\xff\xff\xff\x7f", b"\xff\xff\xff\xff", struct.pack("<I", len(data)))
+    return [
+        *(data[:at] + value + data[at + 4 :] for at in range(start, len(data) - 3)
+          for value in values),
+        *(data[:length] for length in range(0, len(data), 11)),
+        data[: data.rindex(b"PK\x05\x06")] + data[start:],
+    ]  # fmt: skip
+
+
+def test_a_damaged_archive_is_refused_or_its_files_are(tmp_path: Path) -> None:
+    files = [packed(tmp_path, "a", b"one" * 300), packed(tmp_path, "b/c", b"")]
+    with (tmp_path / "pack").open("wb") as stream:
+        write_container(stream, FORM, b"{}", files)
+    ends = set()
+    for data in damaged_directories((tmp_path / "pack").read_bytes()):
+        (tmp_path / "damaged").write_bytes(data)
+        try:
+            with open_container(tmp_path / "damaged", FORM) as found:
+                listed = {each.name: ListedFile(each.size, each.sha256) for each in files}
+                if list(found.list_differences(listed)):
+                    ends.add("other files")
+                    continue
+                found.read_list()
+                for each in files:
+                    found.read(each.name, each.sha256)
+            ends.add("whole")
+        except ConfigurationError:
+            ends.add("refused")
+        except ValueError as error:
+            ends.add("damaged" if "damaged" in str(error) or "SHA-256" in str(error) else "?")
+    assert ends <= {"refused", "damaged", "other files", "whole"}
+    assert "refused" in ends
+
+
+def test_files_over_each_other_are_refused(tmp_path: Path) -> None:
+    data = bytearray(make_zip(tmp_path / "x", ("a", b"1" * 99), ("b", b"2" * 99)).read_bytes())
+    second = data.rindex(b"PK\x01\x02")
+    data[second + 42 : second + 46] = struct.pack("<I", 0)
+    (tmp_path / "x").write_bytes(data)
+    assert "over another file" in refusal(tmp_path / "x")

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from testbed.base.checksums import file_sha256
 from testbed.base.debian import only_locked
-from testbed.base.errors import EXIT_INTERRUPTED, EXIT_MISSING, TestbedError
+from testbed.base.errors import EXIT_MISSING, EXIT_OK
+from testbed.base.exits import exit_code_of
 from testbed.base.heartbeat import repeating
-from testbed.base.interrupt import raising
 from testbed.base.locks import locked
 from testbed.base.places import cache
 from testbed.kernel.build.compiler import RECIPE
@@ -299,26 +299,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--find", action="store_true", help="build none")
     parser.add_argument("--keep-objects", action="store_true", help="for kernels of your own")
     options = parser.parse_args(arguments)
-    try:
-        with raising():
-            for version in options.versions:
-                pin = read_pin(version)
-                if options.find:
-                    build = find_kernel(pin, cache())
-                else:
-                    build = ensure_kernel(
-                        pin, cache(), options.jobs, _print_error, options.keep_objects
-                    )
-                if build is None:
-                    _print_error(f"kernel {version} is not in the cache")
-                    return EXIT_MISSING
-                print(build.binary)
-    except TestbedError as error:
-        _print_error(f"error: {error}")
-        return error.exit_code
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    return 0
+
+    def work() -> int:
+        for version in options.versions:
+            pin = read_pin(version)
+            if options.find:
+                build = find_kernel(pin, cache())
+            else:
+                build = ensure_kernel(
+                    pin, cache(), options.jobs, _print_error, options.keep_objects
+                )
+            if build is None:
+                _print_error(f"kernel {version} is not in the cache")
+                return EXIT_MISSING
+            print(build.binary)
+        return EXIT_OK
+
+    return exit_code_of(work, _print_error)
 
 
 def _print_error(message: str) -> None:

@@ -93,7 +93,7 @@ def _execute(
         for file in (pcap, *sorted(order.out.iterdir())):
             if file.is_file() and not file.is_symlink():
                 shutil.copyfile(file, site.out / file.name)
-    printed, said = ((order.out / name).stat().st_size for name in (OUTPUT_FILE, ERROR_FILE))
+    printed, said = ((site.out / name).stat().st_size for name in (OUTPUT_FILE, ERROR_FILE))
     observation["executed"] = asdict(Executed(status, duration_ms, printed, said, peer_status))
     observation["counters"] = {end: difference(before[end], after[end]) for end in ends}
     if began is not None:
@@ -115,7 +115,7 @@ def _run(
     if site.aligned:
         begin_stage()
         at_ns = None if namespace is None else choose_moments(trial).launch_ns
-    log = order.out / ERROR_FILE
+    log = site.out / ERROR_FILE  # there, too, when a guest that never ends is killed
     start_ns = time.time_ns()
     prefix: tuple[str, ...] = ()
     if namespace is not None:
@@ -127,7 +127,7 @@ def _run(
         cwd=order.scratch,
         timeout_s=order.timeout_s,
         good=range(256),
-        output=order.out / OUTPUT_FILE,
+        output=site.out / OUTPUT_FILE,
     )
     duration_ms = (time.time_ns() - began_ns(order, start_ns)) / 1e6
     said = read_tail(log)

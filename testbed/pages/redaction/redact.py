@@ -11,12 +11,13 @@ import hashlib
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from testbed.pages.coding import CodingError, Effort, content_coding, decode, encode
 from testbed.pages.exchange import Headers, PageExchange, Recording
-from testbed.pages.redaction.rules import STRUCTURAL_HEADERS, is_secret_header
+from testbed.pages.redaction.rules import SELF_NAMED, STRUCTURAL_HEADERS, is_secret_header
 from testbed.pages.redaction.scrub import Scrubber
 
 SEARCH_LIMIT_BYTES = 256_000_000
@@ -34,6 +35,7 @@ _KINDS = {
     "e-mail address": "that are e-mail addresses",
     "user information": "of user information",
     "header": "of removed headers",
+    "form": "in bodies, by a form that says what they are",
     "path": "in paths, by their shape",
     "card number": "that are card numbers",
     "phone number": "that are phone numbers",
@@ -68,6 +70,8 @@ def redact(recording: Recording) -> Recording:
         _learn_urls(scrubber, exchange)
     for exchange in recording.exchanges:
         _learn_headers(scrubber, exchange)
+    for exchange in recording.exchanges:
+        _learn_body(scrubber, exchange)
     exchanges = tuple(_redact(exchange, scrubber, tally) for exchange in recording.exchanges)
     if tally.hashes:
         exchanges = tuple(_follow_hashes(exchange, tally) for exchange in exchanges)
@@ -96,6 +100,15 @@ def _learn_headers(scrubber: Scrubber, exchange: PageExchange) -> None:
         if is_secret_header(name):
             for secret in _header_secrets(name.lower(), value):
                 scrubber.learn_value(secret)
+
+
+def _learn_body(scrubber: Scrubber, exchange: PageExchange) -> None:
+    if not exchange.body or not _is_text(exchange.mime):
+        return
+    with suppress(CodingError):  # which is noted when it is to be changed
+        content = decode(exchange.body, content_coding(exchange.headers), SEARCH_LIMIT_BYTES)
+        for found in SELF_NAMED.finditer(content):
+            scrubber.learn_form(found[0])
 
 
 def _header_secrets(name: str, value: str) -> Iterable[str]:

@@ -81,6 +81,18 @@ SHORTEST_PATH = 20
 _LONGEST_WORD = 20
 _LONG_RANDOM = 32
 
+SELF_NAMED = re.compile(
+    rb"(?<![\w/+])(?:"
+    rb"(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[\w-]{35}|gh[oprsu]_[0-9A-Za-z]{36,255}"
+    rb"|github_pat_\w{22,255}|glpat-[\w-]{20,}|xox[abeprs]-[0-9A-Za-z-]{10,}|xapp-[0-9A-Za-z-]{20,}"
+    rb"|[rs]k_live_[0-9A-Za-z]{16,}|SG\.[\w-]{16,}\.[\w-]{16,}|npm_[0-9A-Za-z]{36}"
+    rb"|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{16,}"
+    rb")(?![\w/+])"
+    rb"|(?<=PRIVATE KEY-----)(?:[0-9A-Za-z+/=\s]|\\[nr])+(?=-----END)"
+)
+"""Secrets that a body names by their own form: keys of clouds, shops and repositories, tokens of
+chats, JSON Web Tokens (RFC 7519) with a signature, private keys in PEM (RFC 7468)."""
+
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PLAIN = re.compile(r"([A-Z]?[a-z]+|[A-Z]+)([-_. ,/]([A-Z]?[a-z]+|[A-Z]+|[0-9]{1,2}))*")
 _FLAT = re.compile(r"[0-9]{1,5}|[0-9]+\.[0-9]{1,3}")

@@ -34,6 +34,7 @@ _USER = re.compile(rb"^[a-z][a-z0-9+.-]*://([^/?#@\s]+)@", re.IGNORECASE)
 _PATHS = re.compile(rb"(?:^|//[^/?#\s\"'<>]*)(/[^?#\s\"'<>]*)")
 _ALNUM = re.compile(rb"[0-9A-Za-z]+")
 _WORD = re.compile(rb"[0-9A-Za-z\x80-\xff]+")
+_BLANK = re.compile(rb"[^0-9A-Za-z]*|.*x{8}[0-9a-z]{0,4}[^0-9A-Za-z]*", re.DOTALL)
 _SCHEMES = re.compile(rb"(?:https?|wss?|ftp)(?=://)|(?<=//)[^/?#@\s\"'<>]+(?=[/?#]|$)")
 _ESCAPED_ALNUM = rb"%(?:25)?(?:[89A-Fa-f][0-9A-Fa-f]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])"
 _ESCAPE = rb"%(?:25)?[0-7][0-9A-Fa-f]|\\+(?:u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[nrtbfv])|&#?\w{1,8};"
@@ -87,6 +88,12 @@ class Scrubber:
         for token in header_tokens(raw.decode("utf-8", "replace")):
             self._add(b"", token.encode(), "header", bare=True)
         self._learn(raw, _MAX_NESTING - 1)
+
+    def learn_form(self, value: bytes) -> None:
+        """Take what a body names by its form into the list: of several lines each one."""
+        for line in re.split(rb"\s+|\\[nr]", value):
+            if not _BLANK.fullmatch(line):
+                self._add(b"", line, "form", bare=True)
 
     def replace(self, data: bytes) -> bytes:
         """Return ``data`` with a placeholder for every secret; as long as before.

@@ -441,3 +441,36 @@ def test_lengths_never_change(value: bytes, body: bytes) -> None:
     scrubber.learn_url(url)
     assert len(scrubber.replace_text(url)) == len(url)
     assert len(scrubber.replace(body + value + body)) == 2 * len(body) + len(value)
+
+
+FORMS = [
+    "AKIA" + "Q7RZ3WX9K2LM5NPT",
+    "AIza" + "SyD3f9K2lM5nPtQ7rZ3wX9k2Lm5NpTq7Rz1",
+    "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8",
+    "github_pat_" + "11ABCDEFG0a1B2c3D4e5F6_g7H8i9J0k1L2m3N4o5P6q7R8",
+    "xoxb-" + "123456789012-a1B2c3D4e5F6g7H8",
+    "sk_live_" + "a1B2c3D4e5F6g7H8i9J0k1L2",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NSJ9.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJVadQssw5c",
+]
+
+
+@pytest.mark.parametrize("secret", FORMS)
+def test_what_names_itself_is_replaced_in_bodies(secret: str) -> None:
+    clean = redacted_text(f'<script>var k="{secret}";</script> the rest')
+    assert secret not in clean
+    assert clean.endswith("the rest")
+    assert redacted_text(clean) == clean
+
+
+@pytest.mark.parametrize("newline", ["\n", "\\n"])
+def test_private_keys_are_replaced_in_bodies(newline: str) -> None:
+    lines = [b64encode(hashlib.sha512(bytes([n])).digest()[:48]).decode() for n in range(3)]
+    key = newline.join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
+    clean = redacted_text(f'key = "{key}"')
+    assert not any(line in clean for line in lines)
+    assert clean.count(newline) == key.count(newline)
+
+
+def test_what_only_looks_like_a_form_stays() -> None:
+    text = "AKIA ghp_ eyJ.eyJ.x xoxb- sk_live_ -----BEGIN PUBLIC KEY-----\nAAAA\n-----END"
+    assert redacted_text(text) == text
