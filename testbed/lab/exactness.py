@@ -73,5 +73,5 @@ class Exactness:
         return Measurement(name, unit, measured, theory, 100 * packets / theory, packets)
 
 
-VIRTUAL = Exactness(rtt_ms=None, rate_pct=0.1, buffer_packets=0.0, call_us=1.2)
+VIRTUAL = Exactness(rtt_ms=0.01, rate_pct=0.1, buffer_packets=0.0, call_us=1.2)
 HOST = Exactness(rtt_ms=0.5, rate_pct=1.0, buffer_packets=1.0, train_ms=350.0)

@@ -17,10 +17,11 @@ from testbed.kinds.server_load.account import count_segments
 from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.kinds.server_load.spec import ServerLoad
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import CAPTURE_FILE, Proof, Trial
+from testbed.model import CAPTURE_FILE, Proof, Trial, in_real_time
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.capture import CAPTURED_MOST
 from testbed.wire.flows import Flows, read_flows
+from testbed.wire.line import check_line
 from testbed.wire.packets import ACK, FIN, RST, SYN, read_capture
 from testbed.wire.proof import prove as prove_flows
 
@@ -73,6 +74,7 @@ def _prove(trial: Trial, observed: ServedObservation, out: Path) -> Proof | None
         *proof.problems,
         *observed.problems,
         *check_whole(capture),
+        *(check_line(flows, load.link) if not in_real_time(trial.kernel) else ()),
         *(check_both_ways(flows, client) if whole else ()),
         *check_generator(served, client),
         *check_server(served, load, server),
