@@ -51,6 +51,8 @@ def check_performed(trial: Trial, observed: Observation, archive: str | None) ->
     if isinstance(trial.condition, Linked):
         real_time = in_real_time(trial.kernel)
         yield from check_calibration(lab, trial.linked.link, real_time=real_time)
+        if observed.measured is not None and not lab.traffic:
+            yield "the lab was not read again after the load"
         if not lab.problems:
             yield from check_knobs(lab.knobs, trial.linked)
 
@@ -97,7 +99,7 @@ def check_calibration(lab: LabReading, link: LinkSpec, *, real_time: bool) -> It
 
 def check_knobs(knobs: Mapping[str, str], asked: Linked) -> Iterator[str]:
     """Yield a sentence for each setting of ``asked`` that was not read back, or is another."""
-    for name, value in _expected_knobs(asked):
+    for name, value in expected_knobs(asked):
         if name not in knobs:
             yield f"{name} was not read back"
         elif value is not None and knobs[name] != value:
@@ -108,7 +110,7 @@ def check_knobs(knobs: Mapping[str, str], asked: Linked) -> Iterator[str]:
             yield f"{way}.loss_pct was read back as {loss}, asked was {asked.link.loss_pct:g}"
 
 
-def _expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
+def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
     """Name and value of what a lab reads back; ``None``: what it is the kernel alone knows."""
     tcp = asked.tcp
     for role in ENDS:

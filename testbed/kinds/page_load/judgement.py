@@ -9,13 +9,21 @@ from socket import inet_aton
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import CAPTURE_FILE, Condition, PageLoad, Proof, ServedConnection, Trial, in_real_time
+from testbed.model import (
+    CAPTURE_FILE,
+    Condition,
+    PageLoad,
+    Proof,
+    ServedConnection,
+    Trial,
+    in_real_time,
+)
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import read_flows
+from testbed.wire.line import check_line
 from testbed.wire.lookups import check_lookups
 from testbed.wire.observed_knobs import check_conduct
-from testbed.wire.line import check_line
 from testbed.wire.packets import read_capture
 from testbed.wire.proof import prove as prove_flows
 from testbed.wire.reuse import check_reuse
