@@ -13,6 +13,7 @@ from typing import Any
 
 from testbed.base.errors import ConfigurationError
 from testbed.base.suggest import did_you_mean
+from testbed.experiment.algorithms import find_unknown
 from testbed.experiment.knobs import FIXED, LANED, OF_KIND, SWEPT, kinds_with
 from testbed.experiment.options import Override, apply_overrides, leave_out
 from testbed.experiment.saturation import set_absolute_rates
@@ -53,7 +54,8 @@ class Catalogue:
     The first version of a kernel is its default.  ``libraries`` are, of the kinds of trial whose
     conditions are files, the texts of those files by name.
     ``regular`` are the versions of kernels that run where all are asked for; of a kernel that has
-    none among them all do.
+    none among them all do.  ``algorithms`` are the congestion controls of pinned kernels by their
+    versions.
     """
 
     pages: frozenset[str]
@@ -63,6 +65,7 @@ class Catalogue:
     libraries: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     regular: tuple[str, ...] = ()
     roots: frozenset[str] = frozenset({DEFAULT_ROOT})
+    algorithms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def names(self) -> dict[str, frozenset[str]]:
         """Return the valid names by what they name."""
@@ -132,6 +135,9 @@ def load_experiment(
     if "command_folder" in values:
         values["command_folder"] = str(_folder_path(source, values["command_folder"]))
     experiment = _experiment(path.stem, values, catalogue)
+    unknown = [f"{path}: {each}" for each in find_unknown(experiment, catalogue.algorithms)]
+    if unknown:
+        raise ConfigurationError(unknown)
     return leave_out(experiment, f"{source.where(('leave_out',))}: leave_out")
 
 

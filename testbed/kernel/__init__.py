@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ Progress = Callable[[str], None]
 Opener = Callable[[str, "KernelPlace"], "Kernel"]
 _log = log.logger(__name__)
 
+_ALGORITHM = re.compile(r"^CONFIG_TCP_CONG_(?!ADVANCED)(\w+)=y", re.MULTILINE)
 _DEFAULTS_FILE = "sysctls.json"
 REGULAR_VERSIONS = ("7.3", "6.1")
 """Virtual kernels that run where all are asked for, and that continuous integration builds from
@@ -224,6 +226,19 @@ def kernel_versions(name: str) -> tuple[str, ...]:
     from testbed.kernel.own.definition import own_kernels
 
     return (*pins(), *own_kernels(places.data()))
+
+
+def pinned_algorithms() -> dict[str, tuple[str, ...]]:
+    """Return the congestion controls that pinned kernels are built with, by version.
+
+    reno is always there (net/ipv4/tcp_cong.c).
+    """
+    from testbed.kernel.build.pin import pins, read_pin
+
+    return {
+        version: ("reno", *map(str.lower, _ALGORITHM.findall(read_pin(version).config.read_text())))
+        for version in pins()
+    }
 
 
 KERNELS: dict[str, Opener] = {

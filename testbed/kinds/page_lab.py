@@ -81,6 +81,7 @@ def open_lab_for(
         begin_stage()
         if site.topology is None:
             draw_secrets()
+    observation["archive"] = {"name": archive.name, "digest": archive.digest}
     observation["hosts"] = {address: host for host, address in addresses.items()}
     with open_lab_of(trial, len(addresses), site) as lab:
         observation["lab"] = asdict(lab.reading)

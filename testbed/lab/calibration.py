@@ -38,6 +38,27 @@ def calibrate(topology: Topology, spec: LinkSpec, exactness: Exactness) -> tuple
         )
 
 
+def expect(spec: LinkSpec, exactness: Exactness) -> tuple[Measurement, ...]:
+    """What an exact link of ``spec`` would measure: a judge compares theory and tolerances."""
+    rtt_ms, packets = rtt_theory_ms(spec), train_theory(spec)
+    found = [exactness.judge_rtt(rtt_ms, rtt_ms)]
+    for way, rate_kbit in (("down", spec.down_kbit), ("up", spec.up_kbit)):
+        each_ms = serialisation_ms(spec.mtu_bytes, rate_kbit, spec.framing_bytes)
+        kbit = spec.mtu_bytes * 8 / each_ms
+        found += [
+            exactness.judge_rate(way, kbit, kbit),
+            exactness.judge_buffer(
+                way, float(packets), float(packets), each_ms, packets + TRAIN_SURPLUS
+            ),
+        ]
+    return tuple(found)
+
+
+def describe_passed(delivered: int, dropped: int) -> str:
+    """Return the packets of a calibration in one direction, as the read-back has them."""
+    return f"{delivered} delivered, {dropped} dropped"
+
+
 def rtt_theory_ms(spec: LinkSpec) -> float:
     """Round trip of a probe over the idle link."""
     return spec.rtt_ms + sum(

@@ -9,8 +9,6 @@ from testbed.model import Measurement
 SETTLE_S = 2.0
 LEAST_SETTLE_S = 0.3
 SETTLE_ROUND_TRIPS = 3
-CLOCK_STEP_US = 0.256
-"""Of the clock in virtual time, which an arrival is timed by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +16,7 @@ class Exactness:
     """How far a measurement may be from theory; beyond that the lab is not what was asked.
 
     Attributes:
-        rtt_ms: of the round trip, in ms; ``None``: ``rate_pct`` holds for it, too.
+        rtt_ms: of the round trip, in ms.
         rate_pct: of both rates.
         buffer_packets: of both buffers, in packets of one MTU.
         train_ms: for how long a train is watched in real time, where a full buffer may need
@@ -28,7 +26,7 @@ class Exactness:
             link that is more than the shares above allow.
     """
 
-    rtt_ms: float | None
+    rtt_ms: float
     rate_pct: float
     buffer_packets: float
     train_ms: float | None = None
@@ -47,10 +45,6 @@ class Exactness:
 
     def judge_rtt(self, measured_ms: float, theory_ms: float) -> Measurement:
         """The round trip beside its theory."""
-        if self.rtt_ms is None:
-            turn_us = self.call_us + CLOCK_STEP_US if self.call_us else 0.0
-            share_pct = max(self.rate_pct, round(turn_us / 10 / theory_ms, 3))
-            return Measurement("rtt", "ms", measured_ms, theory_ms, share_pct)
         share_pct = 100 * self.rtt_ms / theory_ms
         return Measurement("rtt", "ms", measured_ms, theory_ms, share_pct, self.rtt_ms)
 
@@ -73,5 +67,5 @@ class Exactness:
         return Measurement(name, unit, measured, theory, 100 * packets / theory, packets)
 
 
-VIRTUAL = Exactness(rtt_ms=None, rate_pct=0.1, buffer_packets=0.0, call_us=1.2)
+VIRTUAL = Exactness(rtt_ms=0.005, rate_pct=0.1, buffer_packets=0.0, call_us=1.2)
 HOST = Exactness(rtt_ms=0.5, rate_pct=1.0, buffer_packets=1.0, train_ms=350.0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from testbed.base.errors import LabError
 from testbed.lab import cookies
 from testbed.lab import tcp as knobs
-from testbed.lab.calibration import calibrate
+from testbed.lab.calibration import calibrate, describe_passed
 from testbed.lab.congestion import read_connection
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
 from testbed.lab.link.netem import NETEM
@@ -170,6 +170,7 @@ def open_lab(
         backend.open(topology, spec, seed) as link,
     ):
         pinned = knobs.set_knobs(topology, tcp, own)
+        passed: dict[str, str] = {}
         if exactness.real_time:
             from testbed.lab.real_time_calibration import (
                 calibrate_bounded,  # nothing that a guest imports
@@ -180,6 +181,11 @@ def open_lab(
         else:
             connection = None
             measurements = calibrate(topology, spec, exactness)
+            report = link.read_report()
+            passed = {
+                f"{way}.calibration": describe_passed(each.delivered, each.dropped)
+                for way, each in (("down", report.down), ("up", report.up))
+            }
         link.complete()
         state = _read_state(topology, condition)
         checks = (
@@ -187,7 +193,7 @@ def open_lab(
             link.read_knobs(),
             _read_path(topology),
         )
-        values = {name: value for part, _ in checks for name, value in part.items()}
+        values = passed | {name: value for part, _ in checks for name, value in part.items()}
         values |= {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
         errors = (
             *(error for _, problems in checks for error in problems),

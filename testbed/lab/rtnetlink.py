@@ -15,12 +15,13 @@ from collections.abc import Iterator
 
 # Kinds of messages: to make, to remove, to ask.
 NEWLINK, DELLINK, GETLINK = 16, 17, 18
-NEWADDR, NEWNEIGH = 20, 28
+NEWADDR, NEWNEIGH, DELNEIGH = 20, 28, 29
 NEWROUTE, DELROUTE, GETROUTE = 24, 25, 26
 NEWRULE, DELRULE, GETRULE = 32, 33, 34
 NEWQDISC, DELQDISC, GETQDISC = 36, 37, 38
-# Groups of notifications (RTMGRP_*): devices, disciplines and filters, addresses, routes, rules.
-CHANGES = 0x1 | 0x8 | 0x10 | 0x40 | 0x80
+# Groups of notifications (RTMGRP_*): devices, neighbours, disciplines and filters, addresses,
+# routes, rules.
+CHANGES = 0x1 | 0x4 | 0x8 | 0x10 | 0x40 | 0x80
 
 _ERROR, _DONE = 2, 3
 _REQUEST, _ACKNOWLEDGE, _DUMP, _INTERRUPTED = 0x1, 0x4, 0x300, 0x10

@@ -25,6 +25,8 @@ _ROOM = 1 << 16
 _FOLDERS = ("ipv4", "core")
 _KINDS = {
     rtnetlink.DELLINK: "a device",
+    rtnetlink.NEWNEIGH: "a neighbour",
+    rtnetlink.DELNEIGH: "a neighbour",
     rtnetlink.NEWROUTE: "a route",
     rtnetlink.DELROUTE: "a route",
     rtnetlink.NEWRULE: "a rule",
@@ -103,12 +105,19 @@ def watch(topology: Topology) -> Iterator[Watch]:
             with topology.role(role).entered():
                 sockets[role] = undo.enter_context(rtnetlink.open_changes())
                 for folder in _FOLDERS if role in ENDS else ():
-                    path = f"/proc/sys/net/{folder}"
-                    descriptor = libc.inotify_add_watch(inotify, path.encode(), _WRITTEN)
-                    if descriptor < 0:
-                        raise _error(path)
-                    folders[descriptor] = f"{role}: net.{folder}"
+                    folders[_add(libc, inotify, folder)] = f"{role}: net.{folder}"
+        # Such as rmem_max, which holds for all namespaces and is in no other than the machine's.
+        folders[_add(libc, inotify, "core")] = "machine: net.core"
         yield Watch(sockets, inotify, folders)
+
+
+def _add(libc: ctypes.CDLL, inotify: int, folder: str) -> int:
+    """Watch a folder of sysctls in this thread's namespace; return the watch."""
+    path = f"/proc/sys/net/{folder}"
+    descriptor: int = libc.inotify_add_watch(inotify, path.encode(), _WRITTEN)
+    if descriptor < 0:
+        raise _error(path)
+    return descriptor
 
 
 def _error(what: str) -> OSError:

@@ -58,8 +58,9 @@ class LabReading:
     """Round-trip time, rates and buffers of the running link."""
     knobs: dict[str, str]
     """Settings as the kernel has them: `client.` and `server.` (TCP sysctls, offloads and the
-    initial window of each end), `down.` and `up.` (each direction of the link: `loss_pct`, and of
-    a queue that is no plain FIFO `qdisc`, as tc(8) shows it), `link.` (its backend),
+    initial window of each end), `down.` and `up.` (each direction of the link: `loss_pct`, in
+    virtual time `calibration`, the packets that it was measured by as the kernel counted them, and
+    of a queue that is no plain FIFO `qdisc`, as tc(8) shows it), `link.` (its backend),
     `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an end around
     the link)."""
     knob_errors: tuple[str, ...] = ()

@@ -18,6 +18,7 @@ from testbed.kinds import KINDS
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.model import Outcome, Record, Trial
+from testbed.way.performed import check_performed
 
 ARTEFACTS = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
 """The files of a trial's folder that its record has digests of, beside other captures."""
@@ -37,8 +38,9 @@ def conclude(trial: Trial, raw: RawResult, out: Path, environment: str, attempt:
             judge, adapter = _judge_of(trial.kind)
             observed = adapter.validate_python(json.loads(raw.observation.read_text()))
             judgement = Judgement(observed.measured, proof=None)
+            otherwise = tuple(check_performed(trial, observed, raw.archive))
             judgement = judge(trial, observed, out)
-            outcome, reason = _decide(observed, judgement)
+            outcome, reason = _decide(observed, judgement, otherwise)
         except (OSError, ValueError, LookupError, ValidationError) as error:
             outcome, reason = "failed", f"the observation cannot be read: {error}"
     return Record(
@@ -67,9 +69,12 @@ def _judge_of(
     return module.judge, TypeAdapter(module.OBSERVATION)
 
 
-def _decide(observed: Observation, judgement: Judgement) -> tuple[Outcome, str | None]:
-    if observed.lab is not None and observed.lab.problems:
-        return "lab_mismatch", "; ".join(observed.lab.problems)
+def _decide(
+    observed: Observation, judgement: Judgement, otherwise: tuple[str, ...]
+) -> tuple[Outcome, str | None]:
+    of_lab = () if observed.lab is None else observed.lab.problems
+    if of_lab or otherwise:
+        return "lab_mismatch", "; ".join((*of_lab, *otherwise))
     disturbed = judge_machine(observed.machine)
     if disturbed:
         return "lab_mismatch", "; ".join(disturbed)

@@ -21,6 +21,7 @@ from testbed.kernel import (
     KernelPlace,
     kernel_versions,
     open_kernel,
+    pinned_algorithms,
 )
 from testbed.kernel.build.native import ensure_native
 from testbed.kernel.run.hardware import read_cpuid
@@ -59,6 +60,7 @@ def read_catalogue() -> Catalogue:
         },
         roots=frozenset(guest_root_names()),
         regular=REGULAR_VERSIONS,
+        algorithms=pinned_algorithms(),
     )
 
 

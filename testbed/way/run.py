@@ -18,6 +18,7 @@ from testbed.experiment.plan import choose_trials, plan_trials, positions
 from testbed.experiment.stopping import StoppingRule, Unsettled, all_settled, look_points
 from testbed.kernel.run.interface import InterruptedTrial, Kernel, RawResult
 from testbed.model import Record, Trial, in_real_time
+from testbed.results.environment import Environment
 from testbed.results.manifest import Manifest
 from testbed.results.progress import Display
 from testbed.results.store import Store, open_store
@@ -79,7 +80,7 @@ def run_experiment(
     tried: set[str] = set()
     with open_store(results) as store, interruptible() as interruption:
         stop = interruption.stop
-        attempt = _attempt(store, setup, manifest.environment.id, stop)
+        attempt = _attempt(store, setup, manifest.environment, stop)
         again = disturbed(ATTEMPTS if in_real_time(setup.kernel.name) else 1, repeatable)
         rule = StoppingRule(experiment, list_unsettled)
         for repetitions in look_points(experiment, store.records):
@@ -186,7 +187,7 @@ def check_room(out: Path) -> None:
 
 
 def _attempt(
-    store: Store, setup: RunSetup, environment: str, stop: Event
+    store: Store, setup: RunSetup, environment: Environment, stop: Event
 ) -> Callable[[Trial, int], Record]:
     folders = (*setup.built, *setup.pages.values())
     stamps = {folder: read_stamps(folder) for folder in folders}
@@ -219,7 +220,8 @@ def _attempt(
             damaged = damaged_since(folder, stamps[folder])
             if damaged:
                 raw = RawResult("failed", _changed(folder, damaged), "", raw.cost, None)
-        return setup.conclude(trial, raw, out, environment, number)
+        raw = replace(raw, archive=environment.pages.get(trial.page or ""))
+        return setup.conclude(trial, raw, out, environment.id, number)
 
     return attempt
 

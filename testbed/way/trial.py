@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import import_module
 
 from testbed.base.errors import MissingError, TestbedError
@@ -49,7 +49,7 @@ def import_common() -> None:
 
 def perform(trial: Trial, site: Site) -> dict[str, object]:
     """Perform ``trial`` and return the observation; what went wrong is part of it."""
-    observation: dict[str, object] = {}
+    observation: dict[str, object] = {"trial": asdict(trial)}
     performer = import_module(KINDS[trial.kind].performance)
     try:
         if site.obstacle is not None:

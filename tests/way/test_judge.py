@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from testbed.kernel.run.interface import RawResult, Status
+from testbed.kinds.page_load import judgement
+from testbed.lab.calibration import expect
+from testbed.lab.exactness import VIRTUAL
 from testbed.model import (
     Condition,
     Cost,
@@ -25,13 +28,25 @@ from testbed.model import (
     Trial,
 )
 from testbed.way.judge import conclude
+from testbed.way.performed import expected_knobs
 from tests.measured import load_of
 from tests.wire.packets import ACK, CLIENT, REQUEST, SERVER, Capture, Visit
 
 COST = Cost(cpu_s=0.5, wall_s=0.75, virtual_s=31.0)
 CONDITION = Condition("p", "graph", tcp=TcpSpec(tfo=True), dns="hosts")
 TRIAL = Trial(CONDITION, 0, 7, "virtual", "7.3")
-LAB = LabReading((Measurement("rtt", "ms", 20.001, 20.0, 0.1),), {"client.x": "1"})
+
+
+def knobs_of(trial: Trial) -> dict[str, str]:
+    """What a lab reads back that is as ``trial`` asks."""
+    return {
+        **{name: value or "1" for name, value in expected_knobs(trial.linked)},
+        **{f"{way}.loss_pct": "0" for way in ("down", "up")},
+        **{f"{way}.calibration": "93 delivered, 12 dropped" for way in ("down", "up")},
+    }
+
+
+LAB = LabReading(expect(CONDITION.link, VIRTUAL), knobs_of(TRIAL), traffic={"down.delivered": 1})
 LOAD = PageLoad("graph", "1", 123.456, (RequestTiming("http://a/", 200, 0.0, 100.25, 300, "1"),))
 REPLAY = Replay(
     1,
@@ -58,6 +73,12 @@ def good() -> dict[str, Any]:
     }
 
 
+@pytest.fixture(autouse=True)
+def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The captures of these tests are of no link."""
+    monkeypatch.setattr(judgement, "check_line", lambda flows, link: ())
+
+
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     """The folder of a trial whose capture proves Fast Open."""
@@ -70,6 +91,11 @@ def out(tmp_path: Path) -> Path:
 def judge(out: Path, observation: object, trial: Trial = TRIAL) -> Record:
     """The record of a guest that ended by itself and left ``observation``."""
     path = out / "observation.json"
+    if isinstance(observation, dict):
+        plain = json.loads(json.dumps(asdict(trial)))
+        observation = {"trial": plain, "archive": {"name": "p", "digest": "d"}} | observation
+        if observation.get("lab") == asdict(LAB):
+            observation["lab"] = asdict(replace(LAB, knobs=knobs_of(trial)))
     path.write_text(observation if isinstance(observation, str) else json.dumps(observation))
     return conclude(trial, RawResult("ended", "", "", COST, path), out, "env", 2)
 
@@ -109,7 +135,8 @@ def test_a_lab_out_of_tolerance(out: Path) -> None:
     lab = LabReading((Measurement("rtt", "ms", 21.0, 20.0, 0.1),), {}, ("a knob is wrong",))
     record = judge(out, {"lab": asdict(lab)})
     assert record.outcome == "lab_mismatch"
-    assert record.reason == (
+    assert record.reason is not None
+    assert record.reason.startswith(
         "rtt: measured 21 ms, theory 20 ms (+5.000 %, tolerance 0.1 %); a knob is wrong"
     )
     assert record.lab == lab
@@ -119,7 +146,8 @@ def test_a_lab_out_of_tolerance(out: Path) -> None:
 def test_a_mismatch_is_told_before_an_error(out: Path) -> None:
     lab = LabReading((), {}, ("a knob is wrong",))
     record = judge(out, {"lab": asdict(lab), "error": "later"})
-    assert (record.outcome, record.reason) == ("lab_mismatch", "a knob is wrong")
+    assert record.reason is not None
+    assert (record.outcome, record.reason[:16]) == ("lab_mismatch", "a knob is wrong;")
 
 
 def test_an_error_keeps_what_was_measured(out: Path) -> None:

@@ -25,6 +25,7 @@ class RawResult:
 
     ``ended`` means that the guest halted by itself and wrote ``observation``; ``message`` is one
     sentence for the other states.  ``console_tail`` is the last lines of the guest's console.
+    ``archive`` is the digest of the page that was to be served.
     """
 
     status: Status
@@ -32,6 +33,7 @@ class RawResult:
     console_tail: str
     cost: Cost | None
     observation: Path | None
+    archive: str | None = None
 
 
 class Kernel(Protocol):

@@ -6,19 +6,21 @@ are not looked for in its packets.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from socket import inet_aton
 
-from testbed.kinds.command.measurement import Executed
+from testbed.kinds.command.measurement import ERROR_FILE, OUTPUT_FILE, Executed
 from testbed.kinds.command.spec import LabCommand
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import CAPTURE_FILE, Proof, Trial
+from testbed.model import CAPTURE_FILE, Proof, Trial, in_real_time
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.capture import CAPTURED_MOST
 from testbed.wire.flows import read_flows
+from testbed.wire.line import check_line
 from testbed.wire.packets import read_capture
 from testbed.wire.proof import prove as prove_flows
 
@@ -58,6 +60,22 @@ def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | Non
     flows = read_flows(capture, inet_aton(CLIENT_ADDRESS))
     whole = len(capture.packets) < CAPTURED_MOST
     # The counters also count what a command said to itself, on loopback.
-    problems = (*check_whole(capture), *(check_both_ways(flows, {}) if whole else ()))
-    proof = prove_flows(flows, observed.counters, trial.condition_as(LabCommand).tcp, whole=False)
+    spec = trial.condition_as(LabCommand)
+    problems = (
+        *(check_files(observed.executed, out) if observed.executed is not None else ()),
+        *check_whole(capture),
+        *(check_both_ways(flows, {}) if whole else ()),
+        *(check_line(flows, spec.link) if not in_real_time(trial.kernel) else ()),
+    )
+    proof = prove_flows(flows, observed.counters, spec.tcp, whole=False)
     return replace(proof, problems=problems)
+
+
+def check_files(executed: Executed, out: Path) -> Iterator[str]:
+    """Yield a sentence where what a command printed is not what was kept of it."""
+    for name, told in ((OUTPUT_FILE, executed.output_bytes), (ERROR_FILE, executed.error_bytes)):
+        kept = (out / name).stat().st_size if (out / name).exists() else 0
+        if kept != told:
+            yield f"the command wrote {told} bytes to {name}, kept are {kept}"
+    if executed.duration_ms < 0:
+        yield f"the command took {executed.duration_ms:g} ms"

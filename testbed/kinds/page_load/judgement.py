@@ -9,10 +9,19 @@ from socket import inet_aton
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import CAPTURE_FILE, Condition, PageLoad, Proof, ServedConnection, Trial
+from testbed.model import (
+    CAPTURE_FILE,
+    Condition,
+    PageLoad,
+    Proof,
+    ServedConnection,
+    Trial,
+    in_real_time,
+)
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import read_flows
+from testbed.wire.line import check_line
 from testbed.wire.lookups import check_lookups
 from testbed.wire.observed_knobs import check_conduct
 from testbed.wire.packets import read_capture
@@ -68,6 +77,7 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         *check_whole(capture),
         *check_both_ways(flows, observed.counters["client"]),
         *of_flights,
+        *(check_line(flows, condition.link) if not in_real_time(trial.kernel) else ()),
         *check_conduct(capture, condition, observed.replay),
         *check_lookups(capture, condition.dns, observed.hosts),
         *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),

@@ -6,6 +6,7 @@ kernel, by counters and by the capture.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,17 +15,24 @@ from socket import inet_aton
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
 from testbed.kinds.server_load.account import count_segments
+from testbed.kinds.server_load.management import own_sysctls
 from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.kinds.server_load.price_list import price_work
 from testbed.kinds.server_load.spec import ServerLoad
 from testbed.lab.topology import CLIENT_ADDRESS
-from testbed.model import CAPTURE_FILE, Proof, Trial
+from testbed.model import CAPTURE_FILE, Proof, Trial, in_real_time
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.capture import CAPTURED_MOST
 from testbed.wire.flows import Flows, read_flows
+from testbed.wire.line import check_line
 from testbed.wire.packets import ACK, FIN, RST, SYN, read_capture
 from testbed.wire.proof import prove as prove_flows
 
 Counters = Mapping[str, int]
+SIGMAS = 6.0
+"""How far a Poisson process may be from its mean."""
+HISTOGRAM_SHARE = 0.01
+"""How exact a histogram of response times is, and a ledger in slices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,7 @@ def _prove(trial: Trial, observed: ServedObservation, out: Path) -> Proof | None
         *proof.problems,
         *observed.problems,
         *check_whole(capture),
+        *(check_line(flows, load.link) if not in_real_time(trial.kernel) else ()),
         *(check_both_ways(flows, client) if whole else ()),
         *check_generator(served, client),
         *check_server(served, load, server),
@@ -81,6 +90,8 @@ def _prove(trial: Trial, observed: ServedObservation, out: Path) -> Proof | None
         ),
         *check_ledger(served, client, server, traffic),
         *check_mechanism(load, served, server),
+        *check_asked(load, served, observed.lab.knobs if observed.lab is not None else {}),
+        *check_prices(load, served, real_time=in_real_time(trial.kernel)),
     )
     acks = count_handshake_acks(flows) if whole else None
     return replace(proof, problems=problems, handshake_acks=acks)
@@ -182,6 +193,47 @@ def check_ledger(
     )
     if owed != counts["owed_ns"]:
         yield f"the ledger has {counts['owed_ns']} ns, the price list says {owed} ns"
+
+
+def check_asked(load: ServerLoad, served: ServedLoad, knobs: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence where another load was performed than asked, or numbers contradict it."""
+    arrivals = load.arrivals
+    if served.seconds != arrivals.duration_s:
+        yield f"{served.seconds} s were measured, asked were {arrivals.duration_s} s"
+    if arrivals.loop == "open":
+        due = arrivals.rate_per_s * arrivals.duration_s
+        most_off = 1.0 if arrivals.spacing == "fixed" else 1 + SIGMAS * math.sqrt(due)
+        if abs(served.started - due) > most_off:
+            yield f"{served.started} connections started, asked were {due}"
+    if served.replies_per_s * served.seconds > served.all_answered + 0.5:
+        yield (
+            f"{served.replies_per_s:g} responses a second for {served.seconds} s are more than the "
+            f"{served.all_answered} that clients had"
+        )
+    unanswered = served.started - served.answered
+    failed_pct = 100 * unanswered / served.started if served.started else 0.0
+    if not math.isclose(served.failed_pct, failed_pct, abs_tol=1e-9):
+        yield f"{served.failed_pct:g} % failed, but {unanswered} of {served.started} connections"
+    least_ms = load.link.rtt_ms * (1 if load.tcp.tfo else 2)
+    median_ms = served.response_p50_ms
+    if median_ms is not None and median_ms < least_ms * (1 - HISTOGRAM_SHARE):
+        yield f"half of the responses came within {median_ms:g} ms, which {least_ms:g} ms preclude"
+    for name, value in own_sysctls(arrivals).items():
+        if knobs.get(f"client.{name}") != value:
+            yield f"client: {name} was read back as {knobs.get(f'client.{name}')!r}, not {value!r}"
+
+
+def check_prices(load: ServerLoad, served: ServedLoad, *, real_time: bool) -> Iterator[str]:
+    """Yield a sentence where another price list was charged than asked, or none was."""
+    free = real_time or load.server.program == "nginx"
+    asked = {} if free else price_work(load.server)
+    if served.prices_ns != asked:
+        yield f"the server paid {served.prices_ns} ns, asked was {asked}"
+    busy = served.server_cpu_pct
+    if busy is not None and not 0 <= busy <= 100 * (1 + HISTOGRAM_SHARE):
+        yield f"the server's processor was busy for {busy:g} % of the time"
+    if any(asked.values()) and busy is None:
+        yield "the ledger does not say how busy the server's processor was"
 
 
 def check_mechanism(load: ServerLoad, served: ServedLoad, server: Counters) -> Iterator[str]:

@@ -48,6 +48,13 @@ def client_sysctls(arrivals: ArrivalSpec) -> dict[str, str]:
     known = (IPV4 / LINEAR.rpartition(".")[2]).exists()
     return {
         **({LINEAR: linear} if known and linear != DEFAULTS[LINEAR] else {}),
+        **own_sysctls(arrivals),
+    }
+
+
+def own_sysctls(arrivals: ArrivalSpec) -> dict[str, str]:
+    """Return those that every kernel has."""
+    return {
         # As many connections as one address can have, and a port is free again a second after its
         # connection has ended.
         "net.ipv4.ip_local_port_range": "1024 65535",

@@ -19,6 +19,12 @@ SEEN = CommandObservation(
 )
 
 
+@pytest.fixture(autouse=True)
+def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The captures of these tests are of no link."""
+    monkeypatch.setattr(judgement, "check_line", lambda flows, link: ())
+
+
 def capture(folder: Path, **missing: str) -> None:
     """Leave a capture of one exchange."""
     exchange(**missing).flows(folder)

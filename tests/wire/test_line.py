@@ -1,0 +1,66 @@
+"""A capture tells the link's rate and round trip, whatever was measured before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from testbed.model import LinkSpec
+from testbed.model.line import serialisation_ms
+from testbed.wire.flows import Flow, Flows
+from testbed.wire.line import check_line
+from testbed.wire.packets import ACK, SYN, Packet
+
+LINK = LinkSpec(rtt_ms=20.0)
+BEGIN_NS = 10**12
+
+
+def flows(link: LinkSpec, handshakes: int = 2, queued_us: float = 0.0, packets: int = 3) -> Flows:
+    """What an idle link carries: handshakes a second apart, and packets as they come out of it.
+
+    All SYNs but the first wait in the uplink for ``queued_us``.
+    """
+    made, arrivals = [], []
+    for number in range(handshakes):
+        at_ns = BEGIN_NS + number * 10**9
+        took_ms = link.rtt_ms + serialisation_ms(60, link.up_kbit, link.framing_bytes)
+        took_ms += serialisation_ms(60, link.down_kbit, link.framing_bytes)
+        took_ms += queued_us / 1000 if number else 0.0
+        syn = Packet(at_ns, b"", 74, "TCP", ip_bytes=60, flags=SYN)
+        synack = Packet(at_ns + round(took_ms * 1e6), b"", 74, "TCP", ip_bytes=60, flags=SYN | ACK)
+        made.append(Flow(syn, [(True, syn), (False, synack)], synack))
+    each_ns = round(serialisation_ms(1500, link.down_kbit, link.framing_bytes) * 1e6)
+    arrivals = [(BEGIN_NS + number * each_ns, 1500) for number in range(packets)]
+    return Flows(tuple(made), 0, 0, tuple(arrivals))
+
+
+@pytest.mark.parametrize("link", [LINK, replace(LINK, framing_bytes=14, up_kbit=1000)])
+def test_the_link_that_was_asked(link: LinkSpec) -> None:
+    assert not [*check_line(flows(link), link)]
+    assert not [*check_line(flows(link, queued_us=5000), link)]
+    assert not [*check_line(flows(link, handshakes=0, packets=0), link)]
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ({"down_kbit": 8000}, "2 packets came down faster than 4000 kbit/s can bring them"),
+        ({"down_kbit": 4040}, "2 packets came down faster than 4000 kbit/s can bring them"),
+        ({"rtt_ms": 19.95}, "a SYN-ACK came 50.0 us sooner than over 20 ms, 256 kbit/s up"),
+        ({"up_kbit": 512}, "a SYN-ACK came 937.5 us sooner than over 20 ms"),
+        ({"rtt_ms": 20.05}, "each SYN-ACK came 50.0 us or more later than over 20 ms"),
+        ({"down_kbit": 2000}, "each SYN-ACK came 120.0 us or more later"),
+    ],
+)
+def test_another_link(other: dict[str, float], says: str) -> None:
+    assert says in "; ".join(check_line(flows(replace(LINK, **other)), LINK))  # type: ignore[arg-type]
+
+
+def test_a_lost_handshake_says_nothing_of_how_long_one_takes() -> None:
+    lossy = replace(LINK, loss_pct=1.0)
+    assert not [*check_line(flows(replace(LINK, rtt_ms=30.0)), lossy)]
+    once = flows(replace(LINK, rtt_ms=1000.0), handshakes=1)
+    again = once.flows[0].syn
+    once.flows[0].packets.append((True, again))
+    assert not [*check_line(once, LINK)]
