@@ -89,4 +89,4 @@ def judge_claim(checks: Mapping[str, Check]) -> tuple[str, str]:
     bases = {verdict for name, verdict in found.items() if " " not in name}
     lists = ["the list"] if len(bases) > 1 else []
     prices = [f"the price of {part}" for part in dict.fromkeys(parts)]
-    return share, f"depends on {', '.join([*prices, *lists])}"
+    return share, f"depends on {', '.join([*prices, *lists]) or 'the list'}"
