@@ -62,8 +62,6 @@ def price_work(server: ServerSpec) -> dict[str, int]:
 
     The program's own work on a request is added to the price of one.
     """
-    prices = {
-        part: round(1000 * us * server.price) for part, us in list_prices_us(server).items()
-    }
+    prices = {part: round(1000 * us * server.price) for part, us in list_prices_us(server).items()}
     prices["request"] += round(server.request_cost_us * 1000)
     return prices

@@ -47,7 +47,7 @@ def test_both_ends_wait_as_long_for_an_answer_where_the_kernel_can(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(management, "IPV4", tmp_path)
-    with pytest.raises(MissingError, match="virtual kernel 7.3, or set syn_timeout_s = 1"):
+    with pytest.raises(MissingError, match=r"virtual kernel 7\.3, or set syn_timeout_s = 1"):
         load_sysctls(ArrivalSpec(syn_timeout_s=3))
     (tmp_path / "tcp_rto_init_ms").touch()
     asked = load_sysctls(ArrivalSpec(syn_timeout_s=3))

@@ -67,7 +67,9 @@ def test_a_varied_price_changes_against_all_others() -> None:
 def test_prices_of_one_s_own_are_varied_too() -> None:
     own = ServerSpec(price_syn_us=1.0, price_accept_us=70.0)
     varied = replace(own, prices="model accept*0.5")
-    assert connection_price(list_prices_us(varied)) == connection_price(list_prices_us(own)) == 108.5
+    assert (
+        connection_price(list_prices_us(varied)) == connection_price(list_prices_us(own)) == 108.5
+    )
     assert list_prices_us(varied)["accept"] < 70.0
 
 
