@@ -76,7 +76,11 @@ def judge_lists(
 
 def judge_claim(checks: Mapping[str, Check]) -> tuple[str, str]:
     """Return by how many lists a claim agrees, and whether that depends on the list, in words."""
-    found = {name: each.agreement for name, each in checks.items()}
+    found = {
+        name: each.agreement for name, each in checks.items() if each.agreement != "not measured"
+    }
+    if not found:
+        return "\u2013", "not measured"
     agreeing = sum(verdict == "agrees" for verdict in found.values())
     share = f"by {agreeing} of {len(found)}"
     if len(set(found.values())) == 1:

@@ -24,6 +24,11 @@ def test_a_claim_that_all_lists_agree_on_is_robust() -> None:
     assert judged(base="differs", dear="differs")[1] == "robust: differs"
 
 
+def test_a_list_without_loads_says_nothing() -> None:
+    assert judged(base="agrees", dear="not measured")[1] == "robust: agrees"
+    assert judged(base="not measured")[1] == "not measured"
+
+
 def test_a_claim_depends_on_the_price_that_turns_it() -> None:
     assert judged(base="agrees", cheap="agrees", dear="differs", close="agrees") == (
         "by 3 of 4", "depends on the price of a SYN",
