@@ -30,6 +30,7 @@ from analysis.reproductions.sweep import (
 from analysis.reproductions.view import MeasuredColumn, View
 from analysis.words import number
 from testbed.kinds.server_load.measurement import ServedLoad
+from testbed.kinds.server_load.price_list import connection_price
 from testbed.model import Record
 
 RATE = "rate_of_saturation"
@@ -42,9 +43,6 @@ SHARE = "replies_of_saturation"
 KEPT_UP_PCT = 95.0
 """Of a saturation: the least share of connections answered as fast as they come.  A search asks for
 more, and for longer: in four seconds a queue that fills meanwhile is 3 %."""
-SEGMENTS = 9
-"""Of a connection on its own, beside its SYN, in both directions: SYN-ACK, ACK, request and
-response with an ACK of each, FIN, FIN with ACK, and ACK."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +118,7 @@ def served_loads(results: Results) -> pd.DataFrame:
 
 def price_connection_us(prices_ns: Mapping[str, int]) -> float:
     """Return the price of one connection by a price list, in us; NaN without a list."""
-    if not any(prices_ns.values()):
-        return math.nan
-    once = sum(prices_ns[name] for name in ("syn", "accept", "request", "close"))
-    return (once + SEGMENTS * prices_ns["segment"]) / 1000
+    return connection_price(prices_ns) / 1000 if any(prices_ns.values()) else math.nan
 
 
 def curves_of(loads: pd.DataFrame) -> pd.DataFrame:

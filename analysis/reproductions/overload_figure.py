@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -22,7 +22,7 @@ from analysis.reproductions.overload_curves import (
     served_loads,
     view_of,
 )
-from analysis.reproductions.prices import note_prices
+from analysis.reproductions.prices import first_list, judge_lists, note_prices
 from analysis.reproductions.rebuilt import Check, Figure, Grid, Rebuilt
 from analysis.reproductions.sweep import split_loads, titled
 from analysis.reproductions.view import View
@@ -58,7 +58,8 @@ class OverloadFigure:
         checks: list[Check] = []
         story: list[str] = []
         note = note_prices(results)
-        for part, loads in split_loads(served_loads(results), AXES):
+        every = served_loads(results)
+        for part, loads in split_loads(every[first_list(every)], AXES):
             if loads.empty:
                 continue
             curves = curves_of(loads)
@@ -69,7 +70,13 @@ class OverloadFigure:
             story += self.tell(curves, measured, part)
             checks.append(check_saturation(results, curves))
             checks += check_claims(reference, measured, part)
+        tables += judge_lists(every, lambda loads: self._check(loads, reference))
         return Rebuilt(self.title, tuple(tables), tuple(figures), tuple(checks), story=tuple(story))
+
+    def _check(self, every: pd.DataFrame, reference: Reference) -> Iterator[Check]:
+        """Yield the checks of the loads by one price list."""
+        for part, loads in split_loads(every, AXES):
+            yield from check_claims(reference, self.measure(loads, curves_of(loads)), part)
 
     def _draw(self, loads: pd.DataFrame, part: str, note: str) -> list[Figure]:
         if not self.responses:

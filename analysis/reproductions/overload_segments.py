@@ -18,6 +18,7 @@ from analysis.reproductions.overload_curves import (
     segments_of,
     served_loads,
 )
+from analysis.reproductions.prices import first_list, judge_lists
 from analysis.reproductions.rebuilt import Check, Grid, Rebuilt
 from analysis.reproductions.sweep import (
     RUN,
@@ -49,7 +50,8 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
     tables: list[Grid] = []
     checks: list[Check] = []
     story: list[str] = []
-    for part, loads in split_loads(_read(results), AXES):
+    every = _read(results)
+    for part, loads in split_loads(every[first_list(every)], AXES):
         if loads.empty:
             continue
         for arm, arm_loads in loads.groupby("arm", sort=False):
@@ -60,9 +62,14 @@ def rebuild(results: Results, reference: Reference) -> Rebuilt:
             story.append(titled(beginning(results, curves), label))
             story += _tell(ratios)
             checks.append(check_saturation(results, curves))
-            measured = {"cells": ratios, "growth": growth_of(arm_loads)}
-            checks += check_claims(reference, measured, label)
+            checks += check_claims(reference, _measure(arm_loads), label)
+    tables += judge_lists(every, lambda loads: check_claims(reference, _measure(loads)))
     return Rebuilt("What the server receives", tuple(tables), (), tuple(checks), story=tuple(story))
+
+
+def _measure(loads: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the frames that claims are about."""
+    return {"cells": per_connection(loads), "growth": growth_of(loads)}
 
 
 def _read(results: Results) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from socket import inet_aton
 
@@ -182,6 +183,25 @@ def test_clients_send_as_many_syns_as_they_are_asked_to(house: House) -> None:
     pcap = folder / "trials" / record.trial_id / CAPTURE_FILE
     flows = read_flows(read_capture(pcap), inet_aton(CLIENT_ADDRESS)).flows
     assert max(sum(c and p.opens for c, p in flow.packets) for flow in flows) == 2
+
+
+def test_a_syn_is_sent_again_when_the_asked_time_is_over(house: House) -> None:
+    """As by the source's clients, after 3 and 9 s; RFC 6298's second is the default."""
+    sets = ("syn_retries=2", "syn_linear_timeouts=0", "syn_timeout_s=3", "patience_s=10")
+    folder, (record,) = run(house, "timer", "rate_per_s=2000", *sets)
+    pcap = folder / "trials" / record.trial_id / CAPTURE_FILE
+    flows = read_flows(read_capture(pcap), inet_aton(CLIENT_ADDRESS)).flows
+    sent = [[p.at_ns / 1e9 for c, p in flow.packets if c and p.opens] for flow in flows]
+    gaps = [[after - before for before, after in pairwise(times)] for times in sent]
+    assert max(map(len, gaps)) == 2
+    assert {round(first) for first, *_ in filter(None, gaps)} == {3}
+    assert {round(both[1]) for both in gaps if len(both) == 2} == {6}
+
+
+def test_a_list_of_proportions_has_the_capacity_of_the_model(house: House) -> None:
+    sets = ("loop=closed", "clients=40", "listen_backlog=128", "duration_s=8")
+    found = one(house, "calibrated", *sets, "prices=shukla-2006")
+    assert found.replies_per_s == pytest.approx(CAPACITY, abs=0.25)
 
 
 def test_response_times_are_kept_as_a_histogram_s_log(house: House) -> None:

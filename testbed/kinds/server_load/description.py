@@ -32,8 +32,10 @@ KIND = Kind(
             "tcp_tw_reuse": _OWN,
             "tcp_syn_retries": f"{_ANOTHER}arrivals.syn_retries",
             "tcp_syn_linear_timeouts": f"{_ANOTHER}arrivals.syn_linear_timeouts",
+            "tcp_rto_init_ms": f"{_ANOTHER}arrivals.syn_timeout_s",
         },
         "server": {
+            "tcp_rto_init_ms": f"{_ANOTHER}arrivals.syn_timeout_s",
             "tcp_abort_on_overflow": f"{_ANOTHER}server.mechanism",
             "tcp_syncookies": f"{_ANOTHER}server.syncookies",
             "tcp_max_syn_backlog": f"{_ANOTHER}server.syn_backlog",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from testbed.base.errors import MissingError
 from testbed.kinds.server_load.spec import ArrivalSpec, ServerSpec
 from testbed.lab.laboratory import Lab
 from testbed.lab.sysctls import DEFAULTS, IPV4
@@ -14,6 +16,9 @@ from testbed.server.mechanisms.mechanism import MECHANISMS, Queues
 
 DEVICE = "s0"
 LINEAR = "net.ipv4.tcp_syn_linear_timeouts"
+FIRST_TIMEOUT = "net.ipv4.tcp_rto_init_ms"
+USUAL_MS = 1000
+"""Of kernels since 3.1, which need not be told."""
 
 
 def queues_of(server: ServerSpec) -> Queues:
@@ -41,8 +46,23 @@ def managing(lab: Lab, server: ServerSpec, port: int, program: Path | None) -> I
         yield applied
 
 
-def client_sysctls(arrivals: ArrivalSpec) -> dict[str, str]:
-    """Return what the clients' namespace has beyond TCP's own knobs."""
+def load_sysctls(arrivals: ArrivalSpec) -> dict[str, dict[str, str]]:
+    """Return what the namespaces of both ends have beyond TCP's own knobs.
+
+    Raises:
+        MissingError: this kernel cannot wait so long for the answer to a SYN.
+    """
+    ms = round(arrivals.syn_timeout_s * 1000)
+    timer = {} if ms == USUAL_MS else {FIRST_TIMEOUT: str(ms)}
+    if timer and not (IPV4 / FIRST_TIMEOUT.rpartition(".")[2]).exists():
+        raise MissingError(
+            f"this kernel ({os.uname().release}) has no {FIRST_TIMEOUT}; use the virtual kernel "
+            "7.3, or set syn_timeout_s = 1"
+        )
+    return {"client": timer | _client_sysctls(arrivals), "server": timer}
+
+
+def _client_sysctls(arrivals: ArrivalSpec) -> dict[str, str]:
     linear = str(arrivals.syn_linear_timeouts)
     # A kernel without this sysctl sends none of them: there is nothing to write.
     known = (IPV4 / LINEAR.rpartition(".")[2]).exists()

@@ -14,7 +14,7 @@ from functools import partial
 
 from testbed.base.machine import describe_machine, read_sample
 from testbed.kinds.server_load.account import ServerAccount, count_segments
-from testbed.kinds.server_load.management import DEVICE, client_sysctls, managing
+from testbed.kinds.server_load.management import DEVICE, load_sysctls, managing
 from testbed.kinds.server_load.nginx import serving_nginx
 from testbed.kinds.server_load.price_list import price_work
 from testbed.kinds.server_load.processors import (
@@ -55,7 +55,7 @@ def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
         draw_secrets()
     load = trial.condition_as(ServerLoad)
     on = None if site.aligned else choose_processors(load.server.workers)
-    with open_lab_of(trial, 1, site, {"client": client_sysctls(load.arrivals)}) as lab:
+    with open_lab_of(trial, 1, site, load_sysctls(load.arrivals)) as lab:
         observation["lab"] = asdict(lab.reading)
         if lab.reading.problems:
             return

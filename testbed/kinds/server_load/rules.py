@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from testbed.kinds.experiment_file import ExperimentFile
+from testbed.kinds.server_load.price_list import PARTS
 from testbed.kinds.server_load.spec import ArrivalSpec, ServerSpec
 
 _LOOPS = {"rate_per_s": "open", "spacing": "open", "clients": "closed"}
@@ -16,6 +17,7 @@ def find_problems(file: ExperimentFile) -> Iterator[str]:
     yield from _of_another_loop(file)
     yield from _queues(file)
     yield from _without_a_price(file)
+    yield from _two_lists(file)
 
 
 def _of_another_loop(file: ExperimentFile) -> Iterator[str]:
@@ -56,3 +58,17 @@ def _without_a_price(file: ExperimentFile) -> Iterator[str]:
             f'so no load is too much for it there; set kernel.name = "host", or program = '
             f'"{spec.program}", or price = 0 for a server whose work is free'
         )
+
+
+def _two_lists(file: ExperimentFile) -> Iterator[str]:
+    """Prices of one's own are the list model, and no other list has room for them."""
+    lists = file.all_of(("server", "prices"), ServerSpec().prices)
+    if all(name.partition(" ")[0] == "model" for name in lists):
+        return
+    for part in PARTS:
+        path = ("server", f"price_{part}_us")
+        if file.is_swept(path[1]) or file.at(path) is not None:
+            yield (
+                f"{file.place(path)}: prices names a list that has its own; leave it out, or set "
+                'prices = "model"'
+            )

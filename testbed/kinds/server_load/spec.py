@@ -16,6 +16,10 @@ from testbed.model.knob import Knob, draws
 
 SINCE = 3
 _DEAREST_US = 1_000_000
+PRICES_PATTERN = (
+    r"^(model|shukla-2006|measured-2026)"
+    r"( (syn|segment|accept|request|close)\*(0\.[0-9]*[1-9]|[1-9][0-9]?(\.[0-9]+)?))?$"
+)
 
 Spacing = Literal["fixed", "poisson"]
 Ending = Literal["fin", "rst"]
@@ -71,6 +75,14 @@ class ServerSpec:
         "Body of each response.",
         label="Response", unit="B", low=0, high=100_000_000, since=SINCE,
     )] = 1024  # fmt: skip
+    prices: Annotated[str, Knob(
+        "In virtual time: the price list; any but model are proportions, by which a connection "
+        "costs as much as by model.  NAME PRICE*FACTOR makes one price dearer and all others "
+        "cheaper, so that a connection still costs the same.",
+        label="Price list", pattern=PRICES_PATTERN, since=SINCE,
+        allowed='"model" (price_*_us), "shukla-2006" or "measured-2026", alone or with a price '
+        'varied: "model syn*2", of syn, segment, accept, request or close',
+    )] = "model"  # fmt: skip
     price: Annotated[float, Knob(
         "In virtual time: what the kernel's work costs the server, as a multiple of the price "
         "list; 0 is nothing.",
@@ -142,6 +154,11 @@ class ArrivalSpec:
         "ones never.",
         label="Linear SYN retries", low=0, high=127, since=SINCE,
     )] = 4  # fmt: skip
+    syn_timeout_s: Annotated[float, Knob(
+        "After how long a SYN, and the server's SYN-ACK, is sent again first: 3 s before Linux "
+        "3.1, 1 s since (RFC 6298).  Only the virtual kernel 7.3 has others than 1 s.",
+        label="SYN timer", unit="s", low=0.001, high=120, since=SINCE,
+    )] = 1.0  # fmt: skip
     patience_s: Annotated[float, Knob(
         "After how long a client gives a connection up.",
         label="Patience", unit="s", above=0, high=600, since=SINCE,

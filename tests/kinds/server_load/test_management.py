@@ -8,8 +8,14 @@ from typing import get_args
 
 import pytest
 
+from testbed.base.errors import MissingError
 from testbed.kinds.server_load import management
-from testbed.kinds.server_load.management import LINEAR, client_sysctls, queues_of
+from testbed.kinds.server_load.management import (
+    FIRST_TIMEOUT,
+    LINEAR,
+    load_sysctls,
+    queues_of,
+)
 from testbed.kinds.server_load.spec import ArrivalSpec, Mechanism, ServerSpec
 from testbed.server.mechanisms.mechanism import MECHANISMS, Queues
 
@@ -27,11 +33,25 @@ def test_queues() -> None:
 
 
 def test_clients() -> None:
-    assert client_sysctls(ArrivalSpec(syn_retries=2)) == {
-        "net.ipv4.ip_local_port_range": "1024 65535",
-        "net.ipv4.tcp_syn_retries": "2",
-        "net.ipv4.tcp_tw_reuse": "1",
+    assert load_sysctls(ArrivalSpec(syn_retries=2)) == {
+        "client": {
+            "net.ipv4.ip_local_port_range": "1024 65535",
+            "net.ipv4.tcp_syn_retries": "2",
+            "net.ipv4.tcp_tw_reuse": "1",
+        },
+        "server": {},
     }
+
+
+def test_both_ends_wait_as_long_for_an_answer_where_the_kernel_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(management, "IPV4", tmp_path)
+    with pytest.raises(MissingError, match=r"virtual kernel 7\.3, or set syn_timeout_s = 1"):
+        load_sysctls(ArrivalSpec(syn_timeout_s=3))
+    (tmp_path / "tcp_rto_init_ms").touch()
+    asked = load_sysctls(ArrivalSpec(syn_timeout_s=3))
+    assert {asked[end][FIRST_TIMEOUT] for end in ("client", "server")} == {"3000"}
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -41,7 +61,7 @@ def test_linear_retries_are_written_where_a_kernel_has_them(
     monkeypatch.setattr(management, "IPV4", tmp_path)
     if known:
         (tmp_path / "tcp_syn_linear_timeouts").touch()
-    asked = client_sysctls(ArrivalSpec(syn_linear_timeouts=0))
+    asked = load_sysctls(ArrivalSpec(syn_linear_timeouts=0))["client"]
     assert asked.get(LINEAR) == ("0" if known else None)
     # Today's number is every kernel's own, and read back with the others.
-    assert LINEAR not in client_sysctls(ArrivalSpec())
+    assert LINEAR not in load_sysctls(ArrivalSpec())["client"]

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from testbed.kinds.server_load.price_list import price_work
+from testbed.kinds.server_load.price_list import (
+    LISTS_US,
+    ORIGINS,
+    PARTS,
+    VARIATIONS,
+    connection_price,
+    list_prices_us,
+    price_work,
+)
 from testbed.kinds.server_load.spec import ServerSpec
 
 
@@ -36,3 +46,43 @@ def test_the_program_s_own_work_is_added_to_each_request_as_it_is() -> None:
     twice = price_work(ServerSpec(price=2.0))
     with_work = price_work(ServerSpec(price=2.0, request_cost_us=3.5))
     assert with_work == twice | {"request": twice["request"] + 3500}
+
+
+@pytest.mark.parametrize("name", ORIGINS)
+@pytest.mark.parametrize("varied", ["", *VARIATIONS])
+def test_a_connection_costs_the_same_by_every_list(name: str, varied: str) -> None:
+    prices = list_prices_us(ServerSpec(prices=f"{name} {varied}".strip()))
+    assert connection_price(prices) == pytest.approx(47.5)
+
+
+def test_a_varied_price_changes_against_all_others() -> None:
+    base = list_prices_us(ServerSpec(prices="shukla-2006"))
+    varied = list_prices_us(ServerSpec(prices="shukla-2006 syn*2"))
+    ratios = {part: varied[part] / base[part] for part in base}
+    others = {round(ratio, 9) for part, ratio in ratios.items() if part != "syn"}
+    assert len(others) == 1
+    assert ratios["syn"] / others.pop() == pytest.approx(2.0)
+
+
+def test_prices_of_one_s_own_are_varied_too() -> None:
+    own = ServerSpec(price_syn_us=1.0, price_accept_us=70.0)
+    varied = replace(own, prices="model accept*0.5")
+    assert (
+        connection_price(list_prices_us(varied)) == connection_price(list_prices_us(own)) == 108.5
+    )
+    assert list_prices_us(varied)["accept"] < 70.0
+
+
+def test_the_calibrated_list_is_what_table_ii_says() -> None:
+    """The counts of Table II; an extra segment costs as much of a connection at both overloads."""
+    us = 120e6 / 2_640_011
+    lost, extra = [], []
+    for establishing, established in ((7_480_239, 2_372_030), (10_213_667, 2_236_980)):
+        lost.append(2_640_011 - established)
+        extra.append(establishing - 2 * established)
+    share = sum(a * b for a, b in zip(lost, extra, strict=True)) / sum(b * b for b in extra)
+    prices = dict(zip(PARTS, LISTS_US["shukla-2006"], strict=True))
+    assert prices["syn"] == pytest.approx(share * us, abs=0.001)
+    assert 2 * prices["segment"] == prices["syn"]  # an ACK, with the SYN-ACK that it answers
+    assert connection_price(prices) == pytest.approx(us, abs=0.01)
+    assert min(a / b for a, b in zip(lost, extra, strict=True)) == pytest.approx(0.07, abs=0.001)
