@@ -11,11 +11,14 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 
 LEVEL = 0.95
 RESAMPLES = 9999
 SEED = 0
 """Equal values give equal intervals: the report of a folder never changes by chance."""
+HUMP_SHARE = 0.05
+"""Humps are further apart than this share of the median."""
 LEAST_FOR_LEVEL = 6
 """From so many values on a distribution-free interval of 95 % exists."""
 
@@ -69,6 +72,20 @@ def describe_sample(values: Iterable[float]) -> SampleStatistics | None:
     """Return the statistics of ``values``, in any order; ``None`` if there are none."""
     numbers = tuple(sorted(values))
     return _describe(numbers) if numbers else None
+
+
+def two_humps(values: Iterable[float]) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Return ``values`` as two humps, the lower one first, if they lie so; else ``None``.
+
+    Of at least three values, two neighbours are further apart than half of the whole range and 5 %
+    of the median.  A hump may be a single value: a median does not show it, and it may come again.
+    """
+    numbers = sorted(values)
+    if len(numbers) < 3:
+        return None
+    gap, place = max((high - low, at) for at, (low, high) in enumerate(pairwise(numbers), start=1))
+    least = max((numbers[-1] - numbers[0]) / 2.0, HUMP_SHARE * abs(statistics.median(numbers)))
+    return (tuple(numbers[:place]), tuple(numbers[place:])) if gap > least else None
 
 
 def without_intervals(sample: SampleStatistics) -> SampleStatistics:

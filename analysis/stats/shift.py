@@ -3,17 +3,20 @@
 It is the median of all means of two differences (Walsh averages); its interval is Tukey's, from
 the signed-rank test: M. Hollander, D. A. Wolfe and E. Chicken, Nonparametric Statistical Methods,
 3rd edition 2014, sections 3.2 and 3.3.  It needs no normal distribution, only differences that lie
-symmetrically about the shift; those of two arms that differ by a shift alone do.
+symmetrically about the shift; those of two arms that differ by a shift alone do.  Where an arm has
+two humps they do not: there stand the median of the differences, and the least and the greatest,
+between which a median lies whatever the distribution (section 3.6).
 """
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from analysis.stats.estimates import LEVEL, Estimate, Interval, level_of_range
+from analysis.stats.estimates import LEVEL, Estimate, Interval, level_of_range, two_humps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +53,12 @@ def shift_between(first: Mapping[Block, float], second: Mapping[Block, float]) -
         return None
     saved = [first[block] - second[block] for block in blocks]
     percent = [s / first[block] * 100.0 for s, block in zip(saved, blocks, strict=True)]
-    return Shift(len(blocks), estimate_paired_shift(saved), estimate_paired_shift(percent))
+    humped = any(two_humps(arm[block] for block in blocks) for arm in (first, second))
+    return Shift(
+        len(blocks),
+        estimate_paired_shift(saved, humped=humped),
+        estimate_paired_shift(percent, humped=humped),
+    )
 
 
 def without_interval(shift: Shift) -> Shift:
@@ -60,11 +68,12 @@ def without_interval(shift: Shift) -> Shift:
     )
 
 
-def estimate_paired_shift(differences: Iterable[float]) -> Estimate:
+def estimate_paired_shift(differences: Iterable[float], *, humped: bool = False) -> Estimate:
     """Return the shift that the ``differences`` of pairs show, with its interval, in their unit.
 
     With fewer than 6 the interval is the widest there is, at a lower level; with one there is
-    none.  Ties make it a little wider than its level calls for.
+    none.  Ties make it a little wider than its level calls for.  Differences of ``humped`` arms are
+    not taken for symmetric.
 
     Raises:
         ValueError: there are none.
@@ -74,6 +83,9 @@ def estimate_paired_shift(differences: Iterable[float]) -> Estimate:
         raise ValueError("no differences to estimate a shift from")
     if len(numbers) == 1:
         return Estimate(numbers[0], None)
+    if humped:
+        widest = Interval(numbers[0], numbers[-1], min(LEVEL, level_of_range(len(numbers))))
+        return Estimate(statistics.median(numbers), widest)
     return _estimate(numbers)
 
 

@@ -34,6 +34,7 @@ from testbed.model.measured import (
     RequestTiming,
     ServedConnection,
     Substitution,
+    Waits,
 )
 from testbed.model.planned import (
     DEFAULT_KIND,
@@ -99,6 +100,7 @@ __all__ = [
     "ThinkTime",
     "TlsVersion",
     "Trial",
+    "Waits",
     "canonical",
     "digest",
     "in_real_time",

@@ -201,6 +201,21 @@ class ServedConnection:
 
 
 @dataclass(frozen=True, slots=True)
+class Waits:
+    """Timers that ran out during a load, and how long the longest held something up (RFC 6298)."""
+
+    client_timeouts: int
+    """Retransmission time-outs that the client's kernel counted (`TcpExtTCPTimeouts`)."""
+    server_timeouts: int
+    """The same of the server's kernel."""
+    lost_questions: int
+    """Questions for names that were asked again for want of an answer."""
+    longest_ns: int
+    """The longest time that a connection or a look-up stood still until something was sent again,
+    by the capture at the client; 0 if no timer ran out."""
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """The packet capture and both ends' TCP counters on the mechanism under test (RFC 7413)."""
 
@@ -241,6 +256,8 @@ class Proof:
     handshake_acks: int | None = None
     """Of a load on a server, whose capture is whole: the clients' ACKs of SYN-ACKs, those of
     SYN-ACKs that were sent again included."""
+    waits: Waits | None = None
+    """Of a page load: what it waited for timers; null in older records."""
 
     @property
     def proven(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, NotRequired, TypedDict
 
+from analysis.kinds.page_load.fragile import longest_ms, waits_ms
 from analysis.kinds.page_load.records import MILESTONES
 from analysis.records.cells import Cell, Spread, further_metrics
 from analysis.records.coverage import ReplayCoverage
@@ -37,6 +38,15 @@ def _statistics(of: str, whose: str) -> dict[str, str]:
     }
 
 
+def _waiting(arm: str) -> dict[str, str]:
+    whose = f", Fast Open {arm}" if arm else ""
+    end = f"_{arm}" if arm else ""
+    return {
+        f"waited{end}": f"Proven trials that waited for a timer{whose}.",
+        f"longest_wait{end}_ms": "The longest such wait; empty without one, or if not recorded.",
+    }
+
+
 CELL_COLUMNS: Columns = {
     "plt_ms": "Median page load time of the proven trials.",
     "plt_min_ms": "Least page load time.",
@@ -44,6 +54,7 @@ CELL_COLUMNS: Columns = {
     **_statistics("plt", "of the condition"),
     "ci_level_pct": "Confidence that the intervals reach: 95, or less with few trials.",
     **COUNTS,
+    **_waiting(""),
     **_COVERED,
 }
 """What each column of a row for one condition holds, after those of its knobs."""
@@ -62,7 +73,8 @@ PAIR_COLUMNS: Columns = {
     "improvement_max_pct": "Greatest gain of a seed.",
     **_statistics("plt_off", "without Fast Open"),
     **_statistics("plt_on", "with Fast Open"),
-    "saved_ms": "Hodges-Lehmann estimate of the time that Fast Open saves.",
+    "saved_ms": "Hodges-Lehmann estimate of the time that Fast Open saves; where the load times of "
+    "an arm have two humps, the median over the seeds.",
     "saved_ci_low_ms": "Lower end of its confidence interval.",
     "saved_ci_high_ms": "Upper end of its confidence interval.",
     "saved_pct": "The same estimate of each seed's saving, of its time without Fast Open.",
@@ -74,6 +86,8 @@ PAIR_COLUMNS: Columns = {
     "planned_on": "Trials that were planned with Fast Open.",
     "proven_off": "Trials that are proven without Fast Open.",
     "proven_on": "Trials that are proven with Fast Open.",
+    **_waiting("off"),
+    **_waiting("on"),
     **_COVERED,
 }
 """What each column of a row for both arms of a condition holds, after those of its knobs."""
@@ -134,6 +148,8 @@ def _pair_row(pair: Pair, axes: Sequence[str]) -> Row:
         "planned_on": pair.on.planned if pair.on else 0,
         "proven_off": len(pair.off.proven) if pair.off else 0,
         "proven_on": len(pair.on.proven) if pair.on else 0,
+        **_waits("off", pair.off),
+        **_waits("on", pair.on),
         **_coverage_columns(pair.coverage),
         "status": pair.status,
         "problems": " | ".join(pair.problems),
@@ -150,6 +166,7 @@ def _cell_row(cell: Cell, axes: Sequence[str]) -> Row:
         "ci_level_pct": _level(cell.sample.median if cell.sample else None),
         "planned": cell.planned,
         "proven": len(cell.proven),
+        **_waits("", cell),
         **_coverage_columns(cell.coverage),
         "status": cell.status,
         "problems": " | ".join(cell.problems),
@@ -199,6 +216,11 @@ def _estimate_columns(name: str, unit: str, estimate: Estimate | None) -> dict[s
 
 def _level(estimate: Estimate | None) -> float | None:
     return estimate.interval.level * 100.0 if estimate and estimate.interval else None
+
+
+def _waits(arm: str, cell: Cell | None) -> dict[str, float | None]:
+    values = (len(waits_ms(cell)), longest_ms(cell)) if cell else (0, None)
+    return dict(zip(_waiting(arm), values, strict=True))
 
 
 def _coverage_columns(coverage: ReplayCoverage) -> dict[str, int]:

@@ -27,6 +27,7 @@ from testbed.wire.observed_knobs import check_conduct
 from testbed.wire.packets import read_capture
 from testbed.wire.proof import prove as prove_flows
 from testbed.wire.reuse import check_reuse
+from testbed.wire.waits import read_waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +84,5 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),
     )
     problems = (*proof.problems, *seen, *observed.problems)
-    return replace(proof, first_flight_segments=largest, problems=problems)
+    waits = read_waits(capture, flows, observed.counters)
+    return replace(proof, first_flight_segments=largest, problems=problems, waits=waits)
