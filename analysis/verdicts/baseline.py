@@ -18,6 +18,7 @@ from analysis.tables.summary import captures_of
 from analysis.verdicts.compare.comparison import EVERYTHING, CompareOptions
 from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.kind import verdicts_of
+from analysis.verdicts.compare.matching import list_apart
 from analysis.verdicts.compare.sentences import label_cell, render_text
 from analysis.words import count
 from testbed.base.errors import ConfigurationError
@@ -52,7 +53,8 @@ def draft_baseline(results: Path, target: Path, *, drop_cells: bool = False) -> 
     """Make a baseline of ``results``, to be written to ``target``; nothing is written here.
 
     Every cell must be proven in full.  The experiment must be that of the baseline in ``target``,
-    if there is one, and have all of its cells unless ``drop_cells`` is given.
+    if there is one, and have all of its cells unless ``drop_cells`` is given: then a knob that the
+    experiment has got since, or has at another value, does not keep its cells from being compared.
 
     Raises:
         ConfigurationError: with everything that speaks against it.
@@ -70,7 +72,8 @@ def draft_baseline(results: Path, target: Path, *, drop_cells: bool = False) -> 
     changes = "There was no such baseline before."
     if old is not None:
         # A baseline is of another day: whatever the tree holds by now may differ from it.
-        compared = compare_results(target, results, CompareOptions(across=EVERYTHING))
+        apart = list_apart(cells_of(old), cells) if drop_cells else []
+        compared = compare_results(target, results, CompareOptions(across=(*EVERYTHING, *apart)))
         changes = render_text(compared, WIDTH)
     files = {
         MANIFEST_FILE: json.dumps(trim_manifest(new.manifest), indent=2, ensure_ascii=False) + "\n",

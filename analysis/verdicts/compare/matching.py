@@ -128,15 +128,18 @@ def _by_key(
     return cells_by_key, []
 
 
-def _nothing_shared(base: Sequence[Cell], new: Sequence[Cell], without: Sequence[str]) -> list[str]:
-    """Name the knobs that no cell of one folder has in common with one of the other."""
+def list_apart(base: Sequence[Cell], new: Sequence[Cell]) -> list[str]:
+    """Return the knobs whose values no cell of one folder has in common with one of the other."""
     names = dict.fromkeys(name for cell in (*base, *new) for name in cell.axes)
-    apart = [
+    return [
         name
         for name in names
-        if name not in without
-        and {c.axes.get(name) for c in base}.isdisjoint({c.axes.get(name) for c in new})
+        if {c.axes.get(name) for c in base}.isdisjoint({c.axes.get(name) for c in new})
     ]
+
+
+def _nothing_shared(base: Sequence[Cell], new: Sequence[Cell], without: Sequence[str]) -> list[str]:
+    apart = [name for name in list_apart(base, new) if name not in without]
     if not apart:
         return ["BASE and NEW have no cell in common: compare two runs of the same experiment"]
     return [

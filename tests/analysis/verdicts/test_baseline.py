@@ -111,6 +111,17 @@ def test_cells_go_only_if_they_are_to(tmp_path: Path) -> None:
     assert draft_baseline(fewer, baseline, drop_cells=True).files
 
 
+def test_a_knob_that_is_new_keeps_no_cell_from_being_compared(tmp_path: Path) -> None:
+    baseline = tmp_path / "small"
+    put(draft_baseline(small(tmp_path / "one"), baseline), baseline)
+    drawn = [replace(c, jitter="computing") for c in SMALL]
+    asked = experiment(1, name="small", conditions=drawn, reference=None)
+    new = write_results(tmp_path / "two", [record(c) for c in drawn], asked)
+    with pytest.raises(ConfigurationError, match="would lose 8 cells"):
+        draft_baseline(new, baseline)
+    assert "SAME: 8 cells" in draft_baseline(new, baseline, drop_cells=True).changes
+
+
 def test_it_says_what_changes(tmp_path: Path) -> None:
     baseline = tmp_path / "small"
     first = draft_baseline(small(tmp_path / "one"), baseline)
