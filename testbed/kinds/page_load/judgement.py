@@ -22,6 +22,7 @@ from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import read_flows
 from testbed.wire.line import check_line
+from testbed.wire.load_time import check_counts, check_load_time
 from testbed.wire.lookups import check_lookups
 from testbed.wire.observed_knobs import check_conduct
 from testbed.wire.packets import read_capture
@@ -83,6 +84,13 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         *check_lookups(capture, condition.dns, observed.hosts),
         *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),
     )
-    problems = (*proof.problems, *seen, *observed.problems)
+    told = () if observed.load is None else (
+        *check_load_time(
+            capture, flows, inet_aton(CLIENT_ADDRESS), observed.load,
+            real_time=in_real_time(trial.kernel),
+        ),
+        *check_counts(observed.load, observed.replay),
+    )  # fmt: skip
+    problems = (*proof.problems, *seen, *told, *observed.problems)
     waits = read_waits(capture, flows, observed.counters)
     return replace(proof, first_flight_segments=largest, problems=problems, waits=waits)

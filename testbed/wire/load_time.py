@@ -1,0 +1,105 @@
+"""The load time by the capture's own clock, from the client's first packet to the last new byte.
+
+What a client says of its load is held against what crossed the link meanwhile: its load time, its
+first byte, and the end of each request.  In virtual time computing costs next to nothing, so that a
+client may add no more than ``SLACKS``, which are measured (docs/accuracy.md); in real time it adds
+what its computing takes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import NamedTuple
+
+from testbed.model import PageLoad, Replay
+from testbed.wire.flows import Flow, Flows, payloads
+from testbed.wire.packets import FIN, RST, Capture
+
+
+class Slack(NamedTuple):
+    """By how much a client's time may be before and behind the capture's, in ms."""
+
+    early_ms: float
+    late_ms: float
+
+
+SLACKS = MappingProxyType({"graph": Slack(0.1, 0.1), "wget2": Slack(1.1, 3.0)})
+"""In virtual time: wget2 cuts its times to whole ms, and its process has to end."""
+BROWSER = Slack(0.1, 1.0)
+"""The same of every other client: a browser rounds its times to 0.1 ms."""
+REAL_LATE_MS = 1_000.0
+"""What a client may add in real time, beside what keeps a browser's main thread busy."""
+REAL_EARLY_SHARE = 1e-3
+"""In real time one of two clocks may be slewed (adjtimex(2))."""
+SHOWN = 3
+
+
+def check_load_time(
+    capture: Capture, flows: Flows, client: bytes, load: PageLoad, *, real_time: bool
+) -> Iterator[str]:
+    """Yield a sentence for each time of ``load`` that its packets contradict.
+
+    ``client`` is the client's IPv4 address.  The last byte of all responses came when the client
+    says that its load or its last request ended.  A load that ended before did so with one of its
+    requests.  Each request, and the wait for the first byte, ended when bytes came.
+    """
+    began = next((p.at_ns for p in capture.packets if p.source == client), None)
+    arrivals_ms = sorted(
+        (at_ns - began) / 1e6 for flow in flows.flows for at_ns in _new_bytes(flow) if began
+    )
+    if not arrivals_ms:
+        return
+    last_ms = arrivals_ms[-1]
+    slack = SLACKS.get(load.client, BROWSER)
+    if real_time:
+        late_ms = REAL_LATE_MS + 1e3 * load.browser.get("task_s", 0.0)
+        slack = Slack(slack.early_ms + REAL_EARLY_SHARE * last_ms, late_ms)
+    ends_ms = [request.end_ms for request in load.requests if request.status and request.end_ms]
+    end_ms = max((load.plt_ms, *ends_ms))
+    if not -slack.early_ms <= end_ms - last_ms <= slack.late_ms:
+        yield (
+            f"the load ended after {end_ms:.3f} ms by its client, the capture's last byte came "
+            f"after {last_ms:.3f} ms"
+        )
+    elif ends_ms and not any(
+        -slack.early_ms <= load.plt_ms - end <= slack.late_ms for end in ends_ms
+    ):
+        yield f"the load time is {load.plt_ms:.3f} ms, and none of its requests ended then"
+    told_ms = ends_ms if load.ttfb_ms is None else [*ends_ms, load.ttfb_ms]
+    apart = [each for each in told_ms if not _is_near(each, arrivals_ms, slack)]
+    if apart:
+        yield (
+            f"{len(apart)} of {len(told_ms)} times that the client tells are not those of bytes in "
+            f"the capture: {', '.join(f'{each:.3f} ms' for each in apart[:SHOWN])}"
+        )
+
+
+def check_counts(load: PageLoad, replay: Replay) -> Iterator[str]:
+    """Yield a sentence if client and server count other requests."""
+    claimed = sum(1 for request in load.requests if request.status)
+    answered = replay.exact + len(replay.inexact)
+    if claimed > answered + len(replay.missed):
+        yield (
+            f"the client names {claimed} answered requests, the server answered "
+            f"{answered + len(replay.missed)}"
+        )
+    if answered > len(load.requests):
+        yield f"the server answered {answered} requests, the client names {len(load.requests)}"
+
+
+def _new_bytes(flow: Flow) -> Iterator[int]:
+    """Yield when the server's bytes came that were not there before, until the client ended."""
+    ended = next((p.at_ns for ours, p in flow.packets if ours and p.flags & (FIN | RST)), None)
+    seen: set[int] = set()
+    for offset, packet in payloads(flow, by_client=False):
+        if offset not in seen and (ended is None or packet.at_ns <= ended):
+            seen.add(offset)
+            yield packet.at_ns
+
+
+def _is_near(told_ms: float, arrivals_ms: list[float], slack: Slack) -> bool:
+    """Whether bytes came about when a client says so."""
+    index = bisect_right(arrivals_ms, told_ms + slack.early_ms)
+    return index > 0 and told_ms - arrivals_ms[index - 1] <= slack.late_ms
