@@ -9,11 +9,11 @@ what its computing takes.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from testbed.model import PageLoad, Replay
+from testbed.model import PageLoad, Replay, ServedConnection
 from testbed.wire.flows import Flow, Flows, payloads
 from testbed.wire.packets import FIN, RST, Capture
 
@@ -27,8 +27,8 @@ class Slack(NamedTuple):
 
 SLACKS = MappingProxyType({"graph": Slack(0.1, 0.1), "wget2": Slack(1.1, 3.0)})
 """In virtual time: wget2 cuts its times to whole ms, and its process has to end."""
-BROWSER = Slack(0.1, 1.0)
-"""The same of every other client: a browser rounds its times to 0.1 ms."""
+BROWSER = Slack(1.0, 5.0)
+"""The same of every other client: a browser ends requests and loads behind scripts and frames."""
 REAL_LATE_MS = 1_000.0
 """What a client may add in real time, beside what keeps a browser's main thread busy."""
 REAL_EARLY_SHARE = 1e-3
@@ -37,19 +37,31 @@ SHOWN = 3
 
 
 def check_load_time(
-    capture: Capture, flows: Flows, client: bytes, load: PageLoad, *, real_time: bool
+    capture: Capture,
+    flows: Flows,
+    client: bytes,
+    load: PageLoad,
+    served: Sequence[ServedConnection],
+    *,
+    real_time: bool,
 ) -> Iterator[str]:
     """Yield a sentence for each time of ``load`` that its packets contradict.
 
-    ``client`` is the client's IPv4 address.  The last byte of all responses came when the client
+    ``client`` is the client's IPv4 address; ``served`` is what the server's log says, since a spare
+    connection, on which only TLS spoke, is not of the load.  The last byte of all responses came when the client
     says that its load or its last request ended.  A load that ended before did so with one of its
     requests.  Each request, and the wait for the first byte, ended when bytes came.
     """
     began = next((p.at_ns for p in capture.packets if p.source == client), None)
+    carried = {(connection.client, connection.server) for connection in served}
     arrivals_ms = sorted(
-        (at_ns - began) / 1e6 for flow in flows.flows for at_ns in _new_bytes(flow) if began
+        (at_ns - began) / 1e6
+        for flow in flows.flows
+        if began is not None and (flow.syn.sender, flow.syn.receiver) in carried
+        for at_ns in _new_bytes(flow)
     )
     if not arrivals_ms:
+        yield "the capture has no byte of a response"
         return
     last_ms = arrivals_ms[-1]
     slack = SLACKS.get(load.client, BROWSER)
@@ -77,7 +89,10 @@ def check_load_time(
 
 
 def check_counts(load: PageLoad, replay: Replay) -> Iterator[str]:
-    """Yield a sentence if client and server count other requests."""
+    """Yield a sentence if client and server count other requests.
+
+    A client of one's own need not name its requests.
+    """
     claimed = sum(1 for request in load.requests if request.status)
     answered = replay.exact + len(replay.inexact)
     if claimed > answered + len(replay.missed):
@@ -85,7 +100,7 @@ def check_counts(load: PageLoad, replay: Replay) -> Iterator[str]:
             f"the client names {claimed} answered requests, the server answered "
             f"{answered + len(replay.missed)}"
         )
-    if answered > len(load.requests):
+    if load.requests and answered > len(load.requests):
         yield f"the server answered {answered} requests, the client names {len(load.requests)}"
 
 

@@ -47,7 +47,8 @@ def knobs_of(trial: Trial) -> dict[str, str]:
 
 
 LAB = LabReading(expect(CONDITION.link, VIRTUAL), knobs_of(TRIAL), traffic={"down.delivered": 1})
-LOAD = PageLoad("graph", "1", 123.456, (RequestTiming("http://a/", 200, 0.0, 100.25, 300, "1"),))
+REQUESTS = 2 * (RequestTiming("http://a/", 200, 0.0, 100.25, 300, "1"),)
+LOAD = PageLoad("graph", "1", 123.456, REQUESTS)
 REPLAY = Replay(
     1,
     (Substitution("GET http://a/x?1", "GET http://a/x?2"),),
@@ -75,8 +76,9 @@ def good() -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The captures of these tests are of no link."""
+    """The captures of these tests are of no link and no load."""
     monkeypatch.setattr(judgement, "check_line", lambda flows, link: ())
+    monkeypatch.setattr(judgement, "check_load_time", lambda *of, real_time: ())
 
 
 @pytest.fixture

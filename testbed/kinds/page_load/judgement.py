@@ -86,7 +86,7 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     )
     told = () if observed.load is None else (
         *check_load_time(
-            capture, flows, inet_aton(CLIENT_ADDRESS), observed.load,
+            capture, flows, inet_aton(CLIENT_ADDRESS), observed.load, observed.connections,
             real_time=in_real_time(trial.kernel),
         ),
         *check_counts(observed.load, observed.replay),
