@@ -29,6 +29,8 @@ SLACKS = MappingProxyType({"graph": Slack(0.1, 0.1), "wget2": Slack(1.1, 3.0)})
 """In virtual time: wget2 cuts its times to whole ms, and its process has to end."""
 BROWSER = Slack(1.0, 5.0)
 """The same of every other client: a browser ends requests and loads behind scripts and frames."""
+NO_ENDS = ("wget2", "1.99.1")
+"""A client whose log tells when it went on behind a response, not when the response ended."""
 REAL_LATE_MS = 1_000.0
 """What a client may add in real time, beside what keeps a browser's main thread busy."""
 REAL_EARLY_SHARE = 1e-3
@@ -48,9 +50,9 @@ def check_load_time(
     """Yield a sentence for each time of ``load`` that its packets contradict.
 
     ``client`` is the client's IPv4 address; ``served`` is what the server's log says, since a spare
-    connection, on which only TLS spoke, is not of the load.  The last byte of all responses came when the client
-    says that its load or its last request ended.  A load that ended before did so with one of its
-    requests.  Each request, and the wait for the first byte, ended when bytes came.
+    connection, on which only TLS spoke, is not of the load.  The last byte of all responses came
+    when the client says that its load ended, or, of a browser, its last request: its load ended
+    with that or another one.  Each request, and the wait for the first byte, ended when bytes came.
     """
     began = next((p.at_ns for p in capture.packets if p.source == client), None)
     carried = {(connection.client, connection.server) for connection in served}
@@ -69,22 +71,40 @@ def check_load_time(
         late_ms = REAL_LATE_MS + 1e3 * load.browser.get("task_s", 0.0)
         slack = Slack(slack.early_ms + REAL_EARLY_SHARE * last_ms, late_ms)
     ends_ms = [request.end_ms for request in load.requests if request.status and request.end_ms]
-    end_ms = max((load.plt_ms, *ends_ms))
+    # A browser's load may end before what its scripts ask for.
+    end_ms = max((load.plt_ms, *ends_ms)) if load.browser else load.plt_ms
     if not -slack.early_ms <= end_ms - last_ms <= slack.late_ms:
         yield (
             f"the load ended after {end_ms:.3f} ms by its client, the capture's last byte came "
             f"after {last_ms:.3f} ms"
         )
-    elif ends_ms and not any(
+    elif load.browser and not any(
         -slack.early_ms <= load.plt_ms - end <= slack.late_ms for end in ends_ms
     ):
         yield f"the load time is {load.plt_ms:.3f} ms, and none of its requests ended then"
-    told_ms = ends_ms if load.ttfb_ms is None else [*ends_ms, load.ttfb_ms]
+    told_ms = [] if load.ttfb_ms is None else [load.ttfb_ms]
+    if (load.client, load.client_version) != NO_ENDS:
+        told_ms += ends_ms
     apart = [each for each in told_ms if not _is_near(each, arrivals_ms, slack)]
     if apart:
         yield (
             f"{len(apart)} of {len(told_ms)} times that the client tells are not those of bytes in "
             f"the capture: {', '.join(f'{each:.3f} ms' for each in apart[:SHOWN])}"
+        )
+
+
+def check_duration(
+    capture: Capture, flows: Flows, client: bytes, duration_ms: float
+) -> Iterator[str]:
+    """Yield a sentence if a command took less than its packets did.
+
+    ``client`` is the client's IPv4 address.  A command may do other things before and behind.
+    """
+    began = next((p.at_ns for p in capture.packets if p.source == client), None)
+    ended = max((at_ns for flow in flows.flows for at_ns in _new_bytes(flow)), default=None)
+    if began is not None and ended is not None and duration_ms < (ended - began) / 1e6:
+        yield (
+            f"the command took {duration_ms:.3f} ms, and its packets {(ended - began) / 1e6:.3f} ms"
         )
 
 

@@ -21,6 +21,7 @@ from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.capture import CAPTURED_MOST
 from testbed.wire.flows import read_flows
 from testbed.wire.line import check_line
+from testbed.wire.load_time import check_duration
 from testbed.wire.packets import read_capture
 from testbed.wire.proof import prove as prove_flows
 
@@ -44,7 +45,7 @@ def judge(trial: Trial, observed: CommandObservation, out: Path) -> Judgement:
     """Return how the command ended, whatever its status, and what is proven.
 
     Problems are frames that are cut, and bytes that one end acknowledged and that are not in a
-    capture which was not bounded.
+    capture which was not bounded, and a command that took less time than its packets.
 
     Raises:
         OSError, ValueError, LookupError: the capture cannot be read.
@@ -61,8 +62,15 @@ def _prove(trial: Trial, observed: CommandObservation, out: Path) -> Proof | Non
     whole = len(capture.packets) < CAPTURED_MOST
     # The counters also count what a command said to itself, on loopback.
     spec = trial.condition_as(LabCommand)
+    ran = observed.executed
     problems = (
-        *(check_files(observed.executed, out) if observed.executed is not None else ()),
+        *(check_files(ran, out) if ran is not None else ()),
+        # The other end's command may have begun before.
+        *(
+            check_duration(capture, flows, inet_aton(CLIENT_ADDRESS), ran.duration_ms)
+            if ran is not None and not spec.peer and not in_real_time(trial.kernel)
+            else ()
+        ),
         *check_whole(capture),
         *(check_both_ways(flows, {}) if whole else ()),
         *(check_line(flows, spec.link) if not in_real_time(trial.kernel) else ()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from socket import inet_aton
@@ -11,6 +12,7 @@ from testbed.kinds.observation import Observation
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import (
     CAPTURE_FILE,
+    FIFO,
     Condition,
     PageLoad,
     Proof,
@@ -20,15 +22,19 @@ from testbed.model import (
 )
 from testbed.wire.both_ways import check_both_ways, check_whole
 from testbed.wire.first_flight import check_first_flights
-from testbed.wire.flows import read_flows
+from testbed.wire.flows import Flows, read_flows
 from testbed.wire.line import check_line
 from testbed.wire.load_time import check_counts, check_load_time
 from testbed.wire.lookups import check_lookups
 from testbed.wire.observed_knobs import check_conduct
-from testbed.wire.packets import read_capture
+from testbed.wire.openings import check_openings, check_strangers
+from testbed.wire.packets import Capture, read_capture
 from testbed.wire.proof import prove as prove_flows
 from testbed.wire.reuse import check_reuse
+from testbed.wire.service import check_service
 from testbed.wire.waits import read_waits
+
+CLIENT = inet_aton(CLIENT_ADDRESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +72,29 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     if observed.counters is None or observed.replay is None or not pcap.exists():
         return None
     capture = read_capture(pcap)
-    flows = read_flows(capture, inet_aton(CLIENT_ADDRESS))
+    flows = read_flows(capture, CLIENT)
     proof = prove_flows(flows, observed.counters, condition.tcp)
     traffic = observed.lab.traffic if observed.lab is not None else {}
+    whole = not traffic.get("down.dropped") and not traffic.get("down.lost")
     largest, of_flights = check_first_flights(
         flows,
         condition.tcp.initcwnd_segments,
         condition.link,
-        whole=not traffic.get("down.dropped") and not traffic.get("down.lost"),
+        whole=whole,
     )
     seen = (
         *check_whole(capture),
         *check_both_ways(flows, observed.counters["client"]),
         *of_flights,
-        *(check_line(flows, condition.link) if not in_real_time(trial.kernel) else ()),
+        *check_openings(flows),
+        *(() if in_real_time(trial.kernel) else _exact(capture, flows, condition, whole=whole)),
         *check_conduct(capture, condition, observed.replay),
         *check_lookups(capture, condition.dns, observed.hosts),
         *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),
     )
     told = () if observed.load is None else (
         *check_load_time(
-            capture, flows, inet_aton(CLIENT_ADDRESS), observed.load, observed.connections,
+            capture, flows, CLIENT, observed.load, observed.connections,
             real_time=in_real_time(trial.kernel),
         ),
         *check_counts(observed.load, observed.replay),
@@ -94,3 +102,16 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     problems = (*proof.problems, *seen, *told, *observed.problems)
     waits = read_waits(capture, flows, observed.counters)
     return replace(proof, first_flight_segments=largest, problems=problems, waits=waits)
+
+
+def _exact(capture: Capture, flows: Flows, condition: Condition, *, whole: bool) -> Iterator[str]:
+    """Yield what packets show where nothing but the lab and the load takes time.
+
+    ``whole``: no packet was dropped on its way down; a request that waited for one that was says
+    nothing of the server.
+    """
+    yield from check_line(flows, condition.link)
+    yield from check_strangers(capture, flows)
+    if whole and condition.link.qdisc == FIFO and not condition.link.loss_pct:
+        most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
+        yield from check_service(capture, flows, CLIENT, condition.link, most_ms)

@@ -1,0 +1,90 @@
+"""Service of requests in a capture: how long one lay at the server while the line down was idle.
+
+In virtual time a server answers at once, so an answer follows its request by a round trip and what
+both occupy of the link; what is longer, other packets took.  A server that thinks, or was stopped,
+leaves the line idle.  Requests within TLS are not seen.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from testbed.model import LinkSpec
+from testbed.model.line import serialisation_ms
+from testbed.wire.flows import Flow, Flows, payloads
+from testbed.wire.observed_knobs import METHODS
+from testbed.wire.packets import Capture, Packet
+
+MOST_IDLE_MS = 0.5
+"""What server processes may take of a system whose computing costs next to nothing."""
+
+
+def check_service(
+    capture: Capture, flows: Flows, client: bytes, link: LinkSpec, most_ms: float
+) -> Iterator[str]:
+    """Yield a sentence if requests lay at the server for more than ``most_ms``.
+
+    ``client`` is the client's IPv4 address.  The link is a simple queue that dropped nothing.
+    """
+    idle_ms = sorted(list_idle_ms(capture, flows, client, link))
+    late = idle_ms[bisect_right(idle_ms, most_ms + MOST_IDLE_MS) :]
+    if late:
+        yield (
+            f"{len(late)} of {len(idle_ms)} requests lay at the server for up to {late[-1]:.3f} ms "
+            "while nothing came down the link"
+        )
+
+
+def list_idle_ms(capture: Capture, flows: Flows, client: bytes, link: LinkSpec) -> Iterator[float]:
+    """Yield for each request how long the line down was idle while it waited, in ms."""
+    there_ns = _arrivals_up(capture, client, link)
+    times = [at_ns for at_ns, _ in flows.arrivals]
+    busy_ns = [_line_ns(ip_bytes, link) for _, ip_bytes in flows.arrivals]
+    for flow in flows.flows:
+        for request, answer in _exchanges(flow):
+            since_ns = there_ns[id(request)] + link.rtt_ms * 5e5
+            until_ns = answer.at_ns - _line_ns(answer.ip_bytes, link)
+            first, last = bisect_right(times, since_ns), bisect_left(times, answer.at_ns)
+            taken_ns = sum(
+                min(busy, at_ns - since_ns)
+                for at_ns, busy in zip(times[first:last], busy_ns[first:last], strict=True)
+            )
+            yield max(0.0, until_ns - since_ns - taken_ns) / 1e6
+
+
+def _arrivals_up(capture: Capture, client: bytes, link: LinkSpec) -> Mapping[int, float]:
+    """When each packet of the client came to the server, in ns, by its identity."""
+    free_ns, there_ns = 0.0, {}
+    for packet in capture.packets:
+        if packet.source == client:
+            line_ms = serialisation_ms(packet.ip_bytes, link.up_kbit, link.framing_bytes)
+            free_ns = max(free_ns, packet.at_ns) + line_ms * 1e6
+            there_ns[id(packet)] = free_ns + link.rtt_ms * 5e5
+    return there_ns
+
+
+def _exchanges(flow: Flow) -> Iterator[tuple[Packet, Packet]]:
+    """Yield the last packet of each request in plain text, and the first of its answer."""
+    asked = [packet for _, packet in payloads(flow, by_client=True)]
+    begun = [packet for packet in asked if packet.payload.startswith(METHODS)]
+    answers = [packet for _, packet in payloads(flow, by_client=False)]
+    for request, following in pairwise([*begun, None]):
+        if request is None:
+            return
+        until_ns = None if following is None else following.at_ns
+        answer = next((p for p in answers if p.at_ns > request.at_ns), None)
+        if answer is None or (until_ns is not None and answer.at_ns > until_ns):
+            continue
+        yield (
+            max(
+                (p for p in asked if request.at_ns <= p.at_ns < answer.at_ns),
+                key=lambda packet: packet.at_ns,
+            ),
+            answer,
+        )
+
+
+def _line_ns(ip_bytes: int, link: LinkSpec) -> float:
+    return serialisation_ms(ip_bytes, link.down_kbit, link.framing_bytes) * 1e6
