@@ -44,7 +44,7 @@ def list_idle_ms(capture: Capture, flows: Flows, client: bytes, link: LinkSpec) 
     busy_ns = [_line_ns(ip_bytes, link) for _, ip_bytes in flows.arrivals]
     for flow in flows.flows:
         for request, answer in _exchanges(flow):
-            since_ns = there_ns[id(request)] + link.rtt_ms * 5e5
+            since_ns = there_ns[request] + link.rtt_ms * 5e5
             until_ns = answer.at_ns - _line_ns(answer.ip_bytes, link)
             first, last = bisect_right(times, since_ns), bisect_left(times, answer.at_ns)
             taken_ns = sum(
@@ -54,14 +54,14 @@ def list_idle_ms(capture: Capture, flows: Flows, client: bytes, link: LinkSpec) 
             yield max(0.0, until_ns - since_ns - taken_ns) / 1e6
 
 
-def _arrivals_up(capture: Capture, client: bytes, link: LinkSpec) -> Mapping[int, float]:
-    """When each packet of the client came to the server, in ns, by its identity."""
+def _arrivals_up(capture: Capture, client: bytes, link: LinkSpec) -> Mapping[Packet, float]:
+    """When each packet of the client came to the server, in ns."""
     free_ns, there_ns = 0.0, {}
     for packet in capture.packets:
         if packet.source == client:
             line_ms = serialisation_ms(packet.ip_bytes, link.up_kbit, link.framing_bytes)
             free_ns = max(free_ns, packet.at_ns) + line_ms * 1e6
-            there_ns[id(packet)] = free_ns + link.rtt_ms * 5e5
+            there_ns[packet] = free_ns + link.rtt_ms * 5e5
     return there_ns
 
 

@@ -1,0 +1,193 @@
+"""Load times against captures, requests at the server, and handshakes unlike the others."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from testbed.model import LinkSpec, PageLoad, Replay, RequestTiming, ServedConnection
+from testbed.wire.load_time import check_counts, check_duration, check_load_time
+from testbed.wire.openings import check_openings, check_strangers
+from testbed.wire.service import check_service
+from tests.wire.packets import ACK, CLIENT, FIN, PUSH, REQUEST, SERVER, Capture, Visit
+
+US = (CLIENT, 2000)
+SERVED = (ServedConnection(f"{CLIENT}:2000", f"{SERVER}:80", 1),)
+ADDRESS = socket.inet_aton(CLIENT)
+# Without framing a SYN of 44 bytes takes 0.35 ms at 1 Mbit/s, a frame of 1,000 bytes 8 ms.
+LINK = LinkSpec(rtt_ms=10.0, down_kbit=1000, up_kbit=1000, framing_bytes=0)
+DATA = bytes(1000 - 40)
+
+
+def a_load(capture: Capture, ended_ms: float = 40.0) -> Visit:
+    """A request at 20 ms, answered in two packets: the last byte comes at ``ended_ms``."""
+    visit = Visit(capture, 2000)
+    visit.open()
+    capture.add(US, (SERVER, 80), ACK | PUSH, visit.isn + 1, 5001, REQUEST, b"", 20.0)
+    for number, at_ms in enumerate((ended_ms - 8, ended_ms)):
+        capture.add(
+            (SERVER, 80), US, ACK, 5001 + 960 * number, visit.isn + 39, DATA, b"", at_ms
+        )  # fmt: skip
+    return visit
+
+
+def load(plt_ms: float, *ends_ms: float, **more: object) -> PageLoad:
+    """A load of ``graph`` whose requests ended then."""
+    requests = tuple(RequestTiming("http://a/", 200, 0.0, end, 1000, "1") for end in ends_ms)
+    return replace(PageLoad("graph", "1", plt_ms, requests), **more)  # type: ignore[arg-type]
+
+
+def problems(capture: Capture, told: PageLoad, folder: Path, *, real: bool = False) -> list[str]:
+    """What is held against the load."""
+    read = capture.read(folder)
+    flows = capture.flows(folder)
+    return list(check_load_time(read, flows, ADDRESS, told, SERVED, real_time=real))
+
+
+@pytest.mark.parametrize("plt_ms", [39.95, 40.0, 40.05])
+def test_a_load_that_ended_with_its_last_byte(tmp_path: Path, plt_ms: float) -> None:
+    capture = Capture()
+    a_load(capture)
+    assert problems(capture, load(plt_ms, plt_ms), tmp_path) == []
+
+
+@pytest.mark.parametrize("plt_ms", [39.8, 40.2])
+def test_a_load_that_ended_at_another_time(tmp_path: Path, plt_ms: float) -> None:
+    capture = Capture()
+    a_load(capture)
+    assert problems(capture, load(plt_ms, 40.0), tmp_path) == [
+        f"the load ended after {plt_ms:.3f} ms by its client, the capture's last byte came after "
+        "40.000 ms"
+    ]
+
+
+def test_a_browser_may_end_before_its_last_request_and_with_one(tmp_path: Path) -> None:
+    capture = Capture()
+    a_load(capture)
+    browser = {"client": "chromium", "browser": {"task_s": 0.1}}
+    assert problems(capture, load(33.0, 32.0, 40.0, **browser), tmp_path) == []
+    assert problems(capture, load(25.0, 32.0, 40.0, **browser), tmp_path) == [
+        "the load time is 25.000 ms, and none of its requests ended then"
+    ]
+
+
+def test_a_request_that_ended_when_nothing_came(tmp_path: Path) -> None:
+    capture = Capture()
+    a_load(capture)
+    assert problems(capture, load(40.0, 35.0, 40.0), tmp_path) == [
+        "1 of 2 times that the client tells are not those of bytes in the capture: 35.000 ms"
+    ]
+    assert problems(capture, load(40.0, 40.0, ttfb_ms=5.0), tmp_path) == [
+        "1 of 2 times that the client tells are not those of bytes in the capture: 5.000 ms"
+    ]
+
+
+def test_bytes_that_came_again_and_behind_the_client_s_end_do_not_count(tmp_path: Path) -> None:
+    capture = Capture()
+    visit = a_load(capture)
+    capture.add((SERVER, 80), US, ACK, 5001, visit.isn + 39, DATA, b"", 60.0)
+    capture.add(US, (SERVER, 80), FIN | ACK, visit.isn + 39, 6921, b"", b"", 61.0)
+    capture.add((SERVER, 80), US, ACK, 6921, visit.isn + 39, DATA, b"", 70.0)
+    assert problems(capture, load(40.0, 40.0), tmp_path) == []
+
+
+def test_in_real_time_computing_may_follow(tmp_path: Path) -> None:
+    capture = Capture()
+    a_load(capture)
+    busy = {"task_s": 0.5}
+    assert problems(capture, load(1500.0, 40.0, browser=busy), tmp_path, real=True) == []
+    assert len(problems(capture, load(1600.0, 40.0, browser=busy), tmp_path, real=True)) == 1
+    assert len(problems(capture, load(39.0, 39.0), tmp_path, real=True)) == 1
+
+
+def test_a_capture_without_an_answer(tmp_path: Path) -> None:
+    capture = Capture()
+    Visit(capture, 2000).open()
+    assert problems(capture, load(40.0, 40.0), tmp_path) == [
+        "the capture has no byte of a response"
+    ]
+
+
+def test_a_command_that_took_less_than_its_packets(tmp_path: Path) -> None:
+    capture = Capture()
+    a_load(capture)
+    read = capture.read(tmp_path)
+    flows = capture.flows(tmp_path)
+    assert list(check_duration(read, flows, ADDRESS, 40.0)) == []
+    assert list(check_duration(read, flows, ADDRESS, 39.9)) == [
+        "the command took 39.900 ms, and its packets 40.000 ms"
+    ]
+
+
+def test_both_ends_count_the_same_requests() -> None:
+    two = load(40.0, 40.0, 40.0)
+    assert list(check_counts(two, Replay(2, (), ()))) == []
+    assert list(check_counts(two, Replay(1, (), ("GET http://a/",)))) == []
+    assert list(check_counts(load(40.0), Replay(2, (), ()))) == []  # it names none
+    assert list(check_counts(two, Replay(1, (), ()))) == [
+        "the client names 2 answered requests, the server answered 1"
+    ]
+    assert list(check_counts(two, Replay(3, (), ()))) == [
+        "the server answered 3 requests, the client names 2"
+    ]
+
+
+def served(capture: Capture, folder: Path, most_ms: float = 0.0) -> Sequence[str]:
+    """What is said of the server."""
+    read = capture.read(folder)
+    return list(check_service(read, capture.flows(folder), ADDRESS, LINK, most_ms))
+
+
+@pytest.mark.parametrize(("late_ms", "seen"), [(0.0, False), (0.4, False), (0.6, True)])
+def test_a_request_that_lay_at_the_server(tmp_path: Path, late_ms: float, seen: bool) -> None:
+    """Up it takes 79 bytes and half a round trip, down another half and the answer's 8 ms."""
+    capture = Capture()
+    a_load(capture, 20 + 0.632 + 10 + 8 + 8 + late_ms)
+    assert served(capture, tmp_path) == (
+        ["1 of 1 requests lay at the server for up to 0.600 ms while nothing came down the link"]
+        if seen
+        else []
+    )
+    assert served(capture, tmp_path, most_ms=1.0) == []
+
+
+def test_a_request_whose_answer_waited_for_other_packets(tmp_path: Path) -> None:
+    capture = Capture()
+    visit = Visit(capture, 2000)
+    visit.open()
+    capture.add(US, (SERVER, 80), ACK | PUSH, visit.isn + 1, 5001, REQUEST, b"", 20.0)
+    for number in range(5):
+        at_ms = 20 + 0.632 + 10 + 8 * (number + 1)
+        ends = ((SERVER, 81), (CLIENT, 3000)) if number < 4 else ((SERVER, 80), US)
+        capture.add(*ends, ACK, 5001 + 960 * number, visit.isn + 39, DATA, b"", at_ms)
+    assert served(capture, tmp_path) == []
+
+
+def test_a_handshake_unlike_the_others(tmp_path: Path) -> None:
+    capture = Capture()
+    for port in (2000, 2001, 2002):
+        Visit(capture, port).open()
+    assert list(check_openings(capture.flows(tmp_path))) == []
+    capture.add((CLIENT, 2003), (SERVER, 80), 2, 1, 0, b"", b"\x02\x04\x02\xbc")  # MSS 700
+    assert list(check_openings(capture.flows(tmp_path))) == [
+        "1 of 4 connections were opened by the client with other TCP options or another window "
+        "than the rest"
+    ]
+
+
+def test_packets_of_no_connection(tmp_path: Path) -> None:
+    capture = Capture()
+    a_load(capture)
+    capture.add((SERVER, 80), (CLIENT, 1999), FIN | ACK, 1, 1, b"", b"")  # a late farewell
+    read = capture.read(tmp_path)
+    assert list(check_strangers(read, capture.flows(tmp_path))) == []
+    capture.add((SERVER, 9), (CLIENT, 9), ACK, 1, 1, b"who?", b"")
+    read = capture.read(tmp_path)
+    assert list(check_strangers(read, capture.flows(tmp_path))) == [
+        f"1 packets in the capture are not of the load, the first of them TCP from {SERVER}:9 "
+        f"to {CLIENT}:9"
+    ]
