@@ -145,6 +145,15 @@ def test_a_lab_out_of_tolerance(out: Path) -> None:
     assert record.measured_as(PageLoad) is None
 
 
+def test_another_trial_than_asked_leaves_no_number(out: Path) -> None:
+    record = judge(out, good() | {"archive": {"name": "q"}})
+    assert (record.outcome, record.reason) == (
+        "lab_mismatch",
+        "page: performed was 'q', asked was 'p'",
+    )
+    assert record.measured == LOAD  # kept, and no result
+
+
 def test_a_mismatch_is_told_before_an_error(out: Path) -> None:
     lab = LabReading((), {}, ("a knob is wrong",))
     record = judge(out, {"lab": asdict(lab), "error": "later"})

@@ -18,8 +18,10 @@ ASKED, TOLD = 0xFFFFFFF1 + len(REQUEST), 5001
 FIRST_MS, ANSWERED_MS = 210.0, 210.1
 
 
-def flight(count: int, *, then_ms: float | None = 311.6, more: bytes = b"") -> Capture:
-    """``count`` segments at once, acknowledged, and one more at ``then_ms``."""
+def flight(
+    count: int, *, then_ms: float | None = 311.6, more: bytes = b"", each_ms: float = EACH_MS
+) -> Capture:
+    """``count`` segments, ``each_ms`` apart, acknowledged, and one more at ``then_ms``."""
     capture = Capture()
     visit = Visit(capture, 2000)
     visit.open(at_ms=0)
@@ -27,7 +29,7 @@ def flight(count: int, *, then_ms: float | None = 311.6, more: bytes = b"") -> C
     answer(capture, 0, FIRST_MS)
     capture.add(*UP, ACK, ASKED, TOLD + SIZE, more, b"", at_ms=ANSWERED_MS)
     for number in range(1, count):
-        answer(capture, number, FIRST_MS + EACH_MS * number)
+        answer(capture, number, FIRST_MS + each_ms * number)
     if then_ms is not None:
         answer(capture, count, then_ms)
     return capture
@@ -60,9 +62,10 @@ def test_a_smaller_window(tmp_path: Path) -> None:
     assert judge(flight(3), tmp_path, 10, whole=False) == ""
 
 
-def test_a_larger_window(tmp_path: Path) -> None:
-    assert judge(flight(12), tmp_path, 10) == (
-        "the first flights of 1 of 1 connections have up to 12 segments, "
+@pytest.mark.parametrize("count", [11, 12])
+def test_a_larger_window(tmp_path: Path, count: int) -> None:
+    assert judge(flight(count), tmp_path, 10) == (
+        f"the first flights of 1 of 1 connections have up to {count} segments, "
         "asked was an initial window of 10"
     )
 
@@ -92,11 +95,9 @@ def test_a_segment_was_sent_again(tmp_path: Path) -> None:
 
 
 def test_the_clients_window_was_full(tmp_path: Path) -> None:
-    capture = flight(5)
-    # dpkt's default window is 65,535 bytes, which 44 segments fill.
-    assert judge(capture, tmp_path, 10) != ""
-    capture = flight(44, then_ms=380)
-    assert judge(capture, tmp_path, 100) == ""
+    # dpkt's default window is 65,535 bytes: room for 44 segments, and not for one more.
+    assert judge(flight(43, then_ms=380, each_ms=2), tmp_path, 100) != ""
+    assert judge(flight(44, then_ms=380, each_ms=2), tmp_path, 100) == ""
 
 
 def test_no_data(tmp_path: Path) -> None:

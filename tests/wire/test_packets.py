@@ -104,6 +104,19 @@ def test_udp_and_what_is_neither(tmp_path: Path) -> None:
         assert read_one(bytes(12) + kind + bytes(40), tmp_path).protocol == name
 
 
+@pytest.mark.parametrize(
+    ("fragment", "protocol"), [(0x4000, "TCP"), (0x2000, "TCP"), (0x2001, "IP"), (0x0001, "IP")]
+)
+def test_of_fragments_only_the_first_has_a_header(
+    tmp_path: Path, fragment: int, protocol: str
+) -> None:
+    capture = Capture()
+    capture.add(*UP, SYN, 1)
+    ((_, frame),) = capture.packets
+    changed = frame[:20] + fragment.to_bytes(2, "big") + frame[22:]
+    assert read_one(changed, tmp_path).protocol == protocol
+
+
 @given(frame=st.binary(max_size=80), snap=st.integers(0, 80))
 def test_no_frame_is_too_strange(
     tmp_path_factory: pytest.TempPathFactory, frame: bytes, snap: int

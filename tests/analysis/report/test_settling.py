@@ -86,6 +86,12 @@ def test_few_repetitions_promise_less_and_say_so(tmp_path: Path) -> None:
     assert "No difference" not in said
 
 
+def test_the_cell_with_the_fewest_loads_decides_what_is_promised(tmp_path: Path) -> None:
+    records = [*loads(OFF, times(1, 12)), *loads(ON, times(2, 5))]
+    said = " ".join(findings(table_of(tmp_path, records, (OFF, ON))))
+    assert "5 seeds are too few for intervals of 95 %" in said
+
+
 def test_csv_summary_and_report_hold_the_same_intervals(tmp_path: Path) -> None:
     records = [*loads(OFF, times(1, 12)), *loads(ON, [t - 50.0 for t in times(1, 12)])]
     table_of(tmp_path, [replace(r, position=3) for r in records], (OFF, ON))
@@ -137,6 +143,13 @@ def test_wide_intervals_are_named_and_narrow_ones_are_not() -> None:
     ]  # fmt: skip
     assert list_unsettled(sampling((OFF, ON), pct=50.0), noisy) == ()
     assert list_unsettled(replace(sampling((OFF, ON)), until_ci_pct=None), noisy) == ()
+
+
+def test_a_narrow_range_of_few_loads_has_not_settled() -> None:
+    few = [*loads(OFF, times(1, 5, 0.1)), *loads(ON, times(2, 5, 0.1))]
+    assert [name.rpartition(" (")[2] for name in list_unsettled(sampling((OFF, ON)), few)] == [
+        "too few loads)"
+    ] * 3
 
 
 def test_the_report_names_what_has_not_settled(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analysis.stats.estimates import Interval, SampleStatistics, describe_sample
+from analysis.stats.estimates import Interval, SampleStatistics, describe_sample, two_humps
 from analysis.stats.shift import estimate_paired_shift
 
 SIMULATIONS = 1000
@@ -31,6 +31,28 @@ def describe(values: list[float]) -> SampleStatistics:
 
 def share(hits: list[bool]) -> float:
     return sum(hits) / len(hits)
+
+
+@pytest.mark.parametrize(("last", "outliers"), [(6.0, 0), (6.5, 1), (-2.5, 1)])
+def test_fences_are_one_and_a_half_quartile_ranges_off(last: float, outliers: int) -> None:
+    """Of five values the quartiles are the second and the fourth: 1 and 3."""
+    rest = [0.0, 1.0, 2.0, 3.0] if last > 0 else [1.0, 2.0, 3.0, 4.0]
+    assert describe([*rest, last]).outliers == outliers
+
+
+@pytest.mark.parametrize(
+    ("values", "lower"),
+    [
+        ([1000.0, 1050.0, 1110.0], 2),
+        ([1000.0, 1055.0, 1110.0], None),  # half of the range is not more than that
+        ([1000.0, 1001.0, 1052.0], 2),
+        ([1000.0, 1001.0, 1050.0], None),  # less than 5 % of the median apart
+        ([1000.0, 2000.0], None),
+    ],
+)
+def test_humps_are_further_apart_than_half_of_all(values: list[float], lower: int | None) -> None:
+    expected = None if lower is None else (tuple(values[:lower]), tuple(values[lower:]))
+    assert two_humps(reversed(values)) == expected
 
 
 @pytest.mark.parametrize("n", [6, 10, pytest.param(21, marks=pytest.mark.slow)])

@@ -56,6 +56,15 @@ def test_what_was_acknowledged_must_be_captured(
     assert bounded is not None and bounded.proven
 
 
+@pytest.mark.parametrize("name", ["command.out", "command.err"])
+def test_what_it_printed_is_what_was_kept(tmp_path: Path, name: str) -> None:
+    capture(tmp_path)
+    (tmp_path / name).write_bytes(b"printed")
+    proof = judge(TRIAL, SEEN, tmp_path).proof
+    assert proof is not None
+    assert proof.problems == (f"the command wrote 0 bytes to {name}, kept are 7",)
+
+
 def test_without_a_capture_there_is_no_proof(tmp_path: Path) -> None:
     assert judge(TRIAL, SEEN, tmp_path).proof is None
     capture(tmp_path)

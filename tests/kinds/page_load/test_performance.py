@@ -404,6 +404,15 @@ def test_a_client_that_spoke_the_wrong_protocol(stage: Stage) -> None:
     )
 
 
+def test_a_body_of_another_length(stage: Stage) -> None:
+    one = ARCHIVE.entries[1]
+    stage.answered = (
+        LoggedAnswer(f"GET {OTHER}", one, "HTTP/2.0", 90, 3, True, False, "1", "c:1", "s:80"),
+    )
+    (problem,) = stage.perform()["problems"]
+    assert problem.startswith("1 bodies were not sent as recorded") and OTHER in problem
+
+
 def test_a_load_without_an_end_keeps_what_was_asked_of_the_server(stage: Stage) -> None:
     stage.load = LoadTimeoutError("slow")
     stage.replay = replace(REPLAY, missed=("GET http://img.page.test/b",))

@@ -9,19 +9,24 @@ from pathlib import Path
 import pytest
 
 from testbed.kinds.server_load.judgement import (
+    check_asked,
     check_generator,
     check_ledger,
     check_link,
     check_mechanism,
+    check_prices,
     check_server,
     count_handshake_acks,
 )
+from testbed.kinds.server_load.management import own_sysctls
 from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.kinds.server_load.spec import Mechanism, ServerSpec
 from tests.kinds.server_load.loads import COUNTERS, LOAD, TRAFFIC, served, server_counts
 from tests.wire.packets import ACK, Capture, Visit
 
 CLIENT, SERVER = COUNTERS["client"], COUNTERS["server"]
+NEAR = replace(LOAD, link=replace(LOAD.link, rtt_ms=2.0))
+KNOBS = {f"client.{name}": value for name, value in own_sysctls(LOAD.arrivals).items()}
 TAKEN = {end: counts["TcpInSegs"] for end, counts in COUNTERS.items()}
 
 
@@ -38,6 +43,8 @@ def test_a_load_whose_numbers_agree_has_no_problem() -> None:
         *check_link(TRAFFIC, COUNTERS, TAKEN, 0),
         *check_ledger(good, CLIENT, SERVER, TRAFFIC),
         *check_mechanism(LOAD, good, SERVER),
+        *check_asked(NEAR, good, KNOBS),
+        *check_prices(LOAD, good, real_time=False),
     ]
 
 
@@ -131,6 +138,49 @@ def test_nor_is_one_that_did_not_leave_the_clients() -> None:
 
 def test_in_real_time_there_is_no_ledger() -> None:
     assert not [*check_ledger(served(prices_ns={}, server={}), CLIENT, SERVER, TRAFFIC)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"seconds": 3, "replies_per_s": 10.0}, "3 s were measured, asked were 2 s"),
+        ({"started": 22, "answered": 22, "failed_pct": 0.0},
+         "22 connections started, asked were 20"),
+        ({"started": 18, "answered": 18}, "18 connections started, asked were 20"),
+        ({"replies_per_s": 15.5},
+         "15.5 responses a second for 2 s are more than the 30 that clients had"),
+        ({"answered": 19}, "0 % failed, but 1 of 20 connections"),
+        ({"response_p50_ms": 3.9}, "half of the responses came within 3.9 ms, which 4 ms preclude"),
+    ],
+)  # fmt: skip
+def test_another_load_than_was_asked(wrong: dict[str, object], sentence: str) -> None:
+    assert only(check_asked(NEAR, served(**wrong), KNOBS)) == sentence
+
+
+@pytest.mark.parametrize(("started", "fits"), [(47, True), (48, False)])
+def test_a_poisson_process_may_be_six_standard_deviations_off(started: int, fits: bool) -> None:
+    """And one, as its last second is not whole: of 20 that is 27.8."""
+    load = replace(NEAR, arrivals=replace(LOAD.arrivals, spacing="poisson"))
+    many = served(started=started, answered=started)
+    assert (not [*check_asked(load, many, KNOBS)]) is fits
+
+
+def test_sysctls_of_the_clients_are_read_back() -> None:
+    other = KNOBS | {"client.net.ipv4.tcp_tw_reuse": "2"}
+    assert only(check_asked(NEAR, served(), other)) == (
+        "client: net.ipv4.tcp_tw_reuse was read back as '2', not '1'"
+    )
+
+
+def test_the_price_list() -> None:
+    assert not [*check_prices(LOAD, served(prices_ns={}), real_time=True)]
+    assert "asked was {}" in only(check_prices(LOAD, served(), real_time=True))
+    assert only(check_prices(LOAD, served(server_cpu_pct=102.0), real_time=False)) == (
+        "the server's processor was busy for 102 % of the time"
+    )
+    assert only(check_prices(LOAD, served(server_cpu_pct=None), real_time=False)) == (
+        "the ledger does not say how busy the server's processor was"
+    )
 
 
 def mechanism(name: Mechanism, good: ServedLoad, **counters: int) -> list[str]:

@@ -40,11 +40,13 @@ MATCHED = Match(flatten(FIRST), None, None)
 
 
 def judged(
-    cells: Sequence[tuple[Sequence[float], Sequence[float]]], min_effect_pct: float = 1.0
+    cells: Sequence[tuple[Sequence[float], Sequence[float]]],
+    min_effect_pct: float = 1.0,
+    alpha: float = ALPHA,
 ) -> list[CellFinding]:
     return judge_by_chance(
         [replace(MATCHED, base=cell_of(one), new=cell_of(two)) for one, two in cells],
-        ALPHA,
+        alpha,
         min_effect_pct,
     )
 
@@ -134,6 +136,13 @@ def test_too_few_runs_say_how_many_are_needed(n: int) -> None:
     assert f"among 2 tests; {5 - n} more on each side can" in cell.reason
     (enough,) = judged([([1000.0] * 5, [2000.0] * 5)])
     assert enough.verdict == "different"
+
+
+def test_same_takes_an_interval_of_95_percent_whatever_alpha_is() -> None:
+    times = [1000.0 + i * 0.1 for i in range(8)]
+    for n, verdict in ((3, "inconclusive"), (4, "same")):
+        (cell,) = judged([(times[:n], times[:n])], alpha=0.5)
+        assert cell.verdict == verdict, cell.reason
 
 
 def test_more_runs_as_advised_decide() -> None:

@@ -1,0 +1,30 @@
+"""Evidence beside the numbers: what all trials on a link measured of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from analysis.report.evidence import calibrations
+from testbed.model import LabReading, Measurement
+from tests.analysis.sample import conditions, record
+
+NEAR, FAR = (record(conditions(["amazon"], [rtt])[0]) for rtt in (20.0, 100.0))
+
+
+def test_the_worst_error_is_the_furthest_off_in_either_direction() -> None:
+    rates = [Measurement("down_rate", "kbit/s", 4000.0 + off, 4000.0, pct)
+             for off, pct in ((2.0, 0.1), (-8.0, 0.3), (4.0, 0.1))]  # fmt: skip
+    records = [replace(NEAR, lab=LabReading((rate,), {})) for rate in rates]
+    (found,) = calibrations(records)
+    assert (found.name, found.unit) == ("down_rate", "kbit/s")
+    assert round(found.worst_error_pct, 9) == -0.2
+    assert (found.tolerance_pct, found.outside) == (0.1, 0)
+    assert (found.measured.low, found.measured.median, found.measured.high) == (3992, 4002, 4004)
+    (stricter,) = calibrations([replace(NEAR, lab=LabReading(
+        (replace(rates[1], tolerance_pct=0.1),), {}))])  # fmt: skip
+    assert stricter.outside == 1
+
+
+def test_each_link_has_its_own_in_order_of_its_rtt() -> None:
+    found = calibrations([FAR, NEAR, replace(NEAR, lab=None)])
+    assert [each.link.rtt_ms for each in found] == [20.0] * 4 + [100.0] * 4

@@ -1,0 +1,77 @@
+"""What a trial performed, held against what was asked: each part of it, told otherwise."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Any
+
+import pytest
+
+from testbed.kinds.page_load.judgement import LoadObservation
+from testbed.lab.calibration import expect
+from testbed.lab.exactness import VIRTUAL
+from testbed.model import LabReading
+from testbed.way.performed import check_performed
+from tests.way.test_judge import LAB, LOAD, TRIAL, knobs_of
+
+SEEN = LoadObservation(
+    lab=LAB,
+    load=LOAD,
+    trial=json.loads(json.dumps(asdict(TRIAL))),
+    archive={"name": "p", "digest": "d"},
+)
+LINK = replace(TRIAL.linked.link, rtt_ms=21.0)
+TWICE = (*LAB.measurements, LAB.measurements[0])
+
+
+def found(seen: LoadObservation) -> list[str]:
+    return [*check_performed(TRIAL, seen, "d")]
+
+
+def in_lab(**changes: Any) -> LoadObservation:
+    return replace(SEEN, lab=replace(LAB, **changes))
+
+
+def with_knob(name: str, value: str | None) -> LabReading:
+    knobs = knobs_of(TRIAL) | ({} if value is None else {name: value})
+    return replace(LAB, knobs={k: v for k, v in knobs.items() if value is not None or k != name})
+
+
+def test_what_was_asked_has_no_problem() -> None:
+    assert found(SEEN) == []
+    assert [*check_performed(TRIAL, SEEN, None)] == []  # no digest to compare with
+
+
+@pytest.mark.parametrize(
+    ("seen", "sentence"),
+    [
+        (replace(SEEN, trial=SEEN.trial | {"seed": 8}), "seed: performed was 8, asked was 7"),
+        (replace(SEEN, archive={"name": "q", "digest": "d"}),
+         "page: performed was 'q', asked was 'p'"),
+        (replace(SEEN, archive={"name": "p", "digest": "e"}),
+         "archive: performed was 'e', asked was 'd'"),
+        (replace(SEEN, load=replace(LOAD, client="wget2")),
+         "client: performed was 'wget2', asked was 'graph'"),
+        (in_lab(traffic={}), "the lab was not read again after the load"),
+        (in_lab(measurements=TWICE), "the lab measured rtt, "),
+        (in_lab(measurements=LAB.measurements[1:]), "rtt of the link was not measured"),
+        (in_lab(measurements=(replace(LAB.measurements[0], measured=float("nan")),
+                              *LAB.measurements[1:])), "rtt: measured nan"),
+        (in_lab(measurements=expect(LINK, VIRTUAL)), "rtt: the lab was held against "),
+        (replace(SEEN, lab=with_knob("up.calibration", None)),
+         "up: by its kernel the link passed nothing when it was measured"),
+        (replace(SEEN, lab=with_knob("stray_packets", "1")),
+         "stray_packets was read back as '1', asked was '0'"),
+        (replace(SEEN, lab=with_knob("client.offloads", None)), "client.offloads was not read"),
+        (replace(SEEN, lab=with_knob("down.loss_pct", "0.1")),
+         "down.loss_pct was read back as 0.1, asked was 0"),
+    ],
+)  # fmt: skip
+def test_each_part_of_it(seen: LoadObservation, sentence: str) -> None:
+    (said,) = found(seen)
+    assert said.startswith(sentence)
+
+
+def test_what_has_no_lab_is_held_against_its_trial_alone() -> None:
+    assert found(replace(SEEN, lab=None, archive={})) == []
