@@ -17,7 +17,7 @@ from testbed.wire.flows import Flow, Flows, payloads
 from testbed.wire.observed_knobs import METHODS
 from testbed.wire.packets import Capture, Packet
 
-MOST_IDLE_MS = 0.5
+MOST_IDLE_MS = 1.5
 """What server processes may take of a system whose computing costs next to nothing."""
 
 
