@@ -11,9 +11,10 @@ import pytest
 from testbed.kinds.page_load.judgement import LoadObservation
 from testbed.lab.calibration import expect
 from testbed.lab.exactness import VIRTUAL
+from testbed.lab.link.protocol import WAYS
 from testbed.model import LabReading
-from testbed.way.performed import check_performed
-from tests.way.test_judge import LAB, LOAD, TRIAL, knobs_of
+from testbed.way.performed import check_knobs, check_performed
+from tests.way.test_judge import CONDITION, LAB, LOAD, TRIAL, knobs_of
 
 SEEN = LoadObservation(
     lab=LAB,
@@ -75,3 +76,11 @@ def test_each_part_of_it(seen: LoadObservation, sentence: str) -> None:
 
 def test_what_has_no_lab_is_held_against_its_trial_alone() -> None:
     assert found(replace(SEEN, lab=None, archive={})) == []
+
+
+@pytest.mark.parametrize(("told", "fits"), [("1.00005", True), ("1.0005", False), ("", False)])
+def test_a_loss_is_read_back_as_exactly_as_a_kernel_keeps_it(told: str, fits: bool) -> None:
+    lossy = replace(CONDITION, link=replace(CONDITION.link, loss_pct=1.0))
+    asked = replace(TRIAL, condition=lossy)
+    knobs = knobs_of(asked) | {f"{way}.loss_pct": told or "nan" for way in WAYS}
+    assert (not [*check_knobs(knobs, asked.linked)]) is fits

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from testbed.wire.flows import Flow
+from testbed.wire.packets import Packet
 from testbed.wire.proof import Connection, read_connection
-from tests.wire.packets import COOKIE, REQUEST, START_NS, Capture, Visit
+from tests.wire.packets import ACK, COOKIE, REQUEST, START_NS, SYN, Capture, Visit
 
 
 def only(capture: Capture, folder: Path) -> Connection:
@@ -105,3 +107,15 @@ def test_a_frame_without_an_ethernet_header_is_a_value_error(tmp_path: Path) -> 
     capture = Capture(packets=[(START_NS, bytes(5))])
     with pytest.raises(ValueError, match=r"client\.pcap: a frame cannot be read: got 5, 14 needed"):
         capture.flows(tmp_path)
+
+
+@pytest.mark.parametrize(("client", "server", "shift"), [
+    (b"\3\3\7\1", b"\3\3\2\1", 7), (b"\3\3\7\1", b"", 0), (b"", b"\3\3\2\1", 0),
+])  # fmt: skip
+def test_windows_are_scaled_where_both_ends_scale(client: bytes, server: bytes, shift: int) -> None:
+    syn, synack = (
+        Packet(0, b"", 60, "TCP", flags=flags, options=options)
+        for flags, options in ((SYN, client), (SYN | ACK, server))
+    )
+    assert Flow(syn, [(True, syn), (False, synack)], synack).window_shift == shift
+    assert Flow(syn, [(True, syn)]).window_shift == 0

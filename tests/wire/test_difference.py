@@ -91,6 +91,15 @@ def test_times_differ_before_the_order_does(tmp_path: Path) -> None:
     assert text.endswith("Times first differ at packet 5: 1.5 us later in new.")
 
 
+@pytest.mark.parametrize(("later_ns", "jumps"), [(MS - 1, False), (MS, True)])
+def test_a_millisecond_is_more_than_drift(tmp_path: Path, later_ns: int, jumps: bool) -> None:
+    base = conversation(3)
+    new = [replace(one, at_ns=one.at_ns + (one.at_ns > 200 * MS) * later_ns) for one in base]
+    difference = found(difference_of(tmp_path, base, new))
+    assert (difference.jump is not None) is jumps
+    assert difference.telling.number == 5
+
+
 def test_a_packet_that_need_not_wait_a_round_trip_is_what_tells(tmp_path: Path) -> None:
     base = conversation(3)
     late = [replace(one, at_ns=one.at_ns + (one.at_ns > 230 * MS) * 100 * MS) for one in base]

@@ -16,7 +16,13 @@ LINK = LinkSpec(rtt_ms=20.0)
 BEGIN_NS = 10**12
 
 
-def flows(link: LinkSpec, handshakes: int = 2, queued_us: float = 0.0, packets: int = 3) -> Flows:
+def flows(
+    link: LinkSpec,
+    handshakes: int = 2,
+    queued_us: float = 0.0,
+    packets: int = 3,
+    syn_bytes: int = 60,
+) -> Flows:
     """What an idle link carries: handshakes a second apart, and packets as they come out of it.
 
     All SYNs but the first wait in the uplink for ``queued_us``.
@@ -24,10 +30,10 @@ def flows(link: LinkSpec, handshakes: int = 2, queued_us: float = 0.0, packets: 
     made, arrivals = [], []
     for number in range(handshakes):
         at_ns = BEGIN_NS + number * 10**9
-        took_ms = link.rtt_ms + serialisation_ms(60, link.up_kbit, link.framing_bytes)
+        took_ms = link.rtt_ms + serialisation_ms(syn_bytes, link.up_kbit, link.framing_bytes)
         took_ms += serialisation_ms(60, link.down_kbit, link.framing_bytes)
         took_ms += queued_us / 1000 if number else 0.0
-        syn = Packet(at_ns, b"", 74, "TCP", ip_bytes=60, flags=SYN)
+        syn = Packet(at_ns, b"", syn_bytes + 14, "TCP", ip_bytes=syn_bytes, flags=SYN)
         synack = Packet(at_ns + round(took_ms * 1e6), b"", 74, "TCP", ip_bytes=60, flags=SYN | ACK)
         made.append(Flow(syn, [(True, syn), (False, synack)], synack))
     each_ns = round(serialisation_ms(1500, link.down_kbit, link.framing_bytes) * 1e6)
@@ -39,6 +45,7 @@ def flows(link: LinkSpec, handshakes: int = 2, queued_us: float = 0.0, packets: 
 def test_the_link_that_was_asked(link: LinkSpec) -> None:
     assert not [*check_line(flows(link), link)]
     assert not [*check_line(flows(link, queued_us=5000), link)]
+    assert not [*check_line(flows(link, syn_bytes=600), link)]
     assert not [*check_line(flows(link, handshakes=0, packets=0), link)]
 
 

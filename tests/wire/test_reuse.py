@@ -138,6 +138,8 @@ def test_an_end_that_the_client_asked_for(visit: Visit, tmp_path: Path) -> None:
         "no limit on requests per connection was asked, but the client asked to end 1 of 1 "
         "connections with an answer, the first to 10.10.0.1:80",
     )
+    assert check(visit, tmp_path, served(2, asked_close=True), limit=3) != ()
+    assert check(visit, tmp_path, served(3, asked_close=True), limit=3) == ()
 
 
 def test_what_nobody_recorded_may_end_a_connection(visit: Visit, tmp_path: Path) -> None:

@@ -131,3 +131,12 @@ def test_two_look_ups_at_once_lose_nothing(tmp_path: Path) -> None:
     for _ in range(2):
         ask(load, question("cdn.page.test"))
     assert load.waits(tmp_path).lost_questions == 0
+
+
+@pytest.mark.parametrize(("after_ms", "lost"), [(999, 0), (1000, 1)])
+def test_a_resolver_waits_for_a_second_at_least(tmp_path: Path, after_ms: int, lost: int) -> None:
+    load = Load()
+    for at_ms in (10, 10 + after_ms):
+        ask(load, question("cdn.page.test"))
+        load.packets[-1] = (START_NS + at_ms * MS, load.packets[-1][1])
+    assert load.waits(tmp_path) == Waits(0, 0, lost, lost * after_ms * MS)

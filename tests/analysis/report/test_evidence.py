@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from analysis.report.evidence import calibrations
-from testbed.model import LabReading, Measurement
+from analysis.records.cells import Cell, flatten
+from analysis.report.evidence import calibrations, cost_lines
+from testbed.model import Cost, LabReading, Measurement
 from tests.analysis.sample import conditions, record
 
 NEAR, FAR = (record(conditions(["amazon"], [rtt])[0]) for rtt in (20.0, 100.0))
@@ -28,3 +29,11 @@ def test_the_worst_error_is_the_furthest_off_in_either_direction() -> None:
 def test_each_link_has_its_own_in_order_of_its_rtt() -> None:
     found = calibrations([FAR, NEAR, replace(NEAR, lab=None)])
     assert [each.link.rtt_ms for each in found] == [20.0] * 4 + [100.0] * 4
+
+
+def test_speed_is_virtual_time_by_wall_time() -> None:
+    costs = (Cost(1.0, 2.0, 10.0), Cost(3.0, 2.0, 30.0))
+    records = tuple(replace(NEAR, cost=cost) for cost in costs)
+    (line,) = cost_lines([Cell(flatten(NEAR.trial.condition), records, 2)])
+    assert (line.client, line.trials) == ("chromium", 2)
+    assert (line.speed, line.total_cpu_s, line.cpu_s.high) == (10.0, 4.0, 3.0)

@@ -145,6 +145,14 @@ def test_wide_intervals_are_named_and_narrow_ones_are_not() -> None:
     assert list_unsettled(replace(sampling((OFF, ON)), until_ci_pct=None), noisy) == ()
 
 
+def test_settled_is_as_narrow_as_asked() -> None:
+    noisy = loads(OFF, times(1, 10, 300.0))
+    (named,) = list_unsettled(sampling((OFF,)), noisy)
+    width = float(named.partition("(+-")[2].removesuffix(" %)"))
+    assert len(list_unsettled(sampling((OFF,), pct=width * 0.9), noisy)) == 1
+    assert list_unsettled(sampling((OFF,), pct=width * 1.1), noisy) == ()
+
+
 def test_a_narrow_range_of_few_loads_has_not_settled() -> None:
     few = [*loads(OFF, times(1, 5, 0.1)), *loads(ON, times(2, 5, 0.1))]
     assert [name.rpartition(" (")[2] for name in list_unsettled(sampling((OFF, ON)), few)] == [

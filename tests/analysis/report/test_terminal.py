@@ -67,6 +67,15 @@ def test_other_sweeps(tmp_path: Path) -> None:
     assert lines[3].endswith("lab mismatch")
 
 
+@pytest.mark.parametrize(("more", "word"), [(5, "range"), (12, "interval")])
+def test_a_column_of_ranges_alone_is_called_so(tmp_path: Path, more: int, word: str) -> None:
+    cells = tuple(Condition("amazon", "graph", LinkSpec(rtt)) for rtt in (20.0, 100.0))
+    records = [record(c, s, 1000.0 + s) for c, n in zip(cells, (5, more), strict=True)
+               for s in range(n)]  # fmt: skip
+    write_results(tmp_path, records, experiment(12, conditions=cells, reference=None))
+    assert word in render_table(tmp_path, 200).splitlines()[0].split()
+
+
 def test_many_rows_do_not_flood_the_terminal(tmp_path: Path) -> None:
     cells = conditions(["amazon"], [float(rtt) for rtt in range(100)])
     write_results(tmp_path, map(record, cells), experiment(1, conditions=cells, reference=None))

@@ -74,6 +74,16 @@ def test_what_is_equal_or_missing_is_no_evidence() -> None:
         compare_draws([({}, {(0, 0): 1.0})])
 
 
+def test_ranks_do_not_tell_how_far_a_draw_lies_off() -> None:
+    base: Draws = {(i, 0): 2.0 * i for i in range(6)}
+    near, far = (
+        compare_draws([(base, {(i, 0): 2.0 * i + 1 for i in range(5)} | {(5, 0): last})])
+        for last in (30.0, 3000.0)
+    )
+    assert near.uniform == far.uniform
+    assert near.corrected != far.corrected
+
+
 def test_how_many_draws_tell() -> None:
     assert least_chance_of_deals(6, 6) == pytest.approx(2 / 924)
     assert least_chance_of_deals(1, 19) == pytest.approx(0.05)

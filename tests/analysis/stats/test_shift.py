@@ -77,6 +77,16 @@ def test_only_blocks_of_both_arms_are_compared_and_the_sign_says_who_is_sooner()
     assert shift_between(first, {}) is None
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_with_two_humps_in_one_arm_a_shift_may_be_anywhere_in_its_range(swapped: bool) -> None:
+    humped = [1962.0, 1963.0, 1964.0, 1965.0, 1966.0, 1967.0, 3020.0, 3021.0]
+    calm = [1900.0 + number for number in range(8)]
+    first, second = (calm, humped) if swapped else (humped, calm)
+    found, sign = shift_of(first, second).ms, -1 if swapped else 1
+    assert found.value == sign * 62.0
+    assert sorted((interval_of(found).low * sign, interval_of(found).high * sign)) == [62, 1114]
+
+
 def test_no_spread_is_a_result() -> None:
     same = shift_of([500.0] * 8, [500.0] * 8)
     assert (same.ms.value, interval_of(same.ms).low, interval_of(same.ms).high) == (0, 0, 0)

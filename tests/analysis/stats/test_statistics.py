@@ -33,6 +33,23 @@ def share(hits: list[bool]) -> float:
     return sum(hits) / len(hits)
 
 
+def test_five_values_have_a_range_and_six_an_interval() -> None:
+    few, enough = (describe([1.0, 2.0, 4.0, 8.0, 16.0, 32.0][:n]) for n in (5, 6))
+    assert (few.median.interval, few.mean.interval) == (Interval(1.0, 16.0, 0.9375), None)
+    assert enough.median.interval is not None and enough.mean.interval is not None
+    assert enough.median.interval.level == enough.mean.interval.level == 0.95
+
+
+def test_the_interval_of_a_skewed_mean_is_skewed_too() -> None:
+    """Further up than percentiles of resampled means reach (Efron and Tibshirani, chapter 14)."""
+    values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 100.0]
+    means = numpy.random.default_rng(1).choice(values, (9999, len(values))).mean(axis=1)
+    low, high = numpy.percentile(means, [2.5, 97.5])
+    interval = describe(values).mean.interval
+    assert interval is not None
+    assert interval.low > low + 0.1 and interval.high > high + 5.0
+
+
 @pytest.mark.parametrize(("last", "outliers"), [(6.0, 0), (6.5, 1), (-2.5, 1)])
 def test_fences_are_one_and_a_half_quartile_ranges_off(last: float, outliers: int) -> None:
     """Of five values the quartiles are the second and the fourth: 1 and 3."""

@@ -30,14 +30,14 @@ def rows_of(table: ResultTable) -> list[dict[str, str]]:
 
 
 def test_numbers_of_one_seed(tmp_path: Path) -> None:
-    records = [record(OFF, 0, 2000.0000004), record(ON, 0, 1500.25)]
+    records = [record(OFF, 0, 2000.0000004), record(ON, 0, 1500.250004)]
     (row,) = rows_of(table_of(tmp_path, records, (OFF, ON), 1))
     assert list(row)[:8] == [
         "page", "rtt_ms", "plt_off_ms", "plt_on_ms", "improvement_pct",
         "paper_plt_off_s", "paper_plt_on_s", "paper_improvement_pct",
     ]  # fmt: skip
     assert list(row.values())[:8] == [
-        "amazon", "100", "2000", "1500.25", "24.9875", "2.6", "2.34", "10",
+        "amazon", "100", "2000", "1500.250004", "24.9875", "2.6", "2.34", "10",
     ]  # fmt: skip
     assert (row["n"], row["status"], row["problems"]) == ("1", "proven", "")
 
@@ -54,6 +54,13 @@ def test_median_and_spread_over_seeds(tmp_path: Path) -> None:
     assert (row["improvement_pct"], row["improvement_min_pct"], row["improvement_max_pct"]) == (
         "20", "10", "50",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "level"), [(1, ""), (5, "93.75"), (6, "95")])
+def test_the_level_of_the_intervals(tmp_path: Path, n: int, level: str) -> None:
+    records = [record(c, s, 1000.0 + 7.0 * s * s) for c in (OFF, ON) for s in range(n)]
+    (row,) = rows_of(table_of(tmp_path, records, (OFF, ON), n))
+    assert row["ci_level_pct"] == level
 
 
 def test_even_number_of_seeds(tmp_path: Path) -> None:

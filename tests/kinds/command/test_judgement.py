@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,20 @@ def test_what_it_printed_is_what_was_kept(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"printed")
     proof = judge(TRIAL, SEEN, tmp_path).proof
     assert proof is not None
-    assert proof.problems == (f"the command wrote 0 bytes to {name}, kept are 7",)
+    assert f"the command wrote 0 bytes to {name}, kept are 7" in proof.problems
+
+
+def test_no_command_takes_less_time_than_none(tmp_path: Path) -> None:
+    capture(tmp_path)
+    proof = judge(TRIAL, replace(SEEN, executed=Executed(1, -1.0, 0, 0)), tmp_path).proof
+    assert proof is not None and "the command took -1 ms" in proof.problems
+
+
+def test_frames_that_are_cut(tmp_path: Path) -> None:
+    replace(exchange(), snap=120).write(tmp_path / "client.pcap")
+    proof = judge(TRIAL, SEEN, tmp_path).proof
+    assert proof is not None
+    assert "3 frames were captured with less than 256 bytes" in proof.problems
 
 
 def test_without_a_capture_there_is_no_proof(tmp_path: Path) -> None:

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from testbed.kinds.scenario.judgement import (
+    ScenarioObservation,
     check_counters,
     check_delay,
     check_script,
     check_times,
     check_whole,
+    judge,
 )
-from testbed.kinds.scenario.measurement import Arrival, Call, Passage, Performance
+from testbed.kinds.scenario.measurement import (
+    Arrival,
+    Call,
+    Passage,
+    Performance,
+    ScenarioResult,
+)
+from testbed.kinds.scenario.promise import read_promise
 from testbed.kinds.scenario.script import parse_script
-from testbed.model import LabReading, Measurement
+from testbed.kinds.scenario.spec import Scenario
+from testbed.model import LabReading, Measurement, Proof, Trial
 from testbed.wire.packets import ACK, SYN, Packet
 from tests.kinds.scenario.made import packet
+from tests.wire.packets import write_frames
 
 RTT_MS = 100.0
 SENT = packet("client", "server", SYN)
@@ -139,3 +151,82 @@ def test_a_host_that_was_not_asked() -> None:
     assert only(check_counters(CAPTURES, {"server": {"TcpInSegs": 2}})) == (
         "the client's kernel was not asked what it counted"
     )
+
+
+PROMISE = """
+title = "A wait"
+source = "RFC 9293"
+promise = "A wait is kept."
+lesson = "Waiting."
+fault = "wait 1s"
+steps = \"\"\"
+server listen s
+client connect a server -> ok
+%s
+\"\"\"
+"""
+CHANGED = """
+[changed]
+since = "Linux 6"
+says = "It is otherwise."
+steps = \"\"\"
+server listen s
+client connect a server -> ok
+%s
+\"\"\"
+"""
+KEPT = "client > server [S]\nserver > client [S.]"
+OTHER = "client > server [R]"
+
+
+def judged(
+    out: Path, text: str, seen: ScenarioObservation | None = None
+) -> tuple[ScenarioResult, Proof]:
+    """What comes of a handshake that was performed, if ``text`` was promised."""
+    script = read_promise(text).script
+    calls = tuple(Call(a.line, a.actor, a.text, a.line, a.line, "ok") for a in script.actions)
+    captures = {"client": [sent(SENT), CAME], "server": [TAKEN, sent(ANSWERED)], "attacker": []}
+    for name, packets in captures.items():
+        write_frames(out / f"{name}.pcap", [(one.at_ns, one.frame) for one in packets])
+    whole = ScenarioObservation(
+        lab=lab_of(50.0), counters=COUNTERS, performed=Performance(calls, PASSAGES)
+    )
+    asked = Trial(Scenario("a-wait", text), 0, 0, "virtual", "7.3")
+    found = judge(asked, seen or whole, out)
+    assert isinstance(found.measured, ScenarioResult) and found.proof is not None
+    return found.measured, found.proof
+
+
+def test_a_promise_is_kept_broken_or_known_to_have_changed(tmp_path: Path) -> None:
+    kept, proof = judged(tmp_path, PROMISE % KEPT)
+    assert (kept.verdict, kept.differences, kept.failed_checks) == ("kept", (), 0)
+    assert proof.problems == ()
+    broken, _ = judged(tmp_path, PROMISE % OTHER)
+    assert (broken.verdict, broken.failed_checks) == ("broken", len(broken.differences))
+    assert "its flags are [S]" in broken.differences[0]
+    changed, _ = judged(tmp_path, PROMISE % OTHER + CHANGED % KEPT)
+    assert (changed.verdict, changed.failed_checks) == ("changed", 0)
+    assert changed.differences == broken.differences
+    both, _ = judged(tmp_path, PROMISE % OTHER + CHANGED % OTHER)
+    assert both.verdict == "broken"
+
+
+def test_each_contradiction_is_in_the_proof(tmp_path: Path) -> None:
+    late = replace(PASSAGES[1], at_ns=PASSAGES[1].at_ns - 1)
+    more = replace(PASSAGES[0], arrivals=PASSAGES[0].arrivals * 3)
+    seen = ScenarioObservation(
+        lab=lab_of(100.0),
+        counters={"client": COUNTERS["client"], "server": {"TcpInSegs": 2, "TcpOutSegs": 1}},
+        performed=Performance(CALLS, (more, late)),
+        problems=("its own problem",),
+    )
+    _, proof = judged(tmp_path, PROMISE % KEPT, seen)
+    assert [problem.partition(" ")[0] for problem in proof.problems] == [
+        "its", "server.pcap", "the", "packet", "2", "the",
+    ]  # fmt: skip
+
+
+def test_what_was_not_performed_to_its_end_is_nothing(tmp_path: Path) -> None:
+    asked = Trial(Scenario("a-wait", PROMISE % KEPT), 0, 0, "virtual", "7.3")
+    found = judge(asked, ScenarioObservation(counters=COUNTERS), tmp_path)
+    assert (found.measured, found.proof) == (None, None)

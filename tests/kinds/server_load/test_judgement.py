@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.kinds.server_load import judgement
 from testbed.kinds.server_load.judgement import (
+    ServedObservation,
     check_asked,
     check_generator,
     check_ledger,
@@ -17,12 +19,21 @@ from testbed.kinds.server_load.judgement import (
     check_prices,
     check_server,
     count_handshake_acks,
+    judge,
 )
 from testbed.kinds.server_load.management import own_sysctls
 from testbed.kinds.server_load.measurement import ServedLoad
 from testbed.kinds.server_load.spec import Mechanism, ServerSpec
-from tests.kinds.server_load.loads import COUNTERS, LOAD, TRAFFIC, served, server_counts
-from tests.wire.packets import ACK, Capture, Visit
+from tests.kinds.server_load.loads import (
+    COUNTERS,
+    LAB,
+    LOAD,
+    TRAFFIC,
+    TRIAL,
+    served,
+    server_counts,
+)
+from tests.wire.packets import ACK, REQUEST, Capture, Visit
 
 CLIENT, SERVER = COUNTERS["client"], COUNTERS["server"]
 NEAR = replace(LOAD, link=replace(LOAD.link, rtt_ms=2.0))
@@ -226,3 +237,57 @@ def test_acks_of_syn_acks_are_told_from_all_others(tmp_path: Path) -> None:
     dropped.send(14, b"")
     refused.syn()
     assert count_handshake_acks(capture.flows(tmp_path)) == 3
+
+
+SEEN = ServedObservation(lab=LAB, counters=COUNTERS, served=served(), taken_later=TAKEN)
+NOT_SERVED = "connections were reset, which default never does"
+
+
+@pytest.mark.parametrize(
+    ("seen", "sentence"),
+    [
+        (replace(SEEN, problems=("a program complained",)), "a program complained"),
+        (replace(SEEN, served=served(limits=("ports",))), "the generator was itself the limit"),
+        (replace(SEEN, served=served(server=server_counts(lacked=2))), "the server lacked"),
+        (replace(SEEN, taken_later={}, counters=COUNTERS | {"server": SERVER | {"TcpInSegs": 1}}),
+         "the link delivered 180 packets to the server, its kernel took 1"),
+        (replace(SEEN, served=served(server=server_counts(unseen=3))), "3 segments are not in"),
+        (replace(SEEN, served=served(reset=2)), f"2 {NOT_SERVED}"),
+        (replace(SEEN, served=served(seconds=3)), "3 s were measured, asked were 2 s"),
+        (replace(SEEN, served=served(server_cpu_pct=200.0)), "processor was busy for 200 %"),
+        (replace(SEEN, counters=COUNTERS | {"client": CLIENT | {"TcpOutSegs": 181}}),
+         "the client's kernel sent 181 segments, the capture shows"),
+    ],
+)  # fmt: skip
+def test_each_is_in_the_proof(tmp_path: Path, seen: ServedObservation, sentence: str) -> None:
+    capture = Capture()
+    for number in range(60):  # as many packets as the client's kernel sent, or took
+        Visit(capture, 2000 + number).open()
+    capture.write(tmp_path / "client.pcap")
+    found = judge(TRIAL, seen, tmp_path)
+    assert found.measured == seen.served and found.proof is not None
+    assert any(sentence in problem for problem in found.proof.problems)
+    good = judge(TRIAL, SEEN, tmp_path).proof
+    assert good is not None and not any(sentence in problem for problem in good.problems)
+
+
+def test_of_a_bounded_capture_only_the_beginning_is_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture = Capture(snap=90)
+    Visit(capture, 2000).open(REQUEST)
+    capture.write(tmp_path / "client.pcap")
+    whole = judge(TRIAL, SEEN, tmp_path).proof
+    monkeypatch.setattr(judgement, "CAPTURED_MOST", 3)
+    bounded = judge(TRIAL, SEEN, tmp_path).proof
+    assert whole is not None and bounded is not None
+    assert (whole.handshake_acks, bounded.handshake_acks) == (1, None)
+    for sentence, of_both in (("TcpActiveOpens grew by 30", False), ("less than 256", True)):
+        assert any(sentence in problem for problem in whole.problems)
+        assert any(sentence in problem for problem in bounded.problems) is of_both
+
+
+def test_without_a_capture_or_an_end_there_is_no_proof(tmp_path: Path) -> None:
+    assert judge(TRIAL, SEEN, tmp_path).proof is None
+    Capture().write(tmp_path / "client.pcap")
+    assert judge(TRIAL, replace(SEEN, served=None), tmp_path).proof is None

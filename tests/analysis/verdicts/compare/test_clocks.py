@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.verdicts.compare.clocks import unwaited_ms
+from analysis.records.cells import Cell, flatten
+from analysis.verdicts.compare.clocks import clocks_of, unwaited_ms
 from analysis.verdicts.compare.comparison import CompareOptions, Comparison
 from analysis.verdicts.compare.documents import describe_comparison, render_page, write_files
 from analysis.verdicts.compare.folders import compare_results
@@ -115,6 +116,24 @@ def test_verdicts(
     assert f">{verdict}</span>" in render_page(found)
     # Only a browser tells how long it computed.
     assert ("main thread (explained)" in render_text(found)) == (client == "chromium")
+
+
+@pytest.mark.parametrize(("rate_pct", "link_ms"), [(-2.0, 20.0), (2.0, 0.0)])
+def test_a_slower_line_accounts_for_a_longer_load(rate_pct: float, link_ms: float) -> None:
+    (condition,) = cells("chromium")
+    sides = []
+    for pct in (0.0, rate_pct):
+        (one, *_) = virtual(condition)
+        assert one.lab is not None
+        own = tuple(
+            replace(m, measured=m.measured * (1 + pct / 100), tolerance_pct=5.0)
+            if m.name == "down_rate"
+            else m
+            for m in one.lab.measurements
+        )
+        changed = replace(one, lab=replace(one.lab, measurements=own))
+        sides.append(Cell(flatten(condition), (changed,), 1))
+    assert clocks_of((sides[0], sides[1])).link_ms == pytest.approx(link_ms)
 
 
 def test_what_accounts_for_a_difference(compare: Callable[..., Comparison]) -> None:

@@ -71,6 +71,15 @@ def test_further_draws_are_within_and_a_shift_is_beyond_with_its_gain(tmp_path: 
     assert render_junit(beyond).count("<failure") == 2
 
 
+@pytest.mark.parametrize(("later_ms", "verdict"), [(18.0, "same"), (19.0, "different")])
+def test_alpha_is_where_the_spread_of_draws_ends(
+    tmp_path: Path, later_ms: float, verdict: str
+) -> None:
+    """The p are 0.054 and 0.048."""
+    (cell,) = compared(tmp_path, {FIRST: DRAWS}, {FIRST: [v + later_ms for v in DRAWS]}).cells
+    assert (cell.verdict, cell.more_runs) == (verdict, None), cell.reason
+
+
 @pytest.mark.parametrize(("load", "lies"), [(1015.5, "1 of NEW's 1 draw lies"), (3020.0, "0 of")])
 def test_one_load_is_too_few_to_say(tmp_path: Path, load: float, lies: str) -> None:
     found = compared(tmp_path, {FIRST: DRAWS}, {FIRST: [load]})

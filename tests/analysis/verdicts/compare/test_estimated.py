@@ -127,6 +127,9 @@ def test_stalls_in_some_loads_are_found_though_the_middle_stays() -> None:
     (cell,) = judged([(base, new)])
     assert (cell.verdict, cell.direction) == ("different", "slower")
     assert "the mean moved by +105.0 ms" in cell.reason
+    (cell,) = judged([(new, base)])
+    assert (cell.verdict, cell.direction) == ("different", "faster")
+    assert "the mean moved by -105.0 ms" in cell.reason
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
