@@ -311,8 +311,8 @@ def _band(layer: Layer, rows: Sequence[Row], box: Box) -> str:
         key=lambda edge: edge[0],
     )
     if layer.style.get("interpolate") == "step-after":
-        steps = [((x, *before[1:]), (x, *ends)) for before, (x, *ends) in pairwise(edges)]
-        edges = [edges[0], *(corner for step in steps for corner in step)]
+        corners = [(x, *before[1:]) for before, (x, *_) in pairwise(edges)]
+        edges[1:] = [edge for step in zip(corners, edges[1:], strict=True) for edge in step]
     ends = [(x, y) for x, y, _ in edges] + [(x, y) for x, _, y in reversed(edges)]
     path = "L".join(f"{px(x)},{px(y)}" for x, y in ends)
     look = f'fill="{_look(layer.encoding["color"], rows[0])}"'
