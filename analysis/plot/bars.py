@@ -27,6 +27,7 @@ ROW_PX = 22
 LANE_PX = 14
 LABELS_PX = 120
 NUMBER_SHARE = 0.22
+TICK = {"size": 12, "thickness": 2, "opacity": 0.7}
 
 
 def paired(
@@ -98,6 +99,7 @@ def intervals(
     high: str,
     color: str | None = None,
     title: str = "",
+    every: str | None = None,
 ) -> Plot:
     """Draw column ``value`` as a point and ``low`` to ``high`` as a line, one row for each label.
 
@@ -109,11 +111,12 @@ def intervals(
         high: upper end, likewise.
         color: intervals of one label side by side, one colour for each value of this column.
         title: above the figure.
+        every: a column of lists, of all values behind the point: each is a thin mark in its lane.
 
     Raises:
         ConfigurationError: a column is not there, or there is nothing to draw.
     """
-    rows = rows_of.read_rows(data, (label, value, low, high, color), "intervals")
+    rows = rows_of.read_rows(data, (label, value, low, high, color, every), "intervals")
     rows_of.check_drawable(rows_of.numbers(row[value] for row in rows), "intervals", (value,))
     drawn = _intervals(rows, label, value, low, high, color)
     labels, lanes = rows_of.texts(rows, label), rows_of.texts(rows, color)
@@ -137,6 +140,10 @@ def intervals(
         mark("rule", placed | line, only="datum.low != null", more={"strokeWidth": 2}),
         mark("point", {**placed, "x": point, "shape": shape}, only="datum.value != null"),
     ]
+    strip = [{**place, "value": one} for place, row in zip(drawn, rows, strict=True)
+             for one in (row[every] if every else ())]  # fmt: skip
+    if strip:
+        layers.insert(0, inline(strip) | mark("tick", placed | {"x": point}, more=TICK))
     ends = rows_of.numbers(row[name] for row in drawn for name in ("value", "low", "high"))
     if min(ends) < 0 < max(ends):
         at = {"x": field("zero", "Q", title=named)}

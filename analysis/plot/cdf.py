@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from analysis.plot import rows as rows_of
 from analysis.plot.chart import Plot, color_of, describe, field, heading, hint, inline, mark
@@ -19,6 +19,8 @@ def cdf(
     by: str | None = None,
     title: str = "",
     x_max: float | None = None,
+    x_min: float | None = None,
+    half_width_pct: Callable[[int], float] | None = None,
 ) -> Plot:
     """Draw the empirical distribution of column ``value`` as steps from 0 to 100 %.
 
@@ -28,6 +30,8 @@ def cdf(
         by: one line for each value of this column.
         title: above the figure.
         x_max: the axis ends here; how many values lie beyond is said below the title.
+        x_min: the axis starts here, not at zero.
+        half_width_pct: of a band around a line of so many values, in percentage points.
 
     Raises:
         ConfigurationError: a column is not there, or there is nothing to draw.
@@ -35,9 +39,10 @@ def cdf(
     rows = rows_of.read_rows(data, (value, by), "cdf")
     everything = rows_of.numbers(row[value] for row in rows)
     rows_of.check_drawable(everything, "cdf", (value,))
-    start, end = min(0.0, *everything), max(everything) if x_max is None else x_max
+    start = min(0.0, *everything) if x_min is None else x_min
+    end = max(everything) if x_max is None else x_max
     named = column_title(value)
-    scale = {"domain": [start, end], "nice": x_max is None}
+    scale = {"domain": [start, end], "nice": x_max is None and x_min is None}
     line = mark(
         "line",
         {
@@ -53,12 +58,22 @@ def cdf(
         },
         more={"interpolate": "step-after", "clip": True},
     )
+    layers = [line]
+    steps = list(_steps(rows, value, by, start, end))
+    if half_width_pct is not None:
+        for step in steps:
+            half = half_width_pct(step["n"])
+            step |= {"low": max(step["y"] - half, 0.0), "high": min(step["y"] + half, 100.0)}
+        channels = line["encoding"]
+        edges = {"y": {**channels["y"], "field": "low"}, "y2": {"field": "high"}}
+        edges |= {name: channels[name] for name in ("x", "color")}
+        layers.insert(0, mark("area", edges, more={"interpolate": "step-after", "opacity": 0.16}))
     properties = {
-        **inline(_steps(rows, value, by, start, end)),
+        **inline(steps),
         **describe(value, None, rows_of.given(by), len(everything)),
         **heading(title, _beyond(everything, value, end)),
     }
-    return Plot((line,), properties, zoomable=True)
+    return Plot(tuple(layers), properties, zoomable=True)
 
 
 def steps_of(values: Sequence[float], start: float, end: float) -> list[tuple[float, float]]:

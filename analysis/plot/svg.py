@@ -270,7 +270,8 @@ def _marks(layer: Layer, rows: Sequence[Row], box: Box) -> Iterator[str]:
     if layer.kind in ("line", "area"):
         yield from _lines(layer, rows, box)
         return
-    make = {"point": _point, "rule": _rule, "bar": _bar, "rect": _rect, "text": _words}[layer.kind]
+    make = {"point": _point, "rule": _rule, "bar": _bar, "rect": _rect, "text": _words,
+            "tick": _tick}[layer.kind]  # fmt: skip
     for row in rows:
         yield make(layer, row, box)
 
@@ -304,10 +305,15 @@ def _lines(layer: Layer, rows: Sequence[Row], box: Box) -> Iterator[str]:
 def _band(layer: Layer, rows: Sequence[Row], box: Box) -> str:
     """Return the area between the fields of ``y`` and ``y2``."""
     assert isinstance(box.y, LinearScale | LogScale)  # noqa: S101 - both ends are numbers
-    ordered = sorted(rows, key=lambda row: _x(layer, row, box))
-    ends = [(_x(layer, row, box), _y(layer, row, box)) for row in ordered]
     other = layer.encoding["y2"]["field"]
-    ends += [(_x(layer, row, box), box.y.at(row[other])) for row in reversed(ordered)]
+    edges = sorted(
+        ((_x(layer, row, box), _y(layer, row, box), box.y.at(row[other])) for row in rows),
+        key=lambda edge: edge[0],
+    )
+    if layer.style.get("interpolate") == "step-after":
+        corners = [(x, *before[1:]) for before, (x, *_) in pairwise(edges)]
+        edges[1:] = [edge for step in zip(corners, edges[1:], strict=True) for edge in step]
+    ends = [(x, y) for x, y, _ in edges] + [(x, y) for x, _, y in reversed(edges)]
     path = "L".join(f"{px(x)},{px(y)}" for x, y in ends)
     look = f'fill="{_look(layer.encoding["color"], rows[0])}"'
     return f'<path d="M{path}Z" {look} fill-opacity="{layer.style.get("opacity", 1)}"/>'
@@ -356,6 +362,13 @@ def _rule(layer: Layer, row: Row, box: Box) -> str:
         return line((x, y, box.x.at(row[encoding["x2"]["field"]]), y), look)
     assert isinstance(box.y, LinearScale | LogScale)  # noqa: S101 - as above
     return line((x, y, x, box.y.at(row[encoding["y2"]["field"]])), look)
+
+
+def _tick(layer: Layer, row: Row, box: Box) -> str:
+    x, y, style = _x(layer, row, box), _y(layer, row, box), layer.style
+    look = f'stroke="{_look(layer.encoding["color"], row)}" stroke-width="{style["thickness"]}"'
+    look += f' stroke-opacity="{style["opacity"]}"'
+    return line((x, y - style["size"] / 2, x, y + style["size"] / 2), look)
 
 
 def _bar(layer: Layer, row: Row, box: Box) -> str:

@@ -27,7 +27,7 @@ from testbed.base.suggest import did_you_mean
 
 FOLDER = Path(__file__).parent / "reference"
 # The quantities of a table that holds page load times without and with Fast Open.
-PLT, IMPROVEMENT = "plt", "improvement"
+PLT, IMPROVEMENT, DEVIATION = "plt", "improvement", "plt_deviation"
 _Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 
@@ -118,12 +118,16 @@ class PublishedClaim(_Strict):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One published row: load times in seconds, improvement in percent, and its place."""
+    """One published row: load times in seconds, improvement in percent, and its place.
+
+    ``deviation_pct`` bounds the standard deviation of its load times, in percent of the average.
+    """
 
     plt_off_s: float
     plt_on_s: float
     improvement_pct: float
     source: str
+    deviation_pct: float | None = None
 
 
 class Reference(_Strict):
@@ -212,8 +216,15 @@ def published_rows(stated: Sequence[Stated]) -> dict[tuple[str, float], Publishe
         if arm and cell.value is not None and set(cell.axes) - {"tfo"} == {"page", "rtt_ms"}:
             key = (cell.place, str(cell.axes["page"]), float(cell.axes["rtt_ms"]))
             rows.setdefault(key, {})[arm] = cell.value
+    within = {
+        (cell.axes.get("page"), cell.axes.get("rtt_ms")): cell.high
+        for cell in stated
+        if cell.quantity == DEVIATION
+    }
     return {
-        (page, rtt_ms): Published(row["off"], row["on"], row["gain"], place)
+        (page, rtt_ms): Published(
+            row["off"], row["on"], row["gain"], place, within.get((page, rtt_ms))
+        )
         for (place, page, rtt_ms), row in rows.items()
         if len(row) == len(arms)
     }

@@ -74,6 +74,13 @@ class Cell:
         return spread_of(self.by_seed.values())
 
     @cached_property
+    def deviation_pct(self) -> float | None:
+        """Standard deviation of the metric in percent of its mean; of fewer than two, ``None``."""
+        times = list(self.by_seed.values())
+        mean = statistics.fmean(times) if len(times) > 1 else 0.0
+        return statistics.stdev(times) / mean * 100.0 if mean else None
+
+    @cached_property
     def varies(self) -> bool | None:
         """Whether the metric differs between seeds; ``None`` with fewer than two values."""
         if self.spread is None or self.spread.n < 2:

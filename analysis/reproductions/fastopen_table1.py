@@ -53,11 +53,11 @@ def measured(
         {
             **{name: pair.axes[name] for name in ("page", "rtt_ms")},
             "name": f"{name_row(pair.axes, ['page', 'rtt_ms', *further_axes])}, {arm}",
-            "plt_deviation": statistics.stdev(times) / statistics.fmean(times) * 100.0,
+            "plt_deviation": cell.deviation_pct,
         }
         for pair, _ in published
         for arm, cell in pair.arms
-        if len(times := list(cell.by_seed.values()) if cell else []) > 1
+        if cell and cell.deviation_pct is not None
     ]
     rows["most_of_others"] = [_most_of_others(row, rows) for _, row in rows.iterrows()]
     tables = {"rows": rows, **({"arms": pd.DataFrame(arms)} if arms else {})}

@@ -2,11 +2,14 @@
 
 Bootstrap: B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapters 13 and
 14.  Outliers: J. W. Tukey, Exploratory Data Analysis, 1977 (fences at 1.5 quartile ranges).  The
-shift between two arms is in `analysis.stats.shift`.
+shift between two arms is in `analysis.stats.shift`.  Bands of distributions: A. Dvoretzky,
+J. Kiefer and J. Wolfowitz, Annals of Mathematical Statistics 27, 1956, with the constant of
+P. Massart, Annals of Probability 18, 1990.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -101,6 +104,14 @@ def level_of_range(n: int) -> float:
     for the centre of a symmetric distribution by the signed-rank test.
     """
     return 1.0 - 2.0 ** (1 - n)
+
+
+def band_half_width(n: int, level: float = LEVEL) -> float:
+    """Return how far the distribution of ``n`` values may lie from the true one, as a share.
+
+    With probability ``level`` it lies nowhere further away (Dvoretzky, Kiefer, Wolfowitz, Massart).
+    """
+    return min(math.sqrt(math.log(2.0 / (1.0 - level)) / (2.0 * n)), 1.0)
 
 
 @cache

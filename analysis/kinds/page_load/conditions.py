@@ -22,7 +22,7 @@ from analysis.report.sections.sweep import (
     swept,
     values_of,
 )
-from analysis.stats.estimates import Interval
+from analysis.stats.estimates import Interval, band_half_width
 from analysis.tables.table import PAIR_AXIS
 from analysis.words import count, name_axes
 from testbed.model import PageLoad
@@ -32,11 +32,13 @@ MAX_INTERVALS = 24
 # Labels take room from the plot, so that the figure keeps its width; but the plot stays readable.
 PX_A_LETTER = 4
 LEAST_PX = 140
-LEAST_FOR_DISTRIBUTION = 10
+LEAST_LOADS, LEAST_REQUESTS = 4, 10
+"""A distribution is drawn of so many."""
+MARGIN = 0.06
 MAX_LINES = 6
 MAX_POINTS = 200
 """More steps than pixels only make the page larger."""
-LOW, HIGH, NOTE, SOURCE = "low", "high", "note", "source"
+LOW, HIGH, NOTE, SOURCE, EVERY = "low", "high", "note", "source", "every"
 GAIN_PCT = "improvement_pct"
 LATENCY_MS = "latency_ms"
 OURS, PAPER = "this run", "the paper"
@@ -72,7 +74,7 @@ def plan_intervals(rows: Sequence[SweepRow]) -> tuple[Panel, ...]:
 
 
 def plan_distributions(
-    rows: Sequence[SweepRow], values: Values, heading: str, what: str
+    rows: Sequence[SweepRow], values: Values, heading: str, what: str, least: int
 ) -> tuple[Panel, ...]:
     """Return one figure for each condition, a line for each arm or for each value of one axis."""
     by = _line_axis(rows)
@@ -80,11 +82,7 @@ def plan_distributions(
     panels = []
     for panel in panels_of(rows, (PAGE, *names)):
         lines = {cell.axes.get(by or ""): values(cell) for row in panel for cell in row.cells}
-        enough = {
-            name: sorted(numbers)
-            for name, numbers in lines.items()
-            if len(numbers) >= LEAST_FOR_DISTRIBUTION
-        }
+        enough = {name: sorted(numbers) for name, numbers in lines.items() if len(numbers) >= least}
         if any(numbers[0] < numbers[-1] for numbers in enough.values()):
             title = name_axes(panel[0].axes, (PAGE, *names))
             draw = partial(_draw_distribution, enough, heading, by)
@@ -98,14 +96,15 @@ def _draw_bars(rows: Sequence[SweepRow], names: Sequence[str]) -> plot.Plot:
     for row in rows:
         label = name_axes(row.axes, names) or name_axes(row.axes, (PAGE,))
         ours, paper = _result(row), row.pair.paper if row.pair else None
+        interval = _interval(row)
         status = row.pair.status if row.pair else row.cells[0].status
         bars.append(
             {
                 CONDITION: label,
                 SOURCE: OURS,
                 heading: ours.median if ours else None,
-                LOW: ours.low if ours else None,
-                HIGH: ours.high if ours else None,
+                LOW: interval.low if interval else None,
+                HIGH: interval.high if interval else None,
                 NOTE: status.replace("_", " "),
             }
         )
@@ -131,10 +130,11 @@ def _draw_intervals(rows: Sequence[SweepRow]) -> plot.Plot:
                     PLT_MS: median.value if median else None,
                     LOW: interval.low if interval else None,
                     HIGH: interval.high if interval else None,
+                    EVERY: spread_over(sorted(cell.by_seed.values()), MAX_POINTS),
                 }
             )
     arms = PAIR_AXIS if rows[0].pair else None
-    chart = plot.intervals(points, CONDITION, PLT_MS, LOW, HIGH, color=arms)
+    chart = plot.intervals(points, CONDITION, PLT_MS, LOW, HIGH, color=arms, every=EVERY)
     return chart.sized(_beside(labels))
 
 
@@ -144,7 +144,14 @@ def _draw_distribution(lines: dict[Any, list[float]], heading: str, by: str | No
         for name, numbers in lines.items()
         for value in spread_over(numbers, MAX_POINTS)
     ]
-    return plot.cdf(points, heading, by=by).sized(*PLOT_PX)
+    if heading != PLT_MS:
+        return plot.cdf(points, heading, by=by).sized(*PLOT_PX)
+    ends = [numbers[end] for numbers in lines.values() for end in (0, -1)]
+    room = MARGIN * (max(ends) - min(ends))
+    return plot.cdf(
+        points, heading, by=by, x_min=min(ends) - room, x_max=max(ends) + room,
+        half_width_pct=lambda n: band_half_width(n) * 100.0,
+    ).sized(*PLOT_PX)  # fmt: skip
 
 
 def _beside(labels: Sequence[str]) -> int:
@@ -155,6 +162,14 @@ def _beside(labels: Sequence[str]) -> int:
 def _result(row: SweepRow) -> Spread | None:
     """Return the row's improvement in percent if it is a pair, else its load time in ms."""
     return row.pair.improvement_pct if row.pair else row.cells[0].spread
+
+
+def _interval(row: SweepRow) -> Interval | None:
+    """Return the interval of that."""
+    if row.pair:
+        return row.pair.shift.percent.interval if row.pair.shift else None
+    sample = row.cells[0].sample
+    return sample.median.interval if sample else None
 
 
 def _widest(row: SweepRow) -> Interval | None:
@@ -204,28 +219,38 @@ def _bars_title(rows: Sequence[SweepRow]) -> str:
 BARS = FigureKind(
     "chart",
     _bars_title,
-    "Medians of proven loads; the thin line is from the least to the greatest over the seeds, "
-    "where they differ.",
+    "Medians of proven loads; the thin line is their interval, where loads differ.",
     plan_bars,
     small=True,
 )
 INTERVALS = FigureKind(
     "intervals",
     lambda rows: "How sure each load time is",
-    "The point is the median of a cell, the line its confidence interval, or the range of its "
-    "values where there are fewer than 6 loads. The numbers are under “How sure the numbers are”.",
+    "Each thin mark is a load, the point the median of a cell, the line its confidence interval; "
+    "with fewer than 6 loads it is their range. The numbers are under “How sure the numbers are”.",
     plan_intervals,
 )
 LOADS = FigureKind(
     "load-times",
     lambda rows: "Distribution of page load times",
-    f"Of proven loads, where a cell has {LEAST_FOR_DISTRIBUTION} of them.",
-    partial(plan_distributions, values=_load_times_ms, heading=PLT_MS, what="load"),
+    f"The share of proven loads up to each time, where a cell has {LEAST_LOADS} of them. With 95 % "
+    "probability the true distribution lies within the band everywhere (Dvoretzky, Kiefer and "
+    "Wolfowitz); few loads leave it wide.",
+    partial(
+        plan_distributions, values=_load_times_ms, heading=PLT_MS, what="load", least=LEAST_LOADS
+    ),
+    small=True,
 )
 REQUESTS = FigureKind(
     "latencies",
     lambda rows: "Distribution of request latencies",
     "From the start of a request to its end, as the client saw it, over all requests of proven "
     f"loads. Of more than {MAX_POINTS} values as many are drawn, at even distances.",
-    partial(plan_distributions, values=_latencies_ms, heading=LATENCY_MS, what="request"),
+    partial(
+        plan_distributions,
+        values=_latencies_ms,
+        heading=LATENCY_MS,
+        what="request",
+        least=LEAST_REQUESTS,
+    ),
 )

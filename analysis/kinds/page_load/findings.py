@@ -22,7 +22,7 @@ def findings(table: ResultTable) -> list[str]:
             said += [_gain(table, measured, different)]
             said += _growth(measured) if len(different) == len(measured) else []
             said += _beside_paper(measured)
-        said += _alike(measured, different)
+        said += [*_deviations(table, measured), *_alike(measured, different)]
     return said
 
 
@@ -94,6 +94,27 @@ def _beside_paper(pairs: Sequence[Pair]) -> list[str]:
         f"Ours minus the paper's improvement: median {signed(gaps.median, 1)}, "
         f"from {signed(gaps.low, 1)} to {signed(gaps.high, 1)} percentage points "
         f"over {count(gaps.n, 'row')}."
+    ]
+
+
+def _deviations(table: ResultTable, pairs: Sequence[Pair]) -> list[str]:
+    """Say how far single loads scatter, beside what the paper says of its own."""
+    stated = {table.name_row(pair.axes): pair.paper.deviation_pct for pair in pairs
+              if pair.paper and pair.paper.deviation_pct is not None}  # fmt: skip
+    ours = [
+        (cell.deviation_pct, table.name_row(pair.axes))
+        for pair in pairs if table.name_row(pair.axes) in stated
+        for _, cell in pair.arms if cell and cell.deviation_pct is not None
+    ]  # fmt: skip
+    if not ours:
+        return []
+    most, where = max(ours)
+    usual = min(stated.values())
+    above = [f"{name}: {number(pct, 0)} %" for name, pct in stated.items() if pct > usual]
+    more = f" ({'; '.join(above)})" if above else ""
+    return [
+        f"Standard deviations of our load times are within {number(most, 1)} % of the mean "
+        f"({where}), the paper's within {number(usual, 0)} %{more}."
     ]
 
 

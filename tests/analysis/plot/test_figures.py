@@ -210,3 +210,12 @@ def test_a_logarithmic_axis_is_vega_s_and_has_no_place_for_zero() -> None:
     assert ">10,000</text>" in to_svg(chart)
     with pytest.raises(ConfigurationError, match="ms is 0, which a logarithmic axis cannot show"):
         lines([*rows, {"rate": 3, "ms": 0.0}], "rate", "ms", log=True)
+
+
+def test_a_band_around_a_distribution_stays_between_none_and_all() -> None:
+    rows = [{"plt": value} for value in (10.0, 20.0, 30.0, 40.0)]
+    steps = rows_in(cdf(rows, "plt", x_min=5.0, x_max=45.0, half_width_pct=lambda n: 10.0 * n))
+    assert [(step["x"], step["low"], step["high"]) for step in steps] == [
+        (5.0, 0.0, 40.0), (10.0, 0.0, 65.0), (20.0, 10.0, 90.0), (30.0, 35.0, 100.0),
+        (40.0, 60.0, 100.0), (45.0, 60.0, 100.0),
+    ]  # fmt: skip

@@ -144,11 +144,26 @@ def test_equal_loads_have_no_intervals(tmp_path: Path) -> None:
     assert list(plans(make_table(cells_of(read_results(tmp_path)), None))) == ["chart"]
 
 
-def test_ten_loads_have_a_distribution(tmp_path: Path) -> None:
+def test_four_loads_have_a_distribution_with_a_band(tmp_path: Path) -> None:
     asked = conditions_of(["amazon"], [20.0, 100.0])
-    assert "load-times" not in plans(table_of(tmp_path / "9", asked, seeds=9, few=1))
-    found = plans(table_of(tmp_path / "10", asked, seeds=10, few=1))["load-times"]
-    assert [panel.caption for panel in found] == ["10 loads a line."] * 2
+    assert "load-times" not in plans(table_of(tmp_path / "3", asked, seeds=3, few=1))
+    found = plans(table_of(tmp_path / "4", asked, seeds=4, few=1))["load-times"]
+    assert [panel.caption for panel in found] == ["4 loads a line."] * 2
+    assert plot.to_svg(found[0].draw()).count("fill-opacity") == 2
+
+
+def test_every_load_is_a_mark_of_its_own(tmp_path: Path) -> None:
+    """Two humps are two groups of marks, wherever median and interval lie."""
+    asked = conditions_of(["amazon"], [20.0])
+    humped = [2000.0, 2001.0, 2002.0, 2003.0, 2004.0, 3020.0]
+    records = [record(c, seed, plt) for c in asked for seed, plt in enumerate(humped)]
+    write_results(tmp_path, records, experiment(6, conditions=asked, reference=None))
+    section = section_of(make_table(cells_of(read_results(tmp_path)), None), "intervals")
+    (figure,) = section.drawings
+    marks = [float(x) for x in re.findall(r'<line x1="([0-9.]+)"[^>]*stroke-opacity', figure.svg)]
+    assert len(marks) == len(records)
+    wide = sorted(marks[:6])
+    assert wide[-1] - wide[-2] > 50 * (wide[1] - wide[0])
 
 
 def test_latencies_of_each_condition_by_arm(tmp_path: Path) -> None:
