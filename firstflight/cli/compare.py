@@ -30,7 +30,8 @@ _ALPHA = 0.05
               help="What is under test and may differ: pages, all, or a knob; may be repeated, or "
                    "a,b. Other parts of the environment need no naming.")  # fmt: skip
 @click.option("--alpha", type=float, default=_ALPHA, show_default=True, metavar="P",
-              help="How often chance alone may be called different, where chance is.")  # fmt: skip
+              help="How often equal results may be called different, where draws or real time "
+                   "are compared.")  # fmt: skip
 @click.option("--min-effect", "min_effect_pct", type=float, metavar="PCT",
               help="Least change that matters, in %; default: 0.1 virtual, 1 host.")  # fmt: skip
 @click.option("--allow-faster", is_flag=True, help="A faster cell is as good as the same.")
