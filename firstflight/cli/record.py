@@ -74,8 +74,8 @@ def _split(
     metavar="HOST[:PORT]",
     help="Let the page reach this host of your machine or network, beside its own.",
 )
-@click.option("--spki", "authority", type=click.Path(path_type=Path), metavar="FILE",
-              help="Trust the authority whose key has the Base64 SHA-256 in FILE.")  # fmt: skip
+@click.option("--ca", "authority", type=click.Path(path_type=Path), metavar="FILE",
+              help="Trust the private authority whose certificate FILE holds as PEM.")  # fmt: skip
 def record_command(
     url: str,
     name: str,

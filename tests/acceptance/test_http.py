@@ -152,7 +152,7 @@ def ran(house: House, site: Site, tmp_path_factory: pytest.TempPathFactory) -> R
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "secure.site.test.pem", folder / "key.pem")
     with serving(site, context):
-        said = house.record(site, f"{WWW}/", "corners", "--spki", str(folder / "authority.spki"))
+        said = house.record(site, f"{WWW}/", "corners", "--ca", str(folder / "authority.pem"))
     assert "left out" not in said
     return house.run(page="corners")
 

@@ -132,10 +132,10 @@ def said(house: House, tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
     words = {}
     for name, root in ROOTS.items():
         with serving(make_live(name), context) as site:
-            spki = str(folder / "authority.spki")
+            authority = str(folder / "authority.pem")
             # A service worker may be silent for a while before it goes on.
             wait = ("--wait", "5") if name == "worker" else ()
-            words[name] = house.record(site, f"{root}/", name, "--spki", spki, *wait)
+            words[name] = house.record(site, f"{root}/", name, "--ca", authority, *wait)
     return words
 
 

@@ -22,6 +22,7 @@ from testbed.base.errors import (
     EXIT_OK,
     MissingError,
 )
+from testbed.pages.authority import make_authority
 from testbed.pages.catalogue import read_facts
 from testbed.pages.exchange import Recording
 from testbed.pages.recorder import RecordError, RecordOrder
@@ -104,11 +105,11 @@ def test_anonymized_it_is_a_table(recorder: Recorder) -> None:
 
 
 def test_options_become_the_order(recorder: Recorder, tmp_path: Path) -> None:
-    key = tmp_path / "key"
-    key.touch()
+    key = tmp_path / "authority.pem"
+    key.write_bytes(make_authority(())["authority.pem"])
     options = ["--wait", "1", "--timeout", "9", "--viewport", "800x600", "--user-agent", "Me",
                "--scroll", "--pin", "--resolver-rule", "MAP a b", "--resolver-rule", "MAP c d",
-               "--spki", str(key)]  # fmt: skip
+               "--ca", str(key)]  # fmt: skip
     assert run(ROOT_URL, "--name", "mine", *options) == EXIT_OK
     expected = RecordOrder(
         url=ROOT_URL,

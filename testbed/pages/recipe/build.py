@@ -15,6 +15,7 @@ from testbed.base.errors import ConfigurationError
 from testbed.base.scratch import scratch_folder
 from testbed.base.sources import digest_sources, imported_sources
 from testbed.model import DEFAULT_ROOT, Replay, digest
+from testbed.pages.authority import ROOT_NAME
 from testbed.pages.build import build_page
 from testbed.pages.coding import decode
 from testbed.pages.exchange import PageExchange, Recording
@@ -136,7 +137,7 @@ def capture(built: Path, scratch: Path, tell: Tell) -> tuple[Recording, Replay]:
                 wait_s=_WAIT_S,
                 timeout_s=_TIMEOUT_S,
                 resolver_rules=site.resolver_rules,
-                authority=site.authority,
+                authority=None if site.tls is None else site.tls / ROOT_NAME,
             )
             recording = record(order, scratch, _silent)  # a page takes seconds, and there are many
             replay = site.replay()

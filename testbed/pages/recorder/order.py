@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.archive.reading import split_url
-from testbed.base.errors import TestbedError
+from testbed.base.errors import ConfigurationError, TestbedError
+from testbed.pages.recorder.trust import read_authorities
 
 LEAST_PIXELS, MOST_PIXELS = 100, 10_000
 LAST_PORT = 65535
@@ -46,7 +46,7 @@ class RecordOrder:
         timeout_s: bound of the load and, again from its start, of the waiting after it.
         resolver_rules: the browser's ``--host-resolver-rules``, as "MAP * 127.0.0.1:8080".
         allowed: private hosts beside its own that the page may reach, as "HOST" or "HOST:PORT".
-        authority: a file with the base64 SHA-256 of the public key of an authority to trust.
+        authority: a PEM file with the certificates of authorities to trust beside the usual ones.
     """
 
     url: str
@@ -96,8 +96,9 @@ class RecordOrder:
                 parse_end(text)
             except ValueError as error:
                 problems.append(f"--allow-private {error}")
-        if self.authority is not None and not os.access(self.authority, os.R_OK):
-            problems.append(
-                f"{self.authority}: cannot be read; it should hold a key's SHA-256 in base64"
-            )
+        if self.authority is not None:
+            try:
+                read_authorities(self.authority)
+            except ConfigurationError as error:
+                problems += error.problems
         return tuple(problems)

@@ -31,6 +31,7 @@ from testbed.pages.recorder.confinement import Account, choose_account, choose_s
 from testbed.pages.recorder.devtools import parse_report
 from testbed.pages.recorder.netlog import read_netlog
 from testbed.pages.recorder.order import RecordError, RecordOrder
+from testbed.pages.recorder.trust import read_authorities, write_store
 from testbed.setup.recording import set_up_recording
 
 _log = messages.logger(__name__)
@@ -63,7 +64,7 @@ _REMEDIES = {
     "the browser ended": "something else stopped it, or it ran out of memory",
     "the page crashed": "it may need more memory than there is",
 }
-_DISTRUSTED = "its certificate is not trusted; --spki FILE trusts an authority of your own"
+_DISTRUSTED = "its certificate is not trusted; --ca FILE trusts an authority of your own"
 
 
 def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
@@ -98,6 +99,8 @@ def record(order: RecordOrder, scratch: Path, tell: Tell) -> Recording:
     try:
         shutil.copyfile(driver, folder / "record.cjs")
         (folder / "profile").mkdir()
+        if order.authority is not None:
+            write_store(folder, read_authorities(order.authority))
         mark = secrets.token_hex(16)
         shutil.copyfile(library, folder / confinement.LIBRARY)
         _write_order(order, reach, folder, browser, account, mark)
@@ -142,15 +145,6 @@ def _find_node() -> Path:
     return Path(node)
 
 
-def _read_authority(order: RecordOrder) -> str | None:
-    if order.authority is None:
-        return None
-    try:
-        return order.authority.read_text("ascii").strip()
-    except (OSError, ValueError) as error:
-        raise ConfigurationError([f"{order.authority}: {error}"]) from None
-
-
 def _write_order(
     order: RecordOrder,
     reach: confinement.Reach,
@@ -173,7 +167,7 @@ def _write_order(
                 folder / "profile",
                 sandbox=sandbox_obstacle(account.user) is None,
                 filter_calls=filters_calls(),
-                authority=_read_authority(order),
+                authority=None,
             ),
             *recording_arguments(order, (*order.resolver_rules, *reach.rules), folder / "net.json"),
             FIRST_PAGE,

@@ -15,7 +15,7 @@ import pytest
 from testbed.base import proc
 from testbed.pages.authority import make_authority
 from testbed.pages.exchange import PageExchange, Recording
-from testbed.pages.recorder import RecordOrder, record
+from testbed.pages.recorder import RecordError, RecordOrder, record
 
 pytestmark = pytest.mark.browser
 
@@ -113,7 +113,7 @@ def recorded(
             "https://h2.site.test/",
             wait_s=1,
             resolver_rules=tuple(f"MAP {host} 127.0.0.1:{port}" for host, port in ports.items()),
-            authority=folder / "authority.spki",
+            authority=folder / "authority.pem",
         )
         recording = record(order, open_scratch, lambda _line: None)
         expected = {
@@ -127,6 +127,52 @@ def recorded(
             )
         }
     return recording, expected
+
+
+def refused(folder: Path, port: int, host: str, scratch: Path, authority: Path | None) -> str:
+    order = RecordOrder(
+        f"https://{host}/",
+        wait_s=1,
+        resolver_rules=(f"MAP {host} 127.0.0.1:{port}",),
+        authority=authority,
+    )
+    with pytest.raises(RecordError) as caught:
+        record(order, scratch, lambda _line: None)
+    return str(caught.value)
+
+
+def test_who_is_not_trusted(open_scratch: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    with nginx(tmp_path) as ports:
+        port = ports["h1.site.test"]
+        said = refused(tmp_path, port, "h1.site.test", open_scratch, None)
+        assert "ERR_CERT_AUTHORITY_INVALID" in said
+        assert "--ca FILE" in said
+        # The authority vouches for names, not for whoever has a key of it.
+        named = tmp_path / "authority.pem"
+        assert "ERR_CERT_COMMON_NAME_INVALID" in refused(
+            tmp_path, port, "another.test", open_scratch, named
+        )
+
+
+@pytest.mark.parametrize(
+    ("held", "problem"),
+    [
+        (None, "No such file"),
+        (b"HKwjX3y6fUl6TzUyRCoYWV79N/ka5tcI26Ep7eaveFs=", "name a PEM file with the authority's"),
+        ("www.site.test.pem", "CN=www.site.test is no authority"),
+        ("authority.pem", ""),
+    ],
+)
+def test_what_can_be_an_authority(tmp_path: Path, held: bytes | str | None, problem: str) -> None:
+    path = tmp_path / "mine.pem"
+    if held is not None:
+        path.write_bytes(
+            make_authority(("www.site.test",))[held] if isinstance(held, str) else held
+        )
+    problems = RecordOrder("https://www.site.test/", authority=path).problems
+    assert len(problems) == (1 if problem else 0)
+    assert all(f"--ca {path}: " in said and problem in said for said in problems)
 
 
 def find(recording: Recording, url: str) -> PageExchange:
