@@ -291,6 +291,15 @@ def test_one_cell_has_a_report(tmp_path: Path) -> None:
     assert (tmp_path / "table.csv").read_text().count("\n") == 2
 
 
+def test_a_setting_that_one_condition_alone_has(tmp_path: Path) -> None:
+    plain, other = conditions(["amazon"], [20.0])
+    routed = [replace(c, tcp=replace(c.tcp, route={"initcwnd": 20})) for c in (plain, other)]
+    cells = (plain, other, *routed)
+    write_reports(write_results(tmp_path, map(record, cells), experiment(1, conditions=cells)))
+    page = Page((tmp_path / "report.html").read_text())
+    assert {"20", MISSING} <= set(page.texts)
+
+
 def test_a_run_without_a_proven_load_has_a_report_without_numbers(tmp_path: Path) -> None:
     cells = conditions(["amazon", "wsj"])
     records = [broken(record(c), "unproven") for c in cells]
