@@ -17,7 +17,7 @@ _HOWS: dict[str, How] = {
 }  # fmt: skip
 _HTML = ("text/html", "application/xhtml+xml")
 _NOWHERE = "Redirects to what was not recorded, sent as 200"
-_CIRCLE = "Redirects in a circle, sent as 200"
+_CIRCLE = "Redirects in a circle, which end after one round with a 200"
 
 
 def lead(exchanges: Sequence[PageExchange], claims: Sequence[Claim]) -> list[PageExchange]:
@@ -69,13 +69,30 @@ def _how(exchange: PageExchange, claim: Claim, initiator: PageExchange) -> How:
 def settle_redirects(exchanges: Sequence[PageExchange], notes: Notes) -> list[PageExchange]:
     """Return the exchanges with sound redirects; a target's initiator is its redirect."""
     urls = {exchange.url for exchange in exchanges}
-    sound = [_aim(exchange, urls, notes) for exchange in exchanges]
-    last = {exchange.url: index for index, exchange in enumerate(sound)}
-    targets = ((x.url, redirect_target(x.url, x.status, x.headers)) for x in sound)
-    for _, url in tuple(redirect_circles(targets)):
-        notes.add(_CIRCLE, url)
-        sound[last[url]] = _plain(sound[last[url]])
-    return _join(sound)
+    return _join(open_circles([_aim(exchange, urls, notes) for exchange in exchanges], notes))
+
+
+def open_circles(exchanges: Sequence[PageExchange], notes: Notes) -> list[PageExchange]:
+    """Return the exchanges with one round of each circle of redirects, and an end to it.
+
+    Browsers give up after 20 redirects, so no replay could load a circle.
+    """
+    opened = list(exchanges)
+    targets = [(x.url, redirect_target(x.url, x.status, x.headers)) for x in opened]
+    following = dict(reversed(targets))  # where a URL first leads to, as circles have it
+    for entered, closing in tuple(redirect_circles(targets)):
+        notes.add(_CIRCLE, closing)
+        members, url = {entered}, following[entered]
+        while url is not None and url != entered:
+            members.add(url)
+            url = following[url]
+        firsts = {x.url: index for index, x in reversed(tuple(enumerate(opened)))}
+        opened = [
+            _plain(x) if x.url == closing else x
+            for index, x in enumerate(opened)
+            if x.url not in members or firsts[x.url] == index
+        ]
+    return opened
 
 
 def _aim(exchange: PageExchange, urls: set[str], notes: Notes) -> PageExchange:

@@ -13,6 +13,7 @@ from testbed.pages.coding import CodingError, decode
 from testbed.pages.exchange import How, PageExchange, Recording
 from testbed.pages.importing.bodies import make_body
 from testbed.pages.importing.notes import Notes
+from testbed.pages.importing.references import open_circles
 from testbed.pages.importing.sanitiser import clean_headers
 from testbed.pages.limits import CONTENT_BYTES
 from testbed.pages.recorder.devtools import (
@@ -64,6 +65,7 @@ def assemble(
         replace(exchange, headers=clean_headers(exchange.headers, exchange.url, changes))
         for exchange in _exchanges(answered, report, notes)
     )
+    exchanges = tuple(open_circles(exchanges, changes))
     return Recording(
         title=report.title or order.url,
         url=exchanges[0].url,

@@ -56,7 +56,8 @@ _REMEDIES = {
     "ERR_SSL_PROTOCOL_ERROR": "the server does not speak TLS there; try http://",
     "ERR_INVALID_RESPONSE": "the server does not speak HTTP there",
     "ERR_INVALID_HTTP_RESPONSE": "the server does not speak plain HTTP there; try https://",
-    "ERR_TOO_MANY_REDIRECTS": "it redirects without an end",
+    "ERR_TOO_MANY_REDIRECTS": "it redirects without an end: record the address behind it, or try "
+    "--user-agent",
     "ERR_UNSAFE_PORT": "browsers refuse this port; use another",
     "ERR_ABORTED": "it is no page but a download, or has no content",
     "ERR_NETWORK_ACCESS_DENIED": "it is, or leads to, an address of this machine or its network; "

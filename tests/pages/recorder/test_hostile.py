@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from testbed.pages.build import build_page
 from testbed.pages.exchange import Recording
+from testbed.pages.har_export import write_archive
 from testbed.pages.recorder import RecordError, RecordOrder, record, session
 from testbed.pages.recorder.confinement import choose_scratch
 from testbed.pages.recorder.session import describe_failure
+from testbed.pages.verify import verify_archive
 from tests.pages.recorder.site import WWW, Answer, Site, serving, typed
 
 
@@ -87,6 +90,20 @@ def test_a_page_without_an_end_does_not_fill_the_disk(
 
 
 @pytest.mark.browser
+def test_redirects_in_a_circle_end_after_one_round(open_scratch: Path, tmp_path: Path) -> None:
+    names = ("a", "b", "c", "self")
+    to = dict(zip(names, ("b", "c", "b", "self"), strict=True))
+    answers = {name: Answer(b"", "302 Found", (("Location", f"/{to[name]}"),)) for name in names}
+    recording = load(open_scratch, "<img src=/a><img src=/self>", timeout_s=300, **answers)
+    found = [(each.url.removeprefix(WWW), each.status) for each in recording.exchanges]
+    assert sorted(found) == [("/", 200), ("/a", 302), ("/b", 302), ("/c", 200), ("/self", 200)]
+    (note,) = (each for each in recording.notes if each.startswith("Redirects in a circle"))
+    assert (f"{WWW}/c" in note, f"{WWW}/self" in note) == (True, True), note
+    write_archive(tmp_path / "page", recording, licence="mine")
+    assert verify_archive(build_page(tmp_path / "page", tmp_path / "built")) == []
+
+
+@pytest.mark.browser
 def test_what_the_browser_cannot_load_is_one_sentence(open_scratch: Path) -> None:
     site = Site()
     moved = (("Location", f"{WWW}/"),)
@@ -97,7 +114,7 @@ def test_what_the_browser_cannot_load_is_one_sentence(open_scratch: Path) -> Non
             record(order, open_scratch, lambda _line: None)
     assert str(caught.value) == (
         f"{WWW}/: the browser could not load it: net::ERR_TOO_MANY_REDIRECTS "
-        "(it redirects without an end)"
+        "(it redirects without an end: record the address behind it, or try --user-agent)"
     )
 
 
