@@ -72,7 +72,7 @@ def parse_reference(text: str) -> dict[str, VerbHelp]:
 def _parse_options(help_text: str) -> dict[str, bool]:
     """Return the options that a help text lists as ``  -o, --output DIR  What for.``."""
     options: dict[str, bool] = {}
-    for line in help_text.splitlines():
+    for line in help_text.partition("\nOptions:\n")[2].splitlines():
         if not line.startswith("  -"):
             continue
         words = line[2:].partition("  ")[0].replace(",", "").split()
