@@ -50,13 +50,16 @@ class Judged:
 class _Sampled:
     """A cell, or a gain, with draws in both environments; ``least`` is what matters, in its unit.
 
-    ``finding`` is what is said of it so far: the verdict ``same`` if seed by seed nothing moved.
+    ``finding`` is what is said of it so far: the verdict ``same`` if seed by seed nothing moved,
+    which is ``settled``.  ``copied`` says that on both sides several loads are the same one, so
+    that no seed moves it and any change is of what differs.
     """
 
     finding: CellFinding
     draws: tuple[Draws, Draws]
     least: float
     settled: bool
+    copied: bool
 
 
 def judge_draws(matches: Sequence[Match], alpha: float, min_effect_pct: float) -> Judged:
@@ -96,7 +99,8 @@ def _sample(match: Match, min_effect_pct: float) -> _Sampled | CellFinding:
         return replace(finding, verdict="different", reason=reason, direction="changed")
     shared = both.cells[0].by_seed.keys() == both.cells[1].by_seed.keys()
     still = shared and all(abs(pair.difference_ms) < least or pair.same for pair in trials)
-    return _Sampled(finding, draws, least, still)
+    copied = both.cells[0].copied and both.cells[1].copied
+    return _Sampled(finding, draws, least, still, copied)
 
 
 def _draws_of(cell: Cell) -> Draws:
@@ -127,6 +131,9 @@ def _conclude(sampled: _Sampled, chance: float, alpha: float, min_effect_pct: fl
         bits = bool(finding.trials) and all(pair.same for pair in finding.trials)
         what = "is the same to the bit" if bits else f"moved by less than {min_effect_pct:g} %"
         return replace(finding, reason=f"each seed's number {what}")
+    if sampled.copied and abs(effect.ms) >= sampled.least:
+        reason = "moved, and seeds draw nothing here"
+        return replace(finding, verdict="different", reason=reason, direction=effect.direction)
     finding = replace(finding, chances={DEALS: Chance(chance, chance)})
     if least_chance_of_deals(len(base), len(new)) > alpha:
         return _too_few(finding, base, new, alpha)
@@ -214,7 +221,7 @@ def _gain(arm: str, pair: Mapping[bool, Match], min_effect_pct: float) -> _Sampl
     still = whole[0].keys() == whole[1].keys() and all(
         abs(whole[0][block] - whole[1][block]) < least for block in whole[0]
     )
-    return _Sampled(finding, both, least, still)
+    return _Sampled(finding, both, least, still, all(copied))
 
 
 def _saved(off: Cell, on: Cell) -> dict[tuple[int, int], float]:

@@ -16,8 +16,8 @@ from firstflight.cli.reports import Reports
 from tests.hallway import make_services
 
 TABLE_1 = BASELINES / "paper-table1"
-LOADS = 120
-"""24 cells of five seeds."""
+LOADS = 144
+"""24 cells of six seeds."""
 CHROMIUM = "package.chromium-headless-shell"
 ANOTHER = "feedfeedfeedfeed"
 Record = dict[str, Any]

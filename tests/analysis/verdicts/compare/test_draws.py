@@ -12,7 +12,7 @@ from analysis.verdicts.compare.comparison import CompareOptions, Comparison
 from analysis.verdicts.compare.documents import describe_comparison, render_junit
 from analysis.verdicts.compare.folders import compare_results
 from analysis.verdicts.compare.sentences import headline, render_text
-from tests.analysis.sample import broken
+from tests.analysis.sample import ENVIRONMENT, broken
 from tests.analysis.verdicts.compare.folder import (
     FIRST,
     Times,
@@ -88,6 +88,31 @@ def test_one_load_is_too_few_to_say(tmp_path: Path, load: float, lies: str) -> N
     assert cell.reason.startswith(lies)
     assert "within the range of BASE's 6 draws; too few draws to say" in cell.reason
     assert found.uniform is None and "Ranks of" not in render_text(found)
+
+
+def test_where_seeds_draw_nothing_any_move_is_a_change(tmp_path: Path) -> None:
+    """Two equal loads on each side: a third would be equal, too."""
+
+    def write(name: str, off_ms: float) -> Path:
+        loads = [
+            replace(made(condition, seed, plt_ms, environment=environment), measured=first.measured)
+            for condition, plt_ms in ((FIRST, off_ms), (ON, 900.0))
+            for first in (made(condition, 0, plt_ms),)
+            for seed in (0, 1)
+        ]
+        return write_records_of(tmp_path / name, loads, (FIRST, ON), environment=environment)
+
+    environment = ENVIRONMENT
+    base = write("base", 1000.0)
+    environment = ROOT
+    found = compare_results(base, write("new", 1002.0))
+    assert found.exit_code == 1
+    assert [(cell.verdict, cell.direction) for cell in found.cells] == [
+        ("different", "slower"),
+        ("same", None),
+    ]
+    assert found.cells[0].reason == "moved, and seeds draw nothing here"
+    assert [gain.verdict for gain in found.gains] == ["different"]
 
 
 def test_what_moves_no_seed_needs_no_draws(tmp_path: Path) -> None:
