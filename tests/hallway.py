@@ -82,10 +82,6 @@ class FakeReports(Reports):
         text = f"{' and '.join(lanes)} in {folder.name}"
         return Presented(text, {"cells": []}, self._crossed)
 
-    def write_figures(self, folder: Path, into: Path) -> int:
-        into.mkdir(parents=True)
-        return len(read_records(folder))
-
     def draw_lanes(self, page: Path, folders: Sequence[Path]) -> str:
         page.touch()
         return f"{len(folders)} in {page.name}"

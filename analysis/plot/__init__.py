@@ -6,7 +6,7 @@ Every function takes long data (one row for each value, units in the column name
 
 from analysis.plot.bars import intervals, paired
 from analysis.plot.cdf import cdf
-from analysis.plot.chart import Plot, draw, to_svg
+from analysis.plot.chart import Plot, to_svg
 from analysis.plot.heatmap import heatmap
 from analysis.plot.lines import lines
 from analysis.plot.theme import style_sheet
@@ -14,7 +14,6 @@ from analysis.plot.theme import style_sheet
 __all__ = [
     "Plot",
     "cdf",
-    "draw",
     "heatmap",
     "intervals",
     "lines",

@@ -15,7 +15,6 @@ from analysis.published.names import refuse_unknown
 from analysis.published.reference import Reference, read_reference
 from analysis.records.cells import NOT_RUN, cells_of, experiment_of
 from analysis.records.results import Results, read_results
-from analysis.report.citations import list_entries
 from analysis.report.drawings import Drawing, make_sections
 from analysis.report.evidence import (
     calibrations,
@@ -146,7 +145,6 @@ def render_html(
             unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
             manifest=manifest_sections(results.manifest),
             command=command_of(results.manifest),
-            entries=tuple(list_entries(results, reference)),
             folder=words.clean(results.folder.resolve().name),
             style=plot.style_sheet() + (TEMPLATES / "report.css").read_text(encoding="utf-8"),
             script=script,

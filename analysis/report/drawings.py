@@ -7,7 +7,6 @@ one is a `FigureKind`, which the description of its kind of trial lists.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analysis import plot
@@ -62,14 +61,6 @@ def make_sections(table: ResultTable) -> tuple[FigureSection, ...]:
     return tuple(
         _make(kind, panels, rows, MAX_DRAWINGS if kind.small else most) for kind, panels in planned
     )
-
-
-def list_plots(table: ResultTable) -> Iterator[tuple[str, str, plot.Plot]]:
-    """Yield anchor, title and figure of everything that ``table`` has to show, nothing left out."""
-    rows = rows_of(table)
-    for kind in report_of(table.kind).figures:
-        for panel in kind.plan(rows):
-            yield kind.anchor, panel.title, panel.draw()
 
 
 def _make(

@@ -11,8 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from analysis.plot.printing import print_page
-from analysis.teaching.sheets import make_sheet
+from analysis.teaching.sheets import make_sheet, print_sheet
 from testbed.base import proc
 from testbed.base.whole_file import open_whole
 
@@ -72,7 +71,7 @@ def write_sheet(notebook: Path) -> None:
     """
     page, pdf = (notebook.with_name(name) for name in SHEETS)
     page.write_text(make_sheet(notebook), encoding="utf-8")
-    print_page(page, pdf)
+    print_sheet(page, pdf)
 
 
 if __name__ == "__main__":

@@ -137,19 +137,6 @@ class Reports:
         write_whole(folder / KERNELS_MAIL, render_markdown(table, rule), remedy)
         return document, render_text(tabulate(shown), FailRule("none"), read_width())
 
-    def write_figures(self, folder: Path, into: Path) -> int:
-        """Write each figure of the results of one kernel as SVG and PDF; return how many.
-
-        Raises:
-            StorageError: a folder cannot be read or written.
-            MissingError: there is no headless Chromium to print PDF; all SVG files are written.
-        """
-        from analysis.records.results import read_results
-        from analysis.report.figures import write_figures
-        from testbed.client.chromium.browser import find_browser
-
-        return write_figures(read_results(folder), into, find_browser)
-
     def draw_lanes(self, page: Path, folders: Sequence[Path]) -> str:
         """Write a page with the loads of all ``folders`` in one figure; return its story.
 

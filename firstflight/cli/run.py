@@ -20,7 +20,6 @@ from firstflight.cli.reports import LANES_PAGE, Presented
 from firstflight.cli.services import Services, pass_services
 from testbed.base import log, places
 from testbed.base.errors import EXIT_OK, ConfigurationError, worst_exit
-from testbed.base.units import format_count
 from testbed.experiment.label import label, varying
 from testbed.experiment.lanes import name_lanes, read_lanes, split
 from testbed.experiment.plan import plan_trials
@@ -102,12 +101,8 @@ def plan(services: Services, /, as_json: bool, **chosen: Any) -> int:
 @click.argument("directories", metavar="DIR...", nargs=-1, required=True,
                 type=click.Path(path_type=Path))  # fmt: skip
 @metric_option
-@click.option("--figures", metavar="FOLDER", type=click.Path(path_type=Path),
-              help="Write each figure of the report into FOLDER too, as SVG and PDF.")  # fmt: skip
 @pass_services
-def report(
-    services: Services, /, directories: tuple[Path, ...], metric: Metric, figures: Path | None
-) -> int:
+def report(services: Services, /, directories: tuple[Path, ...], metric: Metric) -> int:
     """Write table.csv, summary.json and report.html of the results in DIR anew.
 
     Of a run on several kernels: those of each, compare.json and compare.html (of more than two,
@@ -122,9 +117,6 @@ def report(
         if len(directories) > 1:
             click.echo(f"{directory}:")
         click.echo(_render(services, directory, compared, metric))
-        if figures is not None:
-            several = len(directories) > 1
-            _write_figures(services, directory, figures / directory.name if several else figures)
     if len(directories) > 1:
         folders = [directory / lane for directory in directories
                    for lane in read_lanes(directory) or (".",)]  # fmt: skip
@@ -132,13 +124,6 @@ def report(
         click.echo(services.reports.draw_lanes(page, folders))
         _log.info("side by side: %s", page)
     return EXIT_OK
-
-
-def _write_figures(services: Services, directory: Path, folder: Path) -> None:
-    """Write the figures of the results in ``directory``, of each lane into a folder of its own."""
-    for lane in read_lanes(directory) or ("",):
-        number = services.reports.write_figures(directory / lane, folder / lane)
-        _log.info("%s as SVG and PDF: %s", format_count(number, "figure"), folder / lane)
 
 
 def _finish(
