@@ -118,7 +118,7 @@ def render_html(
     experiment = experiment_of(results.manifest)
     asked_pct = experiment.get("until_ci_pct")
     figures = [
-        Drawing(plot.to_svg(figure.chart), figure.caption, figure.title)
+        Drawing(figure.chart, figure.caption, figure.title)
         for figure in (rebuilt.figures if rebuilt else ())
     ]
     sections = make_sections(table)
