@@ -146,7 +146,7 @@ def render_html(
             unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
             manifest=manifest_sections(results.manifest),
             command=command_of(results.manifest),
-            entries=list(
+            citations=list(
                 cite(revision_of(results.manifest), reference.name if reference else None)
             ),
             folder=words.clean(results.folder.resolve().name),
