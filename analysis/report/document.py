@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis import plot, words
+from analysis.published.bibtex import cite
 from analysis.published.names import refuse_unknown
 from analysis.published.reference import Reference, read_reference
 from analysis.records.cells import NOT_RUN, cells_of, experiment_of
@@ -23,7 +24,7 @@ from analysis.report.evidence import (
     trial_lines,
 )
 from analysis.report.kind import report_of
-from analysis.report.provenance import command_of, manifest_sections
+from analysis.report.provenance import command_of, manifest_sections, revision_of
 from analysis.report.rendering import TEMPLATES, open_templates
 from analysis.report.settling import wide_intervals
 from analysis.report.verdict import findings
@@ -118,7 +119,7 @@ def render_html(
     experiment = experiment_of(results.manifest)
     asked_pct = experiment.get("until_ci_pct")
     figures = [
-        Drawing(plot.to_svg(figure.chart), figure.caption, figure.title)
+        Drawing(figure.chart, figure.caption, figure.title)
         for figure in (rebuilt.figures if rebuilt else ())
     ]
     sections = make_sections(table)
@@ -145,6 +146,9 @@ def render_html(
             unsettled=wide_intervals(table, float(asked_pct)) if asked_pct else (),
             manifest=manifest_sections(results.manifest),
             command=command_of(results.manifest),
+            citations=list(
+                cite(revision_of(results.manifest), reference.name if reference else None)
+            ),
             folder=words.clean(results.folder.resolve().name),
             style=plot.style_sheet() + (TEMPLATES / "report.css").read_text(encoding="utf-8"),
             script=script,

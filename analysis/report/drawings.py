@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from analysis import plot
 from analysis.report.kind import report_of
@@ -22,13 +23,18 @@ WIDE_PX = 400
 VIEW = re.compile(r'viewBox="0 0 ([0-9.]+) ')
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots: it is drawn once
 class Drawing:
-    """A figure as an ``<svg>`` element, a sentence below it, and a heading above if it has none."""
+    """A figure, a sentence below it, and a heading above if it has none."""
 
-    svg: str
+    chart: plot.Plot
     caption: str
     title: str = ""
+
+    @cached_property
+    def svg(self) -> str:
+        """The figure as an ``<svg>`` element."""
+        return plot.to_svg(self.chart)
 
     @property
     def wide(self) -> bool:
@@ -67,9 +73,7 @@ def _make(
     kind: FigureKind, panels: tuple[Panel, ...], rows: tuple[SweepRow, ...], most: int
 ) -> FigureSection:
     shown = spread_over(panels, most)
-    drawings = tuple(
-        Drawing(plot.to_svg(panel.draw()), panel.caption, panel.title) for panel in shown
-    )
+    drawings = tuple(Drawing(panel.draw(), panel.caption, panel.title) for panel in shown)
     left_out = (
         f"{len(shown)} of {count(len(panels), 'figure')} are shown, at even distances; a notebook "
         "draws the others from the same records."

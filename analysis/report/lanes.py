@@ -24,10 +24,7 @@ def write_lanes_page(path: Path, every: Sequence[Results]) -> Rebuilt:
     """
     lanes = name_lanes(every)
     rebuilt = draw_lanes(lanes, find_reference)
-    drawings = [
-        Drawing(plot.to_svg(figure.chart), figure.caption, figure.title)
-        for figure in rebuilt.figures
-    ]
+    drawings = [Drawing(figure.chart, figure.caption, figure.title) for figure in rebuilt.figures]
     page = (
         open_templates()
         .get_template("lanes.html.jinja")

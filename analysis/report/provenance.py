@@ -42,6 +42,14 @@ def command_of(manifest: Mapping[str, Any]) -> str | None:
     return clean(shlex.join(["./run.sh", *map(str, arguments)]))
 
 
+def revision_of(manifest: Mapping[str, Any]) -> str | None:
+    """Return the revision of the code that made the results, if the manifest says."""
+    environment = manifest.get("environment")
+    facts = environment.get("facts") if isinstance(environment, Mapping) else None
+    revision = facts.get("git_revision") if isinstance(facts, Mapping) else None
+    return clean(str(revision)) if revision else None
+
+
 def _collect(
     path: tuple[str, ...], value: Mapping[str, Any], rows: dict[tuple[str, ...], Any]
 ) -> None:

@@ -8,9 +8,6 @@ from analysis.tables.table import ResultTable
 from analysis.words import count, number
 from testbed.kinds import KINDS
 
-SEEDS = 6
-"""As many as `./run.sh` takes of Table 1."""
-
 
 def findings(table: ResultTable) -> list[str]:
     """Return short sentences about ``table``; none is said that its numbers do not bear."""
@@ -77,5 +74,5 @@ def _draws(table: ResultTable) -> list[str]:
         return []
     return [
         f"A cell with one load shows one seed, and another seed may give another time: "
-        f"-n {SEEDS} shows the spread."
+        f"-n {LEAST_FOR_LEVEL} shows the spread."
     ]

@@ -11,7 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from analysis.teaching.sheets import make_sheet, print_sheet
+from analysis.formats.pdf import print_page
+from analysis.teaching.sheets import make_sheet
 from testbed.base import proc
 from testbed.base.whole_file import open_whole
 
@@ -71,7 +72,7 @@ def write_sheet(notebook: Path) -> None:
     """
     page, pdf = (notebook.with_name(name) for name in SHEETS)
     page.write_text(make_sheet(notebook), encoding="utf-8")
-    print_sheet(page, pdf)
+    print_page(page, pdf)
 
 
 if __name__ == "__main__":

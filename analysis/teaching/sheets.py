@@ -2,14 +2,13 @@
 
 A sheet is made of the notebook itself: of the cells tagged ``sheet``, of the names that an answer
 has to define, and of the places for a few sentences.  HTML is made of Markdown, PDF of that HTML by
-the headless Chromium that loads pages, too.
+`analysis.formats.pdf`.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,8 @@ from typing import Any
 import jinja2
 from markdown_it import MarkdownIt
 
-from testbed.base import proc
-from testbed.base.errors import MissingError
-
 TAG = "sheet"
 TEMPLATE = Path(__file__).with_name("sheet.html.jinja")
-CHROMIUM = "chromium-headless-shell"
 
 
 def make_sheet(notebook: Path) -> str:
@@ -38,25 +33,6 @@ def make_sheet(notebook: Path) -> str:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     return template.render(parts=parts, name=notebook.stem) + "\n"
-
-
-def print_sheet(page: Path, pdf: Path) -> None:
-    """Print the HTML file ``page`` to ``pdf``.
-
-    Raises:
-        MissingError: there is no headless Chromium.
-        CommandError: it failed.
-    """
-    with tempfile.TemporaryDirectory(prefix="sheet-") as profile:
-        proc.run(
-            # Without its sandbox, which root does not get: the page is our own and has no scripts.
-            [CHROMIUM, "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
-             "--no-pdf-header-footer", f"--print-to-pdf={pdf.absolute()}",
-             page.absolute().as_uri()],
-            timeout_s=120,
-        )  # fmt: skip
-    if not pdf.is_file():
-        raise MissingError(f"{CHROMIUM} wrote no {pdf.name}; the sheet is in {page}")
 
 
 def _parts(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -137,6 +137,13 @@ class Reports:
         write_whole(folder / KERNELS_MAIL, render_markdown(table, rule), remedy)
         return document, render_text(tabulate(shown), FailRule("none"), read_width())
 
+    def write_figures(self, folder: Path, figures: Path) -> int:
+        """Write each figure of a report as SVG and PDF into ``figures``; return how many."""
+        from analysis.records.results import read_results
+        from analysis.report.figures import write_figures
+
+        return len(write_figures(read_results(folder), figures))
+
     def draw_lanes(self, page: Path, folders: Sequence[Path]) -> str:
         """Write a page with the loads of all ``folders`` in one figure; return its story.
 

@@ -100,9 +100,13 @@ def plan(services: Services, /, as_json: bool, **chosen: Any) -> int:
 @click.command()
 @click.argument("directories", metavar="DIR...", nargs=-1, required=True,
                 type=click.Path(path_type=Path))  # fmt: skip
+@click.option("--figures", type=click.Path(path_type=Path), metavar="DIR",
+              help="Write each figure of the reports there, too, as SVG and as PDF.")  # fmt: skip
 @metric_option
 @pass_services
-def report(services: Services, /, directories: tuple[Path, ...], metric: Metric) -> int:
+def report(
+    services: Services, /, directories: tuple[Path, ...], figures: Path | None, metric: Metric
+) -> int:
     """Write table.csv, summary.json and report.html of the results in DIR anew.
 
     Of a run on several kernels: those of each, compare.json and compare.html (of more than two,
@@ -117,9 +121,13 @@ def report(services: Services, /, directories: tuple[Path, ...], metric: Metric)
         if len(directories) > 1:
             click.echo(f"{directory}:")
         click.echo(_render(services, directory, compared, metric))
+    folders = [directory / lane for directory in directories
+               for lane in read_lanes(directory) or (".",)]  # fmt: skip
+    if figures is not None:
+        for folder in folders:
+            place = figures / folder.resolve().name if len(folders) > 1 else figures
+            _log.info("%d figures: %s", services.reports.write_figures(folder, place), place)
     if len(directories) > 1:
-        folders = [directory / lane for directory in directories
-                   for lane in read_lanes(directory) or (".",)]  # fmt: skip
         page = directories[0] / LANES_PAGE
         click.echo(services.reports.draw_lanes(page, folders))
         _log.info("side by side: %s", page)

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analysis.stats.estimates import Interval, SampleStatistics, describe_sample, two_humps
+from analysis.stats.estimates import (
+    Interval,
+    SampleStatistics,
+    band_half_width,
+    describe_sample,
+    two_humps,
+)
 from analysis.stats.shift import estimate_paired_shift
 
 SIMULATIONS = 1000
@@ -148,3 +154,12 @@ def test_order_does_not_matter_and_the_median_is_inside(values: list[float]) -> 
     interval = sample.median.interval
     assert interval is not None
     assert min(values) <= interval.low <= sample.median.value <= interval.high <= max(values)
+
+
+@pytest.mark.parametrize("n", [4, 6, 20])
+def test_a_band_holds_the_true_distribution_as_often_as_it_says(n: int) -> None:
+    ordered = numpy.sort(numpy.random.default_rng(n).random((20_000, n)), axis=1)
+    steps = numpy.arange(n + 1) / n
+    above, below = (steps[1:] - ordered).max(axis=1), (ordered - steps[:-1]).max(axis=1)
+    held = numpy.mean(numpy.maximum(above, below) <= band_half_width(n))
+    assert 0.948 < held < 0.98
