@@ -1,7 +1,7 @@
 """Certificate store of the recording browser: authorities that it trusts for one recording.
 
 On Linux, Chromium takes authorities beside its own from NSS's database below its HOME
-(chromium/docs/linux/cert_management.md), and asks of their chains all that it asks of others.  NSS
+(chromium/"Linux certificate management" of its documentation), and asks of their chains all that it asks of others.  NSS
 is a library that the browser links to; its calls are those of ``certutil -A -t C,,``.
 """
 
