@@ -1,8 +1,9 @@
 """Certificate store of the recording browser: authorities that it trusts for one recording.
 
 On Linux, Chromium takes authorities beside its own from NSS's database below its HOME
-(chromium/"Linux certificate management" of its documentation), and asks of their chains all that it asks of others.  NSS
-is a library that the browser links to; its calls are those of ``certutil -A -t C,,``.
+("Linux certificate management" in its documentation), and asks of their chains all that it asks
+of others.  NSS is a library that the browser links to; its calls are those of
+``certutil -A -t C,,``.
 """
 
 from __future__ import annotations
