@@ -21,10 +21,12 @@ def cite(revision: str | None, reference: str | None) -> Iterator[str]:
     """Yield the tool's entry with its ``revision``, and that of what a reference was taken from.
 
     A reference begins with the key of its publication: ``fastopen-table1`` with ``fastopen``.
+    A table of one's own need not have an entry.
     """
     entries = read_entries()
     end = "\n}"
     note = f",\n  note = {{Revision {revision}}}" if revision else ""
     yield entries[TOOL].removesuffix(end) + note + end
-    if reference is not None:
-        yield entries[reference.partition("-")[0]]
+    publication = entries.get((reference or "").partition("-")[0])
+    if publication is not None:
+        yield publication
