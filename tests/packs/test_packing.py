@@ -117,7 +117,7 @@ def test_a_command_of_ones_own_is_not_brought_along(home: Path) -> None:
 def test_trials_without_a_result_are_said(home: Path) -> None:
     records = home / "results" / "records.jsonl"
     records.write_text(records.read_text().split("\n", 1)[1])
-    assert pack(home).contents.notes == ("7 of 8 planned trials have a result.",)
+    assert pack(home).contents.notes == ("15 of 16 planned trials have a result.",)
 
 
 def test_what_does_not_belong_into_a_pack_is_refused_all_of_it(home: Path) -> None:

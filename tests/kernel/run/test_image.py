@@ -14,7 +14,7 @@ import pytest
 
 from testbed.kernel.run.image import BOOTS, MOST_IMAGES, GuestImage, GuestImages
 from testbed.kernel.run.memory import GuestMemory
-from testbed.kernel.run.virtual import VirtualKernel
+from testbed.kernel.run.virtual import VirtualKernel, command_line
 from testbed.model import Condition, Trial
 from tests.kernel.guests import Guests
 
@@ -132,13 +132,18 @@ class Runs:
         found: dict[str, Any] = json.loads(raw.observation.read_text())
         return found
 
+    def image(self, seed: int) -> GuestImage | None:
+        """What guests of ``seed`` go on from."""
+        words = ("linux", *command_line(seed, self.kernel.boot_options), "--", CLIENT)
+        return self.kernel.images.take(words)
+
 
 @pytest.mark.guest
 @pytest.mark.usefixtures("jail")
 def test_a_guest_that_goes_on_is_as_one_that_booted_but_for_its_trial(runs: Runs) -> None:
     booted = runs.run(0)
     others = [runs.run(number, slot=number % 2) for number in range(1, BOOTS + 3)]
-    image = runs.kernel.images.take((0, CLIENT))
+    image = runs.image(0)
     assert image is not None
     assert image.whole
     assert booted["names"] == ["page-0"]
@@ -159,6 +164,6 @@ def test_each_seed_has_its_own(runs: Runs) -> None:
     assert len(found[0]) == len(found[1]) == 1
     assert found[0] != found[1]
     for seed in (0, 1):
-        image = runs.kernel.images.take((seed, CLIENT))
+        image = runs.image(seed)
         assert image is not None
         assert image.whole
