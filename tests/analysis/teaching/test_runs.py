@@ -43,7 +43,7 @@ def test_what_was_measured_is_used_again(
     first = run(command)
     said = capsys.readouterr().out
     assert said.startswith(f"$ {command} -o {tmp_path}/quick-")
-    assert "1 load is verified by packet capture" in said
+    assert "The load is verified by packet capture" in said
     lines = (first.folder / "records.jsonl").read_bytes()
     assert run(command, quiet=True).folder == first.folder
     assert capsys.readouterr().out == said.splitlines(keepends=True)[0]
