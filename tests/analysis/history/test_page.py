@@ -24,7 +24,7 @@ def test_the_page(tmp_path: Path) -> None:
     assert write_trend(history, page) == f"{page}: 3 runs, 16 cells, 2 lanes"
     text = page.read_text()
     assert text.count('<div class="trend"><svg') == 16
-    marked = re.findall(r"<polygon[^>]*><title>2026-11-02 02:17: ([^<]*), git", text)
+    marked = re.findall(r"<(?:polygon|circle)[^>]*><title>2026-11-02 02:17: ([^<]*), git", text)
     assert len([words for words in marked if words.endswith(" s, inconclusive")]) == 7
     assert [words for words in marked if "unproven" in words] == ["1 unproven, different"]
     assert "package.nginx: 1.22.1-9+deb12u2 → 1.26.0-1" in text
