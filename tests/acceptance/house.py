@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
@@ -18,7 +19,7 @@ from firstflight.cli.main import main
 from firstflight.cli.services import Services, program_services
 from testbed.archive.reading import Archive, read_archive
 from testbed.base import places
-from testbed.base.errors import EXIT_OK
+from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.model import HAR_FILE, Record
 from testbed.pages.build import build_page
 from testbed.results.store import read_records
@@ -61,6 +62,12 @@ class House:
     @property
     def pages(self) -> Path:
         return self.folder / "pages"
+
+    def take(self, *names: str) -> None:
+        """Take pages of the repository, unless they are here."""
+        for name in names:
+            if not (self.pages / name).exists():
+                shutil.copytree(places.ROOT / "pages" / name, self.pages / name)
 
     def command(self, *words: str) -> tuple[int, str]:
         """Exit code and standard output of ``firstflight WORDS``."""
@@ -131,6 +138,14 @@ def toml(value: Any) -> str:
 def assert_ok(record: Record) -> None:
     """The trial counts, and its reason is in the message if it does not."""
     assert (record.outcome, record.reason) == ("ok", None)
+
+
+def assert_refused(ran: Ran, outcome: str, *parts: str) -> None:
+    """The only trial prints no number, and its reason has these parts."""
+    (record,) = ran.records
+    assert (record.outcome, ran.code) == (outcome, EXIT_OUT_OF_TOLERANCE), record.reason
+    assert record.reason is not None
+    assert [part for part in parts if part not in record.reason] == [], record.reason
 
 
 def assert_exact(record: Record, archive: Archive) -> None:

@@ -5,12 +5,10 @@ A test of ranks, which fails if what moves a load time between two environments 
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-from testbed.base import places
 from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from tests.acceptance.house import House, Ran
 from tests.measured import load_of
@@ -26,8 +24,7 @@ KNOBS = {"page": list(PAGES), "rtt_ms": 20, "jitter": "computing", "repetitions"
 @pytest.fixture(scope="module")
 def ensembles(house: House) -> dict[str, Ran]:
     """The same experiment on each root."""
-    for name in PAGES:
-        shutil.copytree(places.ROOT / "pages" / name, house.pages / name)
+    house.take(*PAGES)
     return {root: house.run(**KNOBS, root=root) for root in ROOTS}
 
 

@@ -57,7 +57,7 @@ CAPTURE = "    if site.aligned:\n        begin_stage()\n    order = "
 
 @pytest.fixture(scope="module", autouse=True)
 def page(house: House) -> None:
-    shutil.copytree(places.ROOT / "pages" / PAGE, house.pages / PAGE)
+    house.take(PAGE)
 
 
 def load(

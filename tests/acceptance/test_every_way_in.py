@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from testbed.base import places
 from testbed.base.errors import EXIT_OK
 from testbed.model import Condition
 from testbed.pages.catalogue import read_kind
@@ -54,7 +52,7 @@ def ran(house: House, tmp_path_factory: pytest.TempPathFactory) -> Ran:
         har = tmp_path_factory.mktemp("har") / f"{name}.har"
         har.write_text(json.dumps(make()))
         house.import_page(har, name)
-    shutil.copytree(places.ROOT / "pages" / "wikipedia", house.pages / "wikipedia")
+    house.take("wikipedia")
     return house.run(page=list(KINDS), rtt_ms=100)
 
 

@@ -6,27 +6,18 @@ guest code.
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from testbed.base import places
-from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
-from testbed.kernel.run.interface import RawResult
-from testbed.model import OBSERVATION_FILE, Record
+from testbed.base.errors import EXIT_OK
 from testbed.results.store import read_records
-from testbed.way.judge import conclude
-from tests.acceptance.house import House, Plant, assert_ok
+from tests.acceptance.altered import COMMAND, KNOBS, PAGE, Alter, Done, Seen, given, without
+from tests.acceptance.house import House, Plant, assert_ok, assert_refused
 
 pytestmark = pytest.mark.guest
 
-PAGE = "tum-website"
-KNOBS = {"page": PAGE, "client": "graph", "rtt_ms": 20}
 SERVER_LOAD = """\
 kind = "server_load"
 [link]
@@ -40,39 +31,11 @@ rate_per_s = 50
 warm_up_s = 1
 duration_s = 1
 """
-COMMAND = f"""\
-kind = "command"
-page = "{PAGE}"
-client = "command"
-command = "curl -sS -o {{out}}/page {{url}}"
-"""
-Seen = dict[str, Any]
-Alter = Callable[[Seen], object]
-
-
-@dataclass(frozen=True)
-class Done:
-    """A trial that was performed, and what it left."""
-
-    record: Record
-    folder: Path
-    archive: str | None
-
-    def judge(self, alter: Alter, tmp_path: Path, archive: str | None = None) -> Record:
-        """The record of the trial, had it left what ``alter`` makes of its observation."""
-        out = tmp_path / "out"
-        shutil.copytree(self.folder / "trials" / self.record.trial_id, out)
-        path = out / OBSERVATION_FILE
-        seen = json.loads(path.read_text())
-        alter(seen)
-        path.write_text(json.dumps(seen))
-        raw = RawResult("ended", "", "", None, path, archive or self.archive)
-        return conclude(self.record.trial, raw, out, self.record.environment, 1)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def page(house: House) -> None:
-    shutil.copytree(places.ROOT / "pages" / PAGE, house.pages / PAGE)
+    house.take(PAGE)
 
 
 @pytest.fixture(scope="module")
@@ -105,30 +68,6 @@ def _toml(knobs: dict[str, Any]) -> str:
         f'page = "{knobs["page"]}"\nclient = "{knobs["client"]}"\n[link]\n'
         f"rtt_ms = {knobs['rtt_ms']}\n"
     )
-
-
-def given(*names: str, to: object) -> Alter:
-    """Sets what is at a path of an observation."""
-
-    def alter(seen: Seen) -> None:
-        *path, last = names
-        for name in path:
-            seen = seen[name]
-        seen[last] = to
-
-    return alter
-
-
-def without(*names: str) -> Alter:
-    """Takes away what is at a path of an observation."""
-
-    def alter(seen: Seen) -> None:
-        *path, last = names
-        for name in path:
-            seen = seen[name]
-        del seen[last]
-
-    return alter
 
 
 def measured(name: str, **changed: object) -> Alter:
@@ -457,7 +396,4 @@ def test_a_fault_in_guest_code(
     house: House, plant: Plant, module: str, old: str, new: str, says: str
 ) -> None:
     plant(module, old, new)
-    ran = house.run(**KNOBS)
-    (record,) = ran.records
-    assert (record.outcome, ran.code) == ("lab_mismatch", EXIT_OUT_OF_TOLERANCE), record.reason
-    assert record.reason is not None and says in record.reason, record.reason
+    assert_refused(house.run(**KNOBS), "lab_mismatch", says)

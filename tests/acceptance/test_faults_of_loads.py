@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from testbed.base import places
-from testbed.base.errors import EXIT_OK, EXIT_OUT_OF_TOLERANCE
+from testbed.base.errors import EXIT_OK
 from testbed.model import CAPTURE_FILE
 from testbed.results.store import read_records
-from tests.acceptance.house import House, Plant, assert_ok
-from tests.acceptance.test_faults_of_labs import COMMAND, KNOBS, PAGE, Alter, Done, Seen, given
+from tests.acceptance.altered import COMMAND, KNOBS, PAGE, Alter, Done, Seen, given
+from tests.acceptance.house import House, Plant, assert_ok, assert_refused
 from tests.wire.packets import ACK, CLIENT, SERVER, Capture
 
 pytestmark = pytest.mark.guest
@@ -31,7 +30,7 @@ TOO_SOON = "the load "
 
 @pytest.fixture(scope="module", autouse=True)
 def page(house: House) -> None:
-    shutil.copytree(places.ROOT / "pages" / PAGE, house.pages / PAGE)
+    house.take(PAGE)
 
 
 @pytest.fixture(scope="module")
@@ -218,6 +217,4 @@ def test_a_fault_in_guest_code(
     house: House, plant: Plant, module: str, old: str, new: str, says: str
 ) -> None:
     plant(module, old, new)
-    (record,) = (ran := house.run(**KNOBS)).records
-    assert (record.outcome, ran.code) == ("unproven", EXIT_OUT_OF_TOLERANCE), record.reason
-    assert record.reason is not None and says in record.reason, record.reason
+    assert_refused(house.run(**KNOBS), "unproven", says)

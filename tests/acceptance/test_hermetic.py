@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -29,7 +28,7 @@ LOADS = sorted(set(CLIENTS) - {"command"})
 
 @pytest.fixture(scope="module", autouse=True)
 def page(house: House) -> None:
-    shutil.copytree(places.ROOT / "pages" / PAGE, house.pages / PAGE)
+    house.take(PAGE)
 
 
 class Watch:

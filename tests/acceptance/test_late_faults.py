@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.base import places, sources
+from testbed.base import sources
 from testbed.model import Record
 from tests.acceptance.house import House, Ran
 
@@ -154,7 +154,7 @@ StartedGraph.load = _plant(StartedGraph.load)
 
 @pytest.fixture(scope="module")
 def ran(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
-    shutil.copytree(places.ROOT / "pages" / PAGE, house.pages / PAGE)
+    house.take(PAGE)
     code = tmp_path_factory.mktemp("faulty") / "testbed"
     shutil.copytree(sources.PACKAGE, code, ignore=shutil.ignore_patterns("__pycache__"))
     faults = [(fault.before, fault.during, fault.undo) for fault in FAULTS.values()]

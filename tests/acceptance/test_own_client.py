@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -26,8 +25,7 @@ MINE = ("--only", "client=command,rtt_ms=20")
 
 @pytest.fixture(autouse=True)
 def pages(house: House) -> None:
-    if not (house.pages / "wikipedia").exists():
-        shutil.copytree(places.ROOT / "pages" / "wikipedia", house.pages / "wikipedia")
+    house.take("wikipedia")
 
 
 def test_the_example_is_proven_in_both_arms(house: House, tmp_path: Path) -> None:

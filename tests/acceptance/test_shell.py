@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import sys
 import time
@@ -48,8 +47,7 @@ client echo never
 
 @pytest.fixture
 def wikipedia(house: House) -> None:
-    if not (house.pages / "wikipedia").exists():
-        shutil.copytree(places.ROOT / "pages" / "wikipedia", house.pages / "wikipedia")
+    house.take("wikipedia")
 
 
 @pytest.mark.guest

@@ -20,9 +20,10 @@ Built = Callable[[str], Archive]
 # Between the recorded start times of what the page's own document names (frames apart: the
 # preload scanner leaves them to the parser) and the order in which the browser found them.
 # Measured: 0.92 to 1.00.
-MIN_RANK_CORRELATION = 0.6
-"""In another order it is near 0; on a busy machine documents come in pieces: 0.75 was found."""
+MIN_RANK_CORRELATION = 0.8
 
+MORE_LOADS = 2
+"""On a busy machine a document comes in pieces, and its parts are found in another order."""
 _loads: dict[str, Replay] = {}
 
 
@@ -79,8 +80,19 @@ def test_no_child_before_its_parent_answers(loaded: tuple[Archive, Replay]) -> N
 
 def test_found_in_the_recorded_order(loaded: tuple[Archive, Replay]) -> None:
     archive, load = loaded
+    found = correlations(archive, load)
+    for _ in range(MORE_LOADS):
+        if min(found.values(), default=1.0) >= MIN_RANK_CORRELATION:
+            break
+        found = correlations(archive, browse(archive, find_browser()))
+    assert min(found.values(), default=1.0) >= MIN_RANK_CORRELATION, found
+
+
+def correlations(archive: Archive, load: Replay) -> dict[str, float]:
+    """How alike the recorded order and that of ``load`` are, of frames and of all else."""
     document = root_document(archive).url
     place = {url: index for index, url in enumerate(load.report["found"])}
+    found = {}
     for frames in (False, True):
         timed = [
             (entry.start_ms, float(place[entry.url]))
@@ -90,8 +102,9 @@ def test_found_in_the_recorded_order(loaded: tuple[Archive, Replay]) -> None:
         ]
         if len(timed) < 2:
             continue
-        found = rank_correlation([start for start, _ in timed], [at for _, at in timed])
-        assert found >= MIN_RANK_CORRELATION, f"frames {frames}: {found}"
+        starts, ats = ([pair[side] for pair in timed] for side in (0, 1))
+        found["frames" if frames else "others"] = rank_correlation(starts, ats)
+    return found
 
 
 def test_every_picture_decodes_but_the_empty_ones(loaded: tuple[Archive, Replay]) -> None:

@@ -18,7 +18,7 @@ from testbed.pages.exchange import HttpProtocol, PageExchange, Recording
 from testbed.pages.importing.tabulate import write_table
 from tests.pages.conftest import HEADER
 from tests.pages.replay import Replay, assert_none_early, browse
-from tests.pages.test_browser import rank_correlation
+from tests.pages.test_browser import MORE_LOADS, rank_correlation
 
 pytestmark = pytest.mark.browser
 
@@ -77,11 +77,15 @@ def make_recording() -> Recording:
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Archive, Replay]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("anonymous")
     recording = make_recording()
     write_table(folder / "site", recording, licence="none")
-    built = build_page(folder / "site", folder / "cache")
+    return build_page(folder / "site", folder / "cache")
+
+
+@pytest.fixture(scope="module")
+def loaded(built: Path) -> tuple[Archive, Replay]:
     archive = read_archive(built)
     return archive, browse(archive, find_browser(), tls=built / "tls")
 
@@ -97,8 +101,18 @@ def test_the_same_hosts_and_sizes(loaded: tuple[Archive, Replay]) -> None:
     assert heads == {None, 620}
 
 
-def test_the_same_order_below_each_parent(loaded: tuple[Archive, Replay]) -> None:
+def test_the_same_order_below_each_parent(built: Path, loaded: tuple[Archive, Replay]) -> None:
     archive, load = loaded
+    for _ in range(MORE_LOADS):
+        if min(correlations(archive, load).values()) >= 0.8:
+            break
+        load = browse(archive, find_browser(), tls=built / "tls")
+    found = correlations(archive, load)
+    assert min(found.values()) >= 0.8, found
+
+
+def correlations(archive: Archive, load: Replay) -> dict[tuple[str | None, bool], float]:
+    """How alike the recorded order and that of ``load`` are, below each parent."""
     # As the browser found them: on the wire, handshakes and priorities come on top.
     place = {url: float(index) for index, url in enumerate(load.report["found"])}
     timed = defaultdict(list)
@@ -110,9 +124,10 @@ def test_the_same_order_below_each_parent(loaded: tuple[Archive, Replay]) -> Non
         timed[below].append((entry.start_ms, place[entry.url]))
     several = {below: found for below, found in timed.items() if len(found) > 1}
     assert sorted(map(len, several.values())) == [2, 2, 4]
-    # Which of two is first depends on how fast the document comes.
-    for below, found in ((b, f) for b, f in several.items() if len(f) > 2):
-        assert rank_correlation(*map(list, zip(*found, strict=True))) >= 0.8, below
+    return {
+        below: rank_correlation(*map(list, zip(*found, strict=True)))
+        for below, found in several.items()
+    }
 
 
 def test_a_script_asks_in_the_recorded_order(loaded: tuple[Archive, Replay]) -> None:
