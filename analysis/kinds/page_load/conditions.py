@@ -74,9 +74,12 @@ def plan_intervals(rows: Sequence[SweepRow]) -> tuple[Panel, ...]:
 
 
 def plan_distributions(
-    rows: Sequence[SweepRow], values: Values, heading: str, what: str, least: int
+    rows: Sequence[SweepRow], values: Values, heading: str, what: str, least: int, banded: bool
 ) -> tuple[Panel, ...]:
-    """Return one figure for each condition, a line for each arm or for each value of one axis."""
+    """Return one figure for each condition, a line for each arm or for each value of one axis.
+
+    ``banded``: the values are independent draws, so a band says where their distribution is.
+    """
     by = _line_axis(rows)
     names = [n for n in swept(rows) if n != by]
     panels = []
@@ -85,7 +88,7 @@ def plan_distributions(
         enough = {name: sorted(numbers) for name, numbers in lines.items() if len(numbers) >= least}
         if any(numbers[0] < numbers[-1] for numbers in enough.values()):
             title = name_axes(panel[0].axes, (PAGE, *names))
-            draw = partial(_draw_distribution, enough, heading, by)
+            draw = partial(_draw_distribution, enough, heading, by, banded)
             panels.append(Panel(draw, _sizes(enough, what), title))
     return tuple(panels)
 
@@ -138,13 +141,15 @@ def _draw_intervals(rows: Sequence[SweepRow]) -> plot.Plot:
     return chart.sized(_beside(labels))
 
 
-def _draw_distribution(lines: dict[Any, list[float]], heading: str, by: str | None) -> plot.Plot:
+def _draw_distribution(
+    lines: dict[Any, list[float]], heading: str, by: str | None, banded: bool
+) -> plot.Plot:
     points: list[dict[str, Any]] = [
         {heading: value, **({by: name} if by else {})}
         for name, numbers in lines.items()
         for value in spread_over(numbers, MAX_POINTS)
     ]
-    if heading != PLT_MS:
+    if not banded:
         return plot.cdf(points, heading, by=by).sized(*PLOT_PX)
     ends = [numbers[end] for numbers in lines.values() for end in (0, -1)]
     room = MARGIN * (max(ends) - min(ends))
@@ -237,7 +242,12 @@ LOADS = FigureKind(
     "probability the true distribution lies within the band everywhere (Dvoretzky, Kiefer and "
     "Wolfowitz); few loads leave it wide.",
     partial(
-        plan_distributions, values=_load_times_ms, heading=PLT_MS, what="load", least=LEAST_LOADS
+        plan_distributions,
+        values=_load_times_ms,
+        heading=PLT_MS,
+        what="load",
+        least=LEAST_LOADS,
+        banded=True,
     ),
     small=True,
 )
@@ -252,5 +262,6 @@ REQUESTS = FigureKind(
         heading=LATENCY_MS,
         what="request",
         least=LEAST_REQUESTS,
+        banded=False,
     ),
 )
