@@ -72,7 +72,13 @@ class Lab:
         """
         tcp = self.condition.tcp
         if tcp.tfo and tcp.cookies != "not-required":
-            cookies.prime(self.topology, origins, self.settle_s, at_once=self.exactness.real_time)
+            cookies.prime(
+                self.topology,
+                origins,
+                self.settle_s,
+                at_once=self.exactness.real_time,
+                lossy=self.condition.link.loss_pct > 0,
+            )
             if tcp.cookies == "cold":
                 knobs.rotate_key(self.topology)
 

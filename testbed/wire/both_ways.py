@@ -1,4 +1,4 @@
-"""Both directions of every connection are in the capture: nothing went by another path.
+"""Both directions of every connection are in the capture, and nothing else is.
 
 What one end acknowledges, the other has sent; so all of it must have been captured at the client,
 in both arms.  And the client's kernel must not have taken or sent more than the capture shows.
@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 
 from testbed.wire.capture import SNAP_BYTES
 from testbed.wire.flows import Flow, Flows, payloads
-from testbed.wire.packets import ACK, FIN, RST, Capture, behind
+from testbed.wire.lookups import DNS_PORT
+from testbed.wire.packets import ACK, FIN, RST, Capture, Packet, behind
 
 
 def check_both_ways(flows: Flows, counters: Mapping[str, int]) -> tuple[str, ...]:
@@ -25,6 +26,19 @@ def check_whole(capture: Capture) -> tuple[str, ...]:
     """Return a sentence if frames were cut shorter than the proof needs them: ``SNAP_BYTES``."""
     cut = sum(1 for p in capture.packets if len(p.frame) < min(p.frame_bytes, SNAP_BYTES))
     return (f"{cut} frames were captured with less than {SNAP_BYTES} bytes",) if cut else ()
+
+
+def check_strangers(capture: Capture, flows: Flows) -> Iterator[str]:
+    """Yield a sentence if packets are of no connection, no look-up and no late farewell."""
+    ends = {(flow.syn.sender, flow.syn.receiver) for flow in flows.flows}
+    strangers = [packet for packet in capture.packets if _is_strange(packet, ends)]
+    if strangers:
+        first = strangers[0]
+        ends_of = f" from {first.sender} to {first.receiver}" if first.source else ""
+        yield (
+            f"{len(strangers)} packets in the capture are not of the load, the first of them "
+            f"{first.protocol}{ends_of}"
+        )
 
 
 def _complain(flows: Flows, counters: Mapping[str, int]) -> Iterator[str]:
@@ -80,3 +94,10 @@ def _covered(flow: Flow, *, by_client: bool, end: int) -> int:
         total += max(0, last - max(offset, reached))
         reached = max(reached, last)
     return total
+
+
+def _is_strange(packet: Packet, ends: set[tuple[str, str]]) -> bool:
+    if packet.protocol == "TCP":
+        both = {(packet.sender, packet.receiver), (packet.receiver, packet.sender)}
+        return packet.payload_bytes > 0 and not both & ends
+    return packet.protocol != "UDP" or DNS_PORT not in (packet.source_port, packet.target_port)

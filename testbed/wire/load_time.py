@@ -54,7 +54,7 @@ def check_load_time(
     when the client says that its load ended, or, of a browser, its last request: its load ended
     with that or another one.  Each request, and the wait for the first byte, ended when bytes came.
     """
-    began = next((p.at_ns for p in capture.packets if p.source == client), None)
+    began = _first_packet_ns(capture, client)
     carried = {(connection.client, connection.server) for connection in served}
     arrivals_ms = sorted(
         (at_ns - began) / 1e6
@@ -100,7 +100,7 @@ def check_duration(
 
     ``client`` is the client's IPv4 address.  A command may do other things before and behind.
     """
-    began = next((p.at_ns for p in capture.packets if p.source == client), None)
+    began = _first_packet_ns(capture, client)
     ended = max((at_ns for flow in flows.flows for at_ns in _new_bytes(flow)), default=None)
     if began is not None and ended is not None and duration_ms < (ended - began) / 1e6:
         yield (
@@ -122,6 +122,11 @@ def check_counts(load: PageLoad, replay: Replay) -> Iterator[str]:
         )
     if load.requests and answered > len(load.requests):
         yield f"the server answered {answered} requests, the client names {len(load.requests)}"
+
+
+def _first_packet_ns(capture: Capture, client: bytes) -> int | None:
+    """Return when the client sent its first packet, which may be a look-up's."""
+    return next((packet.at_ns for packet in capture.packets if packet.source == client), None)
 
 
 def _new_bytes(flow: Flow) -> Iterator[int]:

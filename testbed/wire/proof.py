@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from testbed.model import Proof, TcpSpec
 from testbed.wire.flows import Flow, Flows
@@ -33,7 +34,8 @@ class Connection:
     """What the capture shows of one TCP connection that the client opened.
 
     ``hello`` counts the bytes of the client's first TLS record, ``syn_hello`` those of them that
-    were in the SYN; both are 0 on a connection without TLS.  ``given_up`` says that the client had
+    were in the SYN; both are 0 on a connection without TLS.  ``sent_again`` says that the SYN went
+    again before a SYN-ACK came, and ``given_up`` that the client had
     closed it before its SYN-ACK came: no socket was left to take that.
     """
 
@@ -41,6 +43,7 @@ class Connection:
     syn_time_ns: int
     sequence: int
     syns: int
+    sent_again: bool
     payload: int
     carries_request: bool
     hello: int
@@ -70,6 +73,7 @@ def read_connection(flow: Flow) -> Connection:
         syn_time_ns=syn.at_ns,
         sequence=syn.seq,
         syns=sum(1 for by_client, packet in flow.packets if by_client and packet.opens),
+        sent_again=_is_sent_again(flow),
         payload=syn.payload_bytes,
         carries_request=syn.payload_bytes > 0 and syn.payload.startswith(REQUEST_STARTS),
         hello=syn_hello or _find_hello(flow),
@@ -94,6 +98,11 @@ def _find_hello(flow: Flow) -> int:
     return next(filter(None, starts), 0)
 
 
+def _is_sent_again(flow: Flow) -> bool:
+    before = takewhile(lambda sent: sent[1] is not flow.synack, flow.packets)
+    return sum(1 for by_client, packet in before if by_client and packet.opens) > 1
+
+
 def _is_given_up(flow: Flow) -> bool:
     """Whether the client answered the SYN-ACK without a socket for it.
 
@@ -116,6 +125,7 @@ def prove(
     *,
     whole: bool = True,
     overload: bool = False,
+    lost: int = 0,
 ) -> Proof:
     """Hold the wire and the counters against what ``spec`` asked for.
 
@@ -123,13 +133,14 @@ def prove(
     except connections opened before the origin's new cookie arrived).  Control arm: no SYN
     carries anything, and no cookie is asked for.  A capture that is not ``whole``, but the
     beginning of one, is not held against the counters.  With ``overload`` a server may leave a SYN
-    without an answer, and refuse the data of as many as its kernel counted.
+    without an answer, and refuse the data of as many as its kernel counted.  ``lost`` are packets
+    that the link says it lost: as many SYNs may have gone again, without their request.
     """
     connections = [read_connection(flow) for flow in flows.flows]
     client, server = counters["client"], counters["server"]
     refusable = sum(server.get(name, 0) for name in REFUSALS) if overload else 0
     judged = [c for c in connections if is_answered(c)] if overload else connections
-    problems = [*_check_arm(judged, spec, refusable)]
+    problems = [*_check_arm(judged, spec, refusable, lost)]
     if whole:
         problems += _check_counters(connections, client, server)
     return Proof(
@@ -156,7 +167,9 @@ def is_answered(connection: Connection) -> bool:
     return connection.synack_time_ns is not None and connection.syns == 1
 
 
-def _check_arm(connections: list[Connection], spec: TcpSpec, refusable: int) -> Iterator[str]:
+def _check_arm(
+    connections: list[Connection], spec: TcpSpec, refusable: int, lost: int
+) -> Iterator[str]:
     if not connections:
         yield "the capture shows no connection"
     if not spec.tfo:
@@ -165,9 +178,13 @@ def _check_arm(connections: list[Connection], spec: TcpSpec, refusable: int) -> 
             yield f"control arm: {len(loaded)} of {len(connections)} SYNs use Fast Open"
         return
     exempt = _first_contacts(connections) if spec.cookies == "cold" else set()
+    refused = [c for c in connections if c.payload and not c.syn_data_acked]
+    # A SYN that is sent again carries no data (RFC 7413 section 4.2.1): what came of the first one
+    # is the link's doing, for no more connections than it lost packets.
+    resent = [c for c in refused if c.sent_again][:lost]
     for what, wrong in (
         ("carry no request", [c for c in connections if not c.carries_request]),
-        ("had their data refused", [c for c in connections if c.payload and not c.syn_data_acked]),
+        ("had their data refused", [c for c in refused if c not in resent]),
     ):
         counted = [c for c in wrong if id(c) not in exempt]
         if len(counted) > refusable:

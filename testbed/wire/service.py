@@ -69,21 +69,25 @@ def _exchanges(flow: Flow) -> Iterator[tuple[Packet, Packet]]:
     """Yield the last packet of each request in plain text, and the first of its answer."""
     asked = [packet for _, packet in payloads(flow, by_client=True)]
     begun = [packet for packet in asked if packet.payload.startswith(METHODS)]
-    answers = [packet for _, packet in payloads(flow, by_client=False)]
+    answers = sorted((p for _, p in payloads(flow, by_client=False)), key=_at_ns)
     for request, following in pairwise([*begun, None]):
         if request is None:
             return
-        until_ns = None if following is None else following.at_ns
-        answer = next((p for p in answers if p.at_ns > request.at_ns), None)
-        if answer is None or (until_ns is not None and answer.at_ns > until_ns):
+        index = bisect_right(answers, request.at_ns, key=_at_ns)
+        answer = answers[index] if index < len(answers) else None
+        if answer is None or (following is not None and answer.at_ns > following.at_ns):
             continue
         yield (
             max(
                 (p for p in asked if request.at_ns <= p.at_ns < answer.at_ns),
-                key=lambda packet: packet.at_ns,
+                key=_at_ns,
             ),
             answer,
         )
+
+
+def _at_ns(packet: Packet) -> int:
+    return packet.at_ns
 
 
 def _line_ns(ip_bytes: int, link: LinkSpec) -> float:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from testbed.model import LinkSpec, PageLoad, Replay, RequestTiming, ServedConnection
+from testbed.wire.both_ways import check_strangers
 from testbed.wire.load_time import check_counts, check_duration, check_load_time
-from testbed.wire.openings import check_openings, check_strangers
+from testbed.wire.openings import check_openings
 from testbed.wire.service import check_service
 from tests.wire.packets import ACK, CLIENT, FIN, PUSH, REQUEST, SERVER, Capture, Visit
 

@@ -88,6 +88,49 @@ def test_syn_data_refused(capture: Capture, tmp_path: Path, acked: int) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("lost", "problem"),
+    [
+        (0, "2 of 3 SYNs had their data refused, the first to 10.10.0.1:80"),
+        (1, "1 of 3 SYNs had their data refused, the first to 10.10.0.2:80"),
+        (2, ""),
+    ],
+)
+def test_a_lost_syn_goes_again_without_its_request(
+    capture: Capture, tmp_path: Path, lost: int, problem: str
+) -> None:
+    Visit(capture, 2000).open(REQUEST)
+    for server in ("10.10.0.1", "10.10.0.2"):
+        visit = Visit(capture, 2001, server)
+        visit.syn(REQUEST, COOKIE)
+        visit.syn()
+        visit.synack(0)
+    proof = prove(capture.flows(tmp_path), counters(3, 1), ON, lost=lost)
+    assert proof.problems == ((f"Fast Open arm: {problem}",) if problem else ())
+    assert (proof.retransmits, proof.syns_with_payload, proof.syn_data_acked) == (2, 3, 1)
+
+
+@pytest.mark.parametrize("first", [b"", b"hello"])
+def test_no_loss_excuses_a_syn_without_a_request(
+    capture: Capture, tmp_path: Path, first: bytes
+) -> None:
+    visit = Visit(capture, 2000)
+    visit.syn(first, COOKIE)
+    visit.syn()
+    visit.synack(0)
+    (problem,) = prove(capture.flows(tmp_path), counters(1, 0), ON, lost=9).problems
+    assert "1 of 1 SYNs carry no request" in problem
+
+
+def test_no_loss_excuses_a_server_that_refuses(capture: Capture, tmp_path: Path) -> None:
+    visit = Visit(capture, 2000)
+    visit.syn(REQUEST, COOKIE)
+    visit.synack(0)
+    visit.syn()
+    (problem,) = prove(capture.flows(tmp_path), counters(1, 0), ON, lost=9).problems
+    assert "1 of 1 SYNs had their data refused" in problem
+
+
 def test_a_syn_that_nobody_answered(capture: Capture, tmp_path: Path) -> None:
     Visit(capture, 2000).syn(REQUEST, COOKIE)
     proof = prove_it(capture, tmp_path, counters(1, 0), ON)

@@ -20,14 +20,14 @@ from testbed.model import (
     Trial,
     in_real_time,
 )
-from testbed.wire.both_ways import check_both_ways, check_whole
+from testbed.wire.both_ways import check_both_ways, check_strangers, check_whole
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import Flows, read_flows
 from testbed.wire.line import check_line
 from testbed.wire.load_time import check_counts, check_load_time
 from testbed.wire.lookups import check_lookups
 from testbed.wire.observed_knobs import check_conduct
-from testbed.wire.openings import check_openings, check_strangers
+from testbed.wire.openings import check_openings
 from testbed.wire.packets import Capture, read_capture
 from testbed.wire.proof import prove as prove_flows
 from testbed.wire.reuse import check_reuse
@@ -73,8 +73,9 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         return None
     capture = read_capture(pcap)
     flows = read_flows(capture, CLIENT)
-    proof = prove_flows(flows, observed.counters, condition.tcp)
     traffic = observed.lab.traffic if observed.lab is not None else {}
+    lost = sum(traffic.get(f"{way}.lost", 0) for way in ("up", "down"))
+    proof = prove_flows(flows, observed.counters, condition.tcp, lost=lost)
     whole = not traffic.get("down.dropped") and not traffic.get("down.lost")
     largest, of_flights = check_first_flights(
         flows,
