@@ -170,7 +170,7 @@ class Condition:
     )] = 0.0  # fmt: skip
     jitter: Annotated[Jitter, Knob(
         "What else a seed draws that nobody can hold: how long computing takes, by the price of a "
-        "system call, from 0 to 200 ns (virtual time); or nothing.",
+        "system call, from 0 to 200 ns; or nothing. On the host's kernel computing varies anyway.",
         label="Jitter", since=3, draws=True,
     )] = "none"  # fmt: skip
     command: Annotated[str, Knob(

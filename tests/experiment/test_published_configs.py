@@ -34,7 +34,7 @@ def values(conditions: tuple[Condition, ...], knob: str) -> set[Any]:
     ("name", "loads", "wanted"),
     [
         (
-            "paper-table1-fit2011", 18,
+            "paper-table1-fit2011", 108,
             PAPER_LINK
             | {"client": {"chromium"}, "page": FITTED, "rtt_ms": RTTS, "tfo": BOTH}
             | {"buffer_bytes": {131_072}, "initcwnd_segments": {3}, "cookies": {"cached"}},
