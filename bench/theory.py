@@ -25,7 +25,9 @@ SYN_OPTION_BYTES = 4 + 12 + 4
 TIMESTAMP_OPTION_BYTES = 12
 # Kind, length and Linux's cookie of 8 bytes, aligned to 4.
 COOKIE_OPTION_BYTES = 12
-KNOWN = frozenset({"rtt_ms", "down_kbit", "up_kbit", "buffer_bytes", "mtu_bytes", "framing_bytes"})
+KNOWN = frozenset({
+    *("rtt_ms", "down_kbit", "up_kbit", "buffer_bytes", "mtu_bytes", "framing_bytes", "profile"),
+})  # fmt: skip
 """The knobs of a link that the closed form follows."""
 
 

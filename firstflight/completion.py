@@ -25,9 +25,13 @@ class Places(NamedTuple):
     suffix: str = ""
 
 
-OPTION_PLACES: Mapping[str, Places] = {"--kernel-version": Places("testbed/kernel/pins")}
+OPTION_PLACES: Mapping[str, Places] = {
+    "--kernel-version": Places("testbed/kernel/pins"),
+    "--link": Places("profiles", ".toml"),
+}
 ARGUMENT_PLACES: Mapping[str, Places] = {
     "baseline show": Places("analysis/baselines"),
+    "links show": Places("profiles", ".toml"),
     "pages build": Places("pages"),
     "pages export": Places("pages"),
     "pages show": Places("pages"),

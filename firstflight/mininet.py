@@ -39,6 +39,8 @@ OF_TCLINK = {
     "max_queue_size": "buffer_bytes",
 }
 """What does here what a parameter of Mininet's own TCLink does there."""
+LINK_KNOBS = tuple(field.name for field in fields(LinkSpec) if field.name != "profile")
+"""What a link is given; the name of a profile is of experiment files."""
 _numbers = itertools.count()
 
 
@@ -62,9 +64,7 @@ class CalibratedLink(Link):  # type: ignore[misc]  # Mininet has no types
             LabError: the link is not what was asked.
             MissingError: this kernel cannot emulate it, or the link's program is not built.
         """
-        link_knobs = {
-            field.name: params.pop(field.name) for field in fields(LinkSpec) if field.name in params
-        }
+        link_knobs = {name: params.pop(name) for name in LINK_KNOBS if name in params}
         check_names(params)
         self.spec = LinkSpec(**link_knobs)
         check_spec(self.spec)
@@ -128,7 +128,7 @@ def check_names(params: Iterable[str]) -> None:
     """
     known = {name for function in (Link.__init__, Intf.__init__, Intf.config)
              for name in signature(function).parameters}  # fmt: skip
-    knobs = ", ".join(field.name for field in fields(LinkSpec))
+    knobs = ", ".join(LINK_KNOBS)
     problems = [
         f"{name}: the link has no such knob"
         + (f"; for TCLink's {name} take {OF_TCLINK[name]}" if name in OF_TCLINK else "")

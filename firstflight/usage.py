@@ -41,12 +41,17 @@ complete -o bashdefault -o default -F _firstflight run.sh
 class VerbHelp(NamedTuple):
     """One verb: its help, its options (and whether each takes a value).
 
-    Of a group of verbs one must be named.
+    Of a group of verbs one must be named, unless the help has it in brackets.
     """
 
     help: str
     options: Mapping[str, bool]
     is_group: bool
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the program may be called with no more than this."""
+        return not self.is_group or " [COMMAND]" in self.help
 
 
 class Answer(NamedTuple):
@@ -108,7 +113,7 @@ def answer(arguments: Sequence[str], sections: Mapping[str, VerbHelp]) -> Answer
             verb, section = longer, sections[longer]
     if verb == COMPLETION:
         return _complete(verb, [*given, *rest])
-    return Answer(section.help, EXIT_USAGE) if section.is_group else None
+    return None if section.is_whole else Answer(section.help, EXIT_USAGE)
 
 
 def _complete(verb: str, shells: Sequence[str]) -> Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -16,11 +16,12 @@ from analysis.stats.estimates import SampleStatistics, describe_sample, without_
 from analysis.words import clean, count
 from testbed.base.errors import ConfigurationError
 from testbed.experiment.stopping import seeds_differ
-from testbed.model import Record, Spec, stored_kind
+from testbed.model import LinkSpec, Record, Spec, stored_kind
 
 Axes = dict[str, Any]
 Key = tuple[tuple[str, Any], ...]
 NOT_RUN = "not run"
+_OF_LINK = frozenset(each.name for each in fields(LinkSpec)) - {"profile"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,9 +274,20 @@ def describe_absence(cells: Iterable[Cell]) -> list[str]:
 
 
 def varying_axes(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Return the names of the axes on which the cells differ, in declared order."""
+    """Return the names of the axes on which the cells differ, in declared order.
+
+    What a profile of the link states goes without saying beside the profile.
+    """
     names = dict.fromkeys(name for cell in cells for name in cell.axes)
-    return tuple(n for n in names if len({cell.axes.get(n) for cell in cells}) > 1)
+    varying = [n for n in names if len({cell.axes.get(n) for cell in cells}) > 1]
+    if "profile" in varying:
+        profiles = {cell.axes.get("profile") for cell in cells}
+        varying = [
+            n for n in varying
+            if n not in _OF_LINK
+            or len({(cell.axes.get("profile"), cell.axes.get(n)) for cell in cells}) > len(profiles)
+        ]  # fmt: skip
+    return tuple(varying)
 
 
 def unusual_axes(cells: Sequence[Cell], defaults: Mapping[str, Any]) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ SYN_BYTES = IP_TCP_BYTES + 20
 COOKIE_BYTES, COOKIE_REQUEST_BYTES = 12, 4
 HYSTART = {"cubic": True, "reno": False}
 KNOWN = frozenset({
-    *("rtt_ms", "down_kbit", "up_kbit", "buffer_bytes", "mtu_bytes", "framing_bytes"),
+    *("rtt_ms", "down_kbit", "up_kbit", "buffer_bytes", "mtu_bytes", "framing_bytes", "profile"),
     *("tfo", "cookies", "initcwnd_segments", "congestion_control", "requests_per_connection"),
 })  # fmt: skip
 """The knobs of link and TCP that the arithmetic follows; with another it cannot say."""

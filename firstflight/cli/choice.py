@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,9 @@ _LAB_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--kernel-version", metavar="V",
                  help="Which version of it: a pinned one, or one of yours (kernel add)."),
     locked_option,
+    click.option("--link", metavar="NAME,...",
+                 help="Profile of the link (links list), for what the file says of it; several "
+                      "are swept."),
     click.option("--protocol", metavar=names_of(get_args(Protocol)), help="Of TLS origins."),
     click.option("--only", metavar="KEY=VALUE,...", help="Only the conditions that match."),
     click.option("--set", "sets", metavar="KEY=VALUE", multiple=True,
@@ -53,18 +57,19 @@ _LAB_OPTIONS: tuple[Callable[[Command], Command], ...] = (
 _LOAD_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     *_LAB_OPTIONS[:4],
     click.option("--client", metavar=names_of(CLIENTS), help="Client that loads the pages."),
-    *_LAB_OPTIONS[4:7],
+    *_LAB_OPTIONS[4:8],
     click.option("-n", "repetitions", metavar="N", help="Repetitions: seeds SEED..SEED+N-1."),
     click.option("--until-ci", metavar="PCT",
                  help="Instead of a fixed N: repeat until every 95 % interval is within +- PCT %."),
     click.option("--max-n", metavar="N", help="With --until-ci: at most N repetitions."),
-    *_LAB_OPTIONS[7:],
+    *_LAB_OPTIONS[8:],
 )  # fmt: skip
 
 _KNOBS = {
     "kernel": ("--kernel", "kernel.name"),
     "kernel_version": ("--kernel-version", "kernel.version"),
     "client": ("--client", "client"),
+    "link": ("--link", "link"),
     "protocol": ("--protocol", "protocol"),
     "repetitions": ("-n", "repetitions"),
     "until_ci": ("--until-ci", "until_ci_pct"),
@@ -85,6 +90,8 @@ class Choice:
         self._typed = {name: value for name, value in typed.items() if value is not None}
         if self._typed.get("until_ci", "").endswith("%"):
             self._typed["until_ci"] = self._typed["until_ci"].removesuffix("%")
+        if "," in self._typed.get("link", ""):
+            self._typed["link"] = json.dumps(self._typed["link"].split(","))
 
     def given(self) -> tuple[str, ...]:
         """Return what the command line says at all, beside the bound of a run, for a message."""

@@ -36,6 +36,8 @@ VERBS = {
     "kernel show": "kernel",
     "kernel try": "kernel",
     "knobs": "knobs",
+    "links list": "links",
+    "links show": "links",
     "pack": "pack",
     "pages build": "pages",
     "pages export": "pages",

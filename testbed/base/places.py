@@ -19,6 +19,7 @@ from testbed.base.errors import StorageError
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
 PAGES = ROOT / "pages"
+PROFILES = ROOT / "profiles"
 SCENARIOS = ROOT / "scenarios"
 REFERENCES = ROOT / "analysis" / "published" / "reference"
 RESULTS = ROOT / "results"

@@ -16,6 +16,7 @@ from testbed.base.suggest import did_you_mean
 from testbed.experiment.algorithms import find_unknown
 from testbed.experiment.knobs import FIXED, LANED, OF_KIND, SWEPT, kinds_with
 from testbed.experiment.options import Override, apply_overrides, leave_out
+from testbed.experiment.profiles import Profile, find_contradictions, read_named, write_out
 from testbed.experiment.saturation import set_absolute_rates
 from testbed.experiment.settings import (
     check_settings,
@@ -105,8 +106,11 @@ def load_experiment(
         ConfigurationError: with every problem that the file and the overrides have.
     """
     document, lines = _read(path)
+    write_out(document, lines)
     origins, problems = apply_overrides(document, overrides)
     source = _Source(path, document, lines, origins)
+    profiles, unnamed = read_named(document, origins, source.where, path.parent)
+    problems += unnamed
     settings = list(read_settings(document))
     wrong = list(check_settings(document, source.where))
     plain = without_settings(document)
@@ -124,7 +128,8 @@ def load_experiment(
             *_of_another_kind(source, values),
             *_fixed_and_swept(source, values),
             *_kernel_versions(source, values, catalogue),
-            *_buffer_below_mtu(source, values),
+            *find_contradictions(values, profiles, source.where),
+            *_buffer_below_mtu(source, values, profiles),
             *_stopping(source, values),
             *_too_many(source, values),
             *_folder(source, values),
@@ -134,7 +139,7 @@ def load_experiment(
         raise ConfigurationError(problems)
     if "command_folder" in values:
         values["command_folder"] = str(_folder_path(source, values["command_folder"]))
-    experiment = _experiment(path.stem, values, catalogue)
+    experiment = _experiment(path.stem, values, catalogue, profiles)
     unknown = [f"{path}: {each}" for each in find_unknown(experiment, catalogue.algorithms)]
     if unknown:
         raise ConfigurationError(unknown)
@@ -272,11 +277,14 @@ def describe_no_version(kernel: str, version: str, valid: Sequence[str]) -> str:
     return f"the {kernel} kernel has no version {version!r}{near}; allowed: {allowed}"
 
 
-def _buffer_below_mtu(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
-    buffers = _values_of("buffer_bytes", values)
-    packets = itertools.product(
-        _values_of("mtu_bytes", values), _values_of("framing_bytes", values)
+def _buffer_below_mtu(
+    source: _Source, values: Mapping[str, Any], profiles: Mapping[str, Profile]
+) -> Iterator[str]:
+    buffers, *sizes = (
+        _values_of(name, values, profiles)
+        for name in ("buffer_bytes", "mtu_bytes", "framing_bytes")
     )
+    packets = itertools.product(*sizes)
     largest = max(mtu + framing for mtu, framing in packets)
     for size in buffers:
         if size < largest:
@@ -314,13 +322,15 @@ def _too_many(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Experiment:
+def _experiment(
+    name: str, values: dict[str, Any], catalogue: Catalogue, profiles: Mapping[str, Profile]
+) -> Experiment:
     kernel, versions = _kernel(values, catalogue)
     axes: dict[str, list[Any]] = dict(values.get("sweep", {}))
     roots = tuple(axes.pop("root", ()))
     # Each once: a sweep of commands leaves one of any other client.
     conditions = tuple(dict.fromkeys(
-        _condition(values, dict(zip(axes, point, strict=True)), catalogue)
+        _condition(values, dict(zip(axes, point, strict=True)), catalogue, profiles)
         for point in itertools.product(*axes.values())
     ))  # fmt: skip
     own: dict[str, Any] = {
@@ -340,12 +350,19 @@ def _experiment(name: str, values: dict[str, Any], catalogue: Catalogue) -> Expe
     )
 
 
-def _condition(values: Mapping[str, Any], point: Mapping[str, Any], catalogue: Catalogue) -> Spec:
+def _condition(
+    values: Mapping[str, Any],
+    point: Mapping[str, Any],
+    catalogue: Catalogue,
+    profiles: Mapping[str, Profile],
+) -> Spec:
     kind = _kind(values)
     chosen = {
         name: point.get(name, value_at(values, (*SWEPT[name].table, name)))
         for name in OF_KIND[kind.name]
     }
+    if chosen.get("profile"):
+        chosen |= profiles[chosen["profile"]].values
     for family in FAMILIES:
         axes = {name.partition("."): value for name, value in point.items()}
         own = {name: value for (axis, _, name), value in axes.items() if axis == family}
@@ -371,9 +388,12 @@ def _kernel(values: Mapping[str, Any], catalogue: Catalogue) -> tuple[str, tuple
     return name, (table.get("version", versions[0] if versions else ""),)
 
 
-def _values_of(name: str, values: Mapping[str, Any]) -> list[Any]:
+def _values_of(name: str, values: Mapping[str, Any], profiles: Mapping[str, Profile]) -> list[Any]:
+    stated = [profile.values[name] for profile in profiles.values() if name in profile.values]
+    if profiles and len(stated) == len(profiles):
+        return stated
     swept = values.get("sweep", {}).get(name)
     if swept is not None:
-        return list(swept)
+        return [*stated, *swept]
     fixed = value_at(values, ("link", name))
-    return [getattr(LinkSpec(), name) if fixed is None else fixed]
+    return [*stated, getattr(LinkSpec(), name) if fixed is None else fixed]

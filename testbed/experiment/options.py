@@ -69,6 +69,8 @@ def find_knob(key: str) -> tuple[KeyPath, FileKnob]:
     words = tuple(key.split("."))
     if words[0] == "sweep":
         words = words[1:]
+    if words == ("link",):  # short for it, as in a file
+        words = ("link", "profile")
     for path, knob in known.items():
         if words in (path, path[-1:]):
             return path, knob

@@ -55,6 +55,12 @@ class LinkSpec:
         "14 as Ethernet.",
         label="Framing", unit="B", low=0, high=256,
     )] = 0  # fmt: skip
+    profile: Annotated[str, Knob(
+        "The profile (./run.sh links) whose values the link has; beside it goes what the profile "
+        'does not state. link = "NAME" at the top of the file is short for it.',
+        label="Profile", pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,63})?$",
+        words=MappingProxyType({"": "none"}), allowed="the name of a profile of links", since=3,
+    )] = ""  # fmt: skip
     loss_pct: Annotated[float, Knob(
         "Random loss in each direction.",
         label="Loss", unit="%", low=0, high=100, draws=True,

@@ -28,6 +28,8 @@ SECTIONS = parse_reference(REFERENCE.read_text(encoding="utf-8"))
     ("words", "found"),
     [
         (["comp"], ["compare", "completion"]),
+        (["links", "show", "wpt-c"], ["wpt-cable"]),
+        (["run", "--link", "wolsing-d"], ["wolsing-dsl"]),
         (["pages", "re"], ["record"]),
         (["pages", "--"], ["--help"]),
         (["report", "--m"], ["--metric"]),

@@ -21,6 +21,7 @@ ETHERNET_HEADER_BYTES = 14
 WAYS = ("down", "up")
 COMMON_KNOBS = frozenset({
     "rtt_ms", "down_kbit", "up_kbit", "buffer_bytes", "mtu_bytes", "framing_bytes", "loss_pct",
+    "profile",  # a name of values that are in the others
 })  # fmt: skip
 """What every backend emulates."""
 

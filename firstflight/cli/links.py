@@ -1,0 +1,149 @@
+"""Verb ``links``: lists and shows the profiles of links, with what their numbers come to."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from analysis.shortflow import predict_fetch_ms
+from analysis.tables.columns import Column
+from analysis.words import MISSING
+from firstflight.cli.listing import print_columns
+from testbed.base.errors import EXIT_OK, ConfigurationError
+from testbed.experiment.profiles import Profile, describe_unknown, list_profiles, read_profile
+from testbed.model import LinkSpec, TcpSpec
+from testbed.model.line import serialisation_ms
+
+REQUEST_BYTES, RESPONSE_BYTES = 400, 10_000
+WIDTH = 88
+_NOTES = (
+    "bdp: rate times round trip.  buffer: how long a packet waits behind a full one.  packet: of "
+    f"{LinkSpec().mtu_bytes} B.  fetch: {RESPONSE_BYTES} B on a cold connection, asked for in "
+    f"{REQUEST_BYTES} B, without DNS and TLS and as if no packet were lost; tfo: with Fast Open "
+    f"and a cookie.  {MISSING}: no closed form.  *: the source was not read for this file."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+
+
+@click.group(invoke_without_command=True)
+@_json
+@click.pass_context
+def links(context: click.Context, as_json: bool) -> None:
+    """Profiles of links by name (docs/links.md): list and show them; alone it lists."""
+    if context.invoked_subcommand is None:
+        _list(as_json)
+
+
+@links.command("list")
+@_json
+def list_command(as_json: bool) -> int:
+    """List every profile, with what its numbers come to, by arithmetic alone."""
+    _list(as_json)
+    return EXIT_OK
+
+
+@links.command()
+@click.argument("name")
+@_json
+def show(name: str, as_json: bool) -> int:
+    """Show a profile, its source and what its numbers come to.
+
+    NAME is one of those listed, or the path of a file of one's own.
+    """
+    profile = _find(name)
+    about = _describe(profile)
+    if as_json:
+        click.echo(json.dumps(about, indent=2))
+        return EXIT_OK
+    click.echo(f"{profile.name}: of {profile.whose or 'nobody named'}, {profile.date or MISSING}")
+    source = f"source: {profile.source or MISSING}"
+    for text in (profile.about, source if profile.verified else f"{source} (not read)"):
+        click.echo(textwrap.indent(textwrap.fill(text, WIDTH - 4), "    "))
+    click.echo("\n[link]")
+    for knob, value in profile.values.items():
+        click.echo(f"{knob} = {json.dumps(value) if isinstance(value, str) else f'{value:.10g}'}")
+    click.echo("")
+    for key, value in about["comes_to"].items():
+        click.echo(f"{key:20} {MISSING if value is None else f'{value:,.10g}'}")
+    return EXIT_OK
+
+
+def _find(name: str) -> Profile:
+    if name.endswith(".toml"):
+        return read_profile(Path(name))
+    there = list_profiles()
+    if name not in there:
+        raise ConfigurationError([f"links show {name}: {describe_unknown(name, [*there])}"])
+    return read_profile(there[name])
+
+
+def _list(as_json: bool) -> None:
+    profiles = [read_profile(path) for _, path in sorted(list_profiles().items())]
+    described = [_describe(profile) for profile in profiles]
+    if as_json:
+        click.echo(json.dumps(described, indent=2))
+        return
+    print_columns(_columns(profiles, [about["comes_to"] for about in described]))
+    click.echo("\n" + textwrap.fill(_NOTES, WIDTH))
+
+
+def _describe(profile: Profile) -> dict[str, Any]:
+    plain = asdict(profile) | {"date": profile.date and profile.date.isoformat()}
+    return plain | {"link": asdict(profile.link), "comes_to": come_to(profile.link)}
+
+
+def come_to(link: LinkSpec) -> dict[str, float | None]:
+    """Return what the numbers of ``link`` come to; ``None``: there is no closed form."""
+    full = link.mtu_bytes
+    return {
+        "bdp_down_bytes": link.down_kbit * link.rtt_ms / 8,
+        "bdp_up_bytes": link.up_kbit * link.rtt_ms / 8,
+        "buffer_down_ms": link.buffer_bytes * 8 / link.down_kbit,
+        "buffer_up_ms": link.buffer_bytes * 8 / link.up_kbit,
+        "packet_down_ms": serialisation_ms(full, link.down_kbit, link.framing_bytes),
+        "packet_up_ms": serialisation_ms(full, link.up_kbit, link.framing_bytes),
+        "cold_fetch_ms": _fetch(link, tfo=False),
+        "cold_fetch_tfo_ms": _fetch(link, tfo=True),
+    }
+
+
+def _fetch(link: LinkSpec, *, tfo: bool) -> float | None:
+    try:
+        lossless = replace(link, loss_pct=0.0)
+        return predict_fetch_ms(lossless, TcpSpec(tfo=tfo), REQUEST_BYTES, RESPONSE_BYTES)
+    except ConfigurationError:
+        return None
+
+
+def _columns(
+    profiles: Sequence[Profile], comes_to: Sequence[dict[str, float | None]]
+) -> list[Column]:
+    def come(key: str) -> list[str]:
+        values = [each[key] for each in comes_to]
+        return [MISSING if value is None else _short(value) for value in values]
+
+    links = [profile.link for profile in profiles]
+    return [
+        Column("profile", [f"{p.name}{'' if p.verified else ' *'}" for p in profiles], left=True),
+        Column("down kbit/s", [_short(link.down_kbit) for link in links]),
+        Column("up", [_short(link.up_kbit) for link in links]),
+        Column("RTT ms", [f"{link.rtt_ms:g}" for link in links]),
+        Column("loss %", [f"{link.loss_pct:g}" for link in links], 1),
+        Column("bdp B", come("bdp_down_bytes"), 2),
+        Column("buffer ms", come("buffer_down_ms"), 3),
+        Column("up", come("buffer_up_ms"), 3),
+        Column("packet ms", come("packet_down_ms"), 4),
+        Column("up", come("packet_up_ms"), 4),
+        Column("fetch ms", come("cold_fetch_ms")),
+        Column("tfo", come("cold_fetch_tfo_ms")),
+    ]
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
