@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, Literal
 
 from testbed.model.knob import Knob, draws
-from testbed.model.settings import ALGORITHM, FAMILIES, TcpSettings, Value
+from testbed.model.settings import ALGORITHM, CONGCTL, FAMILIES, TcpSettings, Value, of_end
 
 Cookies = Literal["cached", "not-required", "cold"]
 Dns = Literal["resolver", "hosts"]
@@ -122,6 +122,10 @@ class TcpSpec:
         for family in FAMILIES:
             made = TcpSettings(sorted(getattr(self, family).items()))
             object.__setattr__(self, family, made)
+
+    def algorithm_of(self, end: str) -> str:
+        """Return the congestion control that is asked of an end."""
+        return str(of_end(self.route, end).get(CONGCTL, self.congestion_control))
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,6 +258,13 @@ class Proof:
     SYN-ACKs that were sent again included."""
     waits: Waits | None = None
     """Of a page load: what it waited for timers; null in older records."""
+    ecn: dict[str, int] = field(default_factory=dict)
+    """Of a page load: explicit congestion notification in the capture at the client; what there is
+    none of is left out. `classic` and `accurate`: connections that negotiated ECN (RFC 3168) or
+    AccECN (RFC 9768). With `down.` or `up.` before it, of packets behind the handshake in that
+    direction: `data` (packets with data on these connections), `ect0` and `ect1` (of these, those
+    so declared), `ce` (marked by a queue; not seen on the way up), `ece` and `cwr` (classic
+    connections), and `ace`: the marks that the sender's AccECN counter reported."""
 
     @property
     def proven(self) -> bool:

@@ -25,7 +25,7 @@ from testbed.lab.congestion import SYSCTL
 from testbed.lab.exactness import HOST, VIRTUAL
 from testbed.lab.link.protocol import WAYS
 from testbed.lab.readback import ENDS
-from testbed.lab.tcp import algorithm_of, asked_sysctls, wanted_sysctls
+from testbed.lab.tcp import asked_sysctls, wanted_sysctls
 from testbed.model import FIFO, LabReading, Linked, LinkSpec, Trial, in_real_time
 from testbed.model.settings import of_end
 
@@ -117,7 +117,7 @@ def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
         given = asked_sysctls(tcp, role)
         for name, value in (wanted_sysctls(tcp) | given).items():
             yield f"{role}.{name}", " ".join(value.split())
-        yield f"{role}.{SYSCTL}", algorithm_of(tcp, role)
+        yield f"{role}.{SYSCTL}", tcp.algorithm_of(role)
         yield f"{role}.sysctls", None
         yield f"{role}.offloads", "none"
         if of_end(tcp.route, role):
