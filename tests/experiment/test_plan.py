@@ -91,7 +91,8 @@ def test_what_counts_has_the_id_that_it_had_before_there_were_warm_ups(
         del identity["condition"][name]
     for name in ("sysctl", "route"):
         del identity["condition"]["tcp"][name]
-    del identity["condition"]["link"]["qdisc"]
+    for name in ("qdisc", "qdisc_down", "qdisc_up"):
+        del identity["condition"]["link"][name]
     assert trial.id == digest(identity)[:16]
     assert replace(trial, warm_up=True).id != trial.id
 
