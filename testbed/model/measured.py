@@ -69,8 +69,10 @@ class LabReading:
     """A sentence for each part of the lab that changed during the load, even for a while."""
     traffic: dict[str, int] = field(default_factory=dict)
     """Packets of the load, in each direction: `down.delivered`, `down.dropped` (by the queue before
-    the line), `down.lost` (random loss), `up.delivered`, `up.dropped`, `up.lost`; and `waiting`,
-    those still in the link at the end."""
+    the line), `down.lost` (random loss), `down.marked` (by ECN), the same of `up.`; and `waiting`,
+    those still in the link at the end. A queue that is no plain FIFO also has what it counts of
+    itself, by the kernel's names: `down.queue.ecn_mark`, of a tin of CAKE
+    `down.queue.tin0.dropped`."""
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from testbed.lab.link.protocol import WAYS
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import (
     CAPTURE_FILE,
-    FIFO,
     Condition,
     PageLoad,
     Proof,
@@ -123,6 +122,6 @@ def _exact(capture: Capture, flows: Flows, condition: Condition, *, whole: bool)
     """
     yield from check_line(flows, condition.link)
     yield from check_strangers(capture, flows)
-    if whole and condition.link.qdisc == FIFO and not condition.link.loss_pct:
+    if whole and condition.link.is_plain and not condition.link.loss_pct:
         most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
         yield from check_service(capture, flows, CLIENT, condition.link, most_ms)
