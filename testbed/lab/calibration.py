@@ -1,57 +1,74 @@
 """Measure the running link and hold it against closed-form theory before it is trusted.
 
 A probe (one small UDP datagram and its echo) gives the round trip; a train longer than the
-buffer gives the rate (spacing at the receiver) and the buffer (how many datagrams survived).
+buffer gives the rate (spacing at the receiver) and the buffer (how many datagrams survived).  Where
+a trace takes the place of a rate, each datagram of the train must come at its opportunity, and the
+round trip is what is left of a probe's without the waits for opportunities.
 This is for virtual time; ``testbed.lab.real_time_calibration`` is for real time.
 """
 
 from __future__ import annotations
 
+import math
 import socket
 import time
+from collections.abc import Mapping
 
 from testbed.lab.ends import IP_UDP_HEADER_BYTES, Ends, open_ends, receive
 from testbed.lab.exactness import Exactness
 from testbed.lab.topology import Topology
 from testbed.model import LinkSpec, Measurement
-from testbed.model.line import serialisation_ms
+from testbed.model.line import line_ms
+from testbed.model.trace import MS_NS, Trace, room_bytes, trace_of
 
 PROBE_IP_BYTES = 100
 PROBES = 5
 TRAIN_SURPLUS = 12
 QUIET_S = 1.0
+AFTER_NS = 20_000
 
 
-def calibrate(topology: Topology, spec: LinkSpec, exactness: Exactness) -> tuple[Measurement, ...]:
+def calibrate(
+    topology: Topology, spec: LinkSpec, exactness: Exactness, traces: Mapping[str, Trace]
+) -> tuple[Measurement, ...]:
     """Measure RTT, both rates and both buffers of a lossless, idle link.
 
     Args:
         topology: the running lab.
         spec: what was asked; theory follows from it.
         exactness: how far measured may be from theory.
+        traces: those of the link by name; time 0 of each is that of CLOCK_REALTIME.
     """
     with open_ends(topology) as ends:
         return (
-            _measure_rtt(ends, spec, exactness),
-            *_measure_train("down", ends.server, ends.client, spec, exactness),
-            *_measure_train("up", ends.client, ends.server, spec, exactness),
+            _measure_rtt(ends, spec, exactness, traces),
+            *_measure_train("down", ends.server, ends.client, spec, exactness, traces),
+            *_measure_train("up", ends.client, ends.server, spec, exactness, traces),
         )
 
 
 def expect(spec: LinkSpec, exactness: Exactness) -> tuple[Measurement, ...]:
     """What an exact link of ``spec`` would measure: a judge compares theory and tolerances."""
-    rtt_ms, packets = rtt_theory_ms(spec), train_theory(spec)
+    rtt_ms = rtt_theory_ms(spec)
     found = [exactness.judge_rtt(rtt_ms, rtt_ms)]
-    for way, rate_kbit in (("down", spec.down_kbit), ("up", spec.up_kbit)):
-        each_ms = serialisation_ms(spec.mtu_bytes, rate_kbit, spec.framing_bytes)
-        kbit = spec.mtu_bytes * 8 / each_ms
-        found += [
-            exactness.judge_rate(way, kbit, kbit),
-            exactness.judge_buffer(
-                way, float(packets), float(packets), each_ms, packets + TRAIN_SURPLUS
-            ),
-        ]
+    for way in ("down", "up"):
+        packets, each_ms = train_theory(spec, way), line_ms(spec, way, spec.mtu_bytes)
+        if each_ms:
+            kbit = spec.mtu_bytes * 8 / each_ms
+            found.append(exactness.judge_rate(way, kbit, kbit))
+        else:
+            found.append(exactness.judge_trace(way, 0.0))
+        found.append(_judge_buffer(way, packets, spec, exactness))
     return tuple(found)
+
+
+def _judge_buffer(way: str, survived: int, spec: LinkSpec, exactness: Exactness) -> Measurement:
+    expected = train_theory(spec, way)
+    # No packet of a train that waits for an opportunity leaves while others are sent.
+    each_ms = line_ms(spec, way, spec.mtu_bytes) or math.inf
+    return exactness.judge_buffer(
+        way, float(survived), float(expected), each_ms, expected + TRAIN_SURPLUS
+    )
 
 
 def describe_passed(delivered: int, dropped: int) -> str:
@@ -61,55 +78,96 @@ def describe_passed(delivered: int, dropped: int) -> str:
 
 def rtt_theory_ms(spec: LinkSpec) -> float:
     """Round trip of a probe over the idle link."""
-    return spec.rtt_ms + sum(
-        serialisation_ms(PROBE_IP_BYTES, rate, spec.framing_bytes)
-        for rate in (spec.up_kbit, spec.down_kbit)
-    )
+    return spec.rtt_ms + sum(line_ms(spec, way, PROBE_IP_BYTES) for way in ("up", "down"))
 
 
-def train_theory(spec: LinkSpec) -> int:
-    """Datagrams of one MTU that survive of a train sent at once: one in service, others queued."""
-    return 1 + spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)
+def train_theory(spec: LinkSpec, way: str = "down") -> int:
+    """Datagrams of one MTU that survive of a train sent at once: one in service, others queued.
+
+    Before an opportunity of a trace none is in service.
+    """
+    served = 0 if trace_of(spec, way) else 1
+    return served + spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)
 
 
-def _measure_rtt(ends: Ends, spec: LinkSpec, exactness: Exactness) -> Measurement:
+def _measure_rtt(
+    ends: Ends, spec: LinkSpec, exactness: Exactness, traces: Mapping[str, Trace]
+) -> Measurement:
     payload = bytes(PROBE_IP_BYTES - IP_UDP_HEADER_BYTES)
+    wait_s = spec.rtt_ms / 1000 + QUIET_S + sum(t.end_ms / 1000 for t in traces.values())
     times_ms = []
     for _ in range(PROBES):
         sent = time.time_ns()
         ends.client.send(payload)
-        if receive(ends.server, spec.rtt_ms / 1000 + QUIET_S) is None:
+        there = receive(ends.server, wait_s)
+        if there is None:
             continue
+        answered = time.time_ns()
         ends.server.send(payload)
-        arrived = receive(ends.client, spec.rtt_ms / 1000 + QUIET_S)
+        arrived = receive(ends.client, wait_s)
         if arrived is not None:
-            times_ms.append((arrived[0] - sent) / 1e6)
+            waited = _waited_ns("up", sent, spec, traces)
+            waited += _waited_ns("down", answered, spec, traces)
+            times_ms.append((arrived[0] - sent - waited) / 1e6)
     # No echo at all reads as 0 ms: out of tolerance, and a number that JSON can hold.
     return exactness.judge_rtt(min(times_ms, default=0.0), rtt_theory_ms(spec))
 
 
+def _waited_ns(way: str, since_ns: int, spec: LinkSpec, traces: Mapping[str, Trace]) -> int:
+    """For how long a lone packet waits that comes at ``since_ns`` into the idle buffer."""
+    name = trace_of(spec, way)
+    return next(traces[name].after(since_ns, once=False)) - since_ns if name else 0
+
+
 def _measure_train(
-    name: str, sender: socket.socket, receiver: socket.socket, spec: LinkSpec, exactness: Exactness
+    name: str,
+    sender: socket.socket,
+    receiver: socket.socket,
+    spec: LinkSpec,
+    exactness: Exactness,
+    traces: Mapping[str, Trace],
 ) -> tuple[Measurement, Measurement]:
-    rate_kbit = spec.down_kbit if name == "down" else spec.up_kbit
-    expected = train_theory(spec)
+    expected = train_theory(spec, name)
     payload = bytes(spec.mtu_bytes - IP_UDP_HEADER_BYTES)
+    trace = traces.get(trace_of(spec, name))
+    if trace is not None:
+        _leave_the_moment()
+    sent = time.time_ns()
     for _ in range(expected + TRAIN_SURPLUS):
         sender.send(payload)
-    each_ms = serialisation_ms(spec.mtu_bytes, rate_kbit, spec.framing_bytes)
+    each_ms = line_ms(spec, name, spec.mtu_bytes)
     wait_s = (spec.rtt_ms + 3 * each_ms) / 1000 + QUIET_S
+    if trace is not None:
+        wait_s += -(-(spec.mtu_bytes + spec.framing_bytes) // room_bytes(spec)) * (
+            trace.end_ms / 1000
+        )
     arrivals: list[int] = []
     while (arrived := receive(receiver, wait_s)) is not None:
         arrivals.append(arrived[0])
+    buffer = _judge_buffer(name, len(arrivals), spec, exactness)
+    if trace is not None:
+        return exactness.judge_trace(name, _error_us(arrivals, sent, spec, trace)), buffer
     # Rates are those of IP bytes, whatever a packet costs on the link beyond them.
     theory_kbit = spec.mtu_bytes * 8 / each_ms
     measured_kbit = 0.0
     if len(arrivals) > 1:
         span_ms = (arrivals[-1] - arrivals[0]) / 1e6
         measured_kbit = (len(arrivals) - 1) * spec.mtu_bytes * 8 / span_ms
-    return (
-        exactness.judge_rate(name, measured_kbit, theory_kbit),
-        exactness.judge_buffer(
-            name, float(len(arrivals)), float(expected), each_ms, expected + TRAIN_SURPLUS
-        ),
-    )
+    return exactness.judge_rate(name, measured_kbit, theory_kbit), buffer
+
+
+def _leave_the_moment() -> None:
+    """Sleep to soon after a whole ms, so that there is no opportunity while a train is sent."""
+    time.sleep((MS_NS + AFTER_NS - time.time_ns() % MS_NS) / 1e9)
+
+
+def _error_us(arrivals: list[int], sent_ns: int, spec: LinkSpec, trace: Trace) -> float:
+    """By how much a packet of a train came otherwise than by its trace, at most.
+
+    Without any packet it is as much as a whole trace.
+    """
+    each = spec.mtu_bytes + spec.framing_bytes
+    delay_ns = round(spec.rtt_ms * 500) * 1000
+    left = trace.departures([each] * len(arrivals), sent_ns, room_bytes(spec), once=False)
+    errors = [abs(a - d - delay_ns) for a, d in zip(arrivals, left, strict=True)]
+    return max(errors, default=trace.end_ms * MS_NS) / 1000

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import LabError
 from testbed.lab import cookies
@@ -12,7 +13,7 @@ from testbed.lab import tcp as knobs
 from testbed.lab.calibration import calibrate, describe_passed
 from testbed.lab.congestion import read_connection
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
-from testbed.lab.link.netem import NETEM
+from testbed.lab.link.netem import NETEM, read_traces
 from testbed.lab.link.protocol import Link, LinkBackend, LinkReport, require_emulated
 from testbed.lab.offloads import read_offloads
 from testbed.lab.path import (
@@ -35,7 +36,9 @@ from testbed.lab.topology import SENDERS, Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, Linked
+from testbed.model.trace import trace_origins, traced
 
+SECOND_NS = 1_000_000_000
 __all__ = ["HOST", "VIRTUAL", "Lab", "open_lab"]
 
 
@@ -50,7 +53,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """A running lab and what it measured of itself."""
+    """A running lab and what it measured of itself.
+
+    ``watching`` is the watch of a load, and ``earlier`` what that saw before traces began.
+    """
 
     topology: Topology
     reading: LabReading
@@ -58,6 +64,8 @@ class Lab:
     link: Link
     state: State
     exactness: Exactness = VIRTUAL
+    watching: list[Watch] = field(default_factory=list)
+    earlier: list[str] = field(default_factory=list)
 
     @property
     def settle_s(self) -> float:
@@ -102,7 +110,26 @@ class Lab:
         """
         before = self._count(withheld())
         with watch(self.topology) as seen:
+            self.watching[:] = [seen]
             yield lambda: self._read_again(seen, before, self._count(withheld()))
+
+    def begin_traces(self, seed: int, load_ns: int | None = None) -> None:
+        """Have the traces of the link begin for a load at ``load_ns``, which is watched.
+
+        Without a moment it is the second that has begun: in virtual time a round one.
+
+        Raises:
+            LabError: the link has ended.
+        """
+        spec = self.condition.link
+        if not traced(spec):
+            return
+        (seen,) = self.watching
+        self.earlier.extend(seen.read(self.state.table))
+        at_ns = time.time_ns() // SECOND_NS * SECOND_NS if load_ns is None else load_ns
+        roles = self.link.begin(trace_origins(spec, read_traces(spec), seed, at_ns))
+        own = {f"{role}: a discipline changed during the load" for role in roles}
+        self.earlier.extend(line for line in seen.read(self.state.table) if line not in own)
 
     def _count(self, withheld: int) -> Counts:
         """What the link and the ends count, without packets that were withheld from the server."""
@@ -115,7 +142,8 @@ class Lab:
     def _read_again(self, seen: Watch, before: Counts, after: Counts) -> LabReading:
         condition, topology = self.condition, self.topology
         state = _read_state(topology, condition)
-        problems = [*seen.read(self.state.table), *changed(self.state.table, state.table)]
+        problems = [*self.earlier, *seen.read(self.state.table)]
+        problems += changed(self.state.table, state.table)
         problems += knobs.judge_key(state, condition.tcp)
         traffic = compare_reports(before.link, after.link)
         problems += judge_traffic(traffic, after.inside - before.inside, condition.link)
@@ -129,7 +157,11 @@ class Lab:
                 problems += knobs.judge_connection(read_connection(topology), condition.tcp)
             except LabError as error:
                 problems.append(str(error))
-        return replace(self.reading, changes=tuple(problems), traffic=traffic)
+        knobs_now = self.reading.knobs
+        if traced(condition.link):
+            problems += judge_disciplines(state.disciplines, self.link.wanted_disciplines())
+            knobs_now = knobs_now | self.link.read_knobs()[0]
+        return replace(self.reading, knobs=knobs_now, changes=tuple(problems), traffic=traffic)
 
     def read_link(self) -> LinkReport:
         """What the link did since the calibration (with one in virtual time: that included).
@@ -186,7 +218,7 @@ def open_lab(
             connection = read_connection(topology)
         else:
             connection = None
-            measurements = calibrate(topology, spec, exactness)
+            measurements = calibrate(topology, spec, exactness, read_traces(spec))
             report = link.read_report()
             passed = {
                 f"{way}.calibration": describe_passed(each.delivered, each.dropped)

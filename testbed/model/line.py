@@ -17,6 +17,17 @@ def serialisation_ms(ip_bytes: int, rate_kbit: float, framing_bytes: int) -> flo
     return (ip_bytes + framing_bytes) * 8 / rate_kbit
 
 
+def line_ms(spec: LinkSpec, way: str, ip_bytes: int) -> float:
+    """Return how long a packet occupies the line in direction ``way``; 0 with a trace.
+
+    A packet comes whole at its opportunity.
+    """
+    if spec.trace_down if way == "down" else spec.trace_up:
+        return 0.0
+    rate_kbit = spec.down_kbit if way == "down" else spec.up_kbit
+    return serialisation_ms(ip_bytes, rate_kbit, spec.framing_bytes)
+
+
 def burst_bytes(spec: LinkSpec) -> int:
     """Return the size of the bucket: one packet's worth, the smallest that tbf can work with.
 

@@ -16,7 +16,9 @@ class Measurement:
     """A property of the lab as measured before the load, beside its closed-form value."""
 
     name: str
-    """The property: `rtt`, `down_rate`, `up_rate`, `down_buffer` or `up_buffer`."""
+    """The property: `rtt`, `down_rate`, `up_rate`, `down_buffer` or `up_buffer`; with a trace
+    `down_trace` or `up_trace` instead of a rate: by how much a packet came later or sooner than its
+    opportunity, at most."""
     unit: str
     """The unit of `measured`, `theory` and `tolerance`."""
     measured: float
@@ -60,9 +62,10 @@ class LabReading:
     """Settings as the kernel has them: `client.` and `server.` (TCP sysctls, offloads and the
     initial window of each end), `down.` and `up.` (each direction of the link: `loss_pct`, in
     virtual time `calibration`, the packets that it was measured by as the kernel counted them, and
-    of a queue that is no plain FIFO `qdisc`, as tc(8) shows it), `link.` (its backend),
-    `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an end around
-    the link)."""
+    of a queue that is no plain FIFO `qdisc`, as tc(8) shows it; of a trace `trace`, what the kernel
+    says of it, `trace_end` and `trace_origin_ns`, the moment at which it began), `link.` (its
+    backend), `congestion_control.` (what pinned it) and `stray_packets` (packets that reached an
+    end around the link)."""
     knob_errors: tuple[str, ...] = ()
     """A sentence for each setting that is not as asked."""
     changes: tuple[str, ...] = ()

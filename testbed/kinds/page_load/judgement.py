@@ -20,6 +20,7 @@ from testbed.model import (
     Trial,
     in_real_time,
 )
+from testbed.model.trace import traced
 from testbed.wire.both_ways import check_both_ways, check_strangers, check_whole
 from testbed.wire.ecn import check_ecn, count_marks, read_marks
 from testbed.wire.first_flight import check_first_flights
@@ -91,7 +92,11 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         *check_both_ways(flows, observed.counters["client"]),
         *of_flights,
         *check_openings(flows),
-        *(() if in_real_time(trial.kernel) else _exact(capture, flows, condition, whole=whole)),
+        *(
+            ()
+            if in_real_time(trial.kernel)
+            else _exact(capture, flows, condition, observed, whole=whole)
+        ),
         *check_conduct(capture, condition, observed.replay),
         *check_lookups(capture, condition.dns, observed.hosts),
         *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),
@@ -114,14 +119,17 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     )
 
 
-def _exact(capture: Capture, flows: Flows, condition: Condition, *, whole: bool) -> Iterator[str]:
+def _exact(
+    capture: Capture, flows: Flows, condition: Condition, observed: LoadObservation, *, whole: bool
+) -> Iterator[str]:
     """Yield what packets show where nothing but the lab and the load takes time.
 
     ``whole``: no packet was dropped on its way down; a request that waited for one that was says
     nothing of the server.
     """
-    yield from check_line(flows, condition.link)
+    link = condition.link
+    yield from check_line(flows, link, observed.running_traces(link))
     yield from check_strangers(capture, flows)
-    if whole and condition.link.is_plain and not condition.link.loss_pct:
+    if whole and link.is_plain and not link.loss_pct and not traced(link):
         most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
-        yield from check_service(capture, flows, CLIENT, condition.link, most_ms)
+        yield from check_service(capture, flows, CLIENT, link, most_ms)

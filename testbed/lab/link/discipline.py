@@ -1,5 +1,7 @@
 """Queueing disciplines, set and read back: kind, settings, counters (tc-tbf(8), tc-netem(8)).
 
+``trace`` is our own, of the virtual kernels' patches: net/sched/sch_trace.c there describes it.
+
 Sources: include/uapi/linux/pkt_sched.h, gen_stats.h; sizes are in bytes, times in nanoseconds.
 """
 
@@ -8,7 +10,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from testbed.lab.link.statistics import read_statistics
 from testbed.lab.rtnetlink import (
@@ -22,6 +24,7 @@ from testbed.lab.rtnetlink import (
     order,
     text_of,
 )
+from testbed.model.trace import Trace
 
 QUESTION = struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)
 NONE = "noqueue"
@@ -40,6 +43,8 @@ _TBF = struct.Struct("=BBHhHI BBHhHI III")
 _NETEM = struct.Struct("=IIIIII")
 _NETEM_RATE, _NETEM_RATE64, _NETEM_DELAY64 = 6, 8, 10
 _NETEM_SEED, _NETEM_PAD = 14, 9
+_TRACE = struct.Struct("=qIIIIII")
+_TRACE_PARMS, _TRACE_PATH, _TRACE_ONCE = 1, 2, 1
 _ETHERNET = 1
 _SIZES = struct.Struct("=BBhiIIII")
 
@@ -50,6 +55,8 @@ class Discipline:
 
     ``packets`` were let through, ``dropped`` not, ``queued`` are inside; ``statistics`` is what it
     counts beyond that, by the kernel's names.
+    A trace begins at ``origin_ns`` of CLOCK_REALTIME and ends ``once``, which each load sets anew;
+    ``file`` has it where it is first given.
     """
 
     kind: str
@@ -60,6 +67,9 @@ class Discipline:
     dropped: int = 0
     queued: int = 0
     statistics: Mapping[str, int] = field(default_factory=dict)
+    origin_ns: int = 0
+    once: bool = False
+    file: str = ""
 
     @property
     def text(self) -> str:
@@ -70,6 +80,8 @@ class Discipline:
     def has(self, wanted: Discipline) -> bool:
         """Whether it is ``wanted``, as far as the kernel's own units can tell."""
         if (self.kind, self.extras) != (wanted.kind, wanted.extras):
+            return False
+        if (self.origin_ns, self.once) != (wanted.origin_ns, wanted.once):
             return False
         if self.settings.keys() != wanted.settings.keys():
             return False
@@ -108,6 +120,15 @@ def netem(
         "rate_bytes_s": rate_kbit * 125.0, "delay_ns": float(delay_ns),
         "limit_packets": float(limit_packets), "overhead_bytes": float(overhead_bytes),
         "loss_pct": loss_pct,
+    })  # fmt: skip
+
+
+def by_trace(trace: Trace, buffer_bytes: int, room: int, overhead_bytes: int) -> Discipline:
+    """The buffer out of which packets leave at the opportunities of ``trace``."""
+    return Discipline("trace", {
+        "limit_bytes": float(buffer_bytes), "room_bytes": float(room),
+        "opportunities": float(len(trace.times)), "end_ms": float(trace.end_ms),
+        "crc": float(trace.crc), "overhead_bytes": float(overhead_bytes),
     })  # fmt: skip
 
 
@@ -163,7 +184,9 @@ def encode_discipline(wanted: Discipline) -> bytes:
     body = attribute(_KIND, wanted.kind.encode() + b"\0")
     if wanted.kind in _WRITERS:
         body += attribute(_OPTIONS, _WRITERS[wanted.kind](settings))
-    if wanted.kind == "tbf":
+    if wanted.kind == "trace":
+        body += attribute(_OPTIONS, _write_trace(wanted))
+    if wanted.kind in ("tbf", "trace"):
         sizes = _SIZES.pack(0, 0, 0, round(settings["overhead_bytes"]), _ETHERNET, 0, 0, 0)
         body += attribute(_STAB, attribute(1, sizes))
     return body
@@ -188,6 +211,14 @@ def _write_netem(settings: Mapping[str, float]) -> bytes:
     )
 
 
+def _write_trace(wanted: Discipline) -> bytes:
+    limit, room = (round(wanted.settings[name]) for name in ("limit_bytes", "room_bytes"))
+    flags = _TRACE_ONCE if wanted.once else 0
+    parms = attribute(_TRACE_PARMS, _TRACE.pack(wanted.origin_ns, limit, room, flags, 0, 0, 0))
+    path = attribute(_TRACE_PATH, wanted.file.encode() + b"\0") if wanted.file else b""
+    return parms + path
+
+
 _WRITERS = {"tbf": _write_tbf, "netem": _write_netem}
 
 
@@ -210,7 +241,11 @@ def parse_discipline(body: bytes, devices: Mapping[int, str]) -> tuple[str, Disc
     queue = struct.unpack_from("=III", stats.get(_STATS_QUEUE, bytes(12)))
     name = devices.get(index, "?") + ("" if parent == ROOT else f" {parent:x}")
     counted = read_statistics(kind, stats.get(_STATS_APP, b""), options)
-    return name, Discipline(kind, settings, extras, drawn, packets, queue[2], queue[0], counted)
+    read = Discipline(kind, settings, extras, drawn, packets, queue[2], queue[0], counted)
+    if kind == "trace":
+        origin_ns, _, _, flags, *_ = _TRACE.unpack_from(attributes(options)[_TRACE_PARMS])
+        read = replace(read, origin_ns=origin_ns, once=bool(flags & _TRACE_ONCE))
+    return name, read
 
 
 Read = tuple[dict[str, float], str, str]
@@ -271,4 +306,10 @@ def _read_netem(options: bytes) -> Read:
     }, " ".join(extras), drawn  # fmt: skip
 
 
-_READERS = {"tbf": _read_tbf, "netem": _read_netem}
+def _read_trace(options: bytes) -> Read:
+    parms = _TRACE.unpack_from(attributes(options)[_TRACE_PARMS])
+    names = ("limit_bytes", "room_bytes", "", "opportunities", "end_ms", "crc")
+    return {n: float(v) for n, v in zip(names, parms[1:], strict=True) if n}, "", ""
+
+
+_READERS = {"tbf": _read_tbf, "netem": _read_netem, "trace": _read_trace}

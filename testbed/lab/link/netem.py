@@ -3,7 +3,8 @@
 Downlink: ``far`` holds the buffer (tbf), ``near`` serialises and delays (netem); uplink the other
 way round.  tbf lets a lone packet pass at once and paces a train; netem serialises every packet.
 Together: one FIFO with a byte limit, exact serialisation, exact delay (tc-tbf(8), tc-netem(8)).
-Another queue takes the place of the FIFO inside tbf (``testbed.lab.link.queue``).
+Another queue takes the place of the FIFO inside tbf (``testbed.lab.link.queue``).  Where a
+direction has a trace, packets leave the buffer at its opportunities, and netem only delays.
 
 netem and tbf on veth count the 14 bytes of an Ethernet header with each packet; dummynet, the
 paper's emulator, counted IP bytes.  ``stab overhead`` and ``packetoverhead`` take them off.
@@ -12,15 +13,18 @@ paper's emulator, counted IP bytes.  ``stab overhead`` and ``packetoverhead`` ta
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 
 from testbed.base.errors import MissingError
 from testbed.lab.link.discipline import (
     NONE,
     Discipline,
     Disciplines,
+    by_trace,
     netem,
     read_disciplines,
     set_discipline,
@@ -34,11 +38,29 @@ from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import FIFO, LinkSpec
 from testbed.model.line import burst_bytes
+from testbed.model.trace import Trace, room_bytes, trace_of, traced
 
 NETEM_LIMIT_PACKETS = 100_000
 PROBES = (netem(125, 1_000_000, 1000, 0, 0.0), tbf(1000, 1540, 9000, 0))
 MODULES = ("veth", "sch_netem", "sch_tbf")
 DEVICES = ("n0", "n1", "f0", "f1")
+TRACES = Path(__file__).resolve().parents[3] / "traces"
+"""Where a bundle has traces as the kernel reads them, beside the package."""
+
+
+@cache
+def read_trace(name: str) -> Trace:
+    """Return the trace that the bundle has under ``name``.
+
+    Raises:
+        OSError: there is none.
+    """
+    return Trace.unpack((TRACES / name).read_bytes())
+
+
+def read_traces(spec: LinkSpec) -> dict[str, Trace]:
+    """Return the traces that ``spec`` names, by their names."""
+    return {name: read_trace(name) for name in traced(spec).values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +94,32 @@ def wanted_disciplines(spec: LinkSpec) -> Disciplines:
     delay_ns = round(spec.rtt_ms * 500) * 1000
     wanted: Disciplines = {}
     for each in directions(spec):
-        wanted[each.buffer_role, each.buffer_device] = tbf(
-            each.rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead
-        )
+        trace, rate_kbit = trace_of(spec, each.name), each.rate_kbit
+        buffer = each.buffer_role, each.buffer_device
+        if trace:
+            content, room, rate_kbit = read_trace(trace), room_bytes(spec), 0
+            wanted[buffer] = by_trace(content, spec.buffer_bytes, room, overhead)
+        else:
+            wanted[buffer] = tbf(rate_kbit, burst_bytes(spec), spec.buffer_bytes, overhead)
         wanted[each.delay_role, each.delay_device] = netem(
-            each.rate_kbit, delay_ns, NETEM_LIMIT_PACKETS, overhead, spec.loss_pct
+            rate_kbit, delay_ns, NETEM_LIMIT_PACKETS, overhead, spec.loss_pct
         )
     return wanted
 
 
 @dataclass(frozen=True, slots=True)
 class NetemLink:
-    """Disciplines on four devices; ``queues`` are inside them, with what tc says of each."""
+    """Disciplines on four devices; ``queues`` are inside them, with what tc says of each.
+
+    ``begun`` is when the trace of each direction begins, once a load has: until then its time 0 is
+    that of CLOCK_REALTIME, and it comes again and again.
+    """
 
     topology: Topology
     spec: LinkSpec
     queues: Disciplines = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
+    begun: dict[str, int] = field(default_factory=dict)
 
     def shape(self) -> None:
         """Set the disciplines, without loss.
@@ -96,7 +127,12 @@ class NetemLink:
         Raises:
             MissingError: the kernel has no tbf or no netem.
         """
-        self._set(wanted_disciplines(replace(self.spec, loss_pct=0.0)))
+        wanted = wanted_disciplines(replace(self.spec, loss_pct=0.0))
+        for each in directions(self.spec):
+            place = each.buffer_role, each.buffer_device
+            if trace := trace_of(self.spec, each.name):
+                wanted[place] = replace(wanted[place], file=str(TRACES / trace))
+        self._set(wanted)
 
     def complete(self) -> None:
         """Add what the link was measured without: random loss, and a queue that is no plain FIFO.
@@ -118,6 +154,14 @@ class NetemLink:
             self.queues.update({(each.buffer_role, name): inside[name] for name in inside})
             self.told[f"{each.name}.qdisc"] = said
 
+    def begin(self, origins_ns: Mapping[str, int]) -> tuple[str, ...]:
+        """Have traces begin at a moment of CLOCK_REALTIME, by direction; return where they are."""
+        self.begun.update(origins_ns)
+        wanted = self.wanted_disciplines()
+        own = {place: wanted[place] for place in wanted if wanted[place].kind == "trace"}
+        self._set(own)
+        return tuple(role for role, _ in own)
+
     def forget(self) -> None:
         """Take the disciplines off, with all that they hold, and shape the link anew."""
         self._set(dict.fromkeys(wanted_disciplines(self.spec), Discipline(NONE)))
@@ -131,13 +175,22 @@ class NetemLink:
                 except FileNotFoundError as error:
                     raise MissingError(
                         f"this kernel cannot emulate the link, it has no {discipline.kind}: "
-                        "CONFIG_NET_SCH_TBF, CONFIG_NET_SCH_NETEM; "
+                        "CONFIG_NET_SCH_TBF, CONFIG_NET_SCH_NETEM, and for a trace our patch; "
                         "run on the virtual kernel (--kernel virtual)"
                     ) from error
 
     def wanted_disciplines(self) -> Disciplines:
         """Two in each direction, with the random loss, and queues as they were set."""
-        return wanted_disciplines(self.spec) | self.queues
+        wanted = wanted_disciplines(self.spec)
+        for each in directions(self.spec):
+            if each.name in self.begun:
+                place = each.buffer_role, each.buffer_device
+                wanted[place] = replace(
+                    wanted[place],
+                    origin_ns=self.begun[each.name],
+                    once=self.spec.trace_end == "once",
+                )
+        return wanted | self.queues
 
     def read_knobs(self) -> tuple[dict[str, str], tuple[str, ...]]:
         """The random loss of both directions in percent, and queues, as the kernel has them."""
@@ -146,7 +199,15 @@ class NetemLink:
             each.name: disciplines[each.delay_device].settings.get("loss_pct", 0.0)
             for each in directions(self.spec)
         }
-        return {f"{name}.loss_pct": f"{loss:.6g}" for name, loss in losses.items()} | self.told, ()
+        values = {f"{name}.loss_pct": f"{loss:.6g}" for name, loss in losses.items()} | self.told
+        for each in directions(self.spec):
+            read = disciplines[each.buffer_device]
+            if trace_of(self.spec, each.name):
+                values[f"{each.name}.trace"] = read.text
+            if each.name in self.begun:
+                values[f"{each.name}.trace_origin_ns"] = str(read.origin_ns)
+                values[f"{each.name}.trace_end"] = "once" if read.once else "loop"
+        return values, ()
 
     def read_report(self) -> LinkReport:
         """Packets as the disciplines count them."""
@@ -183,7 +244,10 @@ class Netem:
     """The backend for kernels that have netem and tbf."""
 
     name: str = "netem"
-    knobs: frozenset[str] = COMMON_KNOBS | {"qdisc", "qdisc_down", "qdisc_up"}
+    knobs: frozenset[str] = COMMON_KNOBS | {
+        *("qdisc", "qdisc_down", "qdisc_up"),
+        *("trace_down", "trace_up", "trace_end", "trace_phase"),
+    }
     wire: MiddleWire = "veth"
 
     def find_problem(self) -> str | None:

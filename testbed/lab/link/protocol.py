@@ -78,6 +78,10 @@ class Link(Protocol):
         """
         ...
 
+    def begin(self, origins_ns: Mapping[str, int]) -> tuple[str, ...]:
+        """Have traces begin at a moment of CLOCK_REALTIME, by direction; return where they are."""
+        ...
+
     def forget(self) -> None:
         """Throw every packet away that is on its way, and all counts."""
         ...

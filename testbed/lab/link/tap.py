@@ -6,7 +6,7 @@ import json
 import os
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +74,10 @@ class TapLink:
         if self.spec.loss_pct:
             self._order("l")
             self.lossy = True
+
+    def begin(self, origins_ns: Mapping[str, int]) -> tuple[str, ...]:
+        """Nothing: it has no traces."""
+        return ()
 
     def forget(self) -> None:
         """Throw every packet away that is on its way, and all counts."""
