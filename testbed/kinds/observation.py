@@ -32,15 +32,16 @@ class Observation:
     traces: dict[str, Any] = field(default_factory=dict)
 
     def running_traces(self, link: LinkSpec) -> dict[str, RunningTrace]:
-        """Return the traces of ``link`` by direction, as its lab says that they ran."""
+        """Return the traces of ``link`` by direction, as its lab says that they ran.
+
+        That it says nothing, or of another trace, is a problem of itself.
+        """
         knobs = {} if self.lab is None else self.lab.knobs
+        once = link.trace_end == "once"
         return {
-            way: RunningTrace(
-                self.traces[name],
-                int(knobs[f"{way}.trace_origin_ns"]),
-                once=link.trace_end == "once",
-            )
+            way: RunningTrace(self.traces[name], int(knobs[f"{way}.trace_origin_ns"]), once)
             for way, name in traced(link).items()
+            if name in self.traces and f"{way}.trace_origin_ns" in knobs
         }
 
     @property

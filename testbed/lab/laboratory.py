@@ -151,8 +151,9 @@ class Lab:
             problems.append(f"{after.link.stray_packets} packets went around the link")
         for end in ENDS:
             problems += count_refused(end, before.taken[end], after.taken[end])
-        # A link with loss may lose a connection, too; what decides its algorithm was read above.
-        if not condition.link.loss_pct:
+        # A link with loss may lose a connection, too, and one whose trace is at its end lets none
+        # through; what decides its algorithm was read above.
+        if not condition.link.loss_pct and condition.link.trace_end != "once":
             try:
                 problems += knobs.judge_connection(read_connection(topology), condition.tcp)
             except LabError as error:

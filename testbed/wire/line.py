@@ -32,7 +32,7 @@ def check_line(
     """
     if "down" in traces:
         yield from _check_trace(flows, link, traces["down"])
-    else:
+    elif not link.trace_down:
         yield from _check_rate(flows, link)
     excess_us = [us for flow in flows.flows if (us := _excess_us(flow, link, traces)) is not None]
     if not excess_us:
