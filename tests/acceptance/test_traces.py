@@ -74,6 +74,23 @@ def test_the_content_is_part_of_the_environment_and_kept(ran: Ran, house: House)
         assert kept == (house.folder / name).read_text().replace("\r\n", "\n")
 
 
+def test_a_pack_brings_its_traces_along(house: House, ran: Ran, tmp_path: Path) -> None:
+    file, folder = tmp_path / "mine.zip", tmp_path / "unpacked"
+    assert house.command("pack", str(ran.folder), "-o", str(file))[0] == EXIT_OK
+    own = [house.folder / name for name in BOTH.values()]
+    for path in own:
+        path.rename(path.with_suffix(".gone"))
+    try:
+        code, said = house.command(
+            *("unpack", str(file), str(folder), "--rerun", "-o", str(tmp_path / "again"))
+        )
+    finally:
+        for path in own:
+            path.with_suffix(".gone").rename(path)
+    assert code == EXIT_OK, said
+    assert "SAME: 2 cells, 2 same" in said
+
+
 def test_equal_boots(ran: Ran, house: House) -> None:
     again = run(house, **{"link.trace_phase": "seed", "sweep.framing_bytes": [0, 4]})
     for record in ran.records:
