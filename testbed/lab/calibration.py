@@ -24,6 +24,7 @@ from testbed.model.trace import MS_NS, Trace, room_bytes, trace_of
 PROBE_IP_BYTES = 100
 PROBES = 5
 TRAIN_SURPLUS = 12
+MOST_AT_ONCE = 600
 QUIET_S = 1.0
 AFTER_NS = 20_000
 
@@ -67,7 +68,7 @@ def _judge_buffer(way: str, survived: int, spec: LinkSpec, exactness: Exactness)
     # No packet of a train that waits for an opportunity leaves while others are sent.
     each_ms = line_ms(spec, way, spec.mtu_bytes) or math.inf
     return exactness.judge_buffer(
-        way, float(survived), float(expected), each_ms, expected + TRAIN_SURPLUS
+        way, float(survived), float(expected), each_ms, train_sent(spec, way)
     )
 
 
@@ -84,10 +85,17 @@ def rtt_theory_ms(spec: LinkSpec) -> float:
 def train_theory(spec: LinkSpec, way: str = "down") -> int:
     """Datagrams of one MTU that survive of a train sent at once: one in service, others queued.
 
-    Before an opportunity of a trace none is in service.
+    Before an opportunity of a trace none is in service, and of a buffer that could not be filled
+    before the next one there is a train's worth.
     """
-    served = 0 if trace_of(spec, way) else 1
-    return served + spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)
+    held = spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)
+    return min(held, MOST_AT_ONCE + TRAIN_SURPLUS) if trace_of(spec, way) else 1 + held
+
+
+def train_sent(spec: LinkSpec, way: str) -> int:
+    """Datagrams of a train: more than the buffer holds, but of a trace no more than within a ms."""
+    sent = train_theory(spec, way) + TRAIN_SURPLUS
+    return min(sent, MOST_AT_ONCE + TRAIN_SURPLUS) if trace_of(spec, way) else sent
 
 
 def _measure_rtt(
@@ -127,13 +135,12 @@ def _measure_train(
     exactness: Exactness,
     traces: Mapping[str, Trace],
 ) -> tuple[Measurement, Measurement]:
-    expected = train_theory(spec, name)
     payload = bytes(spec.mtu_bytes - IP_UDP_HEADER_BYTES)
     trace = traces.get(trace_of(spec, name))
     if trace is not None:
         _leave_the_moment()
     sent = time.time_ns()
-    for _ in range(expected + TRAIN_SURPLUS):
+    for _ in range(train_sent(spec, name)):
         sender.send(payload)
     each_ms = line_ms(spec, name, spec.mtu_bytes)
     wait_s = (spec.rtt_ms + 3 * each_ms) / 1000 + QUIET_S

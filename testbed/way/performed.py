@@ -17,10 +17,9 @@ from testbed.base.seeding import start_offset_ns
 from testbed.kinds.observation import Observation
 from testbed.lab.calibration import (
     PROBES,
-    TRAIN_SURPLUS,
     describe_passed,
     expect,
-    train_theory,
+    train_sent,
 )
 from testbed.lab.congestion import SYSCTL
 from testbed.lab.exactness import HOST, VIRTUAL
@@ -98,7 +97,7 @@ def check_calibration(lab: LabReading, link: LinkSpec, *, real_time: bool) -> It
     if real_time or any(found.keys() ^ wanted.keys()):
         return
     for way in WAYS:
-        sent = train_theory(link, way) + TRAIN_SURPLUS
+        sent = train_sent(link, way)
         survived = int(found[f"{way}_buffer"].measured)
         told = describe_passed(PROBES + survived, sent - survived)
         passed = lab.knobs.get(f"{way}.calibration", "nothing")

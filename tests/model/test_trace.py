@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from testbed.model import LinkSpec
 from testbed.model.trace import MS_NS, RunningTrace, Trace, room_bytes, trace_origins, traced
+from tests.model.mahimahi import serve
 
 ROOM = 1500
 
@@ -24,32 +25,6 @@ times_of_a_trace = st.lists(st.integers(0, 40), min_size=1, max_size=30).map(sor
 )  # fmt: skip
 
 
-def by_mahimahi(times: list[int], sizes: list[int], since_ms: int, *, once: bool) -> list[int]:
-    """What link_queue.cc of mahimahi does with packets that all come at ``since_ms``.
-
-    Each opportunity is used or burnt in its turn; a packet in transit keeps what it has had.
-    """
-    left, waiting, in_transit, index, base = [], list(sizes), 0, 0, 0
-    for _ in range(10_000):
-        if index == len(times):
-            if once:
-                break
-            base, index = base + times[-1], 0
-        now, index = base + times[index], index + 1
-        if now <= since_ms:
-            continue
-        room = ROOM
-        while room > 0 and (in_transit or waiting):
-            in_transit = in_transit or waiting.pop(0)
-            sent = min(room, in_transit)
-            room, in_transit = room - sent, in_transit - sent
-            if not in_transit:
-                left.append(now)
-        if not in_transit and not waiting:
-            break
-    return left
-
-
 @given(
     times=times_of_a_trace,
     sizes=st.lists(st.integers(20, 4000), max_size=20),
@@ -59,8 +34,10 @@ def by_mahimahi(times: list[int], sizes: list[int], since_ms: int, *, once: bool
 def test_packets_leave_as_mahimahi_lets_them(
     times: list[int], sizes: list[int], since_ms: int, once: bool
 ) -> None:
-    left = trace(*times).departures(sizes, since_ms * MS_NS, ROOM, once=once)
-    assert [ns // MS_NS for ns in left] == by_mahimahi(times, sizes, since_ms, once=once)
+    since_ns = since_ms * MS_NS
+    left = trace(*times).departures(sizes, since_ns, ROOM, once=once)
+    waiting = [(since_ns, size) for size in sizes]
+    assert list(left) == serve(times, waiting, ROOM, once=once)
 
 
 @given(times=times_of_a_trace, since=st.integers(-100, 100), once=st.booleans())
