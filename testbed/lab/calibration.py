@@ -18,8 +18,8 @@ from testbed.lab.ends import IP_UDP_HEADER_BYTES, Ends, open_ends, receive
 from testbed.lab.exactness import Exactness
 from testbed.lab.topology import Topology
 from testbed.model import LinkSpec, Measurement
-from testbed.model.line import line_ms
-from testbed.model.trace import MS_NS, Trace, room_bytes, trace_of
+from testbed.model.line import answered_ns, delay_ns, line_ms
+from testbed.model.trace import MS_NS, RunningTrace, room_bytes, trace_of
 
 PROBE_IP_BYTES = 100
 PROBES = 5
@@ -30,7 +30,7 @@ AFTER_NS = 20_000
 
 
 def calibrate(
-    topology: Topology, spec: LinkSpec, exactness: Exactness, traces: Mapping[str, Trace]
+    topology: Topology, spec: LinkSpec, exactness: Exactness, traces: Mapping[str, RunningTrace]
 ) -> tuple[Measurement, ...]:
     """Measure RTT, both rates and both buffers of a lossless, idle link.
 
@@ -38,7 +38,7 @@ def calibrate(
         topology: the running lab.
         spec: what was asked; theory follows from it.
         exactness: how far measured may be from theory.
-        traces: those of the link by name; time 0 of each is that of CLOCK_REALTIME.
+        traces: those of the link by direction.
     """
     with open_ends(topology) as ends:
         return (
@@ -99,32 +99,28 @@ def train_sent(spec: LinkSpec, way: str) -> int:
 
 
 def _measure_rtt(
-    ends: Ends, spec: LinkSpec, exactness: Exactness, traces: Mapping[str, Trace]
+    ends: Ends, spec: LinkSpec, exactness: Exactness, traces: Mapping[str, RunningTrace]
 ) -> Measurement:
     payload = bytes(PROBE_IP_BYTES - IP_UDP_HEADER_BYTES)
-    wait_s = spec.rtt_ms / 1000 + QUIET_S + sum(t.end_ms / 1000 for t in traces.values())
+    wait_s = spec.rtt_ms / 1000 + QUIET_S + sum(t.trace.end_ms / 1000 for t in traces.values())
     times_ms = []
     for _ in range(PROBES):
         sent = time.time_ns()
         ends.client.send(payload)
-        there = receive(ends.server, wait_s)
-        if there is None:
+        if receive(ends.server, wait_s) is None:
             continue
-        answered = time.time_ns()
         ends.server.send(payload)
         arrived = receive(ends.client, wait_s)
         if arrived is not None:
-            waited = _waited_ns("up", sent, spec, traces)
-            waited += _waited_ns("down", answered, spec, traces)
-            times_ms.append((arrived[0] - sent - waited) / 1e6)
+            times_ms.append((arrived[0] - sent - waited_ns(spec, sent, traces)) / 1e6)
     # No echo at all reads as 0 ms: out of tolerance, and a number that JSON can hold.
     return exactness.judge_rtt(min(times_ms, default=0.0), rtt_theory_ms(spec))
 
 
-def _waited_ns(way: str, since_ns: int, spec: LinkSpec, traces: Mapping[str, Trace]) -> int:
-    """For how long a lone packet waits that comes at ``since_ns`` into the idle buffer."""
-    name = trace_of(spec, way)
-    return next(traces[name].after(since_ns, once=False)) - since_ns if name else 0
+def waited_ns(spec: LinkSpec, at_ns: int, traces: Mapping[str, RunningTrace]) -> float:
+    """For how long a probe of ``at_ns`` and its echo wait for opportunities, over an idle link."""
+    back_ns = answered_ns(spec, at_ns, PROBE_IP_BYTES, PROBE_IP_BYTES, traces) or at_ns
+    return back_ns - at_ns - rtt_theory_ms(spec) * 1e6 if traces else 0.0
 
 
 def _measure_train(
@@ -133,27 +129,26 @@ def _measure_train(
     receiver: socket.socket,
     spec: LinkSpec,
     exactness: Exactness,
-    traces: Mapping[str, Trace],
+    traces: Mapping[str, RunningTrace],
 ) -> tuple[Measurement, Measurement]:
     payload = bytes(spec.mtu_bytes - IP_UDP_HEADER_BYTES)
-    trace = traces.get(trace_of(spec, name))
-    if trace is not None:
+    running = traces.get(name)
+    if running is not None:
         _leave_the_moment()
     sent = time.time_ns()
     for _ in range(train_sent(spec, name)):
         sender.send(payload)
     each_ms = line_ms(spec, name, spec.mtu_bytes)
     wait_s = (spec.rtt_ms + 3 * each_ms) / 1000 + QUIET_S
-    if trace is not None:
-        wait_s += -(-(spec.mtu_bytes + spec.framing_bytes) // room_bytes(spec)) * (
-            trace.end_ms / 1000
-        )
+    if running is not None:
+        needed = -(-(spec.mtu_bytes + spec.framing_bytes) // room_bytes(spec))
+        wait_s += needed * running.trace.end_ms / 1000
     arrivals: list[int] = []
     while (arrived := receive(receiver, wait_s)) is not None:
         arrivals.append(arrived[0])
     buffer = _judge_buffer(name, len(arrivals), spec, exactness)
-    if trace is not None:
-        return exactness.judge_trace(name, _error_us(arrivals, sent, spec, trace)), buffer
+    if running is not None:
+        return exactness.judge_trace(name, _error_us(arrivals, sent, spec, running)), buffer
     # Rates are those of IP bytes, whatever a packet costs on the link beyond them.
     theory_kbit = spec.mtu_bytes * 8 / each_ms
     measured_kbit = 0.0
@@ -168,13 +163,14 @@ def _leave_the_moment() -> None:
     time.sleep((MS_NS + AFTER_NS - time.time_ns() % MS_NS) / 1e9)
 
 
-def _error_us(arrivals: list[int], sent_ns: int, spec: LinkSpec, trace: Trace) -> float:
+def _error_us(arrivals: list[int], sent_ns: int, spec: LinkSpec, running: RunningTrace) -> float:
     """By how much a packet of a train came otherwise than by its trace, at most.
 
     Without any packet it is as much as a whole trace.
     """
     each = spec.mtu_bytes + spec.framing_bytes
-    delay_ns = round(spec.rtt_ms * 500) * 1000
-    left = trace.departures([each] * len(arrivals), sent_ns, room_bytes(spec), once=False)
-    errors = [abs(a - d - delay_ns) for a, d in zip(arrivals, left, strict=True)]
+    trace, since_ns = running.trace, sent_ns - running.origin_ns
+    left = trace.departures([each] * len(arrivals), since_ns, room_bytes(spec), once=False)
+    came = (at_ns - running.origin_ns - delay_ns(spec) for at_ns in arrivals)
+    errors = [abs(a - d) for a, d in zip(came, left, strict=True)]
     return max(errors, default=trace.end_ms * MS_NS) / 1000

@@ -56,7 +56,8 @@ class Exactness:
 
     def judge_trace(self, way: str, measured_us: float) -> Measurement:
         """By how much a packet of a train in direction ``way`` came otherwise than by its trace."""
-        return Measurement(f"{way}_trace", "us", measured_us, 0.0, 0.0, TRACE_US)
+        most_us = self.rtt_ms * 1000 if self.real_time else TRACE_US
+        return Measurement(f"{way}_trace", "us", measured_us, 0.0, 0.0, most_us)
 
     def judge_buffer(
         self, way: str, measured: float, theory: float, packet_ms: float, sent: int

@@ -13,7 +13,8 @@ from testbed.lab import tcp as knobs
 from testbed.lab.calibration import calibrate, describe_passed
 from testbed.lab.congestion import read_connection
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
-from testbed.lab.link.netem import NETEM, read_traces
+from testbed.lab.link.bundled import idle_traces
+from testbed.lab.link.netem import NETEM
 from testbed.lab.link.protocol import Link, LinkBackend, LinkReport, require_emulated
 from testbed.lab.offloads import read_offloads
 from testbed.lab.path import (
@@ -36,7 +37,7 @@ from testbed.lab.topology import SENDERS, Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
 from testbed.model import LabReading, Linked
-from testbed.model.trace import trace_origins, traced
+from testbed.model.trace import trace_of, trace_origins, traced
 
 SECOND_NS = 1_000_000_000
 __all__ = ["HOST", "VIRTUAL", "Lab", "open_lab"]
@@ -126,8 +127,11 @@ class Lab:
             return
         (seen,) = self.watching
         self.earlier.extend(seen.read(self.state.table))
-        at_ns = time.time_ns() // SECOND_NS * SECOND_NS if load_ns is None else load_ns
-        roles = self.link.begin(trace_origins(spec, read_traces(spec), seed, at_ns))
+        if load_ns is None:
+            now_ns = time.time_ns()
+            load_ns = now_ns if self.exactness.real_time else now_ns // SECOND_NS * SECOND_NS
+        traces = {trace_of(spec, way): each.trace for way, each in idle_traces(spec).items()}
+        roles = self.link.begin(trace_origins(spec, traces, seed, load_ns))
         own = {f"{role}: a discipline changed during the load" for role in roles}
         self.earlier.extend(line for line in seen.read(self.state.table) if line not in own)
 
@@ -215,11 +219,11 @@ def open_lab(
                 calibrate_bounded,  # nothing that a guest imports
             )
 
-            measurements = calibrate_bounded(topology, spec, link, exactness)
+            measurements = calibrate_bounded(topology, spec, link, exactness, idle_traces(spec))
             connection = read_connection(topology)
         else:
             connection = None
-            measurements = calibrate(topology, spec, exactness, read_traces(spec))
+            measurements = calibrate(topology, spec, exactness, idle_traces(spec))
             report = link.read_report()
             passed = {
                 f"{way}.calibration": describe_passed(each.delivered, each.dropped)

@@ -18,7 +18,7 @@ from testbed.base.checksums import damaged_files, file_sha256, write_checksums
 from testbed.base.errors import MissingError
 from testbed.client.command import OWN_FOLDER
 from testbed.kinds import KINDS
-from testbed.lab.link.netem import TRACES as READ_FROM
+from testbed.lab.link.bundled import TRACES as READ_FROM
 from testbed.model.trace import Trace
 from testbed.root.cache import Root
 from testbed.root.interpreter import compile_python

@@ -14,7 +14,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from testbed.model import LinkSpec
-from testbed.model.line import line_ms, serialisation_ms
+from testbed.model.line import answered_ns, delay_ns, serialisation_ms
 from testbed.model.trace import MS_NS, RunningTrace, room_bytes
 from testbed.wire.flows import Flow, Flows
 
@@ -64,11 +64,11 @@ def _check_rate(flows: Flows, link: LinkSpec) -> Iterator[str]:
 
 def _check_trace(flows: Flows, link: LinkSpec, running: RunningTrace) -> Iterator[str]:
     """Yield a sentence if packets came at no opportunity, or more than it lets through."""
-    delay_ns, room = round(link.rtt_ms * 500) * 1000, room_bytes(link)
+    room = room_bytes(link)
     came: dict[int, list[int]] = defaultdict(list)
     strange = []
     for at_ns, ip_bytes in flows.arrivals:
-        left_ns = at_ns - delay_ns - running.origin_ns
+        left_ns = at_ns - delay_ns(link) - running.origin_ns
         ms = round(left_ns / MS_NS)
         off_us = (left_ns - ms * MS_NS) / 1000
         if abs(off_us) > SLACK_US or not running.trace.count_at(ms, once=running.once):
@@ -93,12 +93,6 @@ def _excess_us(flow: Flow, link: LinkSpec, traces: Mapping[str, RunningTrace]) -
     """By how much a handshake took longer than an idle link lets it; ``None``: it has no time."""
     if flow.synack is None or sum(p.opens for by_client, p in flow.packets if by_client) != 1:
         return None
-    at_ns, delay_ns = flow.syn.at_ns, round(link.rtt_ms * 500) * 1000
-    for way, packet in (("up", flow.syn), ("down", flow.synack)):
-        if way in traces:
-            left_ns = traces[way].next_ns(at_ns)
-            if left_ns is None:
-                return None  # packets that came all the same are named by themselves
-            at_ns = left_ns
-        at_ns += round(line_ms(link, way, packet.ip_bytes) * 1e6) + delay_ns
-    return (flow.synack.at_ns - at_ns) / 1000
+    syn, synack = flow.syn, flow.synack
+    back_ns = answered_ns(link, syn.at_ns, syn.ip_bytes, synack.ip_bytes, traces)
+    return None if back_ns is None else (synack.at_ns - back_ns) / 1000

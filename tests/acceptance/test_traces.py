@@ -151,6 +151,8 @@ SHIFTED = """file=_shifted(trace)"""
 SHIFT = '''
 def _shifted(name: str) -> str:
     """A file with the same trace, a ms later."""
+    from pathlib import Path
+    from testbed.model.trace import Trace
     path = Path("/tmp") / name
     path.write_bytes(Trace(type(read_trace(name).times)("I", [
         ms + 1 for ms in read_trace(name).times])).packed)
@@ -189,7 +191,7 @@ FAULTS: dict[str, tuple[tuple[tuple[str, str, str], ...], dict[str, object], str
         "packets came down at no opportunity of the trace down.trace, the first at",
     ),
     "of another seed": (
-        (("lab/laboratory.py", "(spec), seed, at_ns", "(spec), seed + 1, at_ns"),),
+        (("lab/laboratory.py", "traces, seed, load_ns", "traces, seed + 1, load_ns"),),
         {"link.trace_phase": "seed"},
         "ms after the moment that the trial's seed says",
     ),

@@ -16,10 +16,9 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
 
 from testbed.base.errors import MissingError
+from testbed.lab.link.bundled import TRACES, read_trace
 from testbed.lab.link.discipline import (
     NONE,
     Discipline,
@@ -30,7 +29,14 @@ from testbed.lab.link.discipline import (
     set_discipline,
     tbf,
 )
-from testbed.lab.link.protocol import COMMON_KNOBS, ETHERNET_HEADER_BYTES, Link, LinkReport, Traffic
+from testbed.lab.link.protocol import (
+    COMMON_KNOBS,
+    ETHERNET_HEADER_BYTES,
+    TRACE_KNOBS,
+    Link,
+    LinkReport,
+    Traffic,
+)
 from testbed.lab.link.queue import CLASS, read_queue, set_queue
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
 from testbed.lab.link.statistics import count_marks
@@ -38,29 +44,12 @@ from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import FIFO, LinkSpec
 from testbed.model.line import burst_bytes
-from testbed.model.trace import Trace, room_bytes, trace_of, traced
+from testbed.model.trace import room_bytes, trace_of
 
 NETEM_LIMIT_PACKETS = 100_000
 PROBES = (netem(125, 1_000_000, 1000, 0, 0.0), tbf(1000, 1540, 9000, 0))
 MODULES = ("veth", "sch_netem", "sch_tbf")
 DEVICES = ("n0", "n1", "f0", "f1")
-TRACES = Path(__file__).resolve().parents[3] / "traces"
-"""Where a bundle has traces as the kernel reads them, beside the package."""
-
-
-@cache
-def read_trace(name: str) -> Trace:
-    """Return the trace that the bundle has under ``name``.
-
-    Raises:
-        OSError: there is none.
-    """
-    return Trace.unpack((TRACES / name).read_bytes())
-
-
-def read_traces(spec: LinkSpec) -> dict[str, Trace]:
-    """Return the traces that ``spec`` names, by their names."""
-    return {name: read_trace(name) for name in traced(spec).values()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +234,8 @@ class Netem:
 
     name: str = "netem"
     knobs: frozenset[str] = COMMON_KNOBS | {
+        *TRACE_KNOBS,
         *("qdisc", "qdisc_down", "qdisc_up"),
-        *("trace_down", "trace_up", "trace_end", "trace_phase"),
     }
     wire: MiddleWire = "veth"
 

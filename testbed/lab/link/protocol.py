@@ -25,6 +25,7 @@ COMMON_KNOBS = frozenset({
     "profile",  # a name of values that are in the others
 })  # fmt: skip
 """What every backend emulates."""
+TRACE_KNOBS = frozenset({"trace_down", "trace_up", "trace_end", "trace_phase"})
 
 
 @dataclass(frozen=True, slots=True)

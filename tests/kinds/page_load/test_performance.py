@@ -130,6 +130,7 @@ class Stage:
             topology=topology,
             reading=self.reading,
             prime_cookies=lambda _origins: None,
+            begin_traces=lambda _seed, _load_ns: None,
             watched=self.watched,
             read_link=Report,
             settle_s=0.0,
