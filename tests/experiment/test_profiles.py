@@ -70,7 +70,8 @@ def test_a_sweep_of_names(tmp_path: Path, key: str) -> None:
     experiment = load(tmp_path, text)
     assert links(experiment) == [THREE_G, CABLE] * 2
     assert len({trial.id for trial in plan_trials(experiment)}) == 4
-    assert links(select(experiment, "profile=wpt-cable")) == [CABLE] * 2
+    for only in ("profile=wpt-cable", "link=wpt-cable"):
+        assert links(select(experiment, only)) == [CABLE] * 2
     assert knob_of(experiment.conditions[0], "profile") == "wpt-3gfast"
 
 
