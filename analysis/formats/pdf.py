@@ -1,7 +1,8 @@
-"""PDF of a page, printed by a headless Chromium of this machine."""
+"""PDF of a page, printed by a headless Chromium of this machine, or FIRSTFLIGHT_BROWSER's."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -19,9 +20,13 @@ def print_page(page: Path, pdf: Path) -> None:
         MissingError: there is no Chromium, or it wrote nothing.
         CommandError: it failed.
     """
-    browser = next(filter(shutil.which, BROWSERS), None)
+    named = os.environ.get("FIRSTFLIGHT_BROWSER")
+    browser = next(filter(shutil.which, (named,) if named else BROWSERS), None)
     if browser is None:
-        raise MissingError(f"no Chromium to print {pdf.name} with: install {BROWSERS[0]}")
+        raise MissingError(
+            f"no Chromium to print {pdf.name} with: install {BROWSERS[0]}, or let "
+            "FIRSTFLIGHT_BROWSER name one"
+        )
     with tempfile.TemporaryDirectory(prefix="print-") as profile:
         proc.run(
             # Without its sandbox, which root does not get: the page is our own and has no scripts.

@@ -51,7 +51,7 @@ def _levels(table: ResultTable) -> list[str]:
         return []
     least = min(repeated)
     level = number(LEVEL * 100, 0)
-    said = f"Each interval contains the true median with {level} % probability."
+    said = f"Each interval contains the true median with at least {level} % probability."
     if least < LEAST_FOR_LEVEL:
         reached = number(level_of_range(least) * 100, 1)
         said = (

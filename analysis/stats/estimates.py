@@ -1,6 +1,7 @@
 """Estimates with 95 % intervals that hold for few and for skewed values.
 
-Bootstrap: B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapters 13 and
+Medians: order statistics, H. A. David and H. N. Nagaraja, Order Statistics, 2003, section 7.1.
+Means: the bootstrap, B. Efron and R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapter
 14.  Outliers: J. W. Tukey, Exploratory Data Analysis, 1977 (fences at 1.5 quartile ranges).  The
 shift between two arms is in `analysis.stats.shift`.  Bands of distributions: A. Dvoretzky,
 J. Kiefer and J. Wolfowitz, Annals of Mathematical Statistics 27, 1956, with the constant of
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -126,38 +127,43 @@ def _describe(numbers: tuple[float, ...]) -> SampleStatistics:
             numbers[0], Interval(numbers[0], numbers[0], min(LEVEL, level_of_range(n)))
         )
         return SampleStatistics(n, exact, exact, 0)
+    middle = Estimate(median, median_interval(numbers))
     if n < LEAST_FOR_LEVEL:
-        widest = Interval(numbers[0], numbers[-1], level_of_range(n))
-        return SampleStatistics(
-            n, Estimate(median, widest), Estimate(mean, None), _outliers(numbers)
-        )
+        return SampleStatistics(n, middle, Estimate(mean, None), _outliers(numbers))
     return SampleStatistics(
-        n,
-        Estimate(median, _bootstrap(numbers, "median", median)),
-        Estimate(mean, _bootstrap(numbers, "mean", mean)),
-        _outliers(numbers),
+        n, middle, Estimate(mean, _bootstrap_mean(numbers, mean)), _outliers(numbers)
     )
 
 
-def _bootstrap(numbers: tuple[float, ...], statistic: str, estimate: float) -> Interval:
+def median_interval(numbers: Sequence[float]) -> Interval:
+    """Return the interval between two of the sorted ``numbers`` that contains the true median.
+
+    Whatever they are drawn from, with ``LEVEL`` at least, or as surely as their range if there are
+    few: as many lie above the median as heads fall of so many coins.
+    """
+    n, outside, left_out = len(numbers), 2.0 ** (1 - len(numbers)), 0
+    while outside + (more := math.comb(n, left_out + 1) * 2.0 ** (1 - n)) <= 1.0 - LEVEL:
+        outside, left_out = outside + more, left_out + 1
+    return Interval(numbers[left_out], numbers[n - 1 - left_out], min(LEVEL, 1.0 - outside))
+
+
+def _bootstrap_mean(numbers: tuple[float, ...], mean: float) -> Interval:
     # Imported here: a table of single loads needs none of it, and it takes 0.7 s.
     import numpy
     from scipy import stats
 
-    # The jackknife behind BCa fails for medians (Efron and Tibshirani, section 11.6).
-    method = "percentile" if statistic == "median" else "BCa"
     interval = stats.bootstrap(
         (numbers,),
-        getattr(numpy, statistic),
+        numpy.mean,
         n_resamples=RESAMPLES,
         confidence_level=LEVEL,
-        method=method,
+        method="BCa",
         rng=numpy.random.default_rng(SEED),
     ).confidence_interval
     # Interpolation between resamples rounds: without this an end may pass the estimate, or the
     # sample, by the last bit.
-    low = max(min(float(interval.low), estimate), min(numbers))
-    return Interval(low, min(max(float(interval.high), estimate), max(numbers)))
+    low = max(min(float(interval.low), mean), min(numbers))
+    return Interval(low, min(max(float(interval.high), mean), max(numbers)))
 
 
 def _outliers(numbers: tuple[float, ...]) -> int:

@@ -124,14 +124,23 @@ def report(
     folders = [directory / lane for directory in directories
                for lane in read_lanes(directory) or (".",)]  # fmt: skip
     if figures is not None:
-        for folder in folders:
-            place = figures / folder.resolve().name if len(folders) > 1 else figures
+        for folder, place in zip(folders, _places(figures, folders), strict=True):
             _log.info("%d figures: %s", services.reports.write_figures(folder, place), place)
     if len(directories) > 1:
         page = directories[0] / LANES_PAGE
         click.echo(services.reports.draw_lanes(page, folders))
         _log.info("side by side: %s", page)
     return EXIT_OK
+
+
+def _places(figures: Path, folders: Sequence[Path]) -> list[Path]:
+    """Return a folder for the figures of each of ``folders``: by its name, or also its parent's."""
+    if len(folders) == 1:
+        return [figures]
+    names = [folder.resolve().name for folder in folders]
+    if len(set(names)) < len(names):
+        names = ["-".join(folder.resolve().parts[-2:]) for folder in folders]
+    return [figures / name for name in names]
 
 
 def _finish(

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from testbed.base.suggest import did_you_mean
 from testbed.model import Experiment, Linked
-from testbed.model.settings import CONGCTL, of_end
 
 
 def find_unknown(experiment: Experiment, known: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
@@ -16,7 +15,7 @@ def find_unknown(experiment: Experiment, known: Mapping[str, tuple[str, ...]]) -
     """
     versions = experiment.kernel_versions or (experiment.kernel_version,)
     asked = dict.fromkeys(
-        str(of_end(spec.tcp.route, end).get(CONGCTL, spec.tcp.congestion_control))
+        spec.tcp.algorithm_of(end)
         for spec in experiment.conditions
         if isinstance(spec, Linked)
         for end in ("client", "server")

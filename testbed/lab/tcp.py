@@ -76,11 +76,6 @@ def asked_names(spec: TcpSpec) -> frozenset[str]:
     return frozenset(name for role in ENDS for name in asked_sysctls(spec, role))
 
 
-def algorithm_of(spec: TcpSpec, role: str) -> str:
-    """The congestion control that is asked of an end."""
-    return str(of_end(spec.route, role).get(CONGCTL, spec.congestion_control))
-
-
 def set_knobs(topology: Topology, spec: TcpSpec, own: Mapping[str, Sysctls] = NOTHING) -> Pinned:
     """Set all knobs at both ends; returns how the congestion control was.
 
@@ -115,7 +110,7 @@ def _set_asked(role: str, topology: Topology, spec: TcpSpec) -> Iterator[str]:
     yield from set_sysctls(role, end, asked_sysctls(spec, role))
     if CONGCTL in of_end(spec.route, role):
         try:
-            congestion.require(end, algorithm_of(spec, role))
+            congestion.require(end, spec.algorithm_of(role))
         except MissingError as error:
             yield f"{role}: {error}"
 
@@ -188,7 +183,7 @@ def _read_metrics(state: State, role: str) -> dict[str, str]:
 def judge_connection(algorithms: tuple[str, str], spec: TcpSpec) -> Iterator[str]:
     """A sentence for each end, client and server, with another congestion control than asked."""
     for role, algorithm in zip(ENDS, algorithms, strict=True):
-        wanted = algorithm_of(spec, role)
+        wanted = spec.algorithm_of(role)
         if algorithm != wanted:
             yield f"{role}: {congestion.SYSCTL} is {algorithm!r}, asked was {wanted!r}"
 

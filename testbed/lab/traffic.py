@@ -11,7 +11,7 @@ WAITING = "waiting"
 
 
 def compare_reports(before: LinkReport, after: LinkReport) -> dict[str, int]:
-    """Packets between two reports: ``down.delivered``, ``up.dropped``, ..., and ``waiting``.
+    """Packets between two reports: ``down.delivered``, ``up.queue.ecn_mark``, and ``waiting``.
 
     ``waiting`` is by how many packets the link holds more than before.
     """
@@ -22,6 +22,10 @@ def compare_reports(before: LinkReport, after: LinkReport) -> dict[str, int]:
             f"{way}.delivered": now.delivered - was.delivered,
             f"{way}.dropped": now.dropped - was.dropped,
             f"{way}.lost": now.lost - was.lost,
+            f"{way}.marked": now.marked - was.marked,
+        }
+        counted |= {
+            f"{way}.queue.{name}": n - was.queue.get(name, 0) for name, n in now.queue.items()
         }
     return counted
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, Literal
 
 from testbed.model.knob import Knob, draws
-from testbed.model.settings import ALGORITHM, FAMILIES, TcpSettings, Value
+from testbed.model.settings import ALGORITHM, CONGCTL, FAMILIES, TcpSettings, Value, of_end
 
 Cookies = Literal["cached", "not-required", "cold"]
 Dns = Literal["resolver", "hosts"]
@@ -24,6 +24,11 @@ _LONGEST_MS = 60_000
 _LARGEST = 2**31 - 1
 FIFO = "fifo"
 """The queue before the line where no other is asked for: one FIFO of ``buffer_bytes``."""
+_QUEUE = r"^[a-z][a-z0-9_]{0,15}( [A-Za-z0-9_.:@%/+-]{1,40}){0,40}$"
+_QUEUES = (
+    '"fifo", or what follows `tc qdisc add dev DEVICE root` with one space between words, such as '
+    '"fq_codel limit 1000 target 60ms"'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +73,26 @@ class LinkSpec:
     qdisc: Annotated[str, Knob(
         "The queue before the line, in each direction: fifo, which holds buffer_bytes, or another "
         "in the words of tc(8), which replaces it.",
-        label="Queue", pattern=r"^[a-z][a-z0-9_]{0,15}( [A-Za-z0-9_.:@%/+-]{1,40}){0,40}$",
-        allowed='"fifo", or what follows `tc qdisc add dev DEVICE root` with one space between '
-        'words, such as "fq_codel limit 1000 target 60ms"', since=3,
+        label="Queue", pattern=_QUEUE, allowed=_QUEUES, since=3, draws=True,
     )] = FIFO  # fmt: skip
+    qdisc_down: Annotated[str | None, Knob(
+        "The queue from the server to the client, where it is another than qdisc.",
+        label="Queue down", pattern=_QUEUE, allowed=_QUEUES, since=3, draws=True,
+    )] = None  # fmt: skip
+    qdisc_up: Annotated[str | None, Knob(
+        "The queue from the client to the server, where it is another than qdisc.",
+        label="Queue up", pattern=_QUEUE, allowed=_QUEUES, since=3, draws=True,
+    )] = None  # fmt: skip
+
+    @property
+    def queues(self) -> dict[str, str]:
+        """The queue before the line by direction, ``down`` and ``up``."""
+        return {"down": self.qdisc_down or self.qdisc, "up": self.qdisc_up or self.qdisc}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is a FIFO in both directions."""
+        return set(self.queues.values()) == {FIFO}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +143,10 @@ class TcpSpec:
         for family in FAMILIES:
             made = TcpSettings(sorted(getattr(self, family).items()))
             object.__setattr__(self, family, made)
+
+    def algorithm_of(self, end: str) -> str:
+        """Return the congestion control that is asked of an end."""
+        return str(of_end(self.route, end).get(CONGCTL, self.congestion_control))
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,10 @@ class LabReading:
     """A sentence for each part of the lab that changed during the load, even for a while."""
     traffic: dict[str, int] = field(default_factory=dict)
     """Packets of the load, in each direction: `down.delivered`, `down.dropped` (by the queue before
-    the line), `down.lost` (random loss), `up.delivered`, `up.dropped`, `up.lost`; and `waiting`,
-    those still in the link at the end."""
+    the line), `down.lost` (random loss), `down.marked` (by ECN), the same of `up.`; and `waiting`,
+    those still in the link at the end. A queue that is no plain FIFO also has what it counts of
+    itself, by the kernel's names: `down.queue.ecn_mark`, of a tin of CAKE
+    `down.queue.tin0.dropped`."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -258,6 +260,13 @@ class Proof:
     SYN-ACKs that were sent again included."""
     waits: Waits | None = None
     """Of a page load: what it waited for timers; null in older records."""
+    ecn: dict[str, int] = field(default_factory=dict)
+    """Of a page load: explicit congestion notification in the capture at the client; what there is
+    none of is left out. `classic` and `accurate`: connections that negotiated ECN (RFC 3168) or
+    AccECN (RFC 9768). With `down.` or `up.` before it, of packets behind the handshake in that
+    direction: `data` (packets with data on these connections), `ect0` and `ect1` (of these, those
+    so declared), `ce` (marked by a queue; not seen on the way up), `ece` and `cwr` (classic
+    connections), and `ace`: the marks that the sender's AccECN counter reported."""
 
     @property
     def proven(self) -> bool:

@@ -24,8 +24,9 @@ from testbed.lab.calibration import (
 from testbed.lab.congestion import SYSCTL
 from testbed.lab.exactness import HOST, VIRTUAL
 from testbed.lab.link.protocol import WAYS
+from testbed.lab.link.words import differ
 from testbed.lab.readback import ENDS
-from testbed.lab.tcp import algorithm_of, asked_sysctls, wanted_sysctls
+from testbed.lab.tcp import asked_sysctls, wanted_sysctls
 from testbed.model import FIFO, LabReading, Linked, LinkSpec, Trial, in_real_time
 from testbed.model.settings import of_end
 
@@ -108,6 +109,12 @@ def check_knobs(knobs: Mapping[str, str], asked: Linked) -> Iterator[str]:
         loss = knobs.get(f"{way}.loss_pct", "nan")
         if not math.isclose(float(loss), asked.link.loss_pct, rel_tol=1e-4):
             yield f"{way}.loss_pct was read back as {loss}, asked was {asked.link.loss_pct:g}"
+    for way, queue in asked.link.queues.items():
+        told = knobs.get(f"{way}.qdisc")
+        if queue == FIFO and told is not None:
+            yield f"{way}.qdisc was read back as {told!r}, asked was a plain FIFO"
+        elif queue != FIFO and told is not None:
+            yield from (f"{way}.qdisc {problem}" for problem in differ(queue, told))
 
 
 def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
@@ -117,7 +124,7 @@ def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
         given = asked_sysctls(tcp, role)
         for name, value in (wanted_sysctls(tcp) | given).items():
             yield f"{role}.{name}", " ".join(value.split())
-        yield f"{role}.{SYSCTL}", algorithm_of(tcp, role)
+        yield f"{role}.{SYSCTL}", tcp.algorithm_of(role)
         yield f"{role}.sysctls", None
         yield f"{role}.offloads", "none"
         if of_end(tcp.route, role):
@@ -126,5 +133,4 @@ def expected_knobs(asked: Linked) -> Iterator[tuple[str, str | None]]:
     yield "link.backend", None
     yield "congestion_control.pinned_by", None
     yield "stray_packets", "0"
-    if asked.link.qdisc != FIFO:
-        yield from ((f"{way}.qdisc", None) for way in WAYS)
+    yield from ((f"{way}.qdisc", None) for way, text in asked.link.queues.items() if text != FIFO)

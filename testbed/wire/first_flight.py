@@ -5,6 +5,11 @@ of data left is part of it.  The initial window counts segments, so a flight has
 than the knob says.  It has fewer for many good reasons; one is none: all that the client sent was
 there, more of the answer followed without a word of the client, its window had room, and the link
 lay idle until an acknowledgement came back.
+
+On a link with loss, what lies before a segment that arrived was sent before it, and is counted with
+it.  If the first segment is lost, the client acknowledges nothing new; that it tells of others lets
+the server send already (RFC 3042).  A segment that comes again ends the flight, and what came
+before a SYN-ACK that was lost is none: the client had to throw it away.
 """
 
 from __future__ import annotations
@@ -25,10 +30,14 @@ LEAST_IDLE_MS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """A server's first flight: segments, and whether it ended for no reason but the window."""
+    """A server's first flight: segments, and whether it ended for no reason but the window.
+
+    ``lost`` of the segments did not arrive.
+    """
 
     segments: int
     stopped: bool
+    lost: int = 0
 
 
 def check_first_flights(
@@ -45,11 +54,13 @@ def check_first_flights(
 
 
 def _judge(flights: list[Flight], window: int, whole: bool) -> Iterator[str]:
-    larger = [f.segments for f in flights if f.segments > window]
+    larger = [f for f in flights if f.segments > window]
     if larger:
+        largest = max(larger, key=lambda f: f.segments)
+        lost = f" ({largest.lost} of them lost)" if largest.lost else ""
         yield (
             f"the first flights of {len(larger)} of {len(flights)} connections have up to "
-            f"{max(larger)} segments, asked was an initial window of {window}"
+            f"{largest.segments} segments{lost}, asked was an initial window of {window}"
         )
     smaller = [f.segments for f in flights if whole and f.stopped and f.segments < window]
     if smaller:
@@ -64,28 +75,35 @@ def measure(flow: Flow, flows: Flows, link: LinkSpec) -> Flight | None:
     data = list(payloads(flow, by_client=False))
     if not data:
         return None
-    first = data[0][1]
+    lacking, first = data[0]
     answered_ns = next(
         (s.at_ns for by_client, s in flow.packets
-         if by_client and s.at_ns >= first.at_ns and _acknowledges(s, first)), None,
+         if by_client and s.at_ns >= first.at_ns and _tells_of(s, first, lacking)), None,
     )  # fmt: skip
-    count, reached, size = 0, 0, 0
+    largest = max(segment.payload_bytes for _, segment in data)
+    count, lost, reached, size = 0, 0, 0, 0
     following: Packet | None = None
     for offset, segment in data:
         if offset < reached:
-            return Flight(count, stopped=False)  # sent again: what follows has other reasons
+            return Flight(count, False, lost)  # sent again: what follows has other reasons
         if answered_ns is not None and segment.at_ns >= answered_ns + link.rtt_ms * 1e6:
             following = segment if offset == reached else None
             break
-        count, size = count + 1, size + segment.payload_bytes
+        missing = -(-(offset - reached) // largest)
+        lost, count, size = lost + missing, count + missing + 1, size + segment.payload_bytes
         reached = offset + segment.payload_bytes
     if following is None or reached != size:
-        return Flight(count, stopped=False)
+        return Flight(count, False, lost)
     return Flight(count, _is_free(flow, flows, first, following, size, link))
 
 
-def _acknowledges(segment: Packet, first: Packet) -> bool:
-    return bool(segment.flags & ACK) and behind(segment.ack, first.seq) > 0
+def _tells_of(segment: Packet, first: Packet, lacking: int) -> bool:
+    """Whether the client's ``segment`` tells the server that ``first`` arrived.
+
+    Behind a hole of ``lacking`` bytes it acknowledges nothing new, and lets the server send all the
+    same (RFC 3042).
+    """
+    return bool(segment.flags & ACK) and (lacking > 0 or behind(segment.ack, first.seq) > 0)
 
 
 def _is_free(

@@ -97,10 +97,14 @@ def _refuse_hidden(packet: Packet, pcap: Path) -> None:
 
 
 def payloads(flow: Flow, *, by_client: bool) -> Iterator[tuple[int, Packet]]:
-    """Yield the packets of one side with payload, each with the offset of its first byte."""
+    """Yield the packets of one side with payload, each with the offset of its first byte.
+
+    Data that overtook a lost SYN-ACK is left out: a client without a connection throws it away, and
+    it comes again (RFC 9293 section 3.10.7.3).
+    """
     first = flow.syn if by_client else flow.synack
     if first is None:
         return
     for sender, packet in flow.packets:
-        if sender == by_client and packet.payload_bytes > 0:
+        if sender == by_client and packet.payload_bytes > 0 and packet.at_ns >= first.at_ns:
             yield behind(packet.seq, first.seq) - (0 if packet.flags & SYN else 1), packet

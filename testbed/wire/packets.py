@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-FIN, SYN, RST, PSH, ACK, ECE, CWR = (1 << bit for bit in (0, 1, 2, 3, 4, 6, 7))
+FIN, SYN, RST, PSH, ACK, ECE, CWR, AE = (1 << bit for bit in (0, 1, 2, 3, 4, 6, 7, 8))
 MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, TIMESTAMPS, FAST_OPEN = 2, 3, 4, 5, 8, 34
 """Kinds of TCP options (RFC 9293 section 3.2, RFC 7323, RFC 2018, RFC 7413)."""
 

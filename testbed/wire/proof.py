@@ -134,7 +134,7 @@ def prove(
     carries anything, and no cookie is asked for.  A capture that is not ``whole``, but the
     beginning of one, is not held against the counters.  With ``overload`` a server may leave a SYN
     without an answer, and refuse the data of as many as its kernel counted.  ``lost`` are packets
-    that the link says it lost: as many SYNs may have gone again, without their request.
+    that the link says it lost or dropped: as many SYNs may have gone again, without their request.
     """
     connections = [read_connection(flow) for flow in flows.flows]
     client, server = counters["client"], counters["server"]

@@ -35,14 +35,18 @@ def _stops(flow: Flow, *, of_server: bool) -> Iterator[int]:
     It moves by the server's next data in order and by data of the client that is new.  Of what the
     server sent again the capture lacks the first when the link dropped it.  If nothing had come
     behind it there is no hole to tell; but where the server's kernel counted a time-out
-    (``of_server``), no other wait for its data is as long.
+    (``of_server``), no other wait for its data is as long.  Data before the SYN-ACK moves nothing.
     """
     sent: set[int] = set()
-    moved_ns = flow.syn.at_ns
-    awaited = 0 if flow.synack is None else flow.synack.seq + 1
+    moved_ns = opened_ns = flow.syn.at_ns
+    awaited = 0
+    if flow.synack is not None:
+        awaited, opened_ns = flow.synack.seq + 1, flow.synack.at_ns
     beyond: dict[int, int] = {}
     for by_client, packet in flow.packets:
         if not packet.payload_bytes and not packet.flags & SYN:
+            continue
+        if not by_client and packet.at_ns < opened_ns:
             continue
         if by_client and packet.seq in sent:
             yield packet.at_ns - moved_ns

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from testbed.kernel.run.interface import RawResult
-from testbed.model import OBSERVATION_FILE, Record
+from testbed.model import CAPTURE_FILE, OBSERVATION_FILE, Record
 from testbed.way.judge import conclude
+from testbed.wire.packets import read_capture
+from tests.wire.packets import write_frames
 
 PAGE = "tum-website"
 KNOBS = {"page": PAGE, "client": "graph", "rtt_ms": 20}
@@ -23,6 +25,8 @@ command = "curl -sS -o {{out}}/page {{url}}"
 """
 Seen = dict[str, Any]
 Alter = Callable[[Seen], object]
+Frames = Callable[[list[bytearray]], object]
+"""Changes the frames of a capture, the times of which stay."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +37,30 @@ class Done:
     folder: Path
     archive: str | None
 
-    def judge(self, alter: Alter, tmp_path: Path, archive: str | None = None) -> Record:
-        """The record of the trial, had it left what ``alter`` makes of its observation."""
+    def judge(
+        self,
+        alter: Alter,
+        tmp_path: Path,
+        archive: str | None = None,
+        *,
+        frames: Frames | None = None,
+        capture_of: Done | None = None,
+    ) -> Record:
+        """The record of the trial, had it left what ``alter`` makes of its observation.
+
+        ``frames`` changes its capture; ``capture_of`` has another trial's instead.
+        """
         out = tmp_path / "out"
         shutil.copytree(self.folder / "trials" / self.record.trial_id, out)
+        if capture_of is not None:
+            trial = capture_of.folder / "trials" / capture_of.record.trial_id
+            shutil.copy(trial / CAPTURE_FILE, out / CAPTURE_FILE)
+        if frames is not None:
+            captured = read_capture(out / CAPTURE_FILE).packets
+            changed = [bytearray(packet.frame) for packet in captured]
+            frames(changed)
+            times = [packet.at_ns for packet in captured]
+            write_frames(out / CAPTURE_FILE, zip(times, map(bytes, changed), strict=True))
         path = out / OBSERVATION_FILE
         seen = json.loads(path.read_text())
         alter(seen)

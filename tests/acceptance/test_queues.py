@@ -9,6 +9,7 @@ import pytest
 from testbed.base.errors import EXIT_CONFIGURATION, EXIT_MISSING, EXIT_OK, EXIT_OUT_OF_TOLERANCE
 from testbed.model import CAPTURE_FILE, FIFO
 from tests.acceptance.house import House, Plant, Ran, assert_ok
+from tests.measured import load_of
 
 pytestmark = pytest.mark.guest
 
@@ -56,6 +57,48 @@ def test_a_queue_is_set_told_and_the_same_after_the_load(ran: Ran) -> None:
         assert said is not None and said.startswith("fq limit 10000p")
 
 
+QUEUES = {
+    "codel limit 50 target 60ms interval 200ms ecn": "target 60ms interval 200ms ecn",
+    "pie limit 100 target 30ms tupdate 20ms": "pie limit 100p target 30ms tupdate 20ms",
+    "fq_pie limit 1000 target 30ms": "fq_pie limit 1000p flows 1024 target 30ms",
+    "cake unlimited besteffort": "cake bandwidth unlimited besteffort",
+    "cake bandwidth 200kbit rtt 50ms": "cake bandwidth 200Kbit diffserv3",
+    "red limit 131072 min 5000 max 15000 avpkt 1000 burst 8 probability 0.1 adaptive":
+        "red limit 128Kb min 5000b max 15000b adaptive",
+    "choke limit 100 bandwidth 4mbit min 5 max 15 avpkt 1000 burst 8": "choke limit 100p min 5p",
+    "sfq perturb 10": "perturb 10sec",
+    "sfq limit 100 redflowlimit 40000 min 4000 max 12000 probability 0.1 headdrop": "min 4000b",
+    "fq limit 100": "fq limit 100p",
+    "dualpi2 target 20ms step_thresh 4p": "target 20ms tupdate 16ms",
+    "prio bands 5": "prio bands 5",
+    "bfifo limit 20000": "bfifo limit 20000b",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def all_of_them(house: House, page: str) -> Ran:
+    """One queue up and another down, so that each is in both directions once."""
+    queues = {"link.qdisc_down": list(QUEUES), "link.qdisc_up": "fq_codel target 47ms"}
+    return house.run(page=page, client="graph", **queues)
+
+
+@pytest.mark.parametrize("text", QUEUES)
+def test_each_queue_of_the_kernel_holds_in_its_direction(all_of_them: Ran, text: str) -> None:
+    (record,) = (r for r in all_of_them.records if r.trial.linked.link.qdisc_down == text)
+    assert_ok(record)
+    assert record.lab is not None
+    told = record.lab.knobs["down.qdisc"]
+    assert told.startswith(text.partition(" ")[0])
+    assert QUEUES[text] in told
+    assert " target 47ms " in record.lab.knobs["up.qdisc"]
+    traffic = record.lab.traffic
+    # A shaper of 200 kbit/s is what the page waits for, whatever the line could carry.
+    if "bandwidth 200" in text:
+        assert load_of(record).plt_ms > 1_500_000 * 8 / 200
+    own = [name for name in traffic if name.startswith("down.queue.")]
+    assert bool(own) == (text.split()[0] not in ("prio", "bfifo")), own
+
+
 def test_each_queue_is_another_load(ran: Ran) -> None:
     captures = {record.artefacts[CAPTURE_FILE] for record in ran.records}
     assert len(captures) == len(ran.records) == 4
@@ -74,7 +117,10 @@ def test_a_seed_gives_the_same_bits_with_a_queue(house: House, page: str, ran: R
     ("text", "said"),
     [
         ("fq_codel nonsense 5", 'What is "nonsense"?'),  # tc's own words
+        ("fq_codel targt 5ms", "(did you mean 'target'?)"),
         ("no_such_queue", "kind is unknown"),  # the kernel's
+        ("fq_coddel", "; this kernel has bfifo, cake, choke, codel, dualpi2, fq, "),
+        ("fq_coddel limit 5", "tbf (did you mean 'fq_codel'?)"),
         ("pfifo limit -1", "limit"),
     ],
 )
@@ -132,6 +178,29 @@ def test_a_queue_that_changes_during_the_load(
     assert "far: a discipline changed during the load" in record.reason
     assert "far: discipline of f0 10001 was " in record.reason
     assert told in record.reason
+
+
+@pytest.mark.parametrize(
+    ("module", "change", "told"),
+    [
+        # The queue is set with another target than the one that was asked for.
+        ("link/queue.py", ("    words = text.split()\n",
+         '    words = text.replace("target 60ms", "target 5ms").split()\n'),
+         "up.qdisc has target 5ms, asked was 60ms"),
+        ("link/netem.py", ("            if text == FIFO:\n",
+         '            if text == FIFO or each.name == "up":\n'), "up.qdisc was not read back"),
+        # The queue is told of, and not there.
+        ("link/netem.py", ("        return wanted_disciplines(self.spec) | self.queues\n",
+         "        return wanted_disciplines(self.spec)\n"), "discipline that nobody asked for"),
+    ],
+)  # fmt: skip
+def test_a_queue_that_is_set_otherwise(
+    house: House, plant: Plant, page: str, module: str, change: tuple[str, str], told: str
+) -> None:
+    plant(f"lab/{module}", *change)
+    (record,) = house.run(page=page, client="graph", **{"link.qdisc": FQ_CODEL}).records
+    assert record.outcome == "lab_mismatch"
+    assert told in str(record.reason)
 
 
 def test_a_queue_that_nobody_asked_for(house: House, plant: Plant, page: str) -> None:

@@ -207,6 +207,21 @@ def test_several_folders_are_reported_side_by_side(
     assert err.splitlines()[-1] == f"side by side: {page}"
 
 
+def test_figures_of_folders_with_equal_names_are_kept_apart(tmp_path: Path) -> None:
+    folders = [str(tmp_path / name / "lane") for name in ("one", "other")]
+    for folder in folders:
+        assert main(["run", QUICK, "-o", folder], make_services(tmp_path)) == 0
+    services, written = make_services(tmp_path), []
+
+    def write_figures(folder: Path, figures: Path) -> int:
+        written.append((str(folder), figures.name))
+        return 0
+
+    services.reports.write_figures = write_figures  # type: ignore[method-assign]
+    assert main(["report", *folders, "--figures", str(tmp_path / "figures")], services) == 0
+    assert written == [(folders[0], "one-lane"), (folders[1], "other-lane")]
+
+
 @pytest.mark.parametrize("verb", ["run", "report", "compare"])
 def test_a_metric_that_is_none_is_refused_before_anything_is_done(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str

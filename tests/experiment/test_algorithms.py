@@ -46,5 +46,5 @@ def test_other_kernels_tell_when_they_run(tmp_path: Path) -> None:
 
 def test_what_pinned_kernels_are_built_with() -> None:
     assert read_catalogue().algorithms == dict.fromkeys(
-        ("7.3", "6.1", "6.12"), ("reno", "cubic", "bbr")
+        ("7.3", "6.1", "6.12"), ("reno", "cubic", "bbr", "dctcp")
     )

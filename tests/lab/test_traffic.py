@@ -19,9 +19,19 @@ LOSSY = LinkSpec(loss_pct=1.0)
 def test_the_packets_between_two_reports() -> None:
     assert compare_reports(IDLE, AFTER) == {
         "waiting": 1,
-        "down.delivered": 100, "down.dropped": 3, "down.lost": 0,
-        "up.delivered": 90, "up.dropped": 0, "up.lost": 0,
+        "down.delivered": 100, "down.dropped": 3, "down.lost": 0, "down.marked": 0,
+        "up.delivered": 90, "up.dropped": 0, "up.lost": 0, "up.marked": 0,
     }  # fmt: skip
+
+
+def test_a_queue_s_own_counts_are_those_of_the_load() -> None:
+    before, after = (
+        replace(AFTER, up=Traffic(182, 12, 0, marked, {"ecn_mark": marked})) for marked in (3, 10)
+    )
+    counted = compare_reports(before, after)
+    assert (counted["up.marked"], counted["up.queue.ecn_mark"]) == (7, 7)
+    # Counts of marks say nothing of packets that did not come out.
+    assert list(judge_traffic(counted, 0, LinkSpec())) == []
 
 
 def test_a_full_buffer_may_drop() -> None:

@@ -94,6 +94,65 @@ def test_a_segment_was_sent_again(tmp_path: Path) -> None:
     assert judge(capture, tmp_path, 10) == ""
 
 
+def lossy(count: int, *lost: int, then_ms: float = 300.0) -> Capture:
+    """A flight of ``count`` segments on a link that lost some, told of one by one (RFC 2018).
+
+    Two more leave when the server hears of two (RFC 3042), and come at ``then_ms``.
+    """
+    capture = Capture()
+    visit = Visit(capture, 2000)
+    visit.open(at_ms=0)
+    capture.add(*UP, ACK, ASKED - len(REQUEST), TOLD, REQUEST, b"", at_ms=101)
+    came = [number for number in range(count) if number not in lost]
+    in_order = next(number for number in range(count + 1) if number not in came)
+    for number in came:
+        at_ms = FIRST_MS + EACH_MS * number
+        answer(capture, number, at_ms)
+        acknowledged = TOLD + SIZE * min(number + 1, in_order)
+        capture.add(*UP, ACK, ASKED, acknowledged, b"", b"", at_ms=at_ms)
+    for more in (0, 1):
+        answer(capture, count + more, then_ms + EACH_MS * more)
+    return capture
+
+
+@pytest.mark.parametrize("lost", [(0,), (0, 1), (4,), (0, 9), (9,)])
+def test_what_the_link_lost_of_a_flight_is_counted_with_it(
+    tmp_path: Path, lost: tuple[int, ...]
+) -> None:
+    """Behind a lost first segment the client acknowledges nothing new, and is answered."""
+    assert judge(lossy(10, *lost, then_ms=420.0), tmp_path, 10, whole=False) == ""
+
+
+@pytest.mark.parametrize("lost", [(), (0,), (0, 1), (4,), (0, 9)])
+def test_a_larger_window_on_a_lossy_link(tmp_path: Path, lost: tuple[int, ...]) -> None:
+    many = f" ({len(lost)} of them lost)" if lost else ""
+    assert judge(lossy(11, *lost, then_ms=420.0), tmp_path, 10, whole=False) == (
+        f"the first flights of 1 of 1 connections have up to 11 segments{many}, "
+        "asked was an initial window of 10"
+    )
+
+
+def test_a_larger_window_whose_end_was_lost(tmp_path: Path) -> None:
+    """What followed an answer says nothing of what the window was."""
+    assert judge(lossy(11, 10, then_ms=420.0), tmp_path, 10, whole=False) == ""
+
+
+def test_data_before_the_synack_is_no_flight(tmp_path: Path) -> None:
+    """The client throws it away, and the server begins again with one segment (RFC 6298)."""
+    capture = Capture()
+    visit = Visit(capture, 2000)
+    visit.syn(REQUEST, b"12345678", at_ms=0)
+    for number in range(3):
+        answer(capture, number, 103 + EACH_MS * number)
+    visit.syn(at_ms=1000)
+    visit.synack(len(REQUEST), at_ms=1102)
+    for number, at_ms in ((0, 1500), (1, 1606), (2, 1609)):
+        answer(capture, number, at_ms)
+        capture.add(*UP, ACK, ASKED, TOLD + SIZE * (number + 1), b"", b"", at_ms=at_ms)
+    flows = capture.flows(tmp_path)
+    assert measure(flows.flows[0], flows, LINK) == Flight(1, stopped=False)
+
+
 def test_the_clients_window_was_full(tmp_path: Path) -> None:
     # dpkt's default window is 65,535 bytes: room for 44 segments, and not for one more.
     assert judge(flight(43, then_ms=380, each_ms=2), tmp_path, 100) != ""

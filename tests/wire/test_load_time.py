@@ -56,6 +56,19 @@ def test_a_load_that_ended_with_its_last_byte(tmp_path: Path, plt_ms: float) -> 
     assert problems(capture, load(plt_ms, plt_ms), tmp_path) == []
 
 
+def test_data_before_a_lost_synack_is_no_response(tmp_path: Path) -> None:
+    """It comes again, and the load ends with that (RFC 9293 section 3.10.7.3)."""
+    capture = Capture()
+    visit = Visit(capture, 2000)
+    visit.syn(REQUEST, b"12345678", at_ms=0)
+    for at_ms in (20.0, 1400.0):
+        capture.add((SERVER, 80), US, ACK, 5001, visit.isn + 39, DATA, b"", at_ms)
+        if at_ms == 20.0:
+            visit.synack(len(REQUEST), at_ms=1020)
+    assert problems(capture, load(1400.0, 1400.0), tmp_path) == []
+    assert problems(capture, load(20.0, 20.0), tmp_path) != []
+
+
 @pytest.mark.parametrize("plt_ms", [39.8, 40.2])
 def test_a_load_that_ended_at_another_time(tmp_path: Path, plt_ms: float) -> None:
     capture = Capture()

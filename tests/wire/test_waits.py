@@ -140,3 +140,18 @@ def test_a_resolver_waits_for_a_second_at_least(tmp_path: Path, after_ms: int, l
         ask(load, question("cdn.page.test"))
         load.packets[-1] = (START_NS + at_ms * MS, load.packets[-1][1])
     assert load.waits(tmp_path) == Waits(0, 0, lost, lost * after_ms * MS)
+
+
+def test_data_before_a_lost_synack_ends_no_wait(tmp_path: Path) -> None:
+    """The client without a connection throws it away: it stood still until it came again."""
+    load = Capture()
+    visit = Visit(load, 2000)
+    ends = (SERVER, 80), (CLIENT, 2000)
+    visit.syn(REQUEST, b"12345678", at_ms=0)
+    load.add(*ends, ACK, 5001, visit.isn + 39, SEGMENT, b"", 23)
+    visit.syn(at_ms=1000)
+    visit.synack(len(REQUEST), at_ms=1021)
+    load.add(*ends, ACK, 5001, visit.isn + 39, SEGMENT, b"", 2321)
+    counters = {"client": {"TcpExtTCPTimeouts": 1}, "server": {"TcpExtTCPTimeouts": 1}}
+    waits = read_waits(load.read(tmp_path), load.flows(tmp_path), counters)
+    assert waits.longest_ns == 1300 * MS

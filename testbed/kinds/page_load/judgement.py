@@ -9,10 +9,10 @@ from socket import inet_aton
 
 from testbed.kinds.judgement import Judgement
 from testbed.kinds.observation import Observation
+from testbed.lab.link.protocol import WAYS
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import (
     CAPTURE_FILE,
-    FIFO,
     Condition,
     PageLoad,
     Proof,
@@ -21,6 +21,7 @@ from testbed.model import (
     in_real_time,
 )
 from testbed.wire.both_ways import check_both_ways, check_strangers, check_whole
+from testbed.wire.ecn import check_ecn, count_marks, read_marks
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import Flows, read_flows
 from testbed.wire.line import check_line
@@ -74,7 +75,7 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     capture = read_capture(pcap)
     flows = read_flows(capture, CLIENT)
     traffic = observed.lab.traffic if observed.lab is not None else {}
-    lost = sum(traffic.get(f"{way}.lost", 0) for way in ("up", "down"))
+    lost = sum(traffic.get(f"{way}.{how}", 0) for way in WAYS for how in ("lost", "dropped"))
     proof = prove_flows(flows, observed.counters, condition.tcp, lost=lost)
     whole = not traffic.get("down.dropped") and not traffic.get("down.lost")
     largest, of_flights = check_first_flights(
@@ -83,8 +84,10 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         condition.link,
         whole=whole,
     )
+    marks, resent = read_marks(flows), proof.server_retransmits or 0
     seen = (
         *check_whole(capture),
+        *check_ecn(flows, marks, condition.tcp, condition.link, traffic, resent),
         *check_both_ways(flows, observed.counters["client"]),
         *of_flights,
         *check_openings(flows),
@@ -102,7 +105,13 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     )  # fmt: skip
     problems = (*proof.problems, *seen, *told, *observed.problems)
     waits = read_waits(capture, flows, observed.counters)
-    return replace(proof, first_flight_segments=largest, problems=problems, waits=waits)
+    return replace(
+        proof,
+        first_flight_segments=largest,
+        problems=problems,
+        waits=waits,
+        ecn=count_marks(marks),
+    )
 
 
 def _exact(capture: Capture, flows: Flows, condition: Condition, *, whole: bool) -> Iterator[str]:
@@ -113,6 +122,6 @@ def _exact(capture: Capture, flows: Flows, condition: Condition, *, whole: bool)
     """
     yield from check_line(flows, condition.link)
     yield from check_strangers(capture, flows)
-    if whole and condition.link.qdisc == FIFO and not condition.link.loss_pct:
+    if whole and condition.link.is_plain and not condition.link.loss_pct:
         most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
         yield from check_service(capture, flows, CLIENT, condition.link, most_ms)

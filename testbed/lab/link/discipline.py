@@ -10,6 +10,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from testbed.lab.link.statistics import read_statistics
 from testbed.lab.rtnetlink import (
     GETQDISC,
     NEWQDISC,
@@ -26,13 +27,14 @@ QUESTION = struct.pack("=BxxxiIII", 0, 0, 0, 0, 0)
 NONE = "noqueue"
 """What a virtual device has when nobody gives it anything: packets pass at once."""
 ROOT = 0xFFFFFFFF
-FIRST = 0x10000  # 1:0
+FIRST, SECOND = 0x10000, 0x20000  # 1:0, 2:0
 TICK_NS = 64
 LOSS_RESOLUTION_PCT = 1e-4
 
 _HEADER = struct.Struct("=BxxxiIII")  # struct tcmsg
 _KIND, _OPTIONS, _STATS2, _STAB = 1, 2, 7, 8
-_STATS_BASIC, _STATS_QUEUE = 1, 3
+_NESTED = 0x8000
+_STATS_BASIC, _STATS_QUEUE, _STATS_APP = 1, 3, 4
 _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
 _TBF = struct.Struct("=BBHhHI BBHhHI III")
 _NETEM = struct.Struct("=IIIIII")
@@ -46,7 +48,8 @@ _SIZES = struct.Struct("=BBhiIIII")
 class Discipline:
     """One discipline; ``extras`` is whatever else is set, ``drawn`` the seed of a netem's chance.
 
-    ``packets`` were let through, ``dropped`` not, ``queued`` are inside.
+    ``packets`` were let through, ``dropped`` not, ``queued`` are inside; ``statistics`` is what it
+    counts beyond that, by the kernel's names.
     """
 
     kind: str
@@ -56,6 +59,7 @@ class Discipline:
     packets: int = 0
     dropped: int = 0
     queued: int = 0
+    statistics: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -123,8 +127,34 @@ def set_discipline(control: socket.socket, place: str, wanted: Discipline) -> No
     handle, parent = (0, int(inside, 16)) if inside else (FIRST, ROOT)
     if wanted.kind == NONE:
         handle = 0
+    _replace(control, device, handle, parent, encode_discipline(wanted))
+
+
+def set_options(control: socket.socket, place: str, kind: str, options: bytes) -> None:
+    """Make a discipline with ``options`` as the kernel has them that of ``DEVICE PARENT``.
+
+    Raises:
+        OSError: as ``set_discipline``.
+    """
+    device, _, inside = place.partition(" ")
+    body = attribute(_KIND, kind.encode() + b"\0") + attribute(_NESTED | _OPTIONS, options)
+    _replace(control, device, SECOND, int(inside, 16), body)
+
+
+def has_kind(control: socket.socket, device: str, kind: str) -> bool:
+    """Whether the kernel has a discipline, by trying it on ``device``; one may want options."""
+    try:
+        _replace(control, device, 0, ROOT, attribute(_KIND, kind.encode() + b"\0"))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _replace(control: socket.socket, device: str, handle: int, parent: int, body: bytes) -> None:
     head = _HEADER.pack(0, socket.if_nametoindex(device), handle, parent, 0)
-    order(control, NEWQDISC, head + encode_discipline(wanted), REPLACE)
+    order(control, NEWQDISC, head + body, REPLACE)
 
 
 def encode_discipline(wanted: Discipline) -> bytes:
@@ -166,7 +196,10 @@ def parse_discipline(body: bytes, devices: Mapping[int, str]) -> tuple[str, Disc
     _, index, _, parent, _ = _HEADER.unpack_from(body)
     attrs = attributes(body, _HEADER.size)
     kind, options = text_of(attrs[_KIND]), attrs.get(_OPTIONS, b"")
-    settings, extras, drawn = _READERS.get(kind, _read_other)(options)
+    if kind in _READERS:
+        settings, extras, drawn = _READERS[kind](options)
+    else:
+        settings, extras, drawn = {}, _without_changing(kind, options).hex(), ""
     if _STAB in attrs:
         sizes = _SIZES.unpack_from(attributes(attrs[_STAB])[1])
         settings["overhead_bytes"] = float(sizes[3])
@@ -176,14 +209,26 @@ def parse_discipline(body: bytes, devices: Mapping[int, str]) -> tuple[str, Disc
     packets = struct.unpack_from("=QI", stats[_STATS_BASIC])[1] if _STATS_BASIC in stats else 0
     queue = struct.unpack_from("=III", stats.get(_STATS_QUEUE, bytes(12)))
     name = devices.get(index, "?") + ("" if parent == ROOT else f" {parent:x}")
-    return name, Discipline(kind, settings, extras, drawn, packets, queue[2], queue[0])
+    counted = read_statistics(kind, stats.get(_STATS_APP, b""), options)
+    return name, Discipline(kind, settings, extras, drawn, packets, queue[2], queue[0], counted)
 
 
 Read = tuple[dict[str, float], str, str]
 
 
-def _read_other(options: bytes) -> Read:
-    return {}, options.hex(), ""
+def _without_changing(kind: str, options: bytes) -> bytes:
+    """Return the options of a queue without what it changes there by itself: zeros instead.
+
+    SFQ has counters among them, adaptive RED the probability that it adapts.
+    """
+    start, end = _CHANGING.get(kind, (0, 0))
+    if kind == "red" and not number_of(options[_RED_FLAGS : _RED_FLAGS + 1]) & _RED_ADAPTIVE:
+        return options
+    return options[:start] + bytes(len(options[start:end])) + options[end:]
+
+
+_RED_FLAGS, _RED_ADAPTIVE = 19, 0x4
+_CHANGING = {"sfq": (48, 72), "red": (24, 28)}
 
 
 def _read_tbf(options: bytes) -> Read:

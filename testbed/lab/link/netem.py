@@ -27,8 +27,9 @@ from testbed.lab.link.discipline import (
     tbf,
 )
 from testbed.lab.link.protocol import COMMON_KNOBS, ETHERNET_HEADER_BYTES, Link, LinkReport, Traffic
-from testbed.lab.link.queue import read_queue, set_queue
+from testbed.lab.link.queue import CLASS, read_queue, set_queue
 from testbed.lab.link.scratch import find_unloaded, scratch_namespace
+from testbed.lab.link.statistics import count_marks
 from testbed.lab.rtnetlink import open_control
 from testbed.lab.topology import MiddleWire, Topology
 from testbed.model import FIFO, LinkSpec
@@ -37,6 +38,7 @@ from testbed.model.line import burst_bytes
 NETEM_LIMIT_PACKETS = 100_000
 PROBES = (netem(125, 1_000_000, 1000, 0, 0.0), tbf(1000, 1540, 9000, 0))
 MODULES = ("veth", "sch_netem", "sch_tbf")
+DEVICES = ("n0", "n1", "f0", "f1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,11 @@ class Direction:
     buffer_device: str
     delay_role: str
     delay_device: str
+
+    @property
+    def queue_place(self) -> str:
+        """Where a queue of the user's choice is: inside the shaper."""
+        return f"{self.buffer_device} {CLASS}"
 
 
 def directions(spec: LinkSpec) -> tuple[Direction, Direction]:
@@ -100,9 +107,13 @@ class NetemLink:
         if self.spec.loss_pct:
             wanted = wanted_disciplines(self.spec)
             self._set({place: wanted[place] for place in wanted if wanted[place].kind == "netem"})
-        for each in directions(self.spec) if self.spec.qdisc != FIFO else ():
+        for each in directions(self.spec):
+            text = self.spec.queues[each.name]
+            if text == FIFO:
+                continue
+            knob = "qdisc" if text == self.spec.qdisc else f"qdisc_{each.name}"
             namespace = self.topology.role(each.buffer_role)
-            set_queue(namespace, each.buffer_device, self.spec.qdisc)
+            set_queue(namespace, each.buffer_device, text, knob)
             inside, said = read_queue(namespace, each.buffer_device)
             self.queues.update({(each.buffer_role, name): inside[name] for name in inside})
             self.told[f"{each.name}.qdisc"] = said
@@ -145,24 +156,23 @@ class NetemLink:
                 delivered=disciplines[each.delay_device].packets,
                 dropped=disciplines[each.buffer_device].dropped,
                 lost=disciplines[each.delay_device].dropped,
+                marked=count_marks(disciplines[each.queue_place].statistics),
+                queue=disciplines[each.queue_place].statistics,
             )
             for each in directions(self.spec)
         )
-        waiting = sum(discipline.queued for discipline in disciplines.values())
+        # What is inside another is counted by that.
+        waiting = sum(disciplines[device].queued for device in DEVICES)
         dropped = down.dropped + up.dropped
         return LinkReport(NETEM.name, down, up, dropped, waiting_packets=waiting)
 
     def _read(self) -> dict[str, Discipline]:
-        """What there is on the devices of the link, by device; where it has gone, nothing.
-
-        What is inside another is counted by that.
-        """
-        disciplines = {device: Discipline(NONE) for device in ("n0", "n1", "f0", "f1")}
+        """What there is on the devices of the link, by device; where it has gone, nothing."""
+        queues = (each.queue_place for each in directions(self.spec))
+        disciplines = {device: Discipline(NONE) for device in (*DEVICES, *queues)}
         for role in ("near", "far"):
             with self.topology.role(role).entered(), open_control() as control:
-                devices = {
-                    index: name for index, name in socket.if_nameindex() if name in disciplines
-                }
+                devices = {index: name for index, name in socket.if_nameindex() if name in DEVICES}
                 present = read_disciplines(control, devices)
                 disciplines |= {name: present[name] for name in disciplines.keys() & present.keys()}
         return disciplines
@@ -173,7 +183,7 @@ class Netem:
     """The backend for kernels that have netem and tbf."""
 
     name: str = "netem"
-    knobs: frozenset[str] = COMMON_KNOBS | {"qdisc"}
+    knobs: frozenset[str] = COMMON_KNOBS | {"qdisc", "qdisc_down", "qdisc_up"}
     wire: MiddleWire = "veth"
 
     def find_problem(self) -> str | None:

@@ -7,6 +7,7 @@ is delayed by half the round trip.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -28,11 +29,16 @@ COMMON_KNOBS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Packets of one direction: delivered, dropped by the full buffer, lost at random."""
+    """Packets of one direction: delivered, dropped by the queue, lost at random, marked by ECN.
+
+    ``queue`` is what a queue that is no plain FIFO counts of itself, by the kernel's names.
+    """
 
     delivered: int
     dropped: int
     lost: int
+    marked: int = 0
+    queue: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
