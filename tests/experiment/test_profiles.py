@@ -130,6 +130,7 @@ def test_an_unknown_name_says_which_there_are(tmp_path: Path) -> None:
         ("link = 3\n", "link: 3 is not a table"),
         ('link = ["wpt-cable"]\n', "is not a table"),
         ('link = "../wpt-cable"\n', "no profile is named '../wpt-cable'"),
+        ('link = "wpt-cable"\nlink.mtu_bytes = 576\n', 'its profile is [link] profile = "NAME"'),
     ],
 )
 def test_what_is_no_name(tmp_path: Path, text: str, said: str) -> None:
