@@ -274,18 +274,23 @@ def describe_absence(cells: Iterable[Cell]) -> list[str]:
 
 
 def varying_axes(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Return the names of the axes on which the cells differ, in declared order.
+    """Return the names of the axes on which the cells differ, in declared order."""
+    return find_varying([cell.axes for cell in cells])
+
+
+def find_varying(places: Sequence[Axes]) -> tuple[str, ...]:
+    """Return the names of the axes on which ``places`` differ, in declared order.
 
     What a profile of the link states goes without saying beside the profile.
     """
-    names = dict.fromkeys(name for cell in cells for name in cell.axes)
-    varying = [n for n in names if len({cell.axes.get(n) for cell in cells}) > 1]
+    names = dict.fromkeys(name for axes in places for name in axes)
+    varying = [n for n in names if len({axes.get(n) for axes in places}) > 1]
     if "profile" in varying:
-        profiles = {cell.axes.get("profile") for cell in cells}
+        profiles = {axes.get("profile") for axes in places}
         varying = [
             n for n in varying
             if n not in _OF_LINK
-            or len({(cell.axes.get("profile"), cell.axes.get(n)) for cell in cells}) > len(profiles)
+            or len({(axes.get("profile"), axes.get(n)) for axes in places}) > len(profiles)
         ]  # fmt: skip
     return tuple(varying)
 

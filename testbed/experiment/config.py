@@ -16,7 +16,13 @@ from testbed.base.suggest import did_you_mean
 from testbed.experiment.algorithms import find_unknown
 from testbed.experiment.knobs import FIXED, LANED, OF_KIND, SWEPT, kinds_with
 from testbed.experiment.options import Override, apply_overrides, leave_out
-from testbed.experiment.profiles import Profile, find_contradictions, read_named, write_out
+from testbed.experiment.profiles import (
+    Profile,
+    find_contradictions,
+    hint_of_table,
+    read_named,
+    write_out,
+)
 from testbed.experiment.saturation import set_absolute_rates
 from testbed.experiment.settings import (
     check_settings,
@@ -171,7 +177,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         last = text.rstrip("\n").count("\n") + 1
         line = place.group(1) if place and place.group(1) else last
         problem = f"{path}:{line}: not TOML: {message[: place.start()] if place else message}"
-        raise ConfigurationError([problem]) from None
+        raise ConfigurationError([problem + hint_of_table(text)]) from None
 
 
 def _missing(source: _Source) -> Iterator[str]:
