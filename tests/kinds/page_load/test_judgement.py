@@ -20,7 +20,7 @@ from testbed.model import (
     TcpSpec,
     Trial,
 )
-from tests.wire.packets import ACK, CLIENT, FIN, REQUEST, SERVER, Capture, Visit
+from tests.wire.packets import ACK, CLIENT, FIN, REQUEST, SERVER, Capture, Visit, write_frames
 from tests.wire.test_lookups import ask, question
 
 CONDITION = Condition(
@@ -65,10 +65,16 @@ def cut() -> Capture:
     return replace(load(), snap=120)
 
 
+def keep(capture: Capture, out: Path) -> None:
+    """Both ends' captures, the server's as where there is too much to be recorded."""
+    capture.write(out / "client.pcap")
+    write_frames(out / "server.pcap", ())
+
+
 def problems(
     out: Path, capture: Capture, seen: LoadObservation = SEEN, condition: Condition = CONDITION
 ) -> tuple[str, ...]:
-    capture.write(out / "client.pcap")
+    keep(capture, out)
     proof = judge(Trial(condition, 0, 0, "virtual", "7.3"), seen, out).proof
     assert proof is not None
     return proof.problems
@@ -122,7 +128,7 @@ def test_what_the_trial_and_the_kernels_say_themselves(tmp_path: Path) -> None:
 
 def test_in_real_time_the_line_is_not_judged_by_the_capture(tmp_path: Path) -> None:
     late = load(synack_ms=SYNACK_MS + 0.5)
-    late.write(tmp_path / "client.pcap")
+    keep(late, tmp_path)
     proof = judge(Trial(CONDITION, 0, 0, "host", "6.1"), SEEN, tmp_path).proof
     assert proof is not None and not said(proof.problems, "each SYN-ACK came")
 
@@ -139,7 +145,7 @@ def test_where_the_link_dropped_packets_a_flight_may_have_been_longer(tmp_path: 
 
 
 def test_without_a_log_there_is_neither_a_load_nor_a_proof(tmp_path: Path) -> None:
-    load().write(tmp_path / "client.pcap")
+    keep(load(), tmp_path)
     trial = Trial(CONDITION, 0, 0, "virtual", "7.3")
     judgement = judge(trial, replace(SEEN, replay=None), tmp_path)
     assert (judgement.measured, judgement.proof) == (None, None)
