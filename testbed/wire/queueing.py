@@ -26,7 +26,7 @@ _PACKET_US = 1.0
 """What clocks may add for each packet that is waited for."""
 
 
-class Crossing(NamedTuple):
+class Transit(NamedTuple):
     """A packet of the link: when it was sent, when it came (``None``: it did not), and how."""
 
     sent_ns: int
@@ -35,11 +35,11 @@ class Crossing(NamedTuple):
     marked: bool
 
 
-Crossings = dict[str, list[Crossing]]
+Transits = dict[str, list[Transit]]
 """By direction, in the order in which packets were sent."""
 
 
-def read_crossings(client: Capture, server: Capture, address: bytes) -> Crossings:
+def read_transits(client: Capture, server: Capture, address: bytes) -> Transits:
     """Match the packets of both ends; ``address`` is the client's."""
     ups, downs = (
         [[p for p in end.packets if p.source and (p.source == address) == up]
@@ -48,18 +48,18 @@ def read_crossings(client: Capture, server: Capture, address: bytes) -> Crossing
     return {"down": _match(downs[1], downs[0]), "up": _match(ups[0], ups[1])}
 
 
-def _match(sent: Sequence[Packet], came: Sequence[Packet]) -> list[Crossing]:
+def _match(sent: Sequence[Packet], came: Sequence[Packet]) -> list[Transit]:
     waiting: defaultdict[bytes, deque[Packet]] = defaultdict(deque)
     for packet in came:
         waiting[_name(packet)].append(packet)
-    crossings = []
+    transits = []
     for packet in sent:
         found = waiting[_name(packet)]
         there = found.popleft() if found else None
         marked = there is not None and _is_marked(there) and not _is_marked(packet)
         at_ns = None if there is None else there.at_ns
-        crossings.append(Crossing(packet.at_ns, at_ns, packet.ip_bytes, marked))
-    return crossings
+        transits.append(Transit(packet.at_ns, at_ns, packet.ip_bytes, marked))
+    return transits
 
 
 def _name(packet: Packet) -> bytes:
@@ -74,18 +74,18 @@ def _is_marked(packet: Packet) -> bool:
     return packet.traffic_class & CE == CE
 
 
-def describe_queueing(crossings: Crossings, link: LinkSpec) -> dict[str, Queueing]:
+def describe_queueing(transits: Transits, link: LinkSpec) -> dict[str, Queueing]:
     """Return how packets of each direction waited; nothing of one in which none came through."""
-    every = [crossing for way in crossings.values() for crossing in way]
-    begin_ns = min((crossing.sent_ns for crossing in every), default=0)
-    end_ns = max((crossing.sent_ns for crossing in every), default=0)
+    every = [transit for way in transits.values() for transit in way]
+    begin_ns = min((transit.sent_ns for transit in every), default=0)
+    end_ns = max((transit.sent_ns for transit in every), default=0)
     slice_ns = (end_ns - begin_ns) // SLICES + 1
     found = {}
-    for way, packets in crossings.items():
+    for way, packets in transits.items():
         waits_us = [
-            (crossing.sent_ns, wait_us)
-            for crossing in packets
-            if (wait_us := _wait_us(crossing, link, way)) is not None
+            (transit.sent_ns, wait_us)
+            for transit in packets
+            if (wait_us := _wait_us(transit, link, way)) is not None
         ]
         if not waits_us:
             continue
@@ -98,7 +98,7 @@ def describe_queueing(crossings: Crossings, link: LinkSpec) -> dict[str, Queuein
         found[way] = Queueing(
             packets=len(ordered),
             dropped=len(packets) - len(ordered),
-            marked=sum(crossing.marked for crossing in packets),
+            marked=sum(transit.marked for transit in packets),
             median_ms=ordered[len(ordered) // 2] / 1000,
             p95_ms=ordered[len(ordered) * 95 // 100] / 1000,
             peak_ms=ordered[-1] / 1000,
@@ -115,47 +115,47 @@ def _line_us(ip_bytes: int, link: LinkSpec, way: str) -> float:
     return serialisation_ms(ip_bytes, rate_kbit, link.framing_bytes) * 1000
 
 
-def _wait_us(crossing: Crossing, link: LinkSpec, way: str) -> float | None:
+def _wait_us(transit: Transit, link: LinkSpec, way: str) -> float | None:
     """Return what a packet took beyond an idle link; ``None``: it did not come."""
-    if crossing.came_ns is None:
+    if transit.came_ns is None:
         return None
-    taken_us = (crossing.came_ns - crossing.sent_ns) / 1000
-    return taken_us - link.rtt_ms * 500 - _line_us(crossing.ip_bytes, link, way)
+    taken_us = (transit.came_ns - transit.sent_ns) / 1000
+    return taken_us - link.rtt_ms * 500 - _line_us(transit.ip_bytes, link, way)
 
 
-def _backlogs(packets: Sequence[Crossing], link: LinkSpec) -> Iterator[int]:
+def _backlogs(packets: Sequence[Transit], link: LinkSpec) -> Iterator[int]:
     """Yield the bytes before each packet that was dropped or marked, when it came to the queue."""
     inside: list[tuple[float, int]] = []
     waiting_bytes = 0
-    for crossing in packets:
-        while inside and inside[0][0] <= crossing.sent_ns:
+    for transit in packets:
+        while inside and inside[0][0] <= transit.sent_ns:
             waiting_bytes -= heapq.heappop(inside)[1]
-        if crossing.marked or crossing.came_ns is None:
+        if transit.marked or transit.came_ns is None:
             yield waiting_bytes
-        if crossing.came_ns is not None:
-            left_ns = crossing.came_ns - link.rtt_ms * 500_000
-            heapq.heappush(inside, (left_ns, crossing.ip_bytes))
-            waiting_bytes += crossing.ip_bytes
+        if transit.came_ns is not None:
+            left_ns = transit.came_ns - link.rtt_ms * 500_000
+            heapq.heappush(inside, (left_ns, transit.ip_bytes))
+            waiting_bytes += transit.ip_bytes
 
 
 def check_queueing(
-    crossings: Crossings, traffic: Mapping[str, int], link: LinkSpec, *, exact: bool
+    transits: Transits, traffic: Mapping[str, int], link: LinkSpec, *, exact: bool
 ) -> Iterator[str]:
     """Yield a sentence where packets crossed the link otherwise than it says, or than it can.
 
     Args:
-        crossings: of ``read_crossings``.
+        transits: of ``read_transits``.
         traffic: what the link counted of the load.
         link: what was asked.
         exact: whether times are, as in virtual time.
     """
-    for way, packets in crossings.items():
-        gone = sum(crossing.came_ns is None for crossing in packets)
+    for way, packets in transits.items():
+        gone = sum(transit.came_ns is None for transit in packets)
         told = traffic.get(f"{way}.dropped", 0) + traffic.get(f"{way}.lost", 0)
         if not told <= gone <= told + max(traffic.get("waiting", 0), 0):
             yield f"{way}: {gone} packets did not come through, the link counts {told}"
         # A queue may count a packet twice, by two rules, or one that it then drops.
-        marked = sum(crossing.marked for crossing in packets)
+        marked = sum(transit.marked for transit in packets)
         counted = traffic.get(f"{way}.marked", 0)
         if marked > counted:
             yield f"{way}: {marked} packets got a congestion mark, the queue counts {counted}"
@@ -163,22 +163,22 @@ def check_queueing(
             yield from _check_times(packets, link, way)
 
 
-def _check_times(packets: Sequence[Crossing], link: LinkSpec, way: str) -> Iterator[str]:
-    waits = [wait for crossing in packets if (wait := _wait_us(crossing, link, way)) is not None]
+def _check_times(packets: Sequence[Transit], link: LinkSpec, way: str) -> Iterator[str]:
+    waits = [wait for transit in packets if (wait := _wait_us(transit, link, way)) is not None]
     early = [wait for wait in waits if wait < -SLACK_US]
     if early:
         yield f"{way}: {len(early)} packets came up to {-min(early):.1f} us sooner than they can"
     if link.queues[way] != FIFO or link.loss_pct:
         return
     idle_us, before, otherwise = 0.0, 0, 0
-    for crossing in packets:
-        wait_us = _wait_us(crossing, link, way)
+    for transit in packets:
+        wait_us = _wait_us(transit, link, way)
         if wait_us is None:
             continue
-        sent_us = crossing.sent_ns / 1000
+        sent_us = transit.sent_ns / 1000
         before = before + 1 if idle_us > sent_us else 0
         theory_us = max(idle_us - sent_us, 0.0)
         otherwise += abs(wait_us - theory_us) > SLACK_US + before * _PACKET_US
-        idle_us = sent_us + theory_us + _line_us(crossing.ip_bytes, link, way)
+        idle_us = sent_us + theory_us + _line_us(transit.ip_bytes, link, way)
     if otherwise:
         yield f"{way}: {otherwise} packets waited otherwise than in a FIFO"

@@ -218,19 +218,27 @@ def test_a_queue_that_is_set_otherwise(
     assert told in str(record.reason)
 
 
-def test_statistics_of_the_other_direction(house: House, plant: Plant, page: str) -> None:
-    """What each queue dropped is seen at both ends of the link."""
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        ("dropped", "packets did not come through, the link counts "),
+        ("marked", "packets got a congestion mark, the queue counts 0"),
+    ],
+)
+def test_statistics_of_the_other_direction(
+    house: House, plant: Plant, page: str, count: str, told: str
+) -> None:
+    """What each queue dropped and marked is seen at both ends of the link."""
     old = "        dropped = down.dropped + up.dropped\n"
     planted = (
-        "        down, up = (replace(one, dropped=other.dropped)\n"
+        f"        down, up = (replace(one, {count}=other.{count})\n"
         "                    for one, other in ((down, up), (up, down)))\n"
     )
     plant("lab/link/netem.py", old, planted + old)
-    ran = house.run(page=page, client="graph", **{"link.qdisc": [FIFO, FQ_CODEL]})
-    for record in ran.records:
-        assert record.outcome == "unproven"
-        assert record.reason is not None
-        assert "packets did not come through, the link counts " in record.reason
+    knobs = {"link.qdisc": "fq_codel", "tcp.sysctl.tcp_ecn": int(count == "marked")}
+    (record,) = house.run(page=page, client="graph", **knobs).records
+    assert record.outcome == "unproven"
+    assert told in str(record.reason)
 
 
 def test_a_queue_that_nobody_asked_for(house: House, plant: Plant, page: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from testbed.lab.path import read_devices
 from testbed.model import LinkSpec, Queueing
 from testbed.wire.packets import read_capture
-from testbed.wire.queueing import Crossings, check_queueing, describe_queueing, read_crossings
+from testbed.wire.queueing import Transits, check_queueing, describe_queueing, read_transits
 from testbed.wire.recorder import RECORDED_BYTES, recorded
 from tests.lab.wires import RIGHT_ADDRESS, joined
 from tests.wire.packets import ACK, CLIENT, SERVER, START_NS, SYN, Capture, write_frames
@@ -47,19 +47,19 @@ class Link:
         mark = bytes([3 if marked else 0])
         receiver.packets[-1] = at_ns, frame[:_CLASS_AT] + mark + frame[_CLASS_AT + 1 :]
 
-    def crossings(self, folder: Path) -> Crossings:
+    def transits(self, folder: Path) -> Transits:
         """What is read of both captures."""
         for capture, name in ((self.client, "client"), (self.server, "server")):
             write_frames(folder / f"{name}.pcap", sorted(capture.packets), snap=256)
         client, server = (read_capture(folder / f"{end}.pcap") for end in ("client", "server"))
-        return read_crossings(client, server, socket.inet_aton(CLIENT))
+        return read_transits(client, server, socket.inet_aton(CLIENT))
 
     def queueing(self, folder: Path) -> dict[str, Queueing]:
-        return describe_queueing(self.crossings(folder), LINK)
+        return describe_queueing(self.transits(folder), LINK)
 
     def said(self, folder: Path, link: LinkSpec = LINK, **traffic: int) -> list[str]:
         counted = {name.replace("_", "."): count for name, count in traffic.items()}
-        return list(check_queueing(self.crossings(folder), counted, link, exact=True))
+        return list(check_queueing(self.transits(folder), counted, link, exact=True))
 
 
 def test_waits_of_a_fifo(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from testbed.wire.observed_knobs import check_conduct
 from testbed.wire.openings import check_openings
 from testbed.wire.packets import Capture, read_capture
 from testbed.wire.proof import prove as prove_flows
-from testbed.wire.queueing import check_queueing, describe_queueing, read_crossings
+from testbed.wire.queueing import check_queueing, describe_queueing, read_transits
 from testbed.wire.reuse import check_reuse
 from testbed.wire.service import check_service
 from testbed.wire.waits import read_waits
@@ -86,7 +86,7 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         flows, condition.tcp.initcwnd_segments, condition.link, whole=whole
     )
     # None at all: there were more than can be recorded.
-    crossings = read_crossings(capture, at_server, CLIENT) if at_server.packets else {}
+    transits = read_transits(capture, at_server, CLIENT) if at_server.packets else {}
     exact = not in_real_time(trial.kernel)
     seen = (
         *check_whole(capture),
@@ -94,7 +94,7 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         *of_flights,
         *check_openings(flows),
         *(_exact(capture, flows, condition, whole=whole) if exact else ()),
-        *check_queueing(crossings, traffic, condition.link, exact=exact),
+        *check_queueing(transits, traffic, condition.link, exact=exact),
         *check_conduct(capture, condition, observed.replay),
         *check_lookups(capture, condition.dns, observed.hosts),
         *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),
@@ -106,7 +106,7 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
         first_flight_segments=largest,
         problems=problems,
         waits=read_waits(capture, flows, observed.counters),
-        queueing=describe_queueing(crossings, condition.link),
+        queueing=describe_queueing(transits, condition.link),
     )
 
 

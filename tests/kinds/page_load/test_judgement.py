@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from socket import inet_aton
 
 import pytest
 
@@ -124,6 +125,26 @@ def test_what_the_trial_and_the_kernels_say_themselves(tmp_path: Path) -> None:
     assert "a body was not sent as recorded" in problems(tmp_path, load(), own)
     counters = {**(SEEN.counters or {}), "client": {"TcpActiveOpens": 2}}
     assert said(problems(tmp_path, load(), replace(SEEN, counters=counters)), "TcpActiveOpens grew")
+
+
+def test_what_crossed_the_link_otherwise_than_it_counts(tmp_path: Path) -> None:
+    """The server sent one packet more than came, and the link says of none that it was dropped."""
+    capture = load()
+    own = [
+        (at_ns + (1 if frame[26:30] == inet_aton(CLIENT) else -1) * 51_000_000, frame)
+        for at_ns, frame in capture.packets
+    ]
+    vanished = Capture()
+    vanished.add(*DOWN, ACK, TOLD + 1400, ASKED, bytes(1400), b"", at_ms=160)
+    capture.write(tmp_path / "client.pcap")
+    trial = Trial(CONDITION, 0, 0, "virtual", "7.3")
+    sentence = "down: 1 packets did not come through, the link counts 0"
+    for sent, told in ((own, False), ([*own, *vanished.packets], True)):
+        write_frames(tmp_path / "server.pcap", sent, snap=78)
+        proof = judge(trial, SEEN, tmp_path).proof
+        assert proof is not None
+        assert said(proof.problems, sentence) is told
+        assert (proof.queueing["down"].dropped, proof.queueing["up"].packets) == (told, 3)
 
 
 def test_in_real_time_the_line_is_not_judged_by_the_capture(tmp_path: Path) -> None:
