@@ -218,6 +218,35 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
+class Queueing:
+    """How long packets waited before the line, in one direction, by the captures at both ends.
+
+    A wait is what a packet took beyond the propagation and its own time on the line.
+    """
+
+    packets: int
+    """Packets that came through."""
+    dropped: int
+    """Packets that did not: dropped by the queue, or lost at random."""
+    marked: int
+    """Packets that came with a congestion mark (CE) and were sent without."""
+    median_ms: float
+    """The median of the waits."""
+    p95_ms: float
+    """The wait that 95 % of the packets did not exceed."""
+    peak_ms: float
+    """The longest wait."""
+    hit_bytes: float | None
+    """How many bytes were before a packet in the queue, when it came, that was then dropped or
+    marked: the median; null where none was."""
+    slice_ms: float
+    """The load was cut into slices of this length, from the first packet of either direction."""
+    peaks_us: tuple[int, ...]
+    """The longest wait of the packets that were sent in each slice, in whole us; 0 where none
+    was."""
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """The packet capture and both ends' TCP counters on the mechanism under test (RFC 7413)."""
 
@@ -267,6 +296,9 @@ class Proof:
     direction: `data` (packets with data on these connections), `ect0` and `ect1` (of these, those
     so declared), `ce` (marked by a queue; not seen on the way up), `ece` and `cwr` (classic
     connections), and `ace`: the marks that the sender's AccECN counter reported."""
+    queueing: dict[str, Queueing] = field(default_factory=dict)
+    """Of a page load: the queues of `down` and `up`; empty in older records, and where there were
+    more packets than the server's end records."""
 
     @property
     def proven(self) -> bool:

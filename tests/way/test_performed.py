@@ -84,3 +84,23 @@ def test_a_loss_is_read_back_as_exactly_as_a_kernel_keeps_it(told: str, fits: bo
     asked = replace(TRIAL, condition=lossy)
     knobs = knobs_of(asked) | {f"{way}.loss_pct": told or "nan" for way in WAYS}
     assert (not [*check_knobs(knobs, asked.linked)]) is fits
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"up.qdisc": "codel limit 1000p target 60ms"}, None),
+        ({"up.qdisc": "codel limit 1000p target 5ms"}, "up.qdisc has target 5ms, asked was 60ms"),
+        ({}, "up.qdisc was not read back"),
+        (
+            {"up.qdisc": "codel target 60ms", "down.qdisc": "codel target 60ms"},
+            "down.qdisc was read back as 'codel target 60ms', asked was a plain FIFO",
+        ),
+    ],
+)
+def test_a_queue_is_the_one_that_was_asked_for(told: dict[str, str], said: str | None) -> None:
+    queued = replace(CONDITION, link=replace(CONDITION.link, qdisc_up="codel target 60ms"))
+    asked = replace(TRIAL, condition=queued)
+    plain = {name: value for name, value in knobs_of(asked).items() if not name.endswith("qdisc")}
+    found = list(check_knobs(plain | told, asked.linked))
+    assert found == ([] if said is None else [said])

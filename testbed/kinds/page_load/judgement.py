@@ -13,6 +13,7 @@ from testbed.lab.link.protocol import WAYS
 from testbed.lab.topology import CLIENT_ADDRESS
 from testbed.model import (
     CAPTURE_FILE,
+    SERVER_CAPTURE_FILE,
     Condition,
     PageLoad,
     Proof,
@@ -31,6 +32,7 @@ from testbed.wire.observed_knobs import check_conduct
 from testbed.wire.openings import check_openings
 from testbed.wire.packets import Capture, read_capture
 from testbed.wire.proof import prove as prove_flows
+from testbed.wire.queueing import check_queueing, describe_queueing, read_transits
 from testbed.wire.reuse import check_reuse
 from testbed.wire.service import check_service
 from testbed.wire.waits import read_waits
@@ -69,49 +71,60 @@ def judge(trial: Trial, observed: LoadObservation, out: Path) -> Judgement:
 
 
 def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
-    pcap, condition = out / CAPTURE_FILE, trial.condition_as(Condition)
-    if observed.counters is None or observed.replay is None or not pcap.exists():
+    pcaps, condition = (
+        (out / CAPTURE_FILE, out / SERVER_CAPTURE_FILE),
+        trial.condition_as(Condition),
+    )
+    complete = all(pcap.exists() for pcap in pcaps)
+    if observed.counters is None or observed.replay is None or not complete:
         return None
-    capture = read_capture(pcap)
+    capture, at_server = map(read_capture, pcaps)
     flows = read_flows(capture, CLIENT)
     traffic = observed.lab.traffic if observed.lab is not None else {}
     lost = sum(traffic.get(f"{way}.{how}", 0) for way in WAYS for how in ("lost", "dropped"))
     proof = prove_flows(flows, observed.counters, condition.tcp, lost=lost)
     whole = not traffic.get("down.dropped") and not traffic.get("down.lost")
     largest, of_flights = check_first_flights(
-        flows,
-        condition.tcp.initcwnd_segments,
-        condition.link,
-        whole=whole,
+        flows, condition.tcp.initcwnd_segments, condition.link, whole=whole
     )
     marks, resent = read_marks(flows), proof.server_retransmits or 0
+    # None at all: there were more than can be recorded.
+    transits = read_transits(capture, at_server, CLIENT) if at_server.packets else {}
+    exact = not in_real_time(trial.kernel)
     seen = (
         *check_whole(capture),
         *check_ecn(flows, marks, condition.tcp, condition.link, traffic, resent),
         *check_both_ways(flows, observed.counters["client"]),
         *of_flights,
         *check_openings(flows),
-        *(() if in_real_time(trial.kernel) else _exact(capture, flows, condition, whole=whole)),
+        *(_exact(capture, flows, condition, whole=whole) if exact else ()),
+        *check_queueing(transits, traffic, condition.link, exact=exact),
         *check_conduct(capture, condition, observed.replay),
         *check_lookups(capture, condition.dns, observed.hosts),
         *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),
     )
-    told = () if observed.load is None else (
-        *check_load_time(
-            capture, flows, CLIENT, observed.load, observed.connections,
-            real_time=in_real_time(trial.kernel),
-        ),
-        *check_counts(observed.load, observed.replay),
-    )  # fmt: skip
+    told = () if observed.load is None else _check_told(capture, flows, observed, exact=exact)
     problems = (*proof.problems, *seen, *told, *observed.problems)
-    waits = read_waits(capture, flows, observed.counters)
     return replace(
         proof,
         first_flight_segments=largest,
         problems=problems,
-        waits=waits,
+        waits=read_waits(capture, flows, observed.counters),
         ecn=count_marks(marks),
+        queueing=describe_queueing(transits, condition.link),
     )
+
+
+def _check_told(
+    capture: Capture, flows: Flows, observed: LoadObservation, *, exact: bool
+) -> Iterator[str]:
+    """Yield what the client told of its load, and packets and the server's log contradict."""
+    load, replay = observed.load, observed.replay
+    assert load is not None and replay is not None  # noqa: S101 - who asks has both
+    yield from check_load_time(
+        capture, flows, CLIENT, load, observed.connections, real_time=not exact
+    )
+    yield from check_counts(load, replay)
 
 
 def _exact(capture: Capture, flows: Flows, condition: Condition, *, whole: bool) -> Iterator[str]:

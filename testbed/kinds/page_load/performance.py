@@ -20,12 +20,20 @@ from testbed.kinds.page_lab import CLIENT_USER, open_lab_for, order_of, replayed
 from testbed.kinds.workspace import Site, link_numbers
 from testbed.lab.alignment import begin_stage
 from testbed.lab.laboratory import Lab
-from testbed.model import CAPTURE_FILE, Condition, PageLoad, RequestTiming, Trial
+from testbed.model import (
+    CAPTURE_FILE,
+    SERVER_CAPTURE_FILE,
+    Condition,
+    PageLoad,
+    RequestTiming,
+    Trial,
+)
 from testbed.server.lengths import check_lengths, list_connections
 from testbed.server.listeners import Listener, lab_listeners
 from testbed.server.replay_log import LoggedAnswer, read_answered, read_replay
 from testbed.wire.capture import capture
 from testbed.wire.counters import difference, read_counters
+from testbed.wire.recorder import recorded
 
 
 def perform(trial: Trial, site: Site, observation: dict[str, object]) -> None:
@@ -102,11 +110,14 @@ def _load(
     order = order_of(trial, site, archive, lab.topology.client.name, CLIENT_USER)
     condition = trial.condition_as(Condition)
     client = CLIENTS[condition.client] if site.early is None else site.early.client
-    pcap = site.scratch / CAPTURE_FILE
+    pcap, crossed = site.scratch / CAPTURE_FILE, site.scratch / SERVER_CAPTURE_FILE
     # In virtual time what the machine does has no effect, so it is not watched.
     began = None if site.aligned else (read_sample(), read_queued(server))
     try:
-        with capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log"):
+        with (
+            recorded(ends["server"], "s0", crossed),
+            capture(ends["client"], "c0", pcap, site.scratch / "tcpdump.log"),
+        ):
             # Within the capture: what the counters grow by, it must show.
             before = {end: read_counters(namespace) for end, namespace in ends.items()}
             load = client.load(order)
@@ -115,7 +126,7 @@ def _load(
             after = {end: read_counters(namespace) for end, namespace in ends.items()}
     finally:
         # Of a failed load, too: its log and its packets are what explains it.
-        for file in (pcap, *sorted(order.out.iterdir())):
+        for file in (pcap, crossed, *sorted(order.out.iterdir())):
             if file.is_file() and not file.is_symlink():
                 shutil.copyfile(file, site.out / file.name)
     machine: dict[str, float] = {}

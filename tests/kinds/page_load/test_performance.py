@@ -187,6 +187,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
         "name_files": lambda *_asked: nullcontext(),
         "resolve": lambda *_asked: nullcontext(),
         "capture": lambda *_asked: nullcontext(),
+        "recorded": lambda *_asked: nullcontext(),
         "begin_stage": lambda: made.stages.append(len(made.orders)),
         "draw_secrets": lambda: None,
         "read_counters": lambda _end: {"TcpActiveOpens": 1},
