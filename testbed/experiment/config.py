@@ -7,7 +7,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +37,14 @@ from testbed.model import (
     Spec,
     in_real_time,
 )
-from testbed.model.knob import build
+from testbed.model.impairments import find_problems
+from testbed.model.knob import build, declared
 from testbed.model.settings import FAMILIES
 
 LARGEST_FILE = 1 << 17
 MOST_TRIALS = 100_000
 KeyPath = tuple[str, ...]
+_TIMEOUT_S = next(each.default for each in fields(Experiment) if each.name == "timeout_s")
 _SYNTAX_PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -125,6 +127,7 @@ def load_experiment(
             *_fixed_and_swept(source, values),
             *_kernel_versions(source, values, catalogue),
             *_buffer_below_mtu(source, values),
+            *_impairments(source, values, catalogue),
             *_stopping(source, values),
             *_too_many(source, values),
             *_folder(source, values),
@@ -286,6 +289,26 @@ def _buffer_below_mtu(source: _Source, values: Mapping[str, Any]) -> Iterator[st
                 f"{source.where(key)}: {'.'.join(key)}: a buffer of {size} bytes cannot hold one "
                 f"packet of {largest} bytes (mtu_bytes + framing_bytes); allowed: {largest} and up"
             )
+
+
+def _impairments(source: _Source, values: Mapping[str, Any], catalogue: Catalogue) -> Iterator[str]:
+    """What no link could do of each point of the sweep, once."""
+    names = [each.name for each in declared(LinkSpec)]
+    axes = [_values_of(name, values) for name in names]
+    if math.prod(map(len, axes)) > MOST_TRIALS:
+        return  # which is refused
+    timeout_s = values.get("timeout_s", _TIMEOUT_S)
+    found: dict[tuple[str, str], None] = {}
+    for point in itertools.product(*axes):
+        spec = LinkSpec(**dict(zip(names, point, strict=True)))
+        found.update(dict.fromkeys(find_problems(spec, timeout_s)))
+        if spec.changes and _kind(values).name != DEFAULT_KIND:
+            found["changes", "only page loads have a start to count from; leave it out"] = None
+        if spec.changes and in_real_time(_kernel(values, catalogue)[0]):
+            found["changes", "takes virtual time; leave it out, or run on --kernel virtual"] = None
+    for name, sentence in found:
+        key = ("sweep" if name in values.get("sweep", {}) else "link", name)
+        yield f"{source.where(key)}: {'.'.join(key)}: {sentence}"
 
 
 def _stopping(source: _Source, values: Mapping[str, Any]) -> Iterator[str]:

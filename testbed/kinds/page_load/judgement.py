@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from socket import inet_aton
@@ -17,10 +17,13 @@ from testbed.model import (
     PageLoad,
     Proof,
     ServedConnection,
+    Step,
     Trial,
     in_real_time,
 )
+from testbed.model.impairments import fastest, is_drawn, is_lossy, without_loss
 from testbed.wire.both_ways import check_both_ways, check_strangers, check_whole
+from testbed.wire.damage import check_damage, split_damaged
 from testbed.wire.first_flight import check_first_flights
 from testbed.wire.flows import Flows, read_flows
 from testbed.wire.line import check_line
@@ -28,7 +31,7 @@ from testbed.wire.load_time import check_counts, check_load_time
 from testbed.wire.lookups import check_lookups
 from testbed.wire.observed_knobs import check_conduct
 from testbed.wire.openings import check_openings
-from testbed.wire.packets import Capture, read_capture
+from testbed.wire.packets import Capture, Packet, read_capture
 from testbed.wire.proof import prove as prove_flows
 from testbed.wire.reuse import check_reuse
 from testbed.wire.service import check_service
@@ -71,24 +74,43 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     pcap, condition = out / CAPTURE_FILE, trial.condition_as(Condition)
     if observed.counters is None or observed.replay is None or not pcap.exists():
         return None
-    capture = read_capture(pcap)
-    flows = read_flows(capture, CLIENT)
+    capture, link = read_capture(pcap), condition.link
     traffic = observed.lab.traffic if observed.lab is not None else {}
-    lost = sum(traffic.get(f"{way}.lost", 0) for way in ("up", "down"))
+    damaged: tuple[Packet, ...] = ()
+    if link.corrupt_pct:
+        capture, damaged = split_damaged(capture, CLIENT)
+    flows = read_flows(capture, CLIENT)
+    # The client's kernel counts segments before it looks at what is in them.
+    flows = replace(flows, down=flows.down + sum(1 for p in damaged if p.protocol == "TCP"))
+    lost = sum(traffic.get(f"{way}.{what}", 0)
+               for way in ("up", "down") for what in ("lost", "corrupted"))  # fmt: skip
     proof = prove_flows(flows, observed.counters, condition.tcp, lost=lost)
-    whole = not traffic.get("down.dropped") and not traffic.get("down.lost")
+    whole = not any(traffic.get(f"down.{what}") for what in ("dropped", "lost", "corrupted"))
+    steady = not (link.changes or is_drawn(without_loss(link)))
     largest, of_flights = check_first_flights(
         flows,
         condition.tcp.initcwnd_segments,
-        condition.link,
-        whole=whole,
+        fastest(link),
+        whole=whole and steady,
     )
     seen = (
         *check_whole(capture),
         *check_both_ways(flows, observed.counters["client"]),
         *of_flights,
         *check_openings(flows),
-        *(() if in_real_time(trial.kernel) else _exact(capture, flows, condition, whole=whole)),
+        *check_damage(damaged, traffic.get("down.corrupted", 0)),
+        *(
+            ()
+            if in_real_time(trial.kernel)
+            else _exact(
+                capture,
+                flows,
+                condition,
+                () if observed.lab is None else observed.lab.steps,
+                traffic.get("down.duplicated", 0),
+                whole=whole and steady,
+            )
+        ),
         *check_conduct(capture, condition, observed.replay),
         *check_lookups(capture, condition.dns, observed.hosts),
         *check_reuse(flows, observed.connections, condition.tcp.requests_per_connection),
@@ -105,14 +127,22 @@ def _prove(trial: Trial, observed: LoadObservation, out: Path) -> Proof | None:
     return replace(proof, first_flight_segments=largest, problems=problems, waits=waits)
 
 
-def _exact(capture: Capture, flows: Flows, condition: Condition, *, whole: bool) -> Iterator[str]:
+def _exact(
+    capture: Capture,
+    flows: Flows,
+    condition: Condition,
+    steps: Sequence[Step],
+    copies: int,
+    *,
+    whole: bool,
+) -> Iterator[str]:
     """Yield what packets show where nothing but the lab and the load takes time.
 
-    ``whole``: no packet was dropped on its way down; a request that waited for one that was says
-    nothing of the server.
+    ``whole``: no packet was dropped on its way down, and all had the same delay; a request that
+    waited for one that was says nothing of the server.  ``copies`` were made on the way down.
     """
-    yield from check_line(flows, condition.link)
-    yield from check_strangers(capture, flows)
-    if whole and condition.link.qdisc == FIFO and not condition.link.loss_pct:
+    yield from check_line(flows, condition.link, steps)
+    yield from check_strangers(capture, flows, copies)
+    if whole and condition.link.qdisc == FIFO and not is_lossy(condition.link):
         most_ms = condition.server_think_ms * (1 + condition.think_spread_pct / 100)
         yield from check_service(capture, flows, CLIENT, condition.link, most_ms)
