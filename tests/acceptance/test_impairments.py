@@ -88,7 +88,7 @@ def test_older_kernels(house: House, version: str) -> None:
 
 NETEM = "lab/link/netem.py"
 CHANGING = "lab/link/changes.py"
-FAULTS = {
+FAULTS: dict[str, tuple[dict[str, Any], str, str, str, str]] = {
     "another loss": (
         {"loss_pct": 2}, NETEM, "overhead, way.loss_pct,", "overhead, way.loss_pct * 2,",
         "was read back as",

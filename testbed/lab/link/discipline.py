@@ -40,7 +40,7 @@ _TBF = struct.Struct("=BBHhHI BBHhHI III")
 _NETEM = struct.Struct("=IIIIII")
 _NETEM_TABLE, _NETEM_CORRUPT, _NETEM_LOSS, _NETEM_RATE = 2, 4, 5, 6
 _NETEM_RATE64, _NETEM_PAD, _NETEM_DELAY64, _NETEM_JITTER64, _NETEM_SEED = 8, 9, 10, 11, 14
-_BURSTS = ("to_bad_pct", "to_good_pct", "bad_kept_pct", "good_loss_pct")  # struct tc_netem_gemodel
+BURSTS = ("to_bad_pct", "to_good_pct", "bad_kept_pct", "good_loss_pct")  # struct tc_netem_gemodel
 _GILBERT_ELLIOTT = 2
 _NETEM_TOLD = struct.Struct("=7Q")  # struct tc_netem_xstats
 _ETHERNET = 1
@@ -121,7 +121,7 @@ def netem(
 
     ``more`` are settings as ``_read_netem`` names them; those of 0 are left out.
     """
-    kept = {name: value for name, value in more.items() if value or name in _BURSTS}
+    kept = {name: value for name, value in more.items() if value or name in BURSTS}
     return Discipline("netem", {
         "rate_bytes_s": rate_kbit * 125.0, "delay_ns": float(delay_ns),
         "limit_packets": float(limit_packets), "overhead_bytes": float(overhead_bytes),
@@ -200,8 +200,8 @@ def _write_netem(settings: Mapping[str, float]) -> bytes:
         body += attribute(_NETEM_JITTER64, struct.pack("=q", jitter_ns))
     if corrupt:
         body += attribute(_NETEM_CORRUPT, struct.pack("=II", corrupt, 0))
-    if _BURSTS[0] in settings:
-        chances = struct.pack("=4I", *(_chance(settings[name]) for name in _BURSTS))
+    if BURSTS[0] in settings:
+        chances = struct.pack("=4I", *(_chance(settings[name]) for name in BURSTS))
         body += attribute(_NETEM_LOSS, attribute(_GILBERT_ELLIOTT, chances))
     return body
 
@@ -288,7 +288,7 @@ def _read_netem(options: bytes) -> Read:
         known.add(_NETEM_LOSS)
         chances = struct.unpack_from("=4I", model[_GILBERT_ELLIOTT])
         settings |= {
-            name: 100.0 * chance / 0xFFFFFFFF for name, chance in zip(_BURSTS, chances, strict=True)
+            name: 100.0 * chance / 0xFFFFFFFF for name, chance in zip(BURSTS, chances, strict=True)
         }
     more = {"gap": gap, "corrupt correlation": correlation,
             "cells": number_of(attrs.get(_NETEM_RATE, b"")[8:])}  # fmt: skip
