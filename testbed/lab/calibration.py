@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 
 from testbed.lab.ends import IP_UDP_HEADER_BYTES, Ends, open_ends, receive
 from testbed.lab.exactness import Exactness
@@ -32,7 +34,7 @@ def calibrate(topology: Topology, spec: LinkSpec, exactness: Exactness) -> tuple
     """
     with open_ends(topology) as ends:
         return (
-            _measure_rtt(ends, spec, exactness),
+            *_measure_rtt(ends, spec, exactness),
             *_measure_train("down", ends.server, ends.client, spec, exactness),
             *_measure_train("up", ends.client, ends.server, spec, exactness),
         )
@@ -42,6 +44,8 @@ def expect(spec: LinkSpec, exactness: Exactness) -> tuple[Measurement, ...]:
     """What an exact link of ``spec`` would measure: a judge compares theory and tolerances."""
     rtt_ms, packets = rtt_theory_ms(spec), train_theory(spec)
     found = [exactness.judge_rtt(rtt_ms, rtt_ms)]
+    if spec.delay_up_ms is not None and not exactness.real_time:
+        found.append(_judge_up(0.0, spec, exactness))
     for way, rate_kbit in (("down", spec.down_kbit), ("up", spec.up_kbit)):
         each_ms = serialisation_ms(spec.mtu_bytes, rate_kbit, spec.framing_bytes)
         kbit = spec.mtu_bytes * 8 / each_ms
@@ -72,20 +76,32 @@ def train_theory(spec: LinkSpec) -> int:
     return 1 + spec.buffer_bytes // (spec.mtu_bytes + spec.framing_bytes)
 
 
-def _measure_rtt(ends: Ends, spec: LinkSpec, exactness: Exactness) -> Measurement:
+def _measure_rtt(ends: Ends, spec: LinkSpec, exactness: Exactness) -> Iterator[Measurement]:
+    """The round trip, and where the ways are asked to differ, the way up."""
     payload = bytes(PROBE_IP_BYTES - IP_UDP_HEADER_BYTES)
-    times_ms = []
+    times_ms, up_ms = [], []
     for _ in range(PROBES):
         sent = time.time_ns()
         ends.client.send(payload)
-        if receive(ends.server, spec.rtt_ms / 1000 + QUIET_S) is None:
+        there = receive(ends.server, spec.rtt_ms / 1000 + QUIET_S)
+        if there is None:
             continue
+        up_ms.append((there[0] - sent) / 1e6)
         ends.server.send(payload)
         arrived = receive(ends.client, spec.rtt_ms / 1000 + QUIET_S)
         if arrived is not None:
             times_ms.append((arrived[0] - sent) / 1e6)
     # No echo at all reads as 0 ms: out of tolerance, and a number that JSON can hold.
-    return exactness.judge_rtt(min(times_ms, default=0.0), rtt_theory_ms(spec))
+    yield exactness.judge_rtt(min(times_ms, default=0.0), rtt_theory_ms(spec))
+    if spec.delay_up_ms is not None:
+        yield _judge_up(min(up_ms, default=0.0), spec, exactness)
+
+
+def _judge_up(measured_ms: float, spec: LinkSpec, exactness: Exactness) -> Measurement:
+    line_ms = serialisation_ms(PROBE_IP_BYTES, spec.up_kbit, spec.framing_bytes)
+    theory_ms = line_ms + (spec.delay_up_ms or 0.0)
+    judged = exactness.judge_rtt(measured_ms, theory_ms)
+    return replace(judged, name="up_delay")
 
 
 def _measure_train(

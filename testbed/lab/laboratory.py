@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from testbed.base.errors import LabError
 from testbed.lab import cookies
@@ -12,8 +12,10 @@ from testbed.lab import tcp as knobs
 from testbed.lab.calibration import calibrate, describe_passed
 from testbed.lab.congestion import read_connection
 from testbed.lab.exactness import HOST, VIRTUAL, Exactness
+from testbed.lab.link.changes import Begin, changing, list_changes
+from testbed.lab.link.discipline import NONE, Discipline
 from testbed.lab.link.netem import NETEM
-from testbed.lab.link.protocol import Link, LinkBackend, LinkReport, require_emulated
+from testbed.lab.link.protocol import WAYS, Link, LinkBackend, LinkReport, require_emulated
 from testbed.lab.offloads import read_offloads
 from testbed.lab.path import (
     Taken,
@@ -23,6 +25,7 @@ from testbed.lab.path import (
     read_strays,
     read_taken,
 )
+from testbed.lab.probe import probe
 from testbed.lab.readback import (
     ENDS,
     State,
@@ -34,7 +37,8 @@ from testbed.lab.readback import (
 from testbed.lab.topology import SENDERS, Topology, open_topology
 from testbed.lab.traffic import compare_reports, judge_traffic
 from testbed.lab.watch import Watch, watch
-from testbed.model import LabReading, Linked
+from testbed.model import LabReading, Linked, Step
+from testbed.model.impairments import is_lossy
 
 __all__ = ["HOST", "VIRTUAL", "Lab", "open_lab"]
 
@@ -58,6 +62,8 @@ class Lab:
     link: Link
     state: State
     exactness: Exactness = VIRTUAL
+    seed: int = 0
+    steps: list[Step] = field(default_factory=list)
 
     @property
     def settle_s(self) -> float:
@@ -77,7 +83,7 @@ class Lab:
                 origins,
                 self.settle_s,
                 at_once=self.exactness.real_time,
-                lossy=self.condition.link.loss_pct > 0,
+                lossy=is_lossy(self.condition.link),
             )
             if tcp.cookies == "cold":
                 knobs.rotate_key(self.topology)
@@ -85,6 +91,22 @@ class Lab:
     def read_settings(self) -> Lab:
         """Return the lab as it is now, after more was set: what follows is held against that."""
         return replace(self, state=_read_state(self.topology, self.condition))
+
+    @contextmanager
+    def changing(self) -> Iterator[Begin | None]:
+        """Change the link as asked until the end of the block, from when the load begins.
+
+        What is yielded is told that; ``None``: there is nothing to change.
+
+        Raises:
+            OSError: the kernel refuses a change.
+        """
+        spec = self.condition.link
+        if not spec.changes:
+            yield None
+            return
+        with changing(self.topology, spec, self.seed, self.steps) as begin:
+            yield begin
 
     @contextmanager
     def watched(self, withheld: Callable[[], int] = int) -> Iterator[Callable[[], LabReading]]:
@@ -115,21 +137,39 @@ class Lab:
     def _read_again(self, seen: Watch, before: Counts, after: Counts) -> LabReading:
         condition, topology = self.condition, self.topology
         state = _read_state(topology, condition)
-        problems = [*seen.read(self.state.table), *changed(self.state.table, state.table)]
+        asked = list_changes(condition.link, self.seed)[: len(self.steps)]
+        now = {place: discipline for change in asked for place, discipline in change.items()}
+        lines = {f"{role}: discipline of {device}" for role, device in now}
+        problems = [
+            *seen.read(self.state.table, asked),
+            *changed(
+                *(
+                    {name: text for name, text in table.items() if name not in lines}
+                    for table in (self.state.table, state.table)
+                )
+            ),
+            *(
+                judge_disciplines(
+                    {place: state.disciplines.get(place, Discipline(NONE)) for place in now}, now
+                )
+            ),
+        ]
         problems += knobs.judge_key(state, condition.tcp)
         traffic = compare_reports(before.link, after.link)
         problems += judge_traffic(traffic, after.inside - before.inside, condition.link)
         if after.link.stray_packets:
             problems.append(f"{after.link.stray_packets} packets went around the link")
-        for end in ENDS:
-            problems += count_refused(end, before.taken[end], after.taken[end])
+        for end, way in zip(ENDS, WAYS, strict=True):
+            damaged = traffic.get(f"{way}.corrupted", 0)
+            problems += count_refused(end, before.taken[end], after.taken[end], damaged)
         # A link with loss may lose a connection, too; what decides its algorithm was read above.
-        if not condition.link.loss_pct:
+        if not is_lossy(condition.link):
             try:
                 problems += knobs.judge_connection(read_connection(topology), condition.tcp)
             except LabError as error:
                 problems.append(str(error))
-        return replace(self.reading, changes=tuple(problems), traffic=traffic)
+        steps = tuple(self.steps)
+        return replace(self.reading, changes=tuple(problems), traffic=traffic, steps=steps)
 
     def read_link(self) -> LinkReport:
         """What the link did since the calibration (with one in virtual time: that included).
@@ -138,7 +178,7 @@ class Lab:
             LabError: the link has ended.
         """
         report = self.link.read_report()
-        strays = report.stray_packets + read_strays(self.topology)
+        strays = report.stray_packets + read_strays(self.topology, _copies(report))
         return replace(report, stray_packets=strays)
 
 
@@ -161,7 +201,7 @@ def open_lab(
         tag: begins the names of namespaces, and keeps two labs apart.
         exactness: when a measurement is a problem, and how long measuring may take.
         backend: what emulates the link.
-        seed: of the random loss, where the backend has a seed of its own.
+        seed: of all that the link draws.
         own: sysctls of one end only, by its role.
         laid: wires that are there already; they stay.
 
@@ -193,11 +233,14 @@ def open_lab(
                 for way, each in (("down", report.down), ("up", report.up))
             }
         link.complete()
+        if not exactness.real_time:
+            measurements += probe(topology, spec)
+            link.draw_anew()
         state = _read_state(topology, condition)
         checks = (
             knobs.read_knobs(state, tcp, connection, own),
             link.read_knobs(),
-            _read_path(topology),
+            _read_path(topology, link.read_report()),
         )
         values = passed | {name: value for part, _ in checks for name, value in part.items()}
         values |= {"link.backend": backend.name, "congestion_control.pinned_by": pinned}
@@ -207,14 +250,19 @@ def open_lab(
             *judge_disciplines(state.disciplines, link.wanted_disciplines()),
         )
         reading = LabReading(measurements, values, errors)
-        yield Lab(topology, reading, condition, link, state, exactness)
+        yield Lab(topology, reading, condition, link, state, exactness, seed)
 
 
 def _read_state(topology: Topology, condition: Linked) -> State:
     return read_state(topology, knobs.asked_names(condition.tcp))
 
 
-def _read_path(topology: Topology) -> tuple[dict[str, str], tuple[str, ...]]:
+def _copies(report: LinkReport) -> dict[str, int]:
+    """The copies that a link made, by where it makes them: behind the line."""
+    return {"near": report.down.duplicated, "far": report.up.duplicated}
+
+
+def _read_path(topology: Topology, report: LinkReport) -> tuple[dict[str, str], tuple[str, ...]]:
     """Offloads of both senders, and packets that have gone around the link."""
     values: dict[str, str] = {}
     errors: list[str] = []
@@ -223,7 +271,7 @@ def _read_path(topology: Topology) -> tuple[dict[str, str], tuple[str, ...]]:
         values[f"{role}.offloads"] = " ".join(on) or "none"
         if on:
             errors.append(f"{role}: {', '.join(on)} of {device} did not go off")
-    strays = read_strays(topology)
+    strays = read_strays(topology, _copies(report))
     values["stray_packets"] = str(strays)
     if strays:
         errors.append(f"{strays} packets went around the link")

@@ -8,10 +8,13 @@ whatever was measured before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 
-from testbed.model import LinkSpec
+from testbed.model import LinkSpec, Step
+from testbed.model.impairments import Phase, is_lossy, least_round_trip_ms, phases, ways
 from testbed.model.line import serialisation_ms
 from testbed.wire.flows import Flow, Flows
 
@@ -19,41 +22,105 @@ SLACK_US = 10.0
 """What clocks and system calls may add or take in virtual time."""
 
 
-def check_line(flows: Flows, link: LinkSpec) -> Iterator[str]:
+def check_line(flows: Flows, link: LinkSpec, steps: Sequence[Step] = ()) -> Iterator[str]:
     """Yield a sentence where packets came as from another link than ``link``.
 
-    Packets that came too fast are a proof whatever the load; a round trip that is too long is one
-    only if none of the handshakes had the asked one.
+    Packets that came too fast are a proof whatever the load, but where some are held back to be
+    reordered; a round trip that is too long is one only if none of the handshakes had the asked
+    one, and nothing but the line takes time.  ``steps`` are the changes that were performed: a
+    packet is held against the fastest line that there was while it was on its way.
     """
-    early = sum(
+    plan = _Plan(link, steps)
+    early = 0 if link.reorder_pct else sum(
         (at_ns - before_ns) / 1000
-        < serialisation_ms(ip_bytes, link.down_kbit, link.framing_bytes) * 1000 - SLACK_US
+        < serialisation_ms(ip_bytes, plan.down_kbit(before_ns, at_ns), link.framing_bytes) * 1000
+        - SLACK_US
         for (before_ns, _), (at_ns, ip_bytes) in pairwise(flows.arrivals)
-    )
+    )  # fmt: skip
     if early:
-        yield f"{early} packets came down faster than {link.down_kbit} kbit/s can bring them"
-    excess_us = [us for flow in flows.flows if (us := _excess_us(flow, link)) is not None]
+        yield f"{early} packets came down faster than {plan.rates} kbit/s can bring them"
+    for since_ns, until_ns in plan.silences():
+        came = sum(1 for at_ns, _ in flows.arrivals if since_ns < at_ns < until_ns)
+        if came:
+            yield f"{came} packets came down while the line was down"
+    excess_us = [us for flow in flows.flows if (us := _excess_us(flow, plan)) is not None]
     if not excess_us:
         return
     least = min(excess_us)
+    asked = f"{link.rtt_ms:g} ms, {link.up_kbit} kbit/s up and {link.down_kbit} kbit/s down"
     if least < -SLACK_US:
-        yield (
-            f"a SYN-ACK came {-least:.1f} us sooner than over {link.rtt_ms:g} ms, "
-            f"{link.up_kbit} kbit/s up and {link.down_kbit} kbit/s down"
-        )
-    if least > SLACK_US and not link.loss_pct:
-        yield (
-            f"each SYN-ACK came {least:.1f} us or more later than over {link.rtt_ms:g} ms, "
-            f"{link.up_kbit} kbit/s up and {link.down_kbit} kbit/s down"
-        )
+        yield f"a SYN-ACK came {-least:.1f} us sooner than over {asked}"
+    takes_time = is_lossy(link) or link.delay_jitter_ms or link.reorder_pct or link.changes
+    if least > SLACK_US and not takes_time:
+        yield f"each SYN-ACK came {least:.1f} us or more later than over {asked}"
 
 
-def _excess_us(flow: Flow, link: LinkSpec) -> float | None:
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Which line there was when: by what was asked, from when it was performed."""
+
+    link: LinkSpec
+    steps: Sequence[Step]
+
+    @property
+    def rates(self) -> str:
+        """The rates of the way down, each once."""
+        kbit = dict.fromkeys(phase.spec.down_kbit for phase, _, _ in self._phases())
+        return " or ".join(map(str, kbit))
+
+    def _phases(self) -> Iterator[tuple[Phase, float, float]]:
+        """Yield each phase that was performed, from when to when."""
+        plan = phases(self.link)[: len(self.steps) + 1]
+        begins = [-inf, *(step.at_ns for step in self.steps)]
+        ends = [*(step.at_ns + step.took_ms * 1e6 for step in self.steps), inf]
+        yield from zip(plan, begins, ends, strict=True)
+
+    def between(self, since_ns: float, until_ns: float) -> list[LinkSpec]:
+        """Return what the link was from one time to another."""
+        return [p.spec for p, begin, end in self._phases() if begin <= until_ns and since_ns <= end]
+
+    def down_kbit(self, before_ns: float, at_ns: float) -> int:
+        """Return the greatest rate that a packet may have had which came behind another."""
+        way_ns = max(ways(phase.spec)["down"].latest_ms for phase, _, _ in self._phases()) * 1e6
+        return max(spec.down_kbit for spec in self.between(before_ns - way_ns, at_ns))
+
+    def silences(self) -> Iterator[tuple[float, float]]:
+        """Yield from when to when nothing can have come down, for the line lost it."""
+        for phase, begin, end in self._phases():
+            way = ways(phase.spec)["down"]
+            line_ms = serialisation_ms(
+                phase.spec.mtu_bytes, phase.spec.down_kbit, phase.spec.framing_bytes
+            )
+            if phase.down:
+                since_ns = begin + (way.latest_ms + 2 * line_ms) * 1e6 + SLACK_US * 1e3
+                yield since_ns, end + way.earliest_ms * 1e6 - SLACK_US * 1e3
+
+
+def _excess_us(flow: Flow, plan: _Plan) -> float | None:
     """By how much a handshake took longer than an idle link lets it; ``None``: it has no time."""
     if flow.synack is None or sum(p.opens for by_client, p in flow.packets if by_client) != 1:
         return None
-    theory_ms = link.rtt_ms + sum(
-        serialisation_ms(packet.ip_bytes, rate, link.framing_bytes)
-        for packet, rate in ((flow.syn, link.up_kbit), (flow.synack, link.down_kbit))
+    theory_ms = min(
+        least_round_trip_ms(link)
+        + sum(
+            serialisation_ms(packet.ip_bytes, rate, link.framing_bytes)
+            for packet, rate in ((flow.syn, link.up_kbit), (flow.synack, link.down_kbit))
+        )
+        for link in _mixed(plan.between(flow.syn.at_ns, flow.synack.at_ns))
     )
     return (flow.synack.at_ns - flow.syn.at_ns) / 1000 - theory_ms * 1000
+
+
+def _mixed(links: list[LinkSpec]) -> list[LinkSpec]:
+    """Return the only link there was, or one with the best of each."""
+    first, *more = links
+    if not more:
+        return [first]
+    return [replace(
+        first,
+        rtt_ms=min(least_round_trip_ms(link) for link in links),
+        down_kbit=max(link.down_kbit for link in links),
+        up_kbit=max(link.up_kbit for link in links),
+        delay_jitter_ms=0.0,
+        delay_up_ms=None,
+    )]  # fmt: skip

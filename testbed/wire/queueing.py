@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from testbed.model import FIFO, LinkSpec, Queueing
+from testbed.model.impairments import is_lossy, ways
 from testbed.model.line import serialisation_ms
 from testbed.wire.line import SLACK_US
 from testbed.wire.packets import Capture, Packet
@@ -94,7 +95,7 @@ def describe_queueing(transits: Transits, link: LinkSpec) -> dict[str, Queueing]
             place = (sent_ns - begin_ns) // slice_ns
             peaks[place] = max(peaks[place], wait_us)
         ordered = sorted(wait_us for _, wait_us in waits_us)
-        hits = sorted(_backlogs(packets, link))
+        hits = sorted(_backlogs(packets, ways(link)[way].delay_ms))
         found[way] = Queueing(
             packets=len(ordered),
             dropped=len(packets) - len(ordered),
@@ -120,10 +121,10 @@ def _wait_us(transit: Transit, link: LinkSpec, way: str) -> float | None:
     if transit.came_ns is None:
         return None
     taken_us = (transit.came_ns - transit.sent_ns) / 1000
-    return taken_us - link.rtt_ms * 500 - _line_us(transit.ip_bytes, link, way)
+    return taken_us - ways(link)[way].delay_ms * 1000 - _line_us(transit.ip_bytes, link, way)
 
 
-def _backlogs(packets: Sequence[Transit], link: LinkSpec) -> Iterator[int]:
+def _backlogs(packets: Sequence[Transit], delay_ms: float) -> Iterator[int]:
     """Yield the bytes before each packet that was dropped or marked, when it came to the queue."""
     inside: list[tuple[float, int]] = []
     waiting_bytes = 0
@@ -133,7 +134,7 @@ def _backlogs(packets: Sequence[Transit], link: LinkSpec) -> Iterator[int]:
         if transit.marked or transit.came_ns is None:
             yield waiting_bytes
         if transit.came_ns is not None:
-            left_ns = transit.came_ns - link.rtt_ms * 500_000
+            left_ns = transit.came_ns - delay_ms * 1e6
             heapq.heappush(inside, (left_ns, transit.ip_bytes))
             waiting_bytes += transit.ip_bytes
 
@@ -147,11 +148,11 @@ def check_queueing(
         transits: of ``read_transits``.
         traffic: what the link counted of the load.
         link: what was asked.
-        exact: whether times are, as in virtual time.
+        exact: whether times are, as in virtual time where nothing but losses is drawn.
     """
     for way, packets in transits.items():
         gone = sum(transit.came_ns is None for transit in packets)
-        told = traffic.get(f"{way}.dropped", 0) + traffic.get(f"{way}.lost", 0)
+        told = sum(traffic.get(f"{way}.{how}", 0) for how in ("dropped", "lost", "corrupted"))
         if not told <= gone <= told + max(traffic.get("waiting", 0), 0):
             yield f"{way}: {gone} packets did not come through, the link counts {told}"
         # A queue may count a packet twice, by two rules, or one that it then drops.
@@ -168,7 +169,7 @@ def _check_times(packets: Sequence[Transit], link: LinkSpec, way: str) -> Iterat
     early = [wait for wait in waits if wait < -SLACK_US]
     if early:
         yield f"{way}: {len(early)} packets came up to {-min(early):.1f} us sooner than they can"
-    if link.queues[way] != FIFO or link.loss_pct:
+    if link.queues[way] != FIFO or is_lossy(link):
         return
     idle_us, before, otherwise = 0.0, 0, 0
     for transit in packets:

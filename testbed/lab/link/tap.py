@@ -75,6 +75,9 @@ class TapLink:
             self._order("l")
             self.lossy = True
 
+    def draw_anew(self) -> None:
+        """Nothing was drawn yet that a load has to do without."""
+
     def forget(self) -> None:
         """Throw every packet away that is on its way, and all counts."""
         self._order("f")

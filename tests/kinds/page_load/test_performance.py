@@ -117,6 +117,7 @@ class Stage:
         _condition: object,
         _origins: int,
         *asked: object,
+        seed: object = 0,
         own: object = NOTHING,
         laid: object = None,
     ) -> Iterator[Any]:
@@ -131,6 +132,7 @@ class Stage:
             reading=self.reading,
             prime_cookies=lambda _origins: None,
             watched=self.watched,
+            changing=nullcontext,
             read_link=Report,
             settle_s=0.0,
         )
