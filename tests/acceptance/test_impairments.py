@@ -95,7 +95,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str, str, str]] = {
     ),
     "loss in one direction only": (
         {"loss_pct": 2}, NETEM, "overhead, way.loss_pct,",
-        'overhead, way.loss_pct * (each.name == "up"),', "down.loss_pct was read back as 0",
+        'overhead, way.loss_pct * (each.name == "up"),', "down_loss: measured 0",
     ),
     "loss claimed, and none": (
         {"loss_pct": 2}, NETEM, "        self._set({place: wanted[place] for place in wanted if",
@@ -104,7 +104,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str, str, str, str]] = {
     ),
     "no jitter": (
         {"delay_jitter_ms": 5}, NETEM, '"jitter_ns": _to_ns(way.jitter_ms)', '"jitter_ns": 0',
-        "down_jitter: measured 0.5",
+        "down_jitter: measured 0.4995",
     ),
     "another distribution": (
         {"delay_jitter_ms": 5, "delay_distribution": "pareto"}, NETEM,
