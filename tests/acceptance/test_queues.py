@@ -96,7 +96,10 @@ def test_each_queue_of_the_kernel_holds_in_its_direction(all_of_them: Ran, text:
     if "bandwidth 200" in text:
         assert load_of(record).plt_ms > 1_500_000 * 8 / 200
     own = [name for name in traffic if name.startswith("down.queue.")]
-    assert bool(own) == (text.split()[0] not in ("prio", "bfifo")), own
+    assert bool(own) == (not text.startswith("bfifo")), own
+    if text.startswith("prio"):
+        bands = [traffic[f"down.queue.band{band}.packets"] for band in range(5)]
+        assert sum(bands) == traffic["down.delivered"]
 
 
 @pytest.mark.parametrize("text", [FIFO, PFIFO, FQ_CODEL, "fq"])
