@@ -244,6 +244,31 @@ def test_statistics_of_the_other_direction(
     assert told in str(record.reason)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("taken.bind((device, ", 'taken.bind(("lo", ', "the server's end recorded none of "),
+        (
+            "_PACKET_HEAD.pack(seconds, ns, ",
+            "_PACKET_HEAD.pack(seconds, max(0, ns - 1_000_000), ",
+            " us sooner than they can",
+        ),
+        (
+            "        if not status & _FILLED:\n",
+            "        if not status & _FILLED or place == 500:\n",
+            "packets did not come through, the link counts ",
+        ),
+    ],
+)
+def test_a_recorder_of_something_else(
+    house: House, plant: Plant, page: str, old: str, new: str, told: str
+) -> None:
+    plant("wire/recorder.py", old, new)
+    (record,) = house.run(page=page, client="graph").records
+    assert record.outcome == "unproven"
+    assert told in str(record.reason)
+
+
 def test_a_queue_that_nobody_asked_for(house: House, plant: Plant, page: str) -> None:
     """A plain FIFO was asked for, and there is another queue when the lab is read."""
     old = "        link.complete()\n"
