@@ -78,6 +78,7 @@ def good() -> dict[str, Any]:
 def any_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The captures of these tests are of no link and no load."""
     monkeypatch.setattr(judgement, "check_line", lambda flows, link, steps: ())
+    monkeypatch.setattr(judgement, "check_queueing", lambda *of, exact: ())
     monkeypatch.setattr(judgement, "check_load_time", lambda *of, real_time: ())
 
 
@@ -87,7 +88,6 @@ def out(tmp_path: Path) -> Path:
     capture = Capture()
     Visit(capture, 2000).open(REQUEST)
     capture.write(tmp_path / "client.pcap")
-    # As where there were more packets than are recorded.
     write_frames(tmp_path / "server.pcap", ())
     return tmp_path
 

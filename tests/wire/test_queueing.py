@@ -13,7 +13,7 @@ from testbed.lab.path import read_devices
 from testbed.model import LinkSpec, Queueing
 from testbed.wire.packets import read_capture
 from testbed.wire.queueing import Transits, check_queueing, describe_queueing, read_transits
-from testbed.wire.recorder import RECORDED_BYTES, recorded
+from testbed.wire.recorder import MOST, RECORDED_BYTES, recorded
 from tests.lab.wires import RIGHT_ADDRESS, joined
 from tests.wire.packets import ACK, CLIENT, SERVER, START_NS, SYN, Capture, write_frames
 
@@ -144,6 +144,18 @@ def test_statistics_of_another_queue(
     tmp_path: Path, traffic: dict[str, int], said: list[str]
 ) -> None:
     assert dropping().said(tmp_path, AQM, **traffic) == said
+
+
+@pytest.mark.parametrize(("passed", "said"), [(900, True), (MOST + 1, False)])
+def test_nothing_is_recorded_only_where_there_was_too_much(
+    tmp_path: Path, passed: int, said: bool
+) -> None:
+    link = dropping()
+    link.server = Capture()
+    link.client.packets = link.client.packets[:-1]
+    assert link.transits(tmp_path) == {}
+    told = f"the server's end recorded none of {passed} packets"
+    assert link.said(tmp_path, down_delivered=passed) == ([told] if said else [])
 
 
 def test_a_packet_that_is_sent_again_is_another(tmp_path: Path) -> None:

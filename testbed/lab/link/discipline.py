@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from testbed.lab.link.statistics import read_statistics
 from testbed.lab.rtnetlink import (
     GETQDISC,
+    GETTCLASS,
     NEWQDISC,
     REPLACE,
     attribute,
@@ -36,6 +37,8 @@ DISTRIBUTION_SCALE = 8192
 _HEADER = struct.Struct("=BxxxiIII")  # struct tcmsg
 _KIND, _OPTIONS, _STATS2, _STAB = 1, 2, 7, 8
 _NESTED = 0x8000
+_BANDED = "prio"
+"""Whose classes are there from the beginning, each with counts of its own (tc-prio(8))."""
 _STATS_BASIC, _STATS_QUEUE, _STATS_APP = 1, 3, 4
 _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
 _TBF = struct.Struct("=BBHhHI BBHhHI III")
@@ -102,7 +105,31 @@ Disciplines = dict[tuple[str, str], Discipline]
 def read_disciplines(control: socket.socket, devices: Mapping[int, str]) -> dict[str, Discipline]:
     """All disciplines of the namespace of ``control``, by ``DEVICE`` or ``DEVICE PARENT``."""
     bodies = dump(control, GETQDISC, QUESTION)
-    return dict(parse_discipline(body, devices) for body in bodies)
+    found = dict(parse_discipline(body, devices) for body in bodies)
+    for index, device in devices.items():
+        for place, discipline in found.items():
+            if discipline.kind == _BANDED and place.partition(" ")[0] == device:
+                bands = dict(_read_bands(control, index))
+                found[place] = replace(discipline, statistics=bands)
+    return found
+
+
+def _read_bands(control: socket.socket, index: int) -> Iterator[tuple[str, int]]:
+    """Yield what each band of the only prio of a device let through and dropped."""
+    for body in dump(control, GETTCLASS, _HEADER.pack(0, index, 0, 0, 0)):
+        attrs = attributes(body, _HEADER.size)
+        if text_of(attrs[_KIND]) == _BANDED:
+            _, _, handle, _, _ = _HEADER.unpack_from(body)
+            packets, dropped, _ = _read_counts(attributes(attrs.get(_STATS2, b"")))
+            yield f"band{(handle & 0xFFFF) - 1}.packets", packets
+            yield f"band{(handle & 0xFFFF) - 1}.dropped", dropped
+
+
+def _read_counts(stats: Mapping[int, bytes]) -> tuple[int, int, int]:
+    """Packets that were let through, that were dropped, and that are queued."""
+    packets = struct.unpack_from("=QI", stats[_STATS_BASIC])[1] if _STATS_BASIC in stats else 0
+    queue = struct.unpack_from("=III", stats.get(_STATS_QUEUE, bytes(12)))
+    return packets, queue[2], queue[0]
 
 
 def tbf(rate_kbit: int, burst_bytes: int, buffer_bytes: int, overhead_bytes: int) -> Discipline:
@@ -259,12 +286,10 @@ def parse_discipline(body: bytes, devices: Mapping[int, str]) -> tuple[str, Disc
         if sizes[5] or sizes[4] != _ETHERNET:
             extras = f"{extras} mpu {sizes[5]} linklayer {sizes[4]}".strip()
     stats = attributes(attrs.get(_STATS2, b""))
-    packets = struct.unpack_from("=QI", stats[_STATS_BASIC])[1] if _STATS_BASIC in stats else 0
-    queue = struct.unpack_from("=III", stats.get(_STATS_QUEUE, bytes(12)))
     name = devices.get(index, "?") + ("" if parent == ROOT else f" {parent:x}")
     told = stats.get(_STATS_APP, b"")
     counted = read_statistics(kind, told, options)
-    found = Discipline(kind, settings, extras, drawn, packets, queue[2], queue[0], counted)
+    found = Discipline(kind, settings, extras, drawn, *_read_counts(stats), counted)
     if kind == "netem" and len(told) >= _NETEM_TOLD.size:
         _, lost, corrupted, duplicated, *_ = _NETEM_TOLD.unpack_from(told)
         # Of a packet that is to be doubled and to be lost, one goes on: no copy, and no drop.
