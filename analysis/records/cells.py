@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -125,13 +126,36 @@ class Cell:
 
     @property
     def status(self) -> str:
-        """``proven``, ``partial`` (some trials are missing), or what happened instead."""
+        """``proven``, how many trials count and what became of the others, or what of all."""
         outcomes = self.outcomes
         if set(outcomes) == {"ok"}:
             return "proven"
         if "ok" in outcomes:
-            return "partial"
+            others = (f"{number} {what}" for what, number in outcomes.items() if what != "ok")
+            biased = ", median not safe" if self.is_safe is False else ""
+            return f"{outcomes['ok']} of {self.planned} count, {', '.join(others)}{biased}"
         return " + ".join(outcomes) or NOT_RUN
+
+    @property
+    def lost(self) -> int:
+        """How many trials ended without counting: draws that its numbers leave out."""
+        return sum(number for what, number in self.outcomes.items() if what not in ("ok", NOT_RUN))
+
+    @cached_property
+    def is_safe(self) -> bool | None:
+        """Whether the median stays in its interval whatever the lost draws would have been.
+
+        They may all have been slower than the others, or faster.  ``None``: none was lost, or there
+        is no interval.
+        """
+        interval = self.sample.median.interval if self.sample else None
+        if not self.lost or interval is None:
+            return None
+        medians = (
+            statistics.median([*self.by_seed.values(), *[extreme] * self.lost])
+            for extreme in (-math.inf, math.inf)
+        )
+        return all(interval.low <= median <= interval.high for median in medians)
 
     @property
     def problems(self) -> tuple[str, ...]:
